@@ -1,0 +1,23 @@
+/* hash.c - FNV-1a, 64 bits (draft-eastlake-fnv). */
+#include "common/base/hash.h"
+
+#include <string.h>
+
+uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
+{
+    for (const unsigned char *byte = bytes; size--; byte++)
+        hash = (hash ^ *byte) * 0x100000001b3ull;
+    return hash;
+}
+
+uint64_t hash_text(uint64_t hash, const char *text)
+{
+    return hash_bytes(hash, text, strlen(text) + 1);
+}
+
+uint64_t hash_number(uint64_t hash, uint64_t number)
+{
+    for (int shift = 0; shift < 64; shift += 8)
+        hash = (hash ^ ((number >> shift) & 0xff)) * 0x100000001b3ull;
+    return hash;
+}

@@ -1,0 +1,82 @@
+/* units.c - sizes and durations as people write them. */
+#include "common/base/units.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct unit {
+    const char *name;
+    double factor;
+};
+
+static const struct unit bytes_units[] = {
+    {"", 1},      {"B", 1},     {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
+    {"KB", 1e3},  {"MB", 1e6},  {"GB", 1e9},     {"TB", 1e12},    {NULL, 0},
+};
+static const struct unit time_units[] = {
+    {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {NULL, 0},
+};
+
+/* number and a known unit -> value; negative, infinite or trailing text is refused. */
+static int parse(const char *text, const struct unit *units, double *value)
+{
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || !isfinite(number) || number < 0)
+        return -EINVAL;
+    while (*end == ' ')
+        end++;
+    for (; units->name; units++) {
+        if (strcmp(units->name, end) == 0) {
+            *value = number * units->factor;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+int units_bytes(const char *text, uint64_t *bytes, struct error *err)
+{
+    double value;
+    if (parse(text, bytes_units, &value) < 0 || value >= 0x1p63)
+        return error_set(err, -EINVAL, "'%s' is not a size: write a number and B, KiB, MiB, GiB or TiB",
+                         text);
+    *bytes = (uint64_t)value;
+    return 0;
+}
+
+int units_seconds(const char *text, double *seconds, struct error *err)
+{
+    if (parse(text, time_units, seconds) < 0)
+        return error_set(err, -EINVAL, "'%s' is not a duration: write a number and us, ms, s, m or h",
+                         text);
+    return 0;
+}
+
+char *units_print_bytes(char *out, size_t size, double bytes)
+{
+    static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+    while (bytes >= 1024 && unit + 1 < sizeof names / sizeof *names) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(out, size, unit ? "%.1f %s" : "%.0f %s", bytes, names[unit]);
+    return out;
+}
+
+char *units_print_seconds(char *out, size_t size, double seconds)
+{
+    if (seconds < 1e-3)
+        snprintf(out, size, "%.1f us", seconds * 1e6);
+    else if (seconds < 1)
+        snprintf(out, size, "%.2f ms", seconds * 1e3);
+    else if (seconds < 120)
+        snprintf(out, size, "%.2f s", seconds);
+    else
+        snprintf(out, size, "%.0fm%02.0fs", floor(seconds / 60), fmod(seconds, 60));
+    return out;
+}

@@ -1,0 +1,18 @@
+/* units.h - "2GiB" and "30s" to numbers, and back for people. */
+#ifndef COMMON_BASE_UNITS_H
+#define COMMON_BASE_UNITS_H
+
+#include "common/base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* "512", "64KiB", "1.5GiB", "2GB" -> bytes. -EINVAL names the text and what would be right. */
+int units_bytes(const char *text, uint64_t *bytes, struct error *err);
+/* "250ms", "30s", "10m", "2h" -> seconds; a bare number is refused. */
+int units_seconds(const char *text, double *seconds, struct error *err);
+/* "1.5 GiB", "3.20 ms"; writes at most size characters and returns out. */
+char *units_print_bytes(char *out, size_t size, double bytes);
+char *units_print_seconds(char *out, size_t size, double seconds);
+
+#endif

@@ -1,0 +1,80 @@
+/* test_base.c - words, units and random numbers. */
+#include "common/base/error.h"
+#include "common/base/random.h"
+#include "common/base/units.h"
+
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+START_TEST(a_prefix_goes_in_front)
+{
+    struct error err;
+    int rc = error_set(&err, -EINVAL, "stage %d has no layers", 2);
+    ck_assert_int_eq(error_prefix(&err, rc, "load plan '%s'", "p.json"), -EINVAL);
+    ck_assert_str_eq(err.text, "load plan 'p.json': stage 2 has no layers");
+}
+END_TEST
+
+START_TEST(sizes_and_durations_are_read_with_their_units)
+{
+    uint64_t bytes;
+    double seconds;
+    ck_assert_int_eq(units_bytes("1.5GiB", &bytes, NULL), 0);
+    ck_assert_uint_eq(bytes, 3ull << 29);
+    ck_assert_int_eq(units_seconds("10m", &seconds, NULL), 0);
+    ck_assert_double_eq(seconds, 600);
+}
+END_TEST
+
+START_TEST(a_wrong_unit_is_named_with_the_right_ones)
+{
+    struct error err;
+    uint64_t bytes;
+    double seconds;
+    ck_assert_int_eq(units_bytes("12parsecs", &bytes, &err), -EINVAL);
+    ck_assert_pstr_eq(err.text, "'12parsecs' is not a size: write a number and B, KiB, MiB, GiB or TiB");
+    ck_assert_int_eq(units_bytes("-1", &bytes, &err), -EINVAL);
+    ck_assert_int_eq(units_seconds("30", &seconds, &err), -EINVAL);
+}
+END_TEST
+
+/* Known answers of the reference implementation (Random123, kat_vectors: philox4x32 10). */
+START_TEST(philox_gives_the_published_numbers)
+{
+    ck_assert_uint_eq(random_bits(0, 0, 0), 0xe169c58d6627e8d5ull);
+    ck_assert_uint_eq(random_bits(UINT64_MAX, UINT64_MAX, UINT64_MAX), 0x41c83b0e408f276dull);
+}
+END_TEST
+
+START_TEST(normal_numbers_have_mean_zero_and_deviation_one)
+{
+    double sum = 0, square = 0;
+    const int count = 100000;
+    for (int i = 0; i < count; i++) {
+        double x = random_normal(7, 3, (uint64_t)i);
+        sum += x;
+        square += x * x;
+    }
+    ck_assert_double_lt(fabs(sum / count), 0.015);
+    ck_assert_double_lt(fabs(square / count - 1), 0.02);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("base");
+    tcase_add_test(tcase, a_prefix_goes_in_front);
+    tcase_add_test(tcase, sizes_and_durations_are_read_with_their_units);
+    tcase_add_test(tcase, a_wrong_unit_is_named_with_the_right_ones);
+    tcase_add_test(tcase, philox_gives_the_published_numbers);
+    tcase_add_test(tcase, normal_numbers_have_mean_zero_and_deviation_one);
+    Suite *suite = suite_create("base");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
