@@ -1,0 +1,155 @@
+/* graph.c - building and measuring a model's graph. */
+#include "common/graph/graph.h"
+
+#include "common/base/hash.h"
+#include "common/base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct graph *graph_create(void)
+{
+    return xcalloc(1, sizeof(struct graph));
+}
+
+void graph_destroy(struct graph *graph)
+{
+    if (!graph)
+        return;
+    for (size_t i = 0; i < graph->tensor_count; i++)
+        free(graph->tensors[i].name);
+    for (size_t i = 0; i < graph->block_count; i++)
+        free(graph->blocks[i].name);
+    free(graph->tensors);
+    free(graph->nodes);
+    free(graph->blocks);
+    free(graph);
+}
+
+static int add_tensor(struct graph *graph, char *name, const char *dims, enum tensor_kind kind)
+{
+    graph->tensors =
+        grow(graph->tensors, graph->tensor_count, &graph->tensor_capacity, sizeof *graph->tensors);
+    graph->tensors[graph->tensor_count] = (struct tensor){
+        .name = name,
+        .dims = dims,
+        .kind = kind,
+        .producer = -1,
+        .block = (int)graph->block_count - 1,
+    };
+    return (int)graph->tensor_count++;
+}
+
+static struct block *open_block(struct graph *graph)
+{
+    assert(graph->block_count > 0);
+    return &graph->blocks[graph->block_count - 1];
+}
+
+void graph_block(struct graph *graph, const char *name, int type)
+{
+    graph->blocks =
+        grow(graph->blocks, graph->block_count, &graph->block_capacity, sizeof *graph->blocks);
+    graph->blocks[graph->block_count++] = (struct block){
+        .name = xstrdup(name),
+        .type = type,
+        .node_first = (int)graph->node_count,
+        .output = -1,
+    };
+    if (type >= graph->type_count)
+        graph->type_count = type + 1;
+}
+
+int graph_data(struct graph *graph, const char *name, const char *dims)
+{
+    return add_tensor(graph, xstrdup(name), dims, TENSOR_DATA);
+}
+
+int graph_weight(struct graph *graph, const char *name, const char *dims, struct initializer with,
+                 bool decays)
+{
+    char *whole = xasprintf("%s.%s", open_block(graph)->name, name);
+    int tensor = add_tensor(graph, whole, dims, TENSOR_WEIGHT);
+    graph->tensors[tensor].initializer = with;
+    graph->tensors[tensor].decays = decays;
+    return tensor;
+}
+
+int graph_node(struct graph *graph, const char *operation, const char *output,
+               const int *operands)
+{
+    struct block *block = open_block(graph);
+    const struct operation *kind = operation_find(operation);
+    assert(kind && "an operation that operations.c lists");
+
+    struct node node = {.operation = kind, .block = (int)graph->block_count - 1, .epsilon = 1e-5f};
+    int last = operation_output(kind);
+    for (int i = 0; i < last; i++) {
+        assert(operands[i] >= 0);
+        node.operands[i] = operands[i];
+    }
+    char *name = xasprintf("%s.%s", block->name, output);
+    int tensor = add_tensor(graph, name, kind->dims[last],
+                            kind->is_loss ? TENSOR_LOSS : TENSOR_ACTIVATION);
+    node.operands[last] = tensor;
+    graph->tensors[tensor].producer = (int)graph->node_count;
+
+    graph->nodes =
+        grow(graph->nodes, graph->node_count, &graph->node_capacity, sizeof *graph->nodes);
+    graph->nodes[graph->node_count++] = node;
+    block->node_count++;
+    block->output = tensor;
+    return tensor;
+}
+
+int graph_users(const struct graph *graph, int tensor, int *nodes, int max)
+{
+    int count = 0;
+    for (size_t n = 0; n < graph->node_count; n++) {
+        const struct node *node = &graph->nodes[n];
+        for (int i = 0; i < operation_output(node->operation); i++)
+            if (node->operands[i] == tensor && count < max)
+                nodes[count++] = (int)n;
+    }
+    return count;
+}
+
+struct sizes graph_sizes(const struct graph *graph, int64_t batch)
+{
+    struct sizes sizes = graph->sizes;
+    sizes_set(&sizes, 'b', batch);
+    return sizes;
+}
+
+int64_t graph_tensor_count(const struct graph *graph, int tensor, int64_t batch)
+{
+    struct sizes sizes = graph_sizes(graph, batch);
+    struct box box = box_whole(graph->tensors[tensor].dims, &sizes);
+    return box_count(&box);
+}
+
+int64_t graph_parameter_count(const struct graph *graph)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < graph->tensor_count; i++)
+        if (graph->tensors[i].kind == TENSOR_WEIGHT)
+            count += graph_tensor_count(graph, (int)i, 1);
+    return count;
+}
+
+uint64_t graph_hash(const struct graph *graph, uint64_t hash)
+{
+    for (int i = 0; i < 26; i++)
+        hash = hash_number(hash, (uint64_t)graph->sizes.of[i]);
+    for (size_t i = 0; i < graph->tensor_count; i++) {
+        hash = hash_text(hash, graph->tensors[i].name);
+        hash = hash_text(hash, graph->tensors[i].dims);
+    }
+    for (size_t n = 0; n < graph->node_count; n++) {
+        hash = hash_text(hash, graph->nodes[n].operation->name);
+        for (int i = 0; i < operation_operands(graph->nodes[n].operation); i++)
+            hash = hash_number(hash, (uint64_t)graph->nodes[n].operands[i]);
+    }
+    return hash;
+}

@@ -1,0 +1,33 @@
+/* core.c - causal attention: y = softmax(q k' / sqrt(d), keys not after the query) v.
+ *
+ * Positions are those of the whole sequence: the boxes of q and of k, v tell where a piece
+ * begins. Saved is the logarithm of each row's sum of exponentials, from which backward makes
+ * the probabilities again (FlashAttention, arXiv 2205.14135, algorithm 4). */
+#include "common/graph/operation.h"
+
+/* Two products of the causal half: 2 x 2 b n s s d / 2. */
+static double flops(const struct operation *operation, const struct box *operands)
+{
+    (void)operation;
+    return 2.0 * (double)box_count(&operands[0]) * (double)box_length(&operands[1], 1);
+}
+
+/* One head's matrix of scores: forward needs it once, backward also its gradient. */
+static uint64_t workspace(const struct box *operands, enum direction direction)
+{
+    uint64_t scores = (uint64_t)(box_length(&operands[0], 1) * box_length(&operands[1], 1));
+    return scores * sizeof(float) * (direction == FORWARD ? 1 : 2);
+}
+
+const struct operation operation_core = {
+    .name = "core",
+    .input_count = 3,
+    .dims = {"bsnd", "bsnd", "bsnd", "bsnd"},
+    .saved = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4, /* q, k, v, y, logsum */
+    .phases = {1, 1},
+    .statistics = {{{"logsum", "bns", 0, REDUCTION_SUM}}},
+    .statistic_count = {1, 0},
+    .flops = flops,
+    .backward_flops = 2.5,
+    .workspace = workspace,
+};

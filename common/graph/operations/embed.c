@@ -1,0 +1,16 @@
+/* embed.c - y[b,s] = w[token[b,s]]: a row of the table for every token.
+ *
+ * A rank that holds only some rows of the vocabulary writes zeros for the others' tokens. */
+#include "common/graph/operation.h"
+
+const struct operation operation_embed = {
+    .name = "embed",
+    .input_count = 1,
+    .weight_count = 1,
+    .dims = {"bs", "vh", "bsh"},
+    .saved = 1 << 0,
+    .constant = 1 << 0,
+    .phases = {1, 1},
+    .flops = operation_pass_flops,
+    .backward_flops = 1,
+};

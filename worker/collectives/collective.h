@@ -1,0 +1,92 @@
+/* collective.h - how ranks of one job exchange data: a family with one row per library.
+ *
+ * A fabric joins the ranks of one epoch. A group is some of these ranks in a fixed order; every
+ * member creates its groups in the same order. Calls on one group are made in the same order by
+ * all its members and block until this rank's part is done. All data is f32 and contiguous;
+ * counts are elements and may be 0, and differ from rank to rank.
+ *
+ * Sums are taken in the order of the group's members, chunk by chunk, so that all members hold
+ * the same bits.
+ *
+ * Errors: -ECONNRESET a peer is gone, -ETIMEDOUT no answer within the limit, -ECANCELED the
+ * fabric was aborted; the sentence names operation, group and peer. After an error the fabric
+ * can only be closed. */
+#ifndef WORKER_COLLECTIVES_COLLECTIVE_H
+#define WORKER_COLLECTIVES_COLLECTIVE_H
+
+#include "common/base/error.h"
+#include "common/graph/operation.h"
+
+struct fabric;
+struct fabric_group;
+struct fabric_request;
+
+/* Where ranks find each other before they are connected: a key-value store of the epoch. get
+ * blocks until the key is there (or the deadline: -ETIMEDOUT). */
+struct rendezvous {
+    void *context;
+    int (*put)(void *context, const char *key, const void *value, size_t size, struct error *err);
+    int (*get)(void *context, const char *key, void *value, size_t *size, struct error *err);
+};
+
+struct fabric_config {
+    int rank, count;
+    double timeout_s;
+    const struct rendezvous *rendezvous; /* NULL for a fabric inside one process */
+    void *shared;                        /* local: the hub that the threads share */
+    const char *interface;               /* gloo: address to bind to */
+};
+
+struct collectives {
+    const char *name;
+    /* Joins; every rank calls it. */
+    int (*open)(const struct fabric_config *config, struct fabric **out, struct error *err);
+    /* Accepts NULL. No call may be in progress. */
+    void (*close)(struct fabric *fabric);
+    /* Wakes every blocked call of this process's fabric with -ECANCELED; from any thread. */
+    void (*abort)(struct fabric *fabric);
+
+    int (*group)(struct fabric *fabric, const int *ranks, int count, struct fabric_group **out,
+                 struct error *err); /* lives as long as the fabric */
+
+    /* In place: data becomes the reduction over all members. */
+    int (*all_reduce)(struct fabric_group *group, float *data, size_t count,
+                      enum reduction reduction, struct error *err);
+    /* source: one chunk per member, one after the other, counts[i] long; destination: the sum
+     * of this member's chunks. */
+    int (*reduce_scatter)(struct fabric_group *group, const float *source, float *destination,
+                          const size_t *counts, struct error *err);
+    /* source: this member's chunk, counts[me] long; destination: all chunks in order. */
+    int (*all_gather)(struct fabric_group *group, const float *source, float *destination,
+                      const size_t *counts, struct error *err);
+    /* source: a chunk for every member; destination: a chunk from every member. */
+    int (*all_to_all)(struct fabric_group *group, const float *source, const size_t *sends,
+                      float *destination, const size_t *receives, struct error *err);
+
+    /* Begins to send; source must stay as it is until wait returns for this request. Messages
+     * of one (sender, receiver, tag) arrive in order. */
+    int (*send)(struct fabric *fabric, int peer, uint32_t tag, const float *source, size_t count,
+                struct fabric_request **out, struct error *err);
+    int (*wait)(struct fabric *fabric, struct fabric_request *request, struct error *err);
+    int (*receive)(struct fabric *fabric, int peer, uint32_t tag, float *destination,
+                   size_t count, struct error *err);
+
+    /* Elements that this rank has sent to others so far, counted where data is copied;
+     * ranks inside one process only. (optional) */
+    uint64_t (*sent)(const struct fabric *fabric);
+};
+
+extern const struct collectives collectives_local, collectives_gloo;
+
+/* local: what the threads of one process share. */
+struct local_hub *local_hub_create(int count);
+void local_hub_destroy(struct local_hub *hub);
+
+/* The chunk of a ring all-reduce that a member reduces: [*low, *high) of count elements by the
+ * cut formula count * index / members. */
+void collective_chunk(size_t count, int members, int index, size_t *low, size_t *high);
+
+extern const struct collectives *const collective_libraries[]; /* ends with NULL */
+const struct collectives *collectives_find(const char *name);
+
+#endif

@@ -1,0 +1,78 @@
+/* kernels.h - the table of operations that a device offers.
+ *
+ * A device is a row in devices.c. It names, for every operation, one kernel per direction and
+ * phase. A kernel works on the pieces that one rank holds: boxes say which. It may not allocate,
+ * and touches nothing but what the call names. All tensors are f32, row-major; token numbers
+ * are int32.
+ *
+ * Forward: write the output (the loss: add to it) and, phase by phase, the statistics of the
+ * phase. Backward: gradient[i] of every operand i that is wanted, from gradient[output]. A bit
+ * in `accumulate` says that gradient i is added to what is there, else it is overwritten.
+ * Gradients of weights are always added. */
+#ifndef WORKER_KERNELS_KERNELS_H
+#define WORKER_KERNELS_KERNELS_H
+
+#include "common/base/error.h"
+#include "common/graph/graph.h"
+
+struct view {
+    void *data; /* NULL: not wanted, or not there */
+    struct box box;
+};
+
+struct kernel_call {
+    const struct node *node;
+    struct sizes sizes; /* of the whole dims (b: the micro-batch's) */
+    /* Inputs, weights, output, then the statistics of forward. In backward: those that the
+     * operation declares as saved, and the weights. */
+    struct view operand[VIEWS_MAX];
+    /* Backward only: of inputs, weights, output; then backward's own statistics. */
+    struct view gradient[VIEWS_MAX];
+    unsigned accumulate;
+    bool once;            /* this rank adds what may be added only once */
+    double targets;       /* of the whole step: the loss is a mean over them */
+    void *workspace;      /* as many bytes as the operation's workspace() says, or NULL */
+    int phase;
+};
+
+typedef void kernel_fn(const struct kernel_call *call);
+
+struct kernel {
+    const char *name; /* of the operations it computes */
+    kernel_fn *run[DIRECTIONS][PHASES_MAX];
+};
+
+/* AdamW of one slice: all arrays have `count` elements. */
+struct update_call {
+    float *parameter, *gradient, *first, *second;
+    size_t count;
+    float rate, beta1, beta2, epsilon, decay;
+    float clip;      /* the gradient is scaled by it */
+    uint64_t step;   /* from 1: the bias corrections */
+};
+
+struct device {
+    const char *name;
+    /* 0, or -ENODEV with the reason in err: the machine has none. */
+    int (*probe)(struct error *err);
+    /* Threads that kernels called from this thread may use. (optional) */
+    void (*threads)(int count);
+    const struct kernel *const *kernels; /* ends with NULL */
+
+    /* Copy the box `part` from one piece to another. */
+    void (*copy)(const struct view *destination, const struct view *source, const struct box *part);
+    void (*fill)(float *data, size_t count, float value);
+    void (*add)(float *destination, const float *source, size_t count);
+    /* Sum of squares, in double inside. */
+    double (*square_sum)(const float *data, size_t count);
+    void (*update)(const struct update_call *call);
+};
+
+/* The plain C yardstick, readable and slow; and what is used. */
+extern const struct device device_plain, device_cpu;
+
+extern const struct device *const devices[]; /* ends with NULL */
+const struct device *device_find(const char *name);
+const struct kernel *device_kernel(const struct device *device, const struct operation *operation);
+
+#endif
