@@ -61,9 +61,11 @@ void graph_block(struct graph *graph, const char *name, int type)
         graph->type_count = type + 1;
 }
 
-int graph_data(struct graph *graph, const char *name, const char *dims)
+int graph_data(struct graph *graph, const char *name, const char *dims, bool targets)
 {
-    return add_tensor(graph, xstrdup(name), dims, TENSOR_DATA);
+    int tensor = add_tensor(graph, xstrdup(name), dims, TENSOR_DATA);
+    graph->tensors[tensor].targets = targets;
+    return tensor;
 }
 
 int graph_weight(struct graph *graph, const char *name, const char *dims, struct initializer with,
@@ -76,22 +78,20 @@ int graph_weight(struct graph *graph, const char *name, const char *dims, struct
     return tensor;
 }
 
-int graph_node(struct graph *graph, const char *operation, const char *output,
+int graph_node(struct graph *graph, const struct operation *operation, const char *output,
                const int *operands)
 {
     struct block *block = open_block(graph);
-    const struct operation *kind = operation_find(operation);
-    assert(kind && "an operation that operations.c lists");
-
-    struct node node = {.operation = kind, .block = (int)graph->block_count - 1, .epsilon = 1e-5f};
-    int last = operation_output(kind);
+    struct node node = {
+        .operation = operation, .block = (int)graph->block_count - 1, .epsilon = 1e-5f};
+    int last = operation_output(operation);
     for (int i = 0; i < last; i++) {
         assert(operands[i] >= 0);
         node.operands[i] = operands[i];
     }
     char *name = xasprintf("%s.%s", block->name, output);
-    int tensor = add_tensor(graph, name, kind->dims[last],
-                            kind->is_loss ? TENSOR_LOSS : TENSOR_ACTIVATION);
+    int tensor = add_tensor(graph, name, operation->dims[last],
+                            operation->is_loss ? TENSOR_LOSS : TENSOR_ACTIVATION);
     node.operands[last] = tensor;
     graph->tensors[tensor].producer = (int)graph->node_count;
 

@@ -25,6 +25,7 @@ struct tensor {
     enum tensor_kind kind;
     struct initializer initializer; /* of a weight */
     bool decays;                    /* weight decay applies */
+    bool targets;                   /* data: what is to be predicted, not what is read */
     int producer;                   /* node, or -1 */
     int block;                      /* of the producer, or of the first user */
 };
@@ -34,7 +35,6 @@ struct node {
     int block;
     int operands[OPERANDS_MAX]; /* tensors: inputs, weights, output */
     float epsilon;              /* of a norm */
-    bool targets;               /* of a data input: fills it with what is to be predicted */
 };
 
 struct block {
@@ -59,13 +59,13 @@ void graph_destroy(struct graph *graph);
 
 /* Building: a block is open from its begin until the next begin. Names are copied. */
 void graph_block(struct graph *graph, const char *name, int type);
-int graph_data(struct graph *graph, const char *name, const char *dims);
+int graph_data(struct graph *graph, const char *name, const char *dims, bool targets);
 /* Takes the name "BLOCK.name". */
 int graph_weight(struct graph *graph, const char *name, const char *dims, struct initializer with,
                  bool decays);
-/* Append an operation to the open block; operands are inputs and weights, ended by -1. The
- * returned output becomes the block's. */
-int graph_node(struct graph *graph, const char *operation, const char *output,
+/* Append an operation to the open block; operands are its inputs and weights. The returned
+ * output becomes the block's. */
+int graph_node(struct graph *graph, const struct operation *operation, const char *output,
                const int *operands);
 
 /* The users of a weight in order: fills nodes (at most max) and returns how many there are.
