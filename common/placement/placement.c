@@ -1,0 +1,142 @@
+/* placement.c - slices: the one routine that says which piece of a whole a rank holds. */
+#include "common/placement/placement.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+struct shape shape_of(const char *dims, const struct sizes *sizes)
+{
+    struct shape shape = {.dims = (int)strlen(dims)};
+    assert(shape.dims <= DIMS_MAX);
+    memcpy(shape.dim, dims, (size_t)shape.dims);
+    for (int i = 0; i < shape.dims; i++)
+        shape.size[i] = sizes_get(sizes, dims[i]);
+    return shape;
+}
+
+struct box shape_box(const struct shape *shape)
+{
+    struct box box = {.dims = shape->dims};
+    for (int i = 0; i < shape->dims; i++)
+        box.high[i] = shape->size[i];
+    return box;
+}
+
+bool placement_equal(const struct placement *a, const struct placement *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+struct placement placement_settled(const struct placement *placement)
+{
+    struct placement settled = *placement;
+    settled.partial = 0;
+    return settled;
+}
+
+unsigned placement_axes(const struct placement *placement, int dim)
+{
+    unsigned axes = 0;
+    for (int i = 0; i < placement->count[dim]; i++)
+        axes |= 1u << placement->axis[dim][i];
+    return axes;
+}
+
+unsigned placement_split_axes(const struct placement *placement)
+{
+    unsigned axes = 0;
+    for (int dim = 0; dim < DIMS_MAX; dim++)
+        axes |= placement_axes(placement, dim);
+    return axes;
+}
+
+void placement_append(struct placement *placement, int dim, int axis)
+{
+    assert(placement->count[dim] < AXES_MAX);
+    placement->axis[dim][placement->count[dim]++] = (uint8_t)axis;
+}
+
+/* Of the weights of all devices that share this rank's coordinates on the `fixed` axes: those
+ * behind the coordinates of `axis` before this rank's, those behind its own, and all. */
+static void share_of(const struct mesh *mesh, int rank, int axis, unsigned fixed, int64_t *before,
+                     int64_t *own, int64_t *total)
+{
+    int mine = mesh_coordinate(mesh, rank, axis), count = mesh_count(mesh);
+    *before = *own = *total = 0;
+    for (int other = 0; other < count; other++) {
+        bool behind = true;
+        for (int i = 0; i < mesh->axes && behind; i++)
+            behind = !(fixed >> i & 1) ||
+                     mesh_coordinate(mesh, other, i) == mesh_coordinate(mesh, rank, i);
+        if (!behind)
+            continue;
+        int coordinate = mesh_coordinate(mesh, other, axis);
+        *before += coordinate < mine ? mesh->weights[other] : 0;
+        *own += coordinate == mine ? mesh->weights[other] : 0;
+        *total += mesh->weights[other];
+    }
+}
+
+struct box placement_slice(const struct mesh *mesh, const struct shape *shape,
+                           const struct placement *placement, int rank)
+{
+    struct box box = shape_box(shape);
+    for (int dim = 0; dim < shape->dims; dim++) {
+        unsigned fixed = 0;
+        for (int i = 0; i < placement->count[dim]; i++) {
+            int axis = placement->axis[dim][i];
+            int64_t before = mesh_coordinate(mesh, rank, axis), own = 1, total = mesh->size[axis];
+            if (shape->dim[dim] == 'b' && mesh->weights)
+                share_of(mesh, rank, axis, fixed, &before, &own, &total);
+            int64_t low = box.low[dim], length = box.high[dim] - low;
+            box.low[dim] = low + length * before / total;
+            box.high[dim] = low + length * (before + own) / total;
+            fixed |= 1u << axis;
+        }
+    }
+    return box;
+}
+
+bool placement_divides(const struct mesh *mesh, const struct shape *shape,
+                       const struct placement *placement, char *dim, int *parts)
+{
+    for (int i = 0; i < shape->dims && !shape->uneven; i++) {
+        int span = mesh_span(mesh, placement_axes(placement, i));
+        if (shape->dim[i] != 'b' && shape->size[i] % span != 0) {
+            *dim = shape->dim[i];
+            *parts = span;
+            return false;
+        }
+    }
+    return true;
+}
+
+bool placement_first(const struct mesh *mesh, const struct placement *placement, int rank)
+{
+    unsigned split = placement_split_axes(placement);
+    for (int i = 0; i < mesh->axes; i++)
+        if (!(split >> i & 1) && mesh_coordinate(mesh, rank, i) != 0)
+            return false;
+    return true;
+}
+
+char *placement_print(char *out, size_t size, const char *dims, const struct placement *placement)
+{
+    char *at = out, *end = out + size;
+    for (int dim = 0; dims[dim] && at < end; dim++) {
+        at += snprintf(at, (size_t)(end - at), "%c[", dims[dim]);
+        for (int i = 0; i < placement->count[dim] && at < end; i++)
+            at += snprintf(at, (size_t)(end - at), i ? ",%d" : "%d", placement->axis[dim][i]);
+        if (at < end)
+            at += snprintf(at, (size_t)(end - at), "] ");
+    }
+    if (at < end)
+        at += snprintf(at, (size_t)(end - at), "+[");
+    for (int axis = 0; axis < AXES_MAX && at < end; axis++)
+        if (placement->partial >> axis & 1)
+            at += snprintf(at, (size_t)(end - at), "%d", axis);
+    if (at < end)
+        snprintf(at, (size_t)(end - at), "]");
+    return out;
+}

@@ -1,0 +1,20 @@
+/* roles.c - the family of roles; the order of rows is the order in which plans try them. */
+#include "common/placement/role.h"
+
+#include <string.h>
+
+extern const struct role role_batch, role_tensor, role_tensor_seq, role_ulysses, role_context,
+    role_hidden;
+
+const struct role *const roles[] = {
+    &role_batch,   &role_tensor, &role_tensor_seq, &role_ulysses,
+    &role_context, &role_hidden, NULL,
+};
+
+const struct role *role_find(const char *name)
+{
+    for (int i = 0; roles[i]; i++)
+        if (strcmp(roles[i]->name, name) == 0)
+            return roles[i];
+    return NULL;
+}

@@ -1,0 +1,27 @@
+/* batch.c - data parallelism: every rank has its samples and all weights.
+ *
+ * Weight gradients leave partial and are reduced once per step. */
+#include "common/placement/role.h"
+
+static const struct role_cell cells[] = {
+    {"embed", "b.>b"},
+    {"position", "b.>b"},
+    {"norm", "b..>b"},
+    {"qkv", "b..>b"},
+    {"core", "bbb>b"},
+    {"out", "b..>b"},
+    {"add", "bb>b"},
+    {"fc1", "b..>b"},
+    {"gelu", "b>b"},
+    {"fc2", "b..>b"},
+    {"logits", "b.>b"},
+    {"loss", "bb>+"},
+    {NULL, NULL},
+};
+
+const struct role role_batch = {
+    .name = "batch",
+    .order = 0,
+    .order_seq = 0,
+    .cells = cells,
+};

@@ -1,0 +1,25 @@
+/* context.c - the sequence split throughout; attention gathers keys and values. */
+#include "common/placement/role.h"
+
+static const struct role_cell cells[] = {
+    {"embed", "s.>s"},
+    {"position", "ss>s"},
+    {"norm", "s..>s"},
+    {"qkv", "s..>s"},
+    {"core", "s..>s"},
+    {"out", "s..>s"},
+    {"add", "ss>s"},
+    {"fc1", "s..>s"},
+    {"gelu", "s>s"},
+    {"fc2", "s..>s"},
+    {"logits", "s.>s"},
+    {"loss", "ss>+"},
+    {NULL, NULL},
+};
+
+const struct role role_context = {
+    .name = "context",
+    .order = 1,
+    .order_seq = 0,
+    .cells = cells,
+};

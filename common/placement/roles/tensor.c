@@ -1,0 +1,27 @@
+/* tensor.c - Megatron's tensor parallelism (arXiv 1909.08053): heads and ffn split, the
+ * residual stream whole; two all-reduces forward and two backward per layer. The embedding, the
+ * head and the loss are split along the vocabulary. */
+#include "common/placement/role.h"
+
+static const struct role_cell cells[] = {
+    {"embed", ".v>+"},
+    {"position", "..>."},
+    {"norm", "...>."},
+    {"qkv", ".nn>n"},
+    {"core", "nnn>n"},
+    {"out", "nn.>+"},
+    {"add", "..>."},
+    {"fc1", ".ff>f"},
+    {"gelu", "f>f"},
+    {"fc2", "ff.>+"},
+    {"logits", ".v>v"},
+    {"loss", "v.>."},
+    {NULL, NULL},
+};
+
+const struct role role_tensor = {
+    .name = "tensor",
+    .order = 2,
+    .order_seq = 3,
+    .cells = cells,
+};
