@@ -1,0 +1,108 @@
+/* check.c - is a plan one that lowering accepts? */
+#include "common/plan/plan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static int check_chain(const struct plan *plan, const struct graph *graph, struct error *err)
+{
+    if (plan->block_count != (int)graph->block_count)
+        return error_set(err, -EINVAL, "the plan has %d blocks, the model %zu", plan->block_count,
+                         graph->block_count);
+    if (plan->stage_count < 1 || plan->micro_batches < 1 || plan->micro_batch_samples < 1)
+        return error_set(err, -EINVAL,
+                         "a plan needs at least one stage, micro-batch and sample; it has %d, %d "
+                         "and %lld",
+                         plan->stage_count, plan->micro_batches,
+                         (long long)plan->micro_batch_samples);
+    int next = 0;
+    for (int i = 0; i < plan->stage_count; i++) {
+        const struct plan_stage *stage = &plan->stages[i];
+        if (stage->block_count < 1)
+            return error_set(err, -EINVAL, "stage %d has no blocks", i);
+        if (stage->block_first != next)
+            return error_set(err, -EINVAL, "stage %d begins with block %d, expected %d", i,
+                             stage->block_first, next);
+        if (stage->mesh.axes > AXES_MAX)
+            return error_set(err, -EINVAL, "stage %d has %d axes, at most %d are possible", i,
+                             stage->mesh.axes, AXES_MAX);
+        for (int rank = 0; stage->weights && rank < mesh_count(&stage->mesh); rank++)
+            if (stage->weights[rank] < 1)
+                return error_set(err, -EINVAL, "stage %d gives rank %d the weight %d, below 1", i,
+                                 rank, stage->weights[rank]);
+        next += stage->block_count;
+        for (int b = stage->block_first; b < next && b < plan->block_count; b++)
+            if (plan->blocks[b].stage != i)
+                return error_set(err, -EINVAL, "block %d is in stage %d's range but names stage %d",
+                                 b, i, plan->blocks[b].stage);
+    }
+    if (next != plan->block_count)
+        return error_set(err, -EINVAL, "the stages hold %d blocks, the model has %d", next,
+                         plan->block_count);
+    return 0;
+}
+
+/* "1, 2, 3, 6": what would divide. */
+static void print_divisors(char *out, size_t size, int64_t number)
+{
+    int used = 0, found = 0;
+    for (int64_t d = 1; d <= number && found < 8 && (size_t)used < size; d++) {
+        if (number % d == 0)
+            used += snprintf(out + used, size - (size_t)used, found++ ? ", %lld" : "%lld",
+                             (long long)d);
+    }
+}
+
+static int check_node(const struct plan *plan, const struct graph *graph, const struct node *node,
+                      struct error *err)
+{
+    static const char *const words[26] = {['d' - 'a'] = "head width", ['f' - 'a'] = "ffn",
+                                          ['h' - 'a'] = "hidden",     ['n' - 'a'] = "heads",
+                                          ['s' - 'a'] = "seq",        ['v' - 'a'] = "vocab"};
+    const struct plan_block *block = &plan->blocks[node->block];
+    const struct mesh *mesh = &plan->stages[block->stage].mesh;
+    const char *name = graph->blocks[node->block].name;
+    struct sizes sizes = graph_sizes(graph, plan->micro_batch_samples);
+    struct signature signature;
+    int rc = signature_make(node->operation, block->roles, mesh->axes, &signature, err);
+    if (rc < 0)
+        return error_prefix(err, rc, "block %s", name);
+
+    for (int i = 0; i < operation_operands(node->operation); i++) {
+        struct shape shape = shape_of(node->operation->dims[i], &sizes);
+        char dim, divisors[64] = "";
+        int parts;
+        if (placement_divides(mesh, &shape, &signature.operand[i], &dim, &parts))
+            continue;
+        print_divisors(divisors, sizeof divisors, sizes_get(&sizes, dim));
+        return error_set(err, -EINVAL,
+                         "block %s: %s %lld cannot be divided into %d equal parts; %s can", name,
+                         words[dim - 'a'] ? words[dim - 'a'] : "a dim",
+                         (long long)sizes_get(&sizes, dim), parts, divisors);
+    }
+    return 0;
+}
+
+int plan_check(const struct plan *plan, const struct graph *graph, struct error *err)
+{
+    int rc = check_chain(plan, graph, err);
+    if (rc < 0)
+        return rc;
+    for (int i = 0; i < plan->block_count; i++) {
+        const struct plan_block *block = &plan->blocks[i];
+        for (int axis = 0; axis < plan->stages[block->stage].mesh.axes; axis++)
+            if (!block->roles[axis])
+                return error_set(err, -EINVAL, "block %s has no role for axis %d",
+                                 graph->blocks[i].name, axis);
+        if (block->zero < 0 || block->zero > 1)
+            return error_set(err, -EINVAL, "block %s: zero %d is not offered; 0 and 1 are",
+                             graph->blocks[i].name, block->zero);
+    }
+    for (size_t n = 0; n < graph->node_count; n++) {
+        rc = check_node(plan, graph, &graph->nodes[n], err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}

@@ -1,0 +1,75 @@
+/* plan.h - a plan as data: which devices form the stages, which blocks they hold, and what each
+ * mesh axis does for each block. Graph and plan together lower to one program per rank.
+ *
+ * Ranks count through the stages in order, and inside a stage through its mesh. Blocks are the
+ * graph's: "embed" first, "head" last, the repeated layers between. */
+#ifndef COMMON_PLAN_PLAN_H
+#define COMMON_PLAN_PLAN_H
+
+#include "common/base/error.h"
+#include "common/graph/graph.h"
+#include "common/placement/role.h"
+#include "common/plan/schedule.h"
+
+#define PLAN_ID_SIZE 16
+
+struct plan_stage {
+    struct mesh mesh;   /* lends weights */
+    int *weights;       /* share of the samples of each rank; NULL: all equal */
+    char **devices;     /* "node/index" of each rank; NULL: not yet placed */
+    int block_first, block_count;
+    double time_s;      /* predicted, one micro-batch forward and backward */
+    uint64_t memory_bytes; /* predicted: the reservation of its largest rank */
+};
+
+struct plan_block {
+    int stage;
+    const struct role *roles[AXES_MAX]; /* per axis of the stage's mesh */
+    int zero;                           /* 0, or 1: optimizer state sharded */
+};
+
+struct plan {
+    char id[PLAN_ID_SIZE];
+    struct plan_stage *stages;
+    struct plan_block *blocks;
+    int stage_count, block_count;
+    int micro_batches;
+    int64_t micro_batch_samples; /* of the whole micro-batch */
+    const struct schedule *schedule;
+    /* What the search predicted; 0 where nothing was. */
+    struct {
+        char search[16], referee[16];
+        double wall_s;
+        int candidates;
+        double step_time_s, tokens_per_s, bubble;
+        uint64_t memory_bytes_max;
+    } predicted;
+};
+
+/* Stages and blocks zeroed, one stage's mesh without axes being one device. */
+struct plan *plan_create(int stages, int blocks);
+void plan_destroy(struct plan *plan);
+struct plan *plan_copy(const struct plan *plan);
+
+int plan_ranks(const struct plan *plan);
+int64_t plan_global_batch(const struct plan *plan);
+/* The first rank of a stage; the stage of a rank, and its rank inside it. */
+int plan_stage_rank(const struct plan *plan, int stage);
+int plan_rank_stage(const struct plan *plan, int rank, int *inside);
+/* Device of a rank, or NULL. */
+const char *plan_device(const struct plan *plan, int rank);
+/* Product of the axes of a block whose role is one of `names` (ended by NULL). */
+int plan_degree(const struct plan *plan, int block, const char *const *names);
+
+/* Does lowering accept it? The sentence names stage, block, role and dim, and what would do. */
+int plan_check(const struct plan *plan, const struct graph *graph, struct error *err);
+/* Names the plan by its content: "p-3c1f09". */
+void plan_name(struct plan *plan);
+/* "pp2·tp2·dp2 m4 1f1b": for a line. */
+char *plan_print(char *out, size_t size, const struct plan *plan);
+
+/* The plan of `gimbal plan -o json`: apiVersion gimbal/v1, kind Plan. The text is the caller's. */
+char *plan_encode(const struct plan *plan, const struct graph *graph);
+int plan_decode(const char *text, struct plan **out, struct error *err);
+
+#endif

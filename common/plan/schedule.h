@@ -1,0 +1,28 @@
+/* schedule.h - the order of forwards and backwards on a stage: one file per schedule in
+ * schedules/, one row in schedules.c. Pure functions of (stage, stages, micro-batches). */
+#ifndef COMMON_PLAN_SCHEDULE_H
+#define COMMON_PLAN_SCHEDULE_H
+
+#include "common/graph/operation.h"
+
+struct event {
+    enum direction direction;
+    int micro_batch;
+    int slot; /* where its activations lie between forward and backward */
+};
+
+struct schedule {
+    const char *name;
+    /* Fills 2 x micro_batches events (direction and micro-batch) in order. Every forward comes
+     * before its backward, and both directions in the order of micro-batches on all stages. */
+    void (*order)(int stage, int stages, int micro_batches, struct event *events);
+};
+
+extern const struct schedule *const schedules[]; /* ends with NULL */
+const struct schedule *schedule_find(const char *name);
+
+/* The order, with slots: the lowest free one at each forward. Returns how many there are. */
+int schedule_events(const struct schedule *schedule, int stage, int stages, int micro_batches,
+                    struct event *events);
+
+#endif
