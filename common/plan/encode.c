@@ -18,10 +18,8 @@ static json_t *encode_stage(const struct plan_stage *stage)
         json_array_append_new(axes, json_integer(stage->mesh.size[i]));
     for (int i = 0; stage->devices && i < mesh_count(&stage->mesh); i++)
         json_array_append_new(devices, json_string(stage->devices[i]));
-    json_t *out = json_pack("{s:o, s:o, s:[i,i], s:f, s:I}", "devices", devices, "axes", axes,
-                            "blocks", stage->block_first, stage->block_first + stage->block_count,
-                            "time_s", stage->time_s, "memory_bytes",
-                            (json_int_t)stage->memory_bytes);
+    json_t *out = json_pack("{s:o, s:o, s:f, s:I}", "devices", devices, "axes", axes, "time_s",
+                            stage->time_s, "memory_bytes", (json_int_t)stage->memory_bytes);
     if (stage->weights) {
         json_t *weights = json_array();
         for (int i = 0; i < mesh_count(&stage->mesh); i++)
@@ -95,19 +93,29 @@ char *plan_encode(const struct plan *plan, const struct graph *graph)
     return text;
 }
 
-static int decode_stage(json_t *from, int index, struct plan_stage *stage, struct error *err)
+/* `layers` counts repeated layers; the block before the first goes with the first stage, the
+ * block after the last with the last. */
+static void decode_layers(struct plan *plan, int index, int first, int end)
 {
+    struct plan_stage *stage = &plan->stages[index];
+    stage->block_first = index == 0 ? 0 : first + 1;
+    end = index == plan->stage_count - 1 ? plan->block_count : end + 1;
+    stage->block_count = end - stage->block_first;
+}
+
+static int decode_stage(json_t *from, int index, struct plan *plan, struct error *err)
+{
+    struct plan_stage *stage = &plan->stages[index];
     json_t *axes = NULL, *devices = NULL, *weights = NULL;
     int first, end;
     json_int_t memory = 0;
-    if (json_unpack(from, "{s:o, s:[i,i], s?o, s?o, s?F, s?I}", "axes", &axes, "blocks", &first,
+    if (json_unpack(from, "{s:o, s:[i,i], s?o, s?o, s?F, s?I}", "axes", &axes, "layers", &first,
                     &end, "devices", &devices, "weights", &weights, "time_s", &stage->time_s,
                     "memory_bytes", &memory) < 0 ||
         !json_is_array(axes) || json_array_size(axes) > AXES_MAX)
-        return error_set(err, -EINVAL, "stages[%d]: wants axes (at most %d) and blocks [first, end]",
+        return error_set(err, -EINVAL, "stages[%d]: wants axes (at most %d) and layers [first, end]",
                          index, AXES_MAX);
-    stage->block_first = first;
-    stage->block_count = end - first;
+    decode_layers(plan, index, first, end);
     stage->memory_bytes = (uint64_t)memory;
     int64_t count = 1;
     for (size_t i = 0; i < json_array_size(axes); i++) {
@@ -192,7 +200,7 @@ static int decode(json_t *root, struct plan **out, struct error *err)
         return error_set(err, -EINVAL, "unknown schedule '%s'", schedule);
     int rc = 0;
     for (int i = 0; i < plan->stage_count && rc == 0; i++)
-        rc = decode_stage(json_array_get(stages, (size_t)i), i, &plan->stages[i], err);
+        rc = decode_stage(json_array_get(stages, (size_t)i), i, plan, err);
     for (int i = 0; i < plan->block_count && rc == 0; i++)
         rc = decode_block(json_array_get(blocks, (size_t)i), i, plan, &plan->blocks[i], err);
     json_unpack(root, "{s?{s?F, s?F, s?I, s?F}}", "predicted", "step_time_s",

@@ -1,0 +1,26 @@
+/* model.h - from a model's configuration to its graph: one file per family, one row in
+ * models.c. */
+#ifndef COMMON_MODELS_MODEL_H
+#define COMMON_MODELS_MODEL_H
+
+#include "common/base/error.h"
+#include "common/graph/graph.h"
+
+struct model_config {
+    const char *family;
+    int64_t layers, hidden, heads, seq, vocab;
+    int64_t ffn; /* 0: the family's usual multiple of hidden */
+};
+
+struct model {
+    const char *family;
+    /* Sizes are positive. -EINVAL: they do not go together; the sentence names both. */
+    int (*build)(const struct model_config *config, struct graph **out, struct error *err);
+};
+
+extern const struct model *const models[]; /* ends with NULL */
+
+/* -EINVAL also for an unknown family, naming those there are. */
+int model_build(const struct model_config *config, struct graph **out, struct error *err);
+
+#endif

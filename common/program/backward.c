@@ -1,0 +1,289 @@
+/* backward.c - the backward section: gradients through a stage's blocks, last node first.
+ *
+ * Gradients of one tensor from several users that leave in the same placement are summed before
+ * they are redistributed, once per distinct placement. A gradient that passes through (the
+ * residual stream) is the same buffer under another name, until somebody adds to it while
+ * another still reads it. */
+#include "common/program/lowering.h"
+
+#include "common/base/memory.h"
+
+#include <assert.h>
+#include <string.h>
+
+static struct held *find_arriving(struct lowering *l, int tensor, const struct placement *placement)
+{
+    for (size_t i = 0; i < l->arriving.count; i++) {
+        struct held *held = &l->arriving.items[i];
+        if (held->tensor == tensor && (!placement || placement_equal(&held->placement, placement)))
+            return held;
+    }
+    return NULL;
+}
+
+static void add_arriving(struct lowering *l, int tensor, const struct placement *placement,
+                         const struct piece *piece)
+{
+    struct held_list *list = &l->arriving;
+    list->items = grow(list->items, list->count, &list->capacity, sizeof *list->items);
+    list->items[list->count++] = (struct held){tensor, *placement, *piece};
+    l->shares[piece->buffer]++;
+}
+
+/* Take the entry out of the list; order is kept, since sums are taken in it. */
+static struct held take(struct lowering *l, struct held *held)
+{
+    struct held taken = *held;
+    size_t index = (size_t)(held - l->arriving.items);
+    memmove(held, held + 1, (l->arriving.count - index - 1) * sizeof *held);
+    l->arriving.count--;
+    l->shares[taken.piece.buffer]--;
+    return taken;
+}
+
+/* May this piece be written, or does its buffer have other readers? If so, a copy. */
+static struct piece own(struct lowering *l, int tensor, const struct piece *piece, int shares)
+{
+    if (l->shares[piece->buffer] <= shares)
+        return *piece;
+    struct piece copy = emit_new(l, REGION_TRANSIENT, tensor, &piece->box);
+    emit_copy(l, piece, &copy, &piece->box);
+    return copy;
+}
+
+/* The whole gradient of a tensor in the placement `wanted`: every contribution redistributed,
+ * then summed. False if there is none. */
+static int collect(struct lowering *l, int tensor, const struct placement *wanted, bool *any,
+                   struct piece *out)
+{
+    struct shape shape = tensor_shape(l, tensor);
+    struct held *held;
+    *any = false;
+    while ((held = find_arriving(l, tensor, NULL)) != NULL) {
+        struct held one = take(l, held);
+        int rc = move_within(l, &shape, tensor, &one.placement, wanted, &one.piece);
+        if (rc < 0)
+            return error_prefix(l->err, rc, "gradient of %s", l->graph->tensors[tensor].name);
+        if (*any) {
+            *out = own(l, tensor, out, 0);
+            emit_add(l, &one.piece, out);
+        } else {
+            *out = one.piece;
+        }
+        *any = true;
+    }
+    return 0;
+}
+
+/* Saved operands, as forward had them or gathered again; weights. */
+static int operand_pieces(struct lowering *l, int node, struct piece *pieces, unsigned *present)
+{
+    const struct node *n = &l->graph->nodes[node];
+    const struct operation *operation = n->operation;
+    int last = operation_output(operation);
+    *present = 0;
+    for (int i = 0; i < last; i++) {
+        bool weight = i >= operation->input_count;
+        if (!weight && !(operation->saved >> i & 1))
+            continue;
+        const struct fetched *fetched = &l->fetched[node][i];
+        pieces[i] = fetched->piece;
+        *present |= 1u << i;
+        if (fetched->again) {
+            int rc = blocks_fetch(l, n->operands[i], &fetched->placement, &pieces[i]);
+            if (rc < 0)
+                return rc;
+        }
+    }
+    if (operation->saved >> last & 1) {
+        pieces[last] = l->homes[n->operands[last]].piece;
+        *present |= 1u << last;
+    }
+    for (int i = 0; i < operation->statistic_count[FORWARD]; i++) {
+        if (operation->saved >> (last + 1 + i) & 1) {
+            pieces[last + 1 + i] = l->statistics[node][i];
+            *present |= 1u << (last + 1 + i);
+        }
+    }
+    return 0;
+}
+
+/* The kernel's gradients: where each goes, and which are added to. */
+struct leaving {
+    struct piece pieces[VIEWS_MAX];
+    unsigned present, accumulate;
+};
+
+static void input_gradient(struct lowering *l, int node, int operand, const struct box *box,
+                           const struct piece *gradient, struct leaving *leaving)
+{
+    const struct node *n = &l->graph->nodes[node];
+    const struct placement *placement = &l->signatures[node].gradient[operand];
+    int tensor = n->operands[operand];
+    struct held *held = find_arriving(l, tensor, placement);
+    if (held) {
+        /* Held once in the list; whoever else holds the buffer still wants it as it is. */
+        struct piece piece = own(l, tensor, &held->piece, 1);
+        if (piece.buffer != held->piece.buffer) {
+            l->shares[held->piece.buffer]--;
+            l->shares[piece.buffer]++;
+            held->piece = piece;
+        }
+    }
+    if (n->operation->passes >> operand & 1) {
+        assert(placement_equal(placement,
+                               &l->signatures[node].gradient[operation_output(n->operation)]));
+        if (held)
+            emit_add(l, gradient, &held->piece);
+        else
+            add_arriving(l, tensor, placement, gradient);
+        return;
+    }
+    leaving->present |= 1u << operand;
+    if (held) {
+        leaving->accumulate |= 1u << operand;
+        leaving->pieces[operand] = held->piece;
+        return;
+    }
+    leaving->pieces[operand] = emit_new(l, REGION_TRANSIENT, tensor, box);
+    add_arriving(l, tensor, placement, &leaving->pieces[operand]);
+}
+
+static void emit_phase(struct lowering *l, int node, int phase, const struct piece *operands,
+                       unsigned present, const struct leaving *leaving, int workspace)
+{
+    const struct operation *operation = l->graph->nodes[node].operation;
+    int last = operation_output(operation);
+    struct instruction *kernel = emit(l, INSTRUCTION_KERNEL);
+    kernel->kernel.node = node;
+    kernel->kernel.phase = phase;
+    kernel->kernel.direction = BACKWARD;
+    kernel->kernel.accumulate = leaving->accumulate;
+    kernel->kernel.workspace = workspace;
+    for (int i = 0; i < VIEWS_MAX; i++)
+        if (present >> i & 1)
+            emit_piece(l, i, &operands[i]);
+    for (int i = 0; i < VIEWS_MAX; i++) {
+        int statistic = i - last - 1;
+        bool later = statistic >= 0 && operation->statistics[BACKWARD][statistic].phase > phase;
+        if (leaving->present >> i & 1 && !later)
+            emit_piece(l, VIEWS_MAX + i, &leaving->pieces[i]);
+    }
+    emit_use(l, workspace);
+}
+
+/* Does backward compute anything, or is every gradient the arriving one? */
+static bool computes(const struct operation *operation)
+{
+    for (int i = 0; i < operation_output(operation); i++)
+        if (operation_differentiates(operation, i) && !(operation->passes >> i & 1))
+            return true;
+    return false;
+}
+
+static void emit_kernels(struct lowering *l, int node, const struct box *boxes,
+                         const struct piece *operands, unsigned present, struct leaving *leaving)
+{
+    const struct operation *operation = l->graph->nodes[node].operation;
+    int last = operation_output(operation);
+    for (int i = 0; i < operation->statistic_count[BACKWARD]; i++) {
+        struct box box =
+            signature_statistic_box(operation, operation->statistics[BACKWARD][i].dims, boxes);
+        leaving->pieces[last + 1 + i] = emit_new(l, REGION_TRANSIENT, -1, &box);
+        leaving->present |= 1u << (last + 1 + i);
+    }
+    unsigned axes = signature_exchange_axes(operation, &l->signatures[node]);
+    int workspace = emit_workspace(l, operation, boxes, BACKWARD);
+    for (int phase = 0; phase < operation->phases[BACKWARD]; phase++) {
+        emit_phase(l, node, phase, operands, present, leaving, workspace);
+        for (int i = 0; i < operation->statistic_count[BACKWARD] && axes; i++)
+            if (operation->statistics[BACKWARD][i].phase == phase)
+                emit_all_reduce(l, emit_group(l, axes),
+                                operation->statistics[BACKWARD][i].reduction,
+                                &leaving->pieces[last + 1 + i]);
+    }
+}
+
+static int backward_node(struct lowering *l, int node)
+{
+    const struct node *n = &l->graph->nodes[node];
+    const struct operation *operation = n->operation;
+    int last = operation_output(operation), rc;
+    struct piece gradient = {0}, operands[VIEWS_MAX];
+    struct leaving leaving = {0};
+    unsigned present = 0;
+    bool any = false;
+    if (!operation->is_loss) {
+        rc = collect(l, n->operands[last], &l->signatures[node].gradient[last], &any, &gradient);
+        if (rc < 0 || !any)
+            return rc; /* nobody wants its gradient */
+        l->shares[gradient.buffer]++; /* read until the end of this node */
+        leaving.pieces[last] = gradient;
+        leaving.present |= 1u << last;
+    }
+    if (computes(operation)) {
+        rc = operand_pieces(l, node, operands, &present);
+        if (rc < 0)
+            return rc;
+    }
+
+    struct box boxes[OPERANDS_MAX];
+    node_boxes(l, node, boxes);
+    for (int i = 0; i < operation->input_count; i++)
+        if (operation_differentiates(operation, i))
+            input_gradient(l, node, i, &boxes[i], &gradient, &leaving);
+    for (int i = operation->input_count; i < last; i++) {
+        leaving.pieces[i] = weights_use(l, node, i)->gradient;
+        leaving.present |= 1u << i;
+        leaving.accumulate |= 1u << i;
+    }
+    if (computes(operation))
+        emit_kernels(l, node, boxes, operands, present, &leaving);
+    if (any)
+        l->shares[gradient.buffer]--;
+    return 0;
+}
+
+/* Gradients of the tensor that joins two stages go back to the stage that made it. */
+static int go_back(struct lowering *l, int stage)
+{
+    const struct plan_stage *made_by = &l->plan->stages[stage];
+    int tensor = l->graph->blocks[made_by->block_first + made_by->block_count - 1].output;
+    int producer = l->graph->tensors[tensor].producer;
+    int last = operation_output(l->graph->nodes[producer].operation);
+    struct placement to = l->signatures[producer].gradient[last];
+    struct placement from = entry_placement(l, stage + 1, tensor);
+    struct shape shape = tensor_shape(l, tensor);
+    struct piece piece = {0};
+    bool any = true;
+    if (l->stage == stage + 1) {
+        int rc = collect(l, tensor, &from, &any, &piece);
+        if (rc < 0)
+            return rc;
+    }
+    assert(any);
+    move_across(l, &shape, tensor, PURPOSE_GRADIENT, 0, stage + 1, &from, stage, &to, &piece);
+    if (l->stage == stage)
+        add_arriving(l, tensor, &to, &piece);
+    return 0;
+}
+
+int blocks_backward(struct lowering *l)
+{
+    const struct plan_stage *stage = &l->plan->stages[l->stage];
+    int rc = 0;
+    emit_section(l, SECTION_BACKWARD);
+    l->block = stage->block_first + stage->block_count - 1;
+    if (l->stage + 1 < l->plan->stage_count)
+        rc = go_back(l, l->stage);
+    for (int b = stage->block_first + stage->block_count - 1; b >= stage->block_first && rc == 0; b--) {
+        const struct block *block = &l->graph->blocks[b];
+        l->block = b;
+        l->versions.count = 0;
+        for (int n = block->node_first + block->node_count - 1; n >= block->node_first && rc == 0; n--)
+            rc = backward_node(l, n);
+    }
+    if (rc == 0 && l->stage > 0)
+        rc = go_back(l, l->stage - 1);
+    return rc;
+}

@@ -1,0 +1,228 @@
+/* blocks.c - the forward section: a stage's blocks, one micro-batch.
+ *
+ * Every tensor has a home: the placement in which it was made (or arrived). A node fetches its
+ * inputs in the placements of its roles; a redistributed version is shared by all users inside
+ * the block. */
+#include "common/program/lowering.h"
+
+#include "common/base/memory.h"
+
+#include <assert.h>
+#include <string.h>
+
+void node_boxes(const struct lowering *l, int node, struct box *boxes)
+{
+    const struct operation *operation = l->graph->nodes[node].operation;
+    for (int i = 0; i < operation_operands(operation); i++) {
+        struct shape shape = shape_of(operation->dims[i], &l->program->sizes);
+        boxes[i] = placement_slice(l->mesh, &shape, &l->signatures[node].operand[i], l->inside);
+    }
+}
+
+static struct held *find_version(struct lowering *l, int tensor, const struct placement *placement)
+{
+    for (size_t i = 0; i < l->versions.count; i++) {
+        struct held *held = &l->versions.items[i];
+        if (held->tensor == tensor && placement_equal(&held->placement, placement))
+            return held;
+    }
+    return NULL;
+}
+
+static void add_version(struct lowering *l, int tensor, const struct placement *placement,
+                        const struct piece *piece)
+{
+    struct held_list *list = &l->versions;
+    list->items = grow(list->items, list->count, &list->capacity, sizeof *list->items);
+    list->items[list->count++] = (struct held){tensor, *placement, *piece};
+}
+
+static struct piece load(struct lowering *l, int tensor, const struct placement *placement)
+{
+    struct shape shape = tensor_shape(l, tensor);
+    struct box box = placement_slice(l->mesh, &shape, placement, l->inside);
+    struct piece piece = emit_new(l, REGION_TRANSIENT, tensor, &box);
+    emit(l, INSTRUCTION_LOAD);
+    emit_piece(l, 0, &piece);
+    return piece;
+}
+
+int blocks_fetch(struct lowering *l, int tensor, const struct placement *placement,
+                 struct piece *out)
+{
+    struct held *home = &l->homes[tensor], *version;
+    if (home->tensor == tensor && placement_equal(&home->placement, placement)) {
+        *out = home->piece;
+        return 0;
+    }
+    if ((version = find_version(l, tensor, placement)) != NULL) {
+        *out = version->piece;
+        return 0;
+    }
+    if (l->graph->tensors[tensor].kind == TENSOR_DATA) {
+        *out = load(l, tensor, placement);
+    } else {
+        assert(home->tensor == tensor && "a block reads the block before it, and itself");
+        struct shape shape = tensor_shape(l, tensor);
+        *out = home->piece;
+        int rc = move_within(l, &shape, tensor, &home->placement, placement, out);
+        if (rc < 0)
+            return error_prefix(l->err, rc, "tensor %s", l->graph->tensors[tensor].name);
+        /* An all-reduce worked in place: what lies at home is now the finished sum. */
+        if (out->buffer == home->piece.buffer && home->placement.partial) {
+            *home = (struct held){tensor, *placement, *out};
+            return 0;
+        }
+    }
+    add_version(l, tensor, placement, out);
+    return 0;
+}
+
+/* Can backward have it again from a smaller piece, by gathering alone? */
+static bool only_gathers(struct lowering *l, int tensor, const struct placement *from,
+                         const struct placement *to)
+{
+    struct step steps[STEPS_MAX];
+    struct shape shape = tensor_shape(l, tensor);
+    int count = redistribute_path(l->mesh, &shape, from, to, steps, NULL);
+    for (int i = 0; i < count; i++)
+        if (steps[i].kind != STEP_ALL_GATHER)
+            return false;
+    return count > 0;
+}
+
+static int fetch_inputs(struct lowering *l, int node)
+{
+    const struct node *n = &l->graph->nodes[node];
+    for (int i = 0; i < n->operation->input_count; i++) {
+        struct fetched *fetched = &l->fetched[node][i];
+        int tensor = n->operands[i];
+        fetched->placement = l->signatures[node].operand[i];
+        fetched->again = l->homes[tensor].tensor == tensor && !l->homes[tensor].placement.partial &&
+                         only_gathers(l, tensor, &l->homes[tensor].placement, &fetched->placement);
+        int rc = blocks_fetch(l, tensor, &fetched->placement, &fetched->piece);
+        if (rc < 0)
+            return rc;
+    }
+    for (int i = n->operation->input_count; i < operation_output(n->operation); i++)
+        l->fetched[node][i] = (struct fetched){l->signatures[node].operand[i],
+                                               weights_use(l, node, i)->weight, false};
+    return 0;
+}
+
+/* Is this rank at coordinate 0 of all these axes? */
+static bool at_first_of(const struct lowering *l, unsigned axes)
+{
+    for (int axis = 0; axis < l->mesh->axes; axis++)
+        if (axes >> axis & 1 && mesh_coordinate(l->mesh, l->inside, axis) != 0)
+            return false;
+    return true;
+}
+
+/* One phase of a node in forward; statistics of the phases so far come after the output. */
+static void emit_phase(struct lowering *l, int node, int phase, const struct piece *output,
+                       const struct piece *statistics, int workspace)
+{
+    const struct operation *operation = l->graph->nodes[node].operation;
+    int last = operation_output(operation);
+    struct instruction *kernel = emit(l, INSTRUCTION_KERNEL);
+    kernel->kernel.node = node;
+    kernel->kernel.phase = phase;
+    kernel->kernel.direction = FORWARD;
+    kernel->kernel.once = at_first_of(l, l->signatures[node].operand[last].partial);
+    kernel->kernel.workspace = workspace;
+    for (int i = 0; i < last; i++)
+        emit_piece(l, i, &l->fetched[node][i].piece);
+    emit_piece(l, last, output);
+    for (int i = 0; i < operation->statistic_count[FORWARD]; i++)
+        if (operation->statistics[FORWARD][i].phase <= phase)
+            emit_piece(l, last + 1 + i, &statistics[i]);
+    emit_use(l, workspace);
+}
+
+static int forward_node(struct lowering *l, int node)
+{
+    const struct node *n = &l->graph->nodes[node];
+    const struct operation *operation = n->operation;
+    int rc = fetch_inputs(l, node);
+    if (rc < 0)
+        return rc;
+    struct box boxes[OPERANDS_MAX];
+    node_boxes(l, node, boxes);
+    int last = operation_output(operation), tensor = n->operands[last];
+    struct piece output, *statistics = l->statistics[node];
+    if (operation->is_loss)
+        output = (struct piece){.buffer = l->program->metrics, .offset = METRIC_LOSS};
+    else
+        output = emit_new(l, REGION_TRANSIENT, tensor, &boxes[last]);
+    for (int i = 0; i < operation->statistic_count[FORWARD]; i++) {
+        struct box box =
+            signature_statistic_box(operation, operation->statistics[FORWARD][i].dims, boxes);
+        statistics[i] = emit_new(l, REGION_TRANSIENT, -1, &box);
+    }
+
+    unsigned axes = signature_exchange_axes(operation, &l->signatures[node]);
+    int workspace = emit_workspace(l, operation, boxes, FORWARD);
+    for (int phase = 0; phase < operation->phases[FORWARD]; phase++) {
+        emit_phase(l, node, phase, &output, statistics, workspace);
+        for (int i = 0; i < operation->statistic_count[FORWARD] && axes; i++)
+            if (operation->statistics[FORWARD][i].phase == phase)
+                emit_all_reduce(l, emit_group(l, axes), operation->statistics[FORWARD][i].reduction,
+                                &statistics[i]);
+    }
+    l->homes[tensor] = (struct held){tensor, l->signatures[node].operand[last], output};
+    return 0;
+}
+
+struct placement entry_placement(const struct lowering *l, int stage, int tensor)
+{
+    const struct block *block = &l->graph->blocks[l->plan->stages[stage].block_first];
+    for (int n = block->node_first; n < block->node_first + block->node_count; n++)
+        for (int i = 0; i < l->graph->nodes[n].operation->input_count; i++)
+            if (l->graph->nodes[n].operands[i] == tensor)
+                return placement_settled(&l->signatures[n].operand[i]);
+    assert(!"a block that does not read the block before it");
+    return (struct placement){0};
+}
+
+/* The last tensor of a stage goes to the next one. */
+static int leave(struct lowering *l, int stage, struct piece *piece)
+{
+    const struct block *block =
+        &l->graph->blocks[l->plan->stages[stage].block_first + l->plan->stages[stage].block_count - 1];
+    int tensor = block->output, producer = l->graph->tensors[tensor].producer;
+    int last = operation_output(l->graph->nodes[producer].operation);
+    struct placement from = placement_settled(&l->signatures[producer].operand[last]);
+    struct placement to = entry_placement(l, stage + 1, tensor);
+    struct shape shape = tensor_shape(l, tensor);
+    if (l->stage == stage) {
+        int rc = blocks_fetch(l, tensor, &from, piece);
+        if (rc < 0)
+            return rc;
+    }
+    move_across(l, &shape, tensor, PURPOSE_ACTIVATION, 0, stage, &from, stage + 1, &to, piece);
+    if (l->stage == stage + 1)
+        l->homes[tensor] = (struct held){tensor, to, *piece};
+    return 0;
+}
+
+int blocks_forward(struct lowering *l)
+{
+    const struct plan_stage *stage = &l->plan->stages[l->stage];
+    struct piece piece;
+    int rc = 0;
+    emit_section(l, SECTION_FORWARD);
+    l->block = stage->block_first;
+    if (l->stage > 0)
+        rc = leave(l, l->stage - 1, &piece);
+    for (int b = stage->block_first; b < stage->block_first + stage->block_count && rc == 0; b++) {
+        const struct block *block = &l->graph->blocks[b];
+        l->block = b;
+        l->versions.count = 0;
+        for (int n = block->node_first; n < block->node_first + block->node_count && rc == 0; n++)
+            rc = forward_node(l, n);
+    }
+    if (rc == 0 && l->stage + 1 < l->plan->stage_count)
+        rc = leave(l, l->stage, &piece);
+    return rc;
+}

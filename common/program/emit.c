@@ -1,0 +1,160 @@
+/* emit.c - appending buffers, pieces, groups and instructions to a program. */
+#include "common/program/lowering.h"
+
+#include "common/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int emit_buffer(struct lowering *l, enum region region, int64_t count, int tensor)
+{
+    struct program *p = l->program;
+    p->buffers = grow(p->buffers, p->buffer_count, &p->buffer_capacity, sizeof *p->buffers);
+    l->shares = grow(l->shares, p->buffer_count, &l->shares_capacity, sizeof *l->shares);
+    p->buffers[p->buffer_count] = (struct buffer){
+        .region = region,
+        .bytes = (uint64_t)count * ELEMENT_BYTES,
+        .tensor = tensor,
+        .block = l->block,
+        .first = (int)p->instruction_count,
+        .last = (int)p->instruction_count,
+    };
+    l->shares[p->buffer_count] = 0;
+    return (int)p->buffer_count++;
+}
+
+struct instruction *emit(struct lowering *l, enum instruction_kind kind)
+{
+    struct program *p = l->program;
+    p->instructions =
+        grow(p->instructions, p->instruction_count, &p->instruction_capacity, sizeof *p->instructions);
+    struct instruction *instruction = &p->instructions[p->instruction_count++];
+    *instruction = (struct instruction){
+        .kind = kind,
+        .block = l->block,
+        .piece_first = (int)p->piece_count,
+    };
+    p->sections[l->section].count++;
+    return instruction;
+}
+
+/* What forward makes and backward touches has to be saved between them. */
+static void touch(struct lowering *l, int index)
+{
+    struct program *p = l->program;
+    struct buffer *buffer = &p->buffers[index];
+    buffer->last = (int)p->instruction_count - 1;
+    if (l->section == SECTION_BACKWARD && buffer->region == REGION_TRANSIENT &&
+        buffer->first < p->sections[SECTION_BACKWARD].first)
+        buffer->region = REGION_SAVED;
+}
+
+void emit_use(struct lowering *l, int buffer)
+{
+    if (buffer >= 0)
+        touch(l, buffer);
+}
+
+int emit_workspace(struct lowering *l, const struct operation *operation, const struct box *boxes,
+                   enum direction direction)
+{
+    uint64_t bytes = operation->workspace ? operation->workspace(boxes, direction) : 0;
+    return bytes ? emit_buffer(l, REGION_TRANSIENT, (int64_t)(bytes / ELEMENT_BYTES), -1) : -1;
+}
+
+void emit_piece(struct lowering *l, int operand, const struct piece *piece)
+{
+    struct program *p = l->program;
+    p->pieces = grow(p->pieces, p->piece_count, &p->piece_capacity, sizeof *p->pieces);
+    p->pieces[p->piece_count] = *piece;
+    p->pieces[p->piece_count++].operand = (uint8_t)operand;
+    p->instructions[p->instruction_count - 1].piece_count++;
+    touch(l, piece->buffer);
+}
+
+struct piece emit_new(struct lowering *l, enum region region, int tensor, const struct box *box)
+{
+    return (struct piece){.buffer = emit_buffer(l, region, box_count(box), tensor), .box = *box};
+}
+
+void emit_copy(struct lowering *l, const struct piece *from, const struct piece *to,
+               const struct box *part)
+{
+    if (box_count(part) == 0)
+        return;
+    emit(l, INSTRUCTION_COPY)->part = *part;
+    emit_piece(l, 0, from);
+    emit_piece(l, 1, to);
+}
+
+void emit_add(struct lowering *l, const struct piece *from, const struct piece *to)
+{
+    emit(l, INSTRUCTION_ADD);
+    emit_piece(l, 0, from);
+    emit_piece(l, 1, to);
+}
+
+void emit_section(struct lowering *l, enum section section)
+{
+    l->section = (int)section;
+    l->block = -1;
+    l->program->sections[section].first = (int)l->program->instruction_count;
+}
+
+/* Takes `ranks`. A group that the program has already is used again. */
+static int add_group(struct lowering *l, int *ranks, int count, int own)
+{
+    struct program *p = l->program;
+    for (size_t i = 0; i < p->group_count; i++) {
+        if (p->groups[i].count == count &&
+            memcmp(p->groups[i].ranks, ranks, (size_t)count * sizeof *ranks) == 0) {
+            free(ranks);
+            return (int)i;
+        }
+    }
+    p->groups = grow(p->groups, p->group_count, &p->group_capacity, sizeof *p->groups);
+    p->groups[p->group_count] = (struct group){.ranks = ranks, .count = count, .own = own};
+    return (int)p->group_count++;
+}
+
+int emit_group(struct lowering *l, unsigned axes)
+{
+    int count = mesh_span(l->mesh, axes), base = plan_stage_rank(l->plan, l->stage);
+    int *ranks = xcalloc((size_t)count, sizeof *ranks);
+    int own = mesh_group(l->mesh, l->inside, axes, ranks);
+    for (int i = 0; i < count; i++)
+        ranks[i] += base;
+    return add_group(l, ranks, count, own);
+}
+
+int emit_group_all(struct lowering *l)
+{
+    int *ranks = xcalloc((size_t)l->program->ranks, sizeof *ranks);
+    for (int i = 0; i < l->program->ranks; i++)
+        ranks[i] = i;
+    return add_group(l, ranks, l->program->ranks, l->program->rank);
+}
+
+void emit_all_reduce(struct lowering *l, int group, enum reduction reduction,
+                     const struct piece *piece)
+{
+    if (l->program->groups[group].count == 1)
+        return;
+    struct instruction *instruction = emit(l, INSTRUCTION_COLLECTIVE);
+    instruction->collective.kind = COLLECTIVE_ALL_REDUCE;
+    instruction->collective.reduction = reduction;
+    instruction->collective.group = group;
+    emit_piece(l, 0, piece);
+}
+
+const struct mesh *stage_mesh(const struct lowering *l, int stage)
+{
+    return &l->plan->stages[stage].mesh;
+}
+
+struct shape tensor_shape(const struct lowering *l, int tensor)
+{
+    struct shape shape = shape_of(l->graph->tensors[tensor].dims, &l->program->sizes);
+    shape.uneven = l->graph->tensors[tensor].kind == TENSOR_WEIGHT;
+    return shape;
+}

@@ -1,0 +1,104 @@
+/* lower.c - the parts of lowering in their order. */
+#include "common/program/lower.h"
+
+#include "common/base/memory.h"
+#include "common/program/lowering.h"
+
+#include <stdlib.h>
+
+static int make_signatures(struct lowering *l)
+{
+    l->signatures = xcalloc(l->graph->node_count, sizeof *l->signatures);
+    for (size_t n = 0; n < l->graph->node_count; n++) {
+        const struct node *node = &l->graph->nodes[n];
+        const struct plan_block *block = &l->plan->blocks[node->block];
+        int rc = signature_make(node->operation, block->roles, stage_mesh(l, block->stage)->axes,
+                                &l->signatures[n], l->err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static void make_events(struct lowering *l)
+{
+    struct program *p = l->program;
+    p->micro_batches = l->plan->micro_batches;
+    p->event_count = 2 * p->micro_batches;
+    p->events = xcalloc((size_t)p->event_count, sizeof *p->events);
+    p->slots = schedule_events(l->plan->schedule, l->stage, l->plan->stage_count, p->micro_batches,
+                               p->events);
+}
+
+static int build(struct lowering *l)
+{
+    int rc = make_signatures(l);
+    if (rc < 0)
+        return rc;
+    make_events(l);
+    rc = weights_find(l);
+    if (rc == 0) {
+        weights_buffers(l);
+        rc = weights_travel(l);
+    }
+    if (rc == 0) {
+        weights_clear(l);
+        rc = blocks_forward(l);
+    }
+    if (rc == 0)
+        rc = blocks_backward(l);
+    if (rc == 0)
+        rc = weights_reduce(l);
+    if (rc < 0)
+        return rc;
+    weights_update(l);
+    arena_layout(l);
+    l->program->hash = program_hash(l->program);
+    return 0;
+}
+
+static void lowering_finish(struct lowering *l)
+{
+    free(l->signatures);
+    free(l->homes);
+    free(l->fetched);
+    free(l->statistics);
+    free(l->versions.items);
+    free(l->arriving.items);
+    free(l->shares);
+    free(l->uses);
+    free(l->storage);
+    free(l->owner);
+}
+
+int lower(const struct graph *graph, const struct plan *plan, int rank, struct program **out,
+          struct error *err)
+{
+    int rc = plan_check(plan, graph, err);
+    if (rc < 0)
+        return rc;
+    struct program *program = xcalloc(1, sizeof *program);
+    struct lowering l = {.graph = graph, .plan = plan, .program = program, .err = err};
+    l.stage = plan_rank_stage(plan, rank, &l.inside);
+    l.mesh = stage_mesh(&l, l.stage);
+    l.homes = xcalloc(graph->tensor_count, sizeof *l.homes);
+    for (size_t t = 0; t < graph->tensor_count; t++)
+        l.homes[t].tensor = -1;
+    l.fetched = xcalloc(graph->node_count, sizeof *l.fetched);
+    l.statistics = xcalloc(graph->node_count, sizeof *l.statistics);
+
+    program->graph = graph;
+    program->rank = rank;
+    program->ranks = plan_ranks(plan);
+    program->stage = l.stage;
+    program->samples = plan->micro_batch_samples;
+    program->sizes = graph_sizes(graph, plan->micro_batch_samples);
+
+    rc = build(&l);
+    lowering_finish(&l);
+    if (rc < 0)
+        program_destroy(program);
+    else
+        *out = program;
+    return rc;
+}

@@ -1,0 +1,128 @@
+/* lowering.h - what the parts of lowering share; nobody else includes it.
+ *
+ * emit.c appends buffers and instructions, move.c inserts redistribution and sends, blocks.c
+ * walks the blocks forward and backward, weights.c brings weights to their users and gradients
+ * to the optimizer, arena.c lays the buffers out, and lower.c calls them in order. */
+#ifndef COMMON_PROGRAM_LOWERING_H
+#define COMMON_PROGRAM_LOWERING_H
+
+#include "common/placement/redistribute.h"
+#include "common/program/lower.h"
+
+/* A tensor, or a version of it, as this rank holds it. */
+struct held {
+    int tensor;
+    struct placement placement;
+    struct piece piece;
+};
+
+struct held_list {
+    struct held *items;
+    size_t count, capacity;
+};
+
+/* Where a node's input was fetched from in forward. */
+struct fetched {
+    struct placement placement;
+    struct piece piece;
+    bool again; /* backward gathers it anew from the smaller piece that is saved */
+};
+
+/* One way in which a stage uses a weight; several nodes may share it. */
+struct weight_use {
+    int tensor, stage, node;
+    struct placement compute, leaving; /* of the weight; of its gradient */
+    struct piece weight, gradient;     /* on this rank, if the stage is its own */
+    int bucket;                        /* gradients reduced together; -1: by itself */
+};
+
+struct bucket {
+    unsigned axes;
+    int buffer;
+    int64_t count;
+};
+
+struct lowering {
+    const struct graph *graph;
+    const struct plan *plan;
+    struct program *program;
+    int stage, inside; /* of this rank */
+    const struct mesh *mesh;
+    int section, block;
+    struct signature *signatures; /* per node, in its block's roles */
+    struct held *homes;           /* per tensor: as it was made, or as it came; tensor -1: not here */
+    struct fetched (*fetched)[OPERANDS_MAX]; /* per node */
+    struct piece (*statistics)[STATISTICS_MAX]; /* per node, of forward */
+    struct held_list versions;    /* redistributed copies inside the open block */
+    struct held_list arriving;    /* gradients of tensors, by placement */
+    int *shares;                  /* per buffer: how many arriving gradients it holds */
+    size_t shares_capacity;
+    struct weight_use *uses;
+    size_t use_count, use_capacity;
+    struct placement *storage; /* per weight tensor */
+    int *owner;                /* per weight tensor: its first use */
+    struct bucket buckets[1u << AXES_MAX];
+    size_t bucket_count;
+    struct error *err;
+};
+
+/* What a message carries: with the tensor, its tag. */
+enum purpose { PURPOSE_ACTIVATION, PURPOSE_GRADIENT, PURPOSE_WEIGHT, PURPOSES };
+
+/* emit.c */
+int emit_buffer(struct lowering *l, enum region region, int64_t count, int tensor);
+struct instruction *emit(struct lowering *l, enum instruction_kind kind);
+/* Append a piece to the last instruction. */
+void emit_piece(struct lowering *l, int operand, const struct piece *piece);
+/* The last instruction touches this buffer too; -1: none. */
+void emit_use(struct lowering *l, int buffer);
+/* Scratch of a kernel, or -1. */
+int emit_workspace(struct lowering *l, const struct operation *operation, const struct box *boxes,
+                   enum direction direction);
+/* A new buffer that holds exactly this box. */
+struct piece emit_new(struct lowering *l, enum region region, int tensor, const struct box *box);
+void emit_copy(struct lowering *l, const struct piece *from, const struct piece *to,
+               const struct box *part);
+void emit_add(struct lowering *l, const struct piece *from, const struct piece *to);
+void emit_section(struct lowering *l, enum section section);
+int emit_group(struct lowering *l, unsigned axes); /* of this rank's mesh */
+int emit_group_all(struct lowering *l);
+void emit_all_reduce(struct lowering *l, int group, enum reduction reduction,
+                     const struct piece *piece);
+const struct mesh *stage_mesh(const struct lowering *l, int stage);
+struct shape tensor_shape(const struct lowering *l, int tensor);
+
+/* move.c: redistribute a piece on this rank's mesh. A first all-reduce works in place, so the
+ * source must be of no other use. */
+int move_within(struct lowering *l, const struct shape *shape, int tensor,
+                const struct placement *from, const struct placement *to, struct piece *piece);
+/* Between stages, by the intersection of slices; replicas take turns in sending. `piece` is read
+ * on the sending stage and made on the receiving one. */
+void move_across(struct lowering *l, const struct shape *shape, int tensor, enum purpose purpose,
+                 int use, int from_stage, const struct placement *from, int to_stage,
+                 const struct placement *to, struct piece *piece);
+
+/* weights.c */
+int weights_find(struct lowering *l);
+void weights_buffers(struct lowering *l);
+int weights_travel(struct lowering *l);
+void weights_clear(struct lowering *l);
+int weights_reduce(struct lowering *l);
+void weights_update(struct lowering *l);
+struct weight_use *weights_use(struct lowering *l, int node, int operand);
+
+/* blocks.c, backward.c */
+int blocks_forward(struct lowering *l);
+int blocks_backward(struct lowering *l);
+/* A tensor in this placement, redistributed if it is not there yet. */
+int blocks_fetch(struct lowering *l, int tensor, const struct placement *placement,
+                 struct piece *out);
+/* Boxes of a node's operands on this rank. */
+void node_boxes(const struct lowering *l, int node, struct box *boxes);
+/* Where a stage keeps a tensor that it did not make: as its first user wants it. */
+struct placement entry_placement(const struct lowering *l, int stage, int tensor);
+
+/* arena.c */
+void arena_layout(struct lowering *l);
+
+#endif

@@ -1,0 +1,245 @@
+/* move.c - how a tensor gets from one placement to another: copies, collectives, messages.
+ *
+ * A collective works on contiguous chunks, one per member. Where a member's chunk is not one run
+ * of memory, in the members' order, it is packed before or unpacked after. */
+#include "common/program/lowering.h"
+
+#include "common/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The chunks of one collective: a box per member, inside one outer piece. */
+struct chunks {
+    struct box *boxes;
+    int count;
+};
+
+static struct box overlap_or_empty(const struct box *a, const struct box *b)
+{
+    struct box both;
+    return box_overlap(a, b, &both) ? both : (struct box){.dims = a->dims};
+}
+
+static int64_t total(const struct chunks *chunks)
+{
+    int64_t count = 0;
+    for (int i = 0; i < chunks->count; i++)
+        count += box_count(&chunks->boxes[i]);
+    return count;
+}
+
+/* Do the chunks follow each other in memory and fill the outer box? */
+static bool in_order(const struct box *outer, const struct chunks *chunks)
+{
+    int64_t next = 0, offset;
+    for (int i = 0; i < chunks->count; i++) {
+        int64_t count = box_count(&chunks->boxes[i]);
+        if (count == 0)
+            continue;
+        if (!box_contiguous(outer, &chunks->boxes[i], &offset) || offset != next)
+            return false;
+        next += count;
+    }
+    return next == box_count(outer);
+}
+
+/* A flat run of `count` elements in a new buffer: what a collective reads or writes. */
+static struct piece flat(struct lowering *l, int tensor, int64_t count)
+{
+    struct box box = {.dims = 1, .high = {count}};
+    return emit_new(l, REGION_TRANSIENT, tensor, &box);
+}
+
+/* Chunk after chunk between the outer piece and a flat one. */
+static void copy_chunks(struct lowering *l, const struct piece *outer, const struct piece *packed,
+                        const struct chunks *chunks, bool pack)
+{
+    struct piece chunk = *packed;
+    for (int i = 0; i < chunks->count; i++) {
+        chunk.box = chunks->boxes[i];
+        if (pack)
+            emit_copy(l, outer, &chunk, &chunk.box);
+        else
+            emit_copy(l, &chunk, outer, &chunk.box);
+        chunk.offset += box_count(&chunk.box);
+    }
+}
+
+static void add_counts(struct lowering *l, const struct chunks *chunks)
+{
+    struct program *p = l->program;
+    for (int i = 0; i < chunks->count; i++) {
+        p->counts = grow(p->counts, p->counts_count, &p->counts_capacity, sizeof *p->counts);
+        p->counts[p->counts_count++] = box_count(&chunks->boxes[i]);
+    }
+}
+
+/* sends: chunks of the piece at hand; receives: chunks of the piece to be made. For an
+ * all-gather sends is NULL: the piece goes whole to everybody; for a reduce-scatter receives
+ * is. */
+static struct piece exchange(struct lowering *l, enum collective kind, int group, int tensor,
+                             const struct piece *piece, const struct box *target,
+                             const struct chunks *sends, const struct chunks *receives)
+{
+    struct piece source = *piece, result = emit_new(l, REGION_TRANSIENT, tensor, target);
+    struct piece destination = result;
+    if (sends && !in_order(&piece->box, sends)) {
+        source = flat(l, tensor, total(sends));
+        copy_chunks(l, piece, &source, sends, true);
+    }
+    bool unpack = receives && !in_order(target, receives);
+    if (unpack)
+        destination = flat(l, tensor, total(receives));
+
+    int counts = (int)l->program->counts_count;
+    if (sends)
+        add_counts(l, sends);
+    if (receives)
+        add_counts(l, receives);
+    struct instruction *instruction = emit(l, INSTRUCTION_COLLECTIVE);
+    instruction->collective.kind = kind;
+    instruction->collective.group = group;
+    instruction->collective.counts_first = counts;
+    emit_piece(l, 0, &source);
+    emit_piece(l, 1, &destination);
+    if (unpack)
+        copy_chunks(l, &result, &destination, receives, false);
+    return result;
+}
+
+static struct piece one_step(struct lowering *l, const struct shape *shape, int tensor,
+                             const struct placement *from, const struct step *step,
+                             const struct piece *piece)
+{
+    struct box target = placement_slice(l->mesh, shape, &step->to, l->inside);
+    int64_t offset;
+    if (step->kind == STEP_SLICE) {
+        struct piece part = *piece;
+        part.box = target;
+        if (box_count(&target) == 0 || box_contiguous(&piece->box, &target, &offset)) {
+            part.offset += box_count(&target) ? offset : 0;
+            return part;
+        }
+        part = emit_new(l, REGION_TRANSIENT, tensor, &target);
+        emit_copy(l, piece, &part, &target);
+        return part;
+    }
+    int group = emit_group(l, step->axes), members = mesh_span(l->mesh, step->axes);
+    if (step->kind == STEP_ALL_REDUCE) {
+        emit_all_reduce(l, group, REDUCTION_SUM, piece);
+        return *piece;
+    }
+
+    int *ranks = xcalloc((size_t)members, sizeof *ranks);
+    mesh_group(l->mesh, l->inside, step->axes, ranks);
+    struct chunks sends = {xcalloc((size_t)members, sizeof(struct box)), members};
+    struct chunks receives = {xcalloc((size_t)members, sizeof(struct box)), members};
+    for (int i = 0; i < members; i++) {
+        struct box theirs = placement_slice(l->mesh, shape, from, ranks[i]);
+        struct box wanted = placement_slice(l->mesh, shape, &step->to, ranks[i]);
+        sends.boxes[i] = overlap_or_empty(&piece->box, &wanted);
+        receives.boxes[i] = overlap_or_empty(&theirs, &target);
+    }
+    struct piece result;
+    if (step->kind == STEP_REDUCE_SCATTER)
+        result = exchange(l, COLLECTIVE_REDUCE_SCATTER, group, tensor, piece, &target, &sends, NULL);
+    else if (step->kind == STEP_ALL_GATHER)
+        result = exchange(l, COLLECTIVE_ALL_GATHER, group, tensor, piece, &target, NULL, &receives);
+    else
+        result = exchange(l, COLLECTIVE_ALL_TO_ALL, group, tensor, piece, &target, &sends, &receives);
+    free(ranks);
+    free(sends.boxes);
+    free(receives.boxes);
+    return result;
+}
+
+int move_within(struct lowering *l, const struct shape *shape, int tensor,
+                const struct placement *from, const struct placement *to, struct piece *piece)
+{
+    struct step steps[STEPS_MAX];
+    int count = redistribute_path(l->mesh, shape, from, to, steps, l->err);
+    for (int i = 0; i < count; i++)
+        *piece = one_step(l, shape, tensor, i ? &steps[i - 1].to : from, &steps[i], piece);
+    return count < 0 ? count : 0;
+}
+
+/* The sender of the box that `holder` has to the receiver: the n-th of those that hold it. */
+static int sender_of(const struct lowering *l, int stage,
+                     const struct placement *placement, int holder, int receiver)
+{
+    const struct mesh *mesh = stage_mesh(l, stage);
+    unsigned replicas = ~placement_split_axes(placement) & ((1u << mesh->axes) - 1);
+    int count = mesh_span(mesh, replicas);
+    int *ranks = xcalloc((size_t)count, sizeof *ranks);
+    mesh_group(mesh, holder, replicas, ranks);
+    int sender = ranks[receiver % count];
+    free(ranks);
+    return sender;
+}
+
+static void send_part(struct lowering *l, int tensor, uint32_t tag, int peer,
+                      const struct piece *piece, const struct box *part)
+{
+    struct piece message = emit_new(l, REGION_COMMUNICATION, tensor, part);
+    struct instruction *wait = emit(l, INSTRUCTION_WAIT);
+    wait->message.peer = peer;
+    wait->message.tag = tag;
+    emit_piece(l, 0, &message);
+    emit_copy(l, piece, &message, part);
+    struct instruction *send = emit(l, INSTRUCTION_SEND);
+    send->message.peer = peer;
+    send->message.tag = tag;
+    emit_piece(l, 0, &message);
+}
+
+static void receive_part(struct lowering *l, int tensor, uint32_t tag, int peer,
+                         const struct piece *piece, const struct box *part)
+{
+    int64_t offset;
+    struct piece message = *piece;
+    bool direct = box_contiguous(&piece->box, part, &offset);
+    if (direct)
+        message.offset += offset;
+    else
+        message = emit_new(l, REGION_COMMUNICATION, tensor, part);
+    message.box = *part;
+    struct instruction *receive = emit(l, INSTRUCTION_RECEIVE);
+    receive->message.peer = peer;
+    receive->message.tag = tag;
+    emit_piece(l, 0, &message);
+    if (!direct)
+        emit_copy(l, &message, piece, part);
+}
+
+void move_across(struct lowering *l, const struct shape *shape, int tensor, enum purpose purpose,
+                 int use, int from_stage, const struct placement *from, int to_stage,
+                 const struct placement *to, struct piece *piece)
+{
+    const struct mesh *senders = stage_mesh(l, from_stage), *receivers = stage_mesh(l, to_stage);
+    int from_rank = plan_stage_rank(l->plan, from_stage), to_rank = plan_stage_rank(l->plan, to_stage);
+    uint32_t tag = (uint32_t)((use * (int)l->graph->tensor_count + tensor) * PURPOSES + (int)purpose);
+    struct piece made = {0};
+    if (l->stage == to_stage) {
+        struct box box = placement_slice(receivers, shape, to, l->inside);
+        made = emit_new(l, REGION_TRANSIENT, tensor, &box);
+    }
+    for (int receiver = 0; receiver < mesh_count(receivers); receiver++) {
+        if (l->stage == to_stage && receiver != l->inside)
+            continue;
+        struct box wanted = placement_slice(receivers, shape, to, receiver), part;
+        for (int holder = 0; holder < mesh_count(senders); holder++) {
+            struct box theirs = placement_slice(senders, shape, from, holder);
+            if (!placement_first(senders, from, holder) || !box_overlap(&wanted, &theirs, &part) ||
+                box_count(&part) == 0)
+                continue;
+            int sender = sender_of(l, from_stage, from, holder, receiver);
+            if (l->stage == from_stage && sender == l->inside)
+                send_part(l, tensor, tag, to_rank + receiver, piece, &part);
+            if (l->stage == to_stage)
+                receive_part(l, tensor, tag, from_rank + sender, &made, &part);
+        }
+    }
+    if (l->stage == to_stage)
+        *piece = made;
+}

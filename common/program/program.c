@@ -1,0 +1,214 @@
+/* program.c - reading a program: sizes, words, work, and the walk over a step. */
+#include "common/program/program.h"
+
+#include "common/base/hash.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+void program_destroy(struct program *program)
+{
+    if (!program)
+        return;
+    for (size_t i = 0; i < program->group_count; i++)
+        free(program->groups[i].ranks);
+    free(program->buffers);
+    free(program->pieces);
+    free(program->instructions);
+    free(program->groups);
+    free(program->parameters);
+    free(program->counts);
+    free(program->events);
+    free(program);
+}
+
+uint64_t program_bytes(const struct program *program)
+{
+    uint64_t bytes = 0;
+    for (int region = 0; region < REGIONS; region++)
+        bytes += program->bytes[region];
+    return bytes;
+}
+
+const struct piece *program_pieces(const struct program *program,
+                                   const struct instruction *instruction)
+{
+    return &program->pieces[instruction->piece_first];
+}
+
+int program_find_output(const struct program *program, int tensor, struct box *box)
+{
+    struct range range = program->sections[SECTION_FORWARD];
+    for (int i = range.first; i < range.first + range.count; i++) {
+        const struct instruction *instruction = &program->instructions[i];
+        if (instruction->kind != INSTRUCTION_KERNEL)
+            continue;
+        const struct node *node = &program->graph->nodes[instruction->kernel.node];
+        int last = operation_output(node->operation);
+        if (node->operands[last] != tensor)
+            continue;
+        *box = program_pieces(program, instruction)[last].box;
+        return program_pieces(program, instruction)[last].buffer;
+    }
+    return -1;
+}
+
+static int64_t collective_words(const struct program *program,
+                                const struct instruction *instruction)
+{
+    const struct group *group = &program->groups[instruction->collective.group];
+    const struct piece *pieces = program_pieces(program, instruction);
+    const int64_t *counts = &program->counts[instruction->collective.counts_first];
+    int64_t count = box_count(&pieces[0].box), others = group->count - 1, own;
+    switch (instruction->collective.kind) {
+    case COLLECTIVE_ALL_REDUCE: /* all chunks but its own to be added, its own to all others */
+        own = count * (group->own + 1) / group->count - count * group->own / group->count;
+        return count - own + others * own;
+    case COLLECTIVE_ALL_GATHER:
+        return others * count;
+    case COLLECTIVE_REDUCE_SCATTER:
+    case COLLECTIVE_ALL_TO_ALL:
+        return count - counts[group->own];
+    }
+    return 0;
+}
+
+int64_t instruction_words(const struct program *program, const struct instruction *instruction)
+{
+    if (instruction->kind == INSTRUCTION_SEND)
+        return box_count(&program_pieces(program, instruction)[0].box);
+    if (instruction->kind == INSTRUCTION_COLLECTIVE)
+        return collective_words(program, instruction);
+    return 0;
+}
+
+int64_t program_words(const struct program *program)
+{
+    struct program_cursor cursor = {0};
+    int64_t words = 0;
+    while (program_next(program, PROGRAM_TRAIN, &cursor))
+        words += instruction_words(program, cursor.instruction);
+    return words;
+}
+
+double instruction_flops(const struct program *program, const struct instruction *instruction)
+{
+    if (instruction->kind != INSTRUCTION_KERNEL)
+        return 0;
+    const struct operation *operation =
+        program->graph->nodes[instruction->kernel.node].operation;
+    int last = operation_output(operation);
+    struct box boxes[OPERANDS_MAX] = {0};
+    for (int i = 0; i < instruction->piece_count; i++) {
+        const struct piece *piece = &program_pieces(program, instruction)[i];
+        int operand = piece->operand % VIEWS_MAX; /* a gradient has its operand's box */
+        if (operand <= last)
+            boxes[operand] = piece->box;
+    }
+    enum direction direction = instruction->kernel.direction;
+    double flops = operation->flops(operation, boxes) / operation->phases[direction];
+    return direction == FORWARD ? flops : flops * operation->backward_flops;
+}
+
+double instruction_bytes(const struct program *program, const struct instruction *instruction)
+{
+    const struct piece *pieces = program_pieces(program, instruction);
+    double elements = 0;
+    if (instruction->kind == INSTRUCTION_COPY)
+        return 2.0 * ELEMENT_BYTES * (double)box_count(&instruction->part);
+    for (int i = 0; i < instruction->piece_count; i++)
+        elements += (double)box_count(&pieces[i].box);
+    if (instruction->kind == INSTRUCTION_ADD)
+        elements *= 1.5; /* the sum is read and written */
+    if (instruction->kind == INSTRUCTION_UPDATE)
+        elements *= 7; /* parameter and moments read and written, the gradient read */
+    return elements * ELEMENT_BYTES;
+}
+
+uint64_t program_hash(const struct program *program)
+{
+    uint64_t hash = graph_hash(program->graph, HASH_START);
+    for (size_t i = 0; i < program->instruction_count; i++) {
+        const struct instruction *instruction = &program->instructions[i];
+        hash = hash_number(hash, (uint64_t)instruction->kind);
+        if (instruction->kind == INSTRUCTION_COLLECTIVE) {
+            const struct group *group = &program->groups[instruction->collective.group];
+            hash = hash_number(hash, (uint64_t)instruction->collective.kind);
+            hash = hash_bytes(hash, group->ranks, (size_t)group->count * sizeof *group->ranks);
+        } else if (instruction->kind == INSTRUCTION_KERNEL) {
+            hash = hash_number(hash, (uint64_t)instruction->kernel.node);
+            hash = hash_number(hash, (uint64_t)instruction->kernel.phase);
+            hash = hash_number(hash, instruction->kernel.accumulate);
+        } else if (instruction->kind == INSTRUCTION_SEND ||
+                   instruction->kind == INSTRUCTION_RECEIVE) {
+            hash = hash_number(hash, instruction->message.tag);
+            hash = hash_number(hash, (uint64_t)instruction->message.peer);
+        }
+        for (int j = 0; j < instruction->piece_count; j++) {
+            const struct piece *piece = &program_pieces(program, instruction)[j];
+            const struct buffer *buffer = &program->buffers[piece->buffer];
+            hash = hash_number(hash, (uint64_t)buffer->region);
+            hash = hash_number(hash, buffer->offset + (uint64_t)piece->offset * ELEMENT_BYTES);
+            for (int dim = 0; dim < piece->box.dims; dim++) {
+                hash = hash_number(hash, (uint64_t)piece->box.low[dim]);
+                hash = hash_number(hash, (uint64_t)piece->box.high[dim]);
+            }
+        }
+    }
+    for (int i = 0; i < program->event_count; i++) {
+        hash = hash_number(hash, (uint64_t)program->events[i].direction);
+        hash = hash_number(hash, (uint64_t)program->events[i].slot);
+    }
+    return hash;
+}
+
+/* What a kind of step runs, in order; EVENTS stands for the schedule. */
+enum { EVENTS = SECTIONS, END };
+static const int steps_of[][8] = {
+    [PROGRAM_TRAIN] = {SECTION_WEIGHTS, SECTION_CLEAR, EVENTS, SECTION_REDUCE, SECTION_METRICS,
+                       SECTION_UPDATE, END},
+    [PROGRAM_EVALUATE] = {SECTION_WEIGHTS, EVENTS, SECTION_METRICS, END},
+};
+
+/* The section that the cursor is in, and the event's micro-batch and slot; false: past the
+ * events. */
+static bool event_section(const struct program *program, enum program_kind kind,
+                          struct program_cursor *cursor, int *section)
+{
+    while (kind == PROGRAM_EVALUATE && cursor->event < program->event_count &&
+           program->events[cursor->event].direction == BACKWARD)
+        cursor->event++;
+    if (cursor->event == program->event_count)
+        return false;
+    const struct event *event = &program->events[cursor->event];
+    *section = event->direction == FORWARD ? SECTION_FORWARD : SECTION_BACKWARD;
+    cursor->micro_batch = event->micro_batch;
+    cursor->slot = kind == PROGRAM_EVALUATE ? 0 : event->slot;
+    return true;
+}
+
+bool program_next(const struct program *program, enum program_kind kind,
+                  struct program_cursor *cursor)
+{
+    for (;;) {
+        int section = steps_of[kind][cursor->section];
+        bool in_events = section == EVENTS;
+        if (section == END)
+            return false;
+        if (in_events && !event_section(program, kind, cursor, &section)) {
+            cursor->section++;
+            cursor->index = 0;
+            continue;
+        }
+        if (cursor->index < program->sections[section].count) {
+            int index = program->sections[section].first + cursor->index++;
+            cursor->instruction = &program->instructions[index];
+            return true;
+        }
+        cursor->index = 0;
+        if (in_events)
+            cursor->event++;
+        else
+            cursor->section++;
+    }
+}

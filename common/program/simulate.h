@@ -1,0 +1,39 @@
+/* simulate.h - all ranks' programs as discrete events: the predicted timeline.
+ *
+ * Every rank runs its instructions in order. A collective is a barrier of its group; a message
+ * is a rendezvous: it is transferred when the receiver is there, and until then its buffer is
+ * the sender's no more. Programs that do not finish here would not finish anywhere: a deadlock
+ * is found when they are lowered, and said with the ranks that wait for each other. */
+#ifndef COMMON_PROGRAM_SIMULATE_H
+#define COMMON_PROGRAM_SIMULATE_H
+
+#include "common/program/program.h"
+
+/* Seconds that an instruction takes on its rank once it can begin. Times of one collective may
+ * differ from member to member; the longest counts. */
+struct timing {
+    const void *context;
+    double (*seconds)(const void *context, const struct program *program,
+                      const struct instruction *instruction);
+};
+
+/* Called for every instruction as it is done. (optional) */
+struct simulation_trace {
+    void *context;
+    void (*done)(void *context, int rank, const struct program_cursor *cursor, double begin,
+                 double end);
+};
+
+struct simulation {
+    double step_s;
+    double busy_s;    /* kernels, copies and the optimizer, mean over the ranks */
+    double exposed_s; /* waiting for others and moving data, mean over the ranks */
+};
+
+/* One step of all ranks (programs[rank]). -EDEADLK: it does not finish, or two members of a
+ * group do not agree on what comes next; the sentence names the ranks and their instructions. */
+int simulate(const struct program *const *programs, int count, enum program_kind kind,
+             const struct timing *timing, const struct simulation_trace *trace,
+             struct simulation *out, struct error *err);
+
+#endif
