@@ -13,8 +13,8 @@ struct unit {
 };
 
 static const struct unit bytes_units[] = {
-    {"", 1},      {"B", 1},     {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
-    {"KB", 1e3},  {"MB", 1e6},  {"GB", 1e9},     {"TB", 1e12},    {NULL, 0},
+    {"", 1},     {"B", 1},    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
+    {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9},     {"TB", 1e12},    {NULL, 0},
 };
 static const struct unit time_units[] = {
     {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {NULL, 0},
@@ -42,8 +42,8 @@ int units_bytes(const char *text, uint64_t *bytes, struct error *err)
 {
     double value;
     if (parse(text, bytes_units, &value) < 0 || value >= 0x1p63)
-        return error_set(err, -EINVAL, "'%s' is not a size: write a number and B, KiB, MiB, GiB or TiB",
-                         text);
+        return error_set(err, -EINVAL,
+                         "'%s' is not a size: write a number and B, KiB, MiB, GiB or TiB", text);
     *bytes = (uint64_t)value;
     return 0;
 }
@@ -51,8 +51,8 @@ int units_bytes(const char *text, uint64_t *bytes, struct error *err)
 int units_seconds(const char *text, double *seconds, struct error *err)
 {
     if (parse(text, time_units, seconds) < 0)
-        return error_set(err, -EINVAL, "'%s' is not a duration: write a number and us, ms, s, m or h",
-                         text);
+        return error_set(err, -EINVAL,
+                         "'%s' is not a duration: write a number and us, ms, s, m or h", text);
     return 0;
 }
 

@@ -89,6 +89,7 @@ struct box placement_slice(const struct mesh *mesh, const struct shape *shape,
             int64_t before = mesh_coordinate(mesh, rank, axis), own = 1, total = mesh->size[axis];
             if (shape->dim[dim] == 'b' && mesh->weights)
                 share_of(mesh, rank, axis, fixed, &before, &own, &total);
+            assert(total > 0);
             int64_t low = box.low[dim], length = box.high[dim] - low;
             box.low[dim] = low + length * before / total;
             box.high[dim] = low + length * (before + own) / total;

@@ -64,6 +64,7 @@ int signature_make(const struct operation *operation, const struct role *const *
 {
     memset(out, 0, sizeof *out);
     int output = operation_output(operation);
+    assert(output >= 0 && output < OPERANDS_MAX);
     for (int axis = 0; axis < axes; axis++) {
         const char *signs = signs_of(vector[axis], operation);
         if (!signs)

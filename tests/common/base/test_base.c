@@ -2,11 +2,10 @@
 #include "common/base/error.h"
 #include "common/base/random.h"
 #include "common/base/units.h"
+#include "tests/support/suite.h"
 
-#include <check.h>
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 START_TEST(a_prefix_goes_in_front)
 {
@@ -34,7 +33,8 @@ START_TEST(a_wrong_unit_is_named_with_the_right_ones)
     uint64_t bytes;
     double seconds;
     ck_assert_int_eq(units_bytes("12parsecs", &bytes, &err), -EINVAL);
-    ck_assert_pstr_eq(err.text, "'12parsecs' is not a size: write a number and B, KiB, MiB, GiB or TiB");
+    ck_assert_pstr_eq(err.text,
+                      "'12parsecs' is not a size: write a number and B, KiB, MiB, GiB or TiB");
     ck_assert_int_eq(units_bytes("-1", &bytes, &err), -EINVAL);
     ck_assert_int_eq(units_seconds("30", &seconds, &err), -EINVAL);
 }
@@ -70,11 +70,5 @@ int main(void)
     tcase_add_test(tcase, a_wrong_unit_is_named_with_the_right_ones);
     tcase_add_test(tcase, philox_gives_the_published_numbers);
     tcase_add_test(tcase, normal_numbers_have_mean_zero_and_deviation_one);
-    Suite *suite = suite_create("base");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run("base", tcase, NULL);
 }

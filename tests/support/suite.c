@@ -1,0 +1,80 @@
+/* suite.c - the runner's frame and the three variables that steer random families. */
+#include "tests/support/suite.h"
+
+#include "common/base/hash.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXIT_SKIPPED 77
+#define SOAK_FACTOR 100
+
+static int skipped;
+
+static const char *seed_text(void)
+{
+    const char *text = getenv("GIMBAL_SEED");
+    return text && *text ? text : "gimbal";
+}
+
+uint64_t test_seed(void)
+{
+    return hash_text(HASH_START, seed_text());
+}
+
+bool test_soak(void)
+{
+    const char *text = getenv("GIMBAL_SOAK");
+    return text && strcmp(text, "1") == 0;
+}
+
+static double share_factor(void)
+{
+    const char *text = getenv("GIMBAL_SHARE");
+    if (!text || !*text)
+        return test_soak() ? SOAK_FACTOR : 1;
+    char *end;
+    double share = strtod(text, &end);
+    if (*end || !isfinite(share) || share <= 0) {
+        fprintf(stderr, "GIMBAL_SHARE='%s' is not a factor: write a number above 0\n", text);
+        exit(EXIT_FAILURE);
+    }
+    return share;
+}
+
+int test_share(int count)
+{
+    return (int)fmin(INT_MAX, ceil(fmax(1, count * share_factor())));
+}
+
+void suite_skip(const char *what, const char *reason)
+{
+    printf("skip %s: %s\n", what, reason);
+    skipped++;
+}
+
+int suite_run(const char *name, TCase *first, ...)
+{
+    Suite *suite = suite_create(name);
+    va_list cases;
+    va_start(cases, first);
+    for (TCase *tcase = first; tcase; tcase = va_arg(cases, TCase *))
+        suite_add_tcase(suite, tcase);
+    va_end(cases);
+
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int run = srunner_ntests_run(runner), failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    if (run == 0 && skipped)
+        return EXIT_SKIPPED;
+    if (run == 0)
+        fprintf(stderr, "%s: no case was run; a suite tests something or says why not\n", name);
+    if (failed)
+        printf("again: GIMBAL_SEED=%s GIMBAL_SHARE=%g\n", seed_text(), share_factor());
+    return run && !failed ? EXIT_SUCCESS : EXIT_FAILURE;
+}
