@@ -1,0 +1,209 @@
+/* document.c - libyaml's document interface: it keeps the marks that errors need.
+ *
+ * Aliases are shared nodes here, never copies, so a small file cannot grow in memory. A node may
+ * contain itself; readers that follow a table of fields are bounded by the depth of the table. */
+#include "common/config/document.h"
+
+#include "common/base/memory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Line and column of a byte of the text, for errors that libyaml gives no mark for. */
+static yaml_mark_t find_mark(const char *text, size_t offset)
+{
+    yaml_mark_t mark = {.index = offset};
+    for (size_t i = 0; i < offset; i++) {
+        mark.column++;
+        if (text[i] == '\n') {
+            mark.line++;
+            mark.column = 0;
+        }
+    }
+    return mark;
+}
+
+static int fail_syntax(const yaml_parser_t *parser, const char *text, size_t size, const char *name,
+                       struct error *err)
+{
+    yaml_mark_t mark = parser->problem_mark;
+    if (parser->error == YAML_READER_ERROR)
+        mark = find_mark(text, parser->problem_offset < size ? parser->problem_offset : size);
+    const char *problem = parser->problem ? parser->problem : "unknown problem";
+    if (parser->context)
+        return error_set(err, -EINVAL, "%s:%zu:%zu: not YAML: %s (%s)", name, mark.line + 1,
+                         mark.column + 1, problem, parser->context);
+    return error_set(err, -EINVAL, "%s:%zu:%zu: not YAML: %s", name, mark.line + 1, mark.column + 1,
+                     problem);
+}
+
+/* What follows the first document: nothing, or the file is refused. */
+static int check_end(yaml_parser_t *parser, const char *text, size_t size,
+                     const struct document *document, struct error *err)
+{
+    yaml_document_t second;
+    if (!yaml_parser_load(parser, &second))
+        return fail_syntax(parser, text, size, document->name, err);
+    const yaml_node_t *root = yaml_document_get_root_node(&second);
+    int rc = 0;
+    if (root)
+        rc = document_fail(document, root, err,
+                           "a second document begins here; write one document per file");
+    yaml_document_delete(&second);
+    return rc;
+}
+
+int document_parse(const char *text, size_t size, const char *name, struct document **out,
+                   struct error *err)
+{
+    struct document *document = xcalloc(1, sizeof *document);
+    document->name = xstrdup(name);
+    yaml_parser_t parser;
+    if (!yaml_parser_initialize(&parser)) {
+        document_destroy(document);
+        return error_set(err, -ENOMEM, "%s: out of memory for the YAML parser", name);
+    }
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
+
+    int rc = 0;
+    const yaml_node_t *root = NULL;
+    if (!yaml_parser_load(&parser, &document->yaml))
+        rc = fail_syntax(&parser, text, size, name, err);
+    else if (!(root = document_root(document)))
+        rc = error_set(err, -EINVAL, "%s:1:1: the document is empty; write 'key: value' lines",
+                       name);
+    else if (root->type != YAML_MAPPING_NODE)
+        rc = document_fail(document, root, err, "not a mapping; write 'key: value' lines");
+    else
+        rc = check_end(&parser, text, size, document, err);
+    yaml_parser_delete(&parser);
+
+    if (rc < 0) {
+        document_destroy(document);
+        return rc;
+    }
+    *out = document;
+    return 0;
+}
+
+/* All bytes of the stream, at most one more than is allowed. */
+static int read_all(FILE *file, char **text, size_t *size)
+{
+    *text = xcalloc(1, DOCUMENT_SIZE_MAX + 1);
+    *size = fread(*text, 1, DOCUMENT_SIZE_MAX + 1, file);
+    return ferror(file) ? -errno : 0;
+}
+
+int document_load(const char *path, struct document **out, struct error *err)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return error_set(err, -errno, "cannot open '%s': %s", path, strerror(errno));
+    char *text = NULL;
+    size_t size = 0;
+    int rc = read_all(file, &text, &size);
+    fclose(file);
+    if (rc < 0)
+        error_set(err, rc, "cannot read '%s': %s", path, strerror(-rc));
+    else if (size > DOCUMENT_SIZE_MAX)
+        rc = error_set(err, -EFBIG, "'%s' is larger than %zu bytes; that is no configuration file",
+                       path, DOCUMENT_SIZE_MAX);
+    else
+        rc = document_parse(text, size, path, out, err);
+    free(text);
+    return rc;
+}
+
+void document_destroy(struct document *document)
+{
+    if (!document)
+        return;
+    yaml_document_delete(&document->yaml);
+    free(document->name);
+    free(document);
+}
+
+/* libyaml's look-ups change nothing, but take no const. */
+yaml_node_t *document_root(const struct document *document)
+{
+    return yaml_document_get_root_node((yaml_document_t *)&document->yaml);
+}
+
+yaml_node_t *document_node(const struct document *document, int index)
+{
+    return yaml_document_get_node((yaml_document_t *)&document->yaml, index);
+}
+
+static yaml_node_t *find_key(const struct document *document, const yaml_node_t *node,
+                             const char *key, size_t length)
+{
+    if (node->type != YAML_MAPPING_NODE)
+        return NULL;
+    for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+         pair < node->data.mapping.pairs.top; pair++) {
+        const yaml_node_t *name = document_node(document, pair->key);
+        if (name->type == YAML_SCALAR_NODE && name->data.scalar.length == length &&
+            memcmp(name->data.scalar.value, key, length) == 0)
+            return document_node(document, pair->value);
+    }
+    return NULL;
+}
+
+/* Follow the path as far as it is written; whole says whether to its end. */
+static yaml_node_t *follow(const struct document *document, const char *path, bool *whole)
+{
+    yaml_node_t *node = document_root(document);
+    for (const char *key = path; *key;) {
+        size_t length = strcspn(key, ".");
+        yaml_node_t *next = find_key(document, node, key, length);
+        if (!next) {
+            *whole = false;
+            return node;
+        }
+        node = next;
+        key += length + (key[length] == '.');
+    }
+    *whole = true;
+    return node;
+}
+
+yaml_node_t *document_find(const struct document *document, const char *path)
+{
+    bool whole;
+    yaml_node_t *node = follow(document, path, &whole);
+    return whole ? node : NULL;
+}
+
+static int fail(const struct document *document, const yaml_node_t *node, struct error *err,
+                const char *words)
+{
+    return error_set(err, -EINVAL, "%s:%zu:%zu: %s", document->name, node->start_mark.line + 1,
+                     node->start_mark.column + 1, words);
+}
+
+int document_fail(const struct document *document, const yaml_node_t *node, struct error *err,
+                  const char *format, ...)
+{
+    char words[ERROR_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(words, sizeof words, format, arguments);
+    va_end(arguments);
+    return fail(document, node, err, words);
+}
+
+int document_fail_at(const struct document *document, const char *path, struct error *err,
+                     const char *format, ...)
+{
+    char words[ERROR_SIZE];
+    int length = snprintf(words, sizeof words, "%s: ", path);
+    size_t used = (size_t)length < sizeof words ? (size_t)length : sizeof words - 1;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(words + used, sizeof words - used, format, arguments);
+    va_end(arguments);
+    bool whole;
+    return fail(document, follow(document, path, &whole), err, words);
+}

@@ -1,0 +1,132 @@
+/* job_check.c - each check names the field to change and the one that it disagrees with. */
+#include "common/config/job_check.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define NAME_LENGTH_MAX 63
+#define BYTE_VOCAB 256
+#define CHECKPOINTS_KEPT 3
+
+/* Names become directories, labels and columns of a table. */
+static int check_name(const struct job_config *job, const struct document *document,
+                      struct error *err)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  "-_.";
+    size_t length = strlen(job->name);
+    if (length > NAME_LENGTH_MAX || strspn(job->name, allowed) != length ||
+        strchr("-_.", job->name[0]))
+        return document_fail_at(document, "name", err,
+                                "'%.100s' cannot be a name: write at most %d letters, digits, '-', "
+                                "'_' and '.', the first a letter or digit",
+                                job->name, NAME_LENGTH_MAX);
+    return 0;
+}
+
+static int check_data(struct job_config *job, const struct document *document, struct error *err)
+{
+    const struct job_data *data = &job->data;
+    if (data->text.count && data->tokens.count)
+        return document_fail_at(document, "data.tokens", err,
+                                "data.text is written too: write one of the two");
+    if (!data->text.count && !data->tokens.count)
+        return document_fail_at(document, "data", err,
+                                "names no files: write text: [FILE or DIRECTORY, ...] or tokens: "
+                                "[FILE, ...]");
+    if (!job->model.vocab && data->tokens.count)
+        return document_fail_at(document, "model.vocab", err,
+                                "missing: token files need the size of their vocabulary");
+    if (!job->model.vocab)
+        job->model.vocab = BYTE_VOCAB;
+    if (data->text.count && job->model.vocab < BYTE_VOCAB)
+        return document_fail_at(document, "model.vocab", err,
+                                "%" PRId64 " is too small for data.text, where every byte is a "
+                                "token: write at least %d or leave it out",
+                                job->model.vocab, BYTE_VOCAB);
+    return 0;
+}
+
+static int check_train(const struct job_config *job, const struct document *document,
+                       struct error *err)
+{
+    const struct job_train *train = &job->train;
+    if (train->warmup > train->steps)
+        return document_fail_at(document, "train.warmup", err,
+                                "%" PRId64 " steps are more than train.steps, %" PRId64,
+                                train->warmup, train->steps);
+    const struct job_devices *devices = &job->devices;
+    if (devices->max && devices->min > devices->max)
+        return document_fail_at(document, "devices.min", err,
+                                "%" PRId64 " is more than devices.max, %" PRId64, devices->min,
+                                devices->max);
+    return 0;
+}
+
+static int check_pin(const struct job_config *job, const struct document *document,
+                     struct error *err)
+{
+    const struct job_pin *pin = &job->plan.pin;
+    int64_t batch = job->train.global_batch;
+    if (pin->micro_batches && batch % pin->micro_batches != 0)
+        return document_fail_at(document, "plan.pin.micro_batches", err,
+                                "%" PRId64 " does not divide train.global_batch, %" PRId64
+                                " samples",
+                                pin->micro_batches, batch);
+    const int64_t pins[] = {pin->dp, pin->tp, pin->pp};
+    int64_t devices = 1, devices_max = job->devices.max ? job->devices.max : INT64_MAX;
+    for (size_t i = 0; i < sizeof pins / sizeof *pins; i++) {
+        if (pins[i] && devices > devices_max / pins[i])
+            return document_fail_at(document, "plan.pin", err,
+                                    "dp x tp x pp is more than devices.max, %" PRId64,
+                                    job->devices.max);
+        devices *= pins[i] ? pins[i] : 1;
+    }
+    return 0;
+}
+
+static int check_forbid(const struct job_config *job, const struct document *document,
+                        struct error *err)
+{
+    if (job->plan.forbid.zero == 0xf)
+        return document_fail_at(document, "plan.forbid.zero", err,
+                                "forbids 0, 1, 2 and 3: leave one of them");
+    if (job->plan.forbid.recompute == 0x7)
+        return document_fail_at(document, "plan.forbid.recompute", err,
+                                "forbids none, selective and full: leave one of them");
+    return 0;
+}
+
+/* What is held out, and what is kept. */
+static int check_saved(struct job_config *job, const struct document *document, struct error *err)
+{
+    if (job->eval.every && job->eval.holdout == 0)
+        return document_fail_at(document, "eval.holdout", err,
+                                "missing or 0: eval.every needs data that is held out, such as "
+                                "holdout: 0.05");
+    struct job_checkpoint *checkpoint = &job->checkpoint;
+    if (!checkpoint->dir && (checkpoint->every || checkpoint->keep))
+        return document_fail_at(document, "checkpoint.dir", err,
+                                "missing: write the directory that checkpoints go to");
+    if (checkpoint->dir && !checkpoint->keep)
+        checkpoint->keep = CHECKPOINTS_KEPT;
+    return 0;
+}
+
+int job_check(struct job_config *job, const struct document *document, struct error *err)
+{
+    if (!job->model.ffn)
+        job->model.ffn = 4 * job->model.hidden;
+    int rc = check_name(job, document, err);
+    if (rc == 0)
+        rc = check_data(job, document, err);
+    if (rc == 0)
+        rc = check_train(job, document, err);
+    if (rc == 0)
+        rc = check_pin(job, document, err);
+    if (rc == 0)
+        rc = check_forbid(job, document, err);
+    if (rc == 0)
+        rc = check_saved(job, document, err);
+    return rc;
+}

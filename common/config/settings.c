@@ -1,0 +1,167 @@
+/* settings.c - each layer writes into the same struct and leaves its name at the rows it wrote. */
+#include "common/config/settings.h"
+
+#include "common/base/memory.h"
+#include "common/config/document.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum layer { LAYER_DEFAULT, LAYER_FILE, LAYER_ENVIRONMENT, LAYER_FLAG };
+
+struct settings {
+    const struct field *fields;
+    void *values;
+    enum layer layer; /* the highest that was read */
+    char **origins;   /* one per row; NULL: default */
+    size_t count;
+    char *path; /* of the last file that was asked for */
+};
+
+struct settings *settings_create(const struct field *fields, void *values)
+{
+    struct settings *settings = xcalloc(1, sizeof *settings);
+    settings->fields = fields;
+    settings->values = values;
+    for (const struct field *field = fields; field->key; field++) {
+        assert(field->kind != FIELD_SECTION);
+        settings->count++;
+    }
+    settings->origins = xcalloc(settings->count, sizeof *settings->origins);
+    fields_defaults(fields, values);
+    return settings;
+}
+
+void settings_destroy(struct settings *settings)
+{
+    if (!settings)
+        return;
+    for (size_t i = 0; i < settings->count; i++)
+        free(settings->origins[i]);
+    free(settings->origins);
+    free(settings->path);
+    fields_clear(settings->fields, settings->values);
+    free(settings);
+}
+
+static void enter(struct settings *settings, enum layer layer)
+{
+    assert(layer >= settings->layer && "layers are read from the lowest to the highest");
+    settings->layer = layer;
+}
+
+/* Takes origin. */
+static void set_origin(struct settings *settings, size_t row, char *origin)
+{
+    free(settings->origins[row]);
+    settings->origins[row] = origin;
+}
+
+/* "state_dir" as a variable, "GIMBAL_STATE_DIR", or as a flag, "--state-dir". */
+static char *print_variable(const char *key)
+{
+    char *name = xasprintf("GIMBAL_%s", key);
+    for (char *letter = name; *letter; letter++)
+        *letter = (char)toupper((unsigned char)*letter);
+    return name;
+}
+
+static char *print_flag(const char *key)
+{
+    char *name = xasprintf("--%s", key);
+    for (char *letter = name; *letter; letter++)
+        *letter = *letter == '_' ? '-' : *letter;
+    return name;
+}
+
+int settings_read_file(struct settings *settings, const char *path, bool must_exist,
+                       struct error *err)
+{
+    enter(settings, LAYER_FILE);
+    free(settings->path);
+    settings->path = xstrdup(path);
+    struct document *document;
+    int rc = document_load(path, &document, err);
+    if (rc == -ENOENT && !must_exist)
+        return 0;
+    if (rc < 0)
+        return rc;
+    rc = fields_merge(settings->fields, document, settings->values, err);
+    for (size_t row = 0; rc == 0 && row < settings->count; row++) {
+        const yaml_node_t *node = document_find(document, settings->fields[row].key);
+        if (node)
+            set_origin(settings, row,
+                       xasprintf("%s:%zu:%zu", path, node->start_mark.line + 1,
+                                 node->start_mark.column + 1));
+    }
+    document_destroy(document);
+    return rc;
+}
+
+/* Takes origin. */
+static int set_value(struct settings *settings, size_t row, const char *text, char *origin,
+                     struct error *err)
+{
+    int rc = field_set(&settings->fields[row], text, settings->values, err);
+    if (rc < 0) {
+        error_prefix(err, rc, "%s", origin);
+        free(origin);
+        return rc;
+    }
+    set_origin(settings, row, origin);
+    return 0;
+}
+
+int settings_read_environment(struct settings *settings, struct error *err)
+{
+    enter(settings, LAYER_ENVIRONMENT);
+    int rc = 0;
+    for (size_t row = 0; rc == 0 && row < settings->count; row++) {
+        char *name = print_variable(settings->fields[row].key);
+        const char *text = getenv(name);
+        if (text)
+            rc = set_value(settings, row, text, name, err);
+        else
+            free(name);
+    }
+    return rc;
+}
+
+int settings_set_flag(struct settings *settings, const char *key, const char *text,
+                      struct error *err)
+{
+    enter(settings, LAYER_FLAG);
+    const struct field *field = fields_find(settings->fields, key);
+    assert(field && "a program's flags are in its table");
+    return set_value(settings, (size_t)(field - settings->fields), text, print_flag(key), err);
+}
+
+int settings_check(const struct settings *settings, struct error *err)
+{
+    for (size_t row = 0; row < settings->count; row++) {
+        const struct field *field = &settings->fields[row];
+        if (!field->required || field->standard || settings->origins[row])
+            continue;
+        char *flag = print_flag(field->key), *variable = print_variable(field->key);
+        char right[512];
+        error_set(err, -EINVAL, "%s is not set: give %s (%s), set %s or write '%s:' in %s",
+                  field->key, flag, field_describe(field, right, sizeof right), variable,
+                  field->key, settings->path ? settings->path : "the configuration file");
+        free(flag);
+        free(variable);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+const char *settings_origin(const struct settings *settings, const char *key)
+{
+    const struct field *field = fields_find(settings->fields, key);
+    if (!field)
+        return NULL;
+    const char *origin = settings->origins[field - settings->fields];
+    return origin ? origin : "default";
+}

@@ -1,0 +1,130 @@
+/* test_settings.c - flag over environment over file over default, each with its origin. */
+#include "common/base/memory.h"
+#include "common/config/settings.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct daemon {
+    char *address, *state_dir;
+    double lease;
+    struct texts peers;
+};
+
+#define AT(member, what) .key = #member, .kind = what, .offset = offsetof(struct daemon, member)
+
+static const struct field daemon_fields[] = {
+    {AT(address, FIELD_TEXT), .required = true},
+    {AT(state_dir, FIELD_TEXT), .standard = "/var/lib/gimbal"},
+    {AT(lease, FIELD_DURATION), .standard = "5s", .least = 1, .greatest = 60},
+    {AT(peers, FIELD_TEXTS)},
+    {.key = NULL},
+};
+
+static char path[] = "/tmp/gimbal-settings-XXXXXX";
+static struct daemon values;
+static struct settings *settings;
+
+static void start(const char *text)
+{
+    int descriptor = mkstemp(path);
+    ck_assert_int_ge(descriptor, 0);
+    ck_assert_int_eq(write(descriptor, text, strlen(text)), (ssize_t)strlen(text));
+    close(descriptor);
+    settings = settings_create(daemon_fields, &values);
+}
+
+static void stop(void)
+{
+    unlink(path);
+    settings_destroy(settings);
+    ck_assert_ptr_null(values.address);
+}
+
+START_TEST(each_layer_goes_over_the_one_below)
+{
+    start("address: file:1\nlease: 7s\nstate_dir: /file\n");
+    setenv("GIMBAL_ADDRESS", "environment:1", 1);
+    setenv("GIMBAL_LEASE", "8s", 1);
+    ck_assert_int_eq(settings_read_file(settings, path, true, NULL), 0);
+    ck_assert_int_eq(settings_read_environment(settings, NULL), 0);
+    ck_assert_int_eq(settings_set_flag(settings, "address", "flag:1", NULL), 0);
+    ck_assert_int_eq(settings_set_flag(settings, "peers", "a,b", NULL), 0);
+    ck_assert_int_eq(settings_check(settings, NULL), 0);
+    ck_assert_str_eq(values.address, "flag:1");
+    ck_assert_double_eq(values.lease, 8);
+    ck_assert_str_eq(values.state_dir, "/file");
+    ck_assert_uint_eq(values.peers.count, 2);
+    stop();
+}
+END_TEST
+
+START_TEST(each_value_knows_where_it_came_from)
+{
+    start("state_dir:\n  /file\n");
+    setenv("GIMBAL_ADDRESS", "environment:1", 1);
+    ck_assert_int_eq(settings_read_file(settings, path, true, NULL), 0);
+    ck_assert_int_eq(settings_read_environment(settings, NULL), 0);
+    char *place = xasprintf("%s:2:3", path);
+    ck_assert_str_eq(settings_origin(settings, "state_dir"), place);
+    ck_assert_str_eq(settings_origin(settings, "address"), "GIMBAL_ADDRESS");
+    ck_assert_str_eq(settings_origin(settings, "lease"), "default");
+    ck_assert_int_eq(settings_set_flag(settings, "state_dir", "/flag", NULL), 0);
+    ck_assert_str_eq(settings_origin(settings, "state_dir"), "--state-dir");
+    ck_assert_ptr_null(settings_origin(settings, "colour"));
+    free(place);
+    stop();
+}
+END_TEST
+
+START_TEST(a_fault_names_the_layer_it_is_in)
+{
+    struct error err;
+    start("lease: 0s\n");
+    ck_assert_int_eq(settings_read_file(settings, path, true, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, ":1:8: lease: '0s' is out of range"));
+    setenv("GIMBAL_LEASE", "5", 1);
+    ck_assert_int_eq(settings_read_environment(settings, &err), -EINVAL);
+    ck_assert_str_eq(err.text,
+                     "GIMBAL_LEASE: '5' is not a duration: write a duration with its unit, "
+                     "1s to 1m");
+    ck_assert_int_eq(settings_set_flag(settings, "state_dir", "", &err), -EINVAL);
+    ck_assert_str_eq(err.text, "--state-dir: '' is empty: write a text");
+    ck_assert_str_eq(settings_origin(settings, "state_dir"), "default");
+    ck_assert_str_eq(values.state_dir, "/var/lib/gimbal");
+    stop();
+}
+END_TEST
+
+START_TEST(a_missing_setting_is_answered_with_the_ways_to_give_it)
+{
+    struct error err;
+    start("lease: 9s\n");
+    ck_assert_int_eq(settings_read_file(settings, "/nonexistent/worker.yaml", false, NULL), 0);
+    ck_assert_int_eq(settings_check(settings, &err), -EINVAL);
+    ck_assert_str_eq(err.text, "address is not set: give --address (a text), set GIMBAL_ADDRESS or "
+                               "write 'address:' in /nonexistent/worker.yaml");
+    ck_assert_int_eq(settings_read_file(settings, "/nonexistent/worker.yaml", true, &err), -ENOENT);
+    stop();
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("settings");
+    tcase_add_test(tcase, each_layer_goes_over_the_one_below);
+    tcase_add_test(tcase, each_value_knows_where_it_came_from);
+    tcase_add_test(tcase, a_fault_names_the_layer_it_is_in);
+    tcase_add_test(tcase, a_missing_setting_is_answered_with_the_ways_to_give_it);
+    Suite *suite = suite_create("settings");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

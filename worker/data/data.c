@@ -1,0 +1,168 @@
+/* data.c - windows, split and samples over any format. */
+#include "worker/data/data.h"
+
+#include "common/base/memory.h"
+#include "worker/data/files.h"
+#include "worker/data/format.h"
+#include "worker/data/order.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct data_format *const formats[] = {&data_format_text, &data_format_tokens, NULL};
+
+struct data_source {
+    const struct data_format *format;
+    struct files files;
+    uint64_t seed;
+    uint64_t seq;
+    uint64_t train, holdout; /* windows */
+    uint64_t holdout_first;  /* the first held out token */
+};
+
+/* Cut the corpus. n windows need n * seq + 1 tokens, the last one as the last target; training
+ * and holdout share none. */
+static int cut_windows(struct data_source *source, const struct job_config *job, struct error *err)
+{
+    uint64_t size = source->files.size, seq = source->seq;
+    uint64_t windows = size ? (size - 1) / seq : 0;
+    if (windows == 0)
+        return error_set(err, -EINVAL,
+                         "%" PRIu64 " tokens are too few for one sample: model.seq %" PRIu64
+                         " needs at least %" PRIu64,
+                         size, seq, seq + 1);
+    double holdout = job->eval.holdout;
+    source->train = windows;
+    if (holdout == 0)
+        return 0;
+    source->holdout = (uint64_t)llround(holdout * (double)windows);
+    if (source->holdout == 0)
+        return error_set(err, -EINVAL,
+                         "%" PRIu64 " tokens make %" PRIu64 " samples of model.seq %" PRIu64
+                         ": eval.holdout %g of them is less than one, write %.3g or more",
+                         size, windows, seq, holdout, 1 / (double)windows);
+    uint64_t held = source->holdout * seq + 1;
+    source->holdout_first = size - held;
+    source->train = size > held ? (size - held - 1) / seq : 0;
+    if (source->train == 0)
+        return error_set(err, -EINVAL,
+                         "%" PRIu64 " tokens leave no sample of model.seq %" PRIu64
+                         " to train on beside an eval.holdout of %" PRIu64 ": at least %" PRIu64
+                         " are needed",
+                         size, seq, source->holdout, held + seq + 1);
+    return 0;
+}
+
+static const struct texts *find_paths(const struct data_format *format,
+                                      const struct job_config *job)
+{
+    return (const struct texts *)((const char *)&job->data + format->paths);
+}
+
+static const struct data_format *find_format(const struct job_config *job)
+{
+    for (size_t i = 0; formats[i]; i++)
+        if (find_paths(formats[i], job)->count)
+            return formats[i];
+    return NULL;
+}
+
+int data_open(const struct job_config *job, struct data_source **out, struct error *err)
+{
+    const struct data_format *format = find_format(job);
+    assert(format && "a job without data is refused when it is read");
+    struct data_source *source = xcalloc(1, sizeof *source);
+    source->format = format;
+    source->seed = (uint64_t)job->train.seed;
+    source->seq = (uint64_t)job->model.seq;
+    int rc = format->open(&source->files, find_paths(format, job), job->model.vocab, err);
+    if (rc == 0)
+        rc = cut_windows(source, job, err);
+    if (rc < 0) {
+        data_close(source);
+        return error_prefix(err, rc, "data.%s", format->key);
+    }
+    *out = source;
+    return 0;
+}
+
+void data_close(struct data_source *source)
+{
+    if (!source)
+        return;
+    files_finish(&source->files);
+    free(source);
+}
+
+uint64_t data_size(const struct data_source *source)
+{
+    return source->files.size;
+}
+
+uint64_t data_hash(const struct data_source *source)
+{
+    return files_hash(&source->files);
+}
+
+uint64_t data_samples(const struct data_source *source, enum data_split split)
+{
+    return split == DATA_TRAIN ? source->train : source->holdout;
+}
+
+/* The first token of a sample. */
+static uint64_t find_window(const struct data_source *source, enum data_split split,
+                            uint64_t sample)
+{
+    if (split == DATA_HOLDOUT)
+        return source->holdout_first + sample * source->seq;
+    return source->seq *
+           order_at(source->seed, sample / source->train, source->train, sample % source->train);
+}
+
+static void read_tokens(const struct data_source *source, uint64_t first, uint64_t count,
+                        int32_t *out)
+{
+    while (count) {
+        uint64_t together;
+        const void *elements = files_span(&source->files, first, &together);
+        assert(elements);
+        uint64_t part = together < count ? together : count;
+        source->format->widen(&source->files, elements, part, out);
+        first += part;
+        count -= part;
+        out += part;
+    }
+}
+
+void data_fill(const struct data_source *source, enum data_split split, uint64_t first_sample,
+               int64_t sample_low, int64_t sample_high, int64_t seq_low, int64_t seq_high,
+               bool targets, int32_t *out)
+{
+    assert(0 <= sample_low && sample_low <= sample_high);
+    assert(0 <= seq_low && seq_low <= seq_high && (uint64_t)seq_high <= source->seq);
+    uint64_t width = (uint64_t)(seq_high - seq_low);
+    for (int64_t i = sample_low; i < sample_high; i++, out += width) {
+        uint64_t sample = first_sample + (uint64_t)i;
+        if (split == DATA_HOLDOUT && sample >= source->holdout) {
+            for (uint64_t j = 0; j < width; j++)
+                out[j] = targets ? DATA_IGNORED : 0;
+            continue;
+        }
+        uint64_t first = find_window(source, split, sample) + (uint64_t)seq_low + targets;
+        read_tokens(source, first, width, out);
+    }
+}
+
+uint64_t data_targets(const struct data_source *source, enum data_split split,
+                      uint64_t first_sample, uint64_t samples)
+{
+    if (split == DATA_HOLDOUT) {
+        uint64_t left = first_sample < source->holdout ? source->holdout - first_sample : 0;
+        samples = samples < left ? samples : left;
+    }
+    return samples * source->seq;
+}

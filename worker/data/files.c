@@ -1,0 +1,118 @@
+/* files.c - mapping, and binary search for the file that holds an element. */
+#include "worker/data/files.h"
+
+#include "common/base/hash.h"
+#include "common/base/memory.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct files_part {
+    struct file file;
+    const unsigned char *bytes; /* of the first element */
+    uint64_t first, count;      /* elements */
+};
+
+static int map_descriptor(int descriptor, const char *path, struct file *out, struct error *err)
+{
+    struct stat status;
+    if (fstat(descriptor, &status) < 0)
+        return error_set(err, -errno, "cannot read '%s': %s", path, strerror(errno));
+    if (S_ISDIR(status.st_mode))
+        return error_set(err, -EISDIR, "'%s' is a directory, not a file", path);
+    if (!S_ISREG(status.st_mode))
+        return error_set(err, -EINVAL, "'%s' is no regular file", path);
+    struct file file = {.size = (size_t)status.st_size};
+    if (file.size) {
+        file.map = mmap(NULL, file.size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+        if (file.map == MAP_FAILED)
+            return error_set(err, -errno, "cannot map the %zu bytes of '%s': %s", file.size, path,
+                             strerror(errno));
+    }
+    *out = file;
+    return 0;
+}
+
+int file_map(const char *path, struct file *out, struct error *err)
+{
+    /* Without O_NONBLOCK, opening a FIFO would wait for its writer. */
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0)
+        return error_set(err, -errno, "cannot open '%s': %s", path, strerror(errno));
+    int rc = map_descriptor(descriptor, path, out, err);
+    close(descriptor); /* the mapping stays */
+    return rc;
+}
+
+void file_unmap(struct file *file)
+{
+    if (file->map)
+        munmap(file->map, file->size);
+    *file = (struct file){0};
+}
+
+void files_init(struct files *files, size_t width)
+{
+    *files = (struct files){.width = width};
+}
+
+void files_finish(struct files *files)
+{
+    for (size_t i = 0; i < files->count; i++)
+        file_unmap(&files->parts[i].file);
+    free(files->parts);
+    *files = (struct files){0};
+}
+
+void files_append(struct files *files, struct file file, size_t skip)
+{
+    uint64_t count = file.size > skip ? (file.size - skip) / files->width : 0;
+    if (count == 0) {
+        file_unmap(&file);
+        return;
+    }
+    files->parts = grow(files->parts, files->count, &files->capacity, sizeof *files->parts);
+    files->parts[files->count++] = (struct files_part){
+        .file = file,
+        .bytes = (const unsigned char *)file.map + skip,
+        .first = files->size,
+        .count = count,
+    };
+    files->size += count;
+}
+
+const void *files_span(const struct files *files, uint64_t first, uint64_t *count)
+{
+    assert(first <= files->size);
+    if (first == files->size) {
+        *count = 0;
+        return NULL;
+    }
+    /* parts[low].first <= first < parts[high].first */
+    size_t low = 0, high = files->count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (files->parts[middle].first <= first)
+            low = middle;
+        else
+            high = middle;
+    }
+    const struct files_part *part = &files->parts[low];
+    uint64_t inside = first - part->first;
+    *count = part->count - inside;
+    return part->bytes + inside * files->width;
+}
+
+uint64_t files_hash(const struct files *files)
+{
+    uint64_t hash = HASH_START;
+    for (size_t i = 0; i < files->count; i++)
+        hash = hash_bytes(hash, files->parts[i].bytes, files->parts[i].count * files->width);
+    return hash;
+}

@@ -1,0 +1,43 @@
+/* files.h - several mapped files read as one run of elements of one width.
+ *
+ * The files must not be shortened while they are mapped: reading past a new end faults. */
+#ifndef WORKER_DATA_FILES_H
+#define WORKER_DATA_FILES_H
+
+#include "common/base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct file {
+    void *map; /* NULL for an empty file */
+    size_t size;
+};
+
+/* A regular file, read only. -errno with the path and the system's words; -EISDIR, -EINVAL for
+ * what is no regular file. */
+int file_map(const char *path, struct file *out, struct error *err);
+/* Forgives a zeroed one. */
+void file_unmap(struct file *file);
+
+struct files {
+    struct files_part *parts; /* in order of their first element */
+    size_t count, capacity;
+    size_t width;  /* bytes per element */
+    uint64_t size; /* elements in all */
+};
+
+/* Elements of width bytes. */
+void files_init(struct files *files, size_t width);
+void files_finish(struct files *files);
+/* Append what follows the first skip bytes; takes the file. Whole elements only: a rest shorter
+ * than one is not read. */
+void files_append(struct files *files, struct file file, size_t skip);
+/* Lend the elements from first on as far as they lie together; *count says how many. NULL at the
+ * end. first <= size. */
+const void *files_span(const struct files *files, uint64_t first, uint64_t *count);
+/* Fingerprint of all elements, wherever one file ends and the next begins. Reads everything:
+ * about a second per gigabyte. */
+uint64_t files_hash(const struct files *files);
+
+#endif

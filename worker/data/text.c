@@ -1,0 +1,91 @@
+/* text.c - byte-level text: any file will do, each of its bytes is a token, 0 .. 255.
+ *
+ * A path may be a directory: then its regular files in byte order of their names, except those
+ * that contain a NUL byte, which no text does. Directories inside it are not entered. */
+#include "worker/data/format.h"
+
+#include "common/base/memory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int compare_names(const struct dirent **one, const struct dirent **other)
+{
+    return strcmp((*one)->d_name, (*other)->d_name);
+}
+
+/* A file that cannot be read is an error, not a smaller corpus: every node must see the same. */
+static int add_member(struct files *files, const char *directory, const char *name,
+                      struct error *err)
+{
+    char *path = xasprintf("%s/%s", directory, name);
+    struct stat status;
+    struct file file;
+    int rc = 0;
+    if (stat(path, &status) == 0 && S_ISREG(status.st_mode)) {
+        rc = file_map(path, &file, err);
+        if (rc == 0 && file.size && memchr(file.map, '\0', file.size))
+            file_unmap(&file);
+        else if (rc == 0)
+            files_append(files, file, 0);
+    }
+    free(path);
+    return rc;
+}
+
+static int add_directory(struct files *files, const char *path, struct error *err)
+{
+    struct dirent **entries;
+    int count = scandir(path, &entries, NULL, compare_names);
+    if (count < 0)
+        return error_set(err, -errno, "cannot list '%s': %s", path, strerror(errno));
+    size_t before = files->count;
+    int rc = 0;
+    for (int i = 0; i < count; i++) {
+        if (rc == 0)
+            rc = add_member(files, path, entries[i]->d_name, err);
+        free(entries[i]);
+    }
+    free(entries);
+    if (rc == 0 && files->count == before)
+        return error_set(err, -ENOENT, "there is no text file in the directory '%s'", path);
+    return rc;
+}
+
+static int text_open(struct files *files, const struct texts *paths, int64_t vocab,
+                     struct error *err)
+{
+    if (vocab < 256)
+        return error_set(err, -ERANGE, "a vocabulary of %lld tokens cannot hold every byte: 256",
+                         (long long)vocab);
+    files_init(files, 1);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < paths->count; i++) {
+        struct file file;
+        rc = file_map(paths->items[i], &file, err);
+        if (rc == 0)
+            files_append(files, file, 0);
+        else if (rc == -EISDIR)
+            rc = add_directory(files, paths->items[i], err);
+    }
+    return rc;
+}
+
+static void text_widen(const struct files *files, const void *elements, uint64_t count,
+                       int32_t *out)
+{
+    (void)files;
+    const unsigned char *bytes = elements;
+    for (uint64_t i = 0; i < count; i++)
+        out[i] = bytes[i];
+}
+
+const struct data_format data_format_text = {
+    .key = "text",
+    .paths = offsetof(struct job_data, text),
+    .open = text_open,
+    .widen = text_widen,
+};
