@@ -1,0 +1,49 @@
+/* cases.h - the conformance suite of collectives: every case runs for every row of the table. */
+#ifndef TESTS_WORKER_COLLECTIVES_CASES_H
+#define TESTS_WORKER_COLLECTIVES_CASES_H
+
+#include "common/base/random.h"
+#include "tests/support/ranks.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#define RANKS_MAX 5
+
+/* What rank holds at index of its data in the call-th call; sums of it depend on their order. */
+static inline float value(int rank, uint64_t call, size_t index)
+{
+    return (float)(random_uniform((uint64_t)rank, call, index) - 0.5);
+}
+
+static inline float *values(int rank, uint64_t call, size_t count)
+{
+    float *data = malloc((count + 1) * sizeof *data);
+    for (size_t i = 0; i < count; i++)
+        data[i] = value(rank, call, i);
+    return data;
+}
+
+/* ck_assert writes a record each time: too much for every element. */
+static inline void must_equal(float have, float expected)
+{
+    if (have != expected)
+        ck_abort_msg("have %.9g, expected %.9g", (double)have, (double)expected);
+}
+
+static inline size_t total(const size_t *counts, int count)
+{
+    size_t sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += counts[i];
+    return sum;
+}
+
+TCase *sequence_cases(int rows);
+TCase *failure_cases(int rows);
+/* Of this library alone; NULL when it is not built in. */
+TCase *local_cases(void);
+TCase *process_cases(void);
+
+#endif

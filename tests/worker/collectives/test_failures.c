@@ -1,0 +1,204 @@
+/* test_failures.c - what a library says when a peer is late, gone or of another opinion, and when
+ * it is told to stop. */
+#include "tests/worker/collectives/cases.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LIMIT_S 20
+#define SHORT_S 0.2
+
+#define ck_assert_says(err, words) ck_assert_msg(strstr((err).text, words), "'%s'", (err).text)
+
+static struct fabric_group *world(struct test_rank *rank)
+{
+    int ranks[RANKS_MAX];
+    for (int i = 0; i < rank->count; i++)
+        ranks[i] = i;
+    struct fabric_group *group;
+    ck_assert_int_eq(rank->library->group(rank->fabric, ranks, rank->count, &group, NULL), 0);
+    return group;
+}
+
+static void late_body(struct test_rank *rank)
+{
+    struct fabric_group *group = world(rank);
+    struct error err;
+    float data[8] = {0};
+    if (rank->rank == 0) {
+        ck_assert_int_eq(rank->library->all_reduce(group, data, 8, REDUCTION_SUM, &err),
+                         -ETIMEDOUT);
+        ck_assert_says(err, "all_reduce");
+        ck_assert_says(err, "{0,1}");
+        ck_assert_says(err, "rank 1");
+    }
+    pthread_barrier_wait(rank->barrier);
+}
+
+START_TEST(a_member_that_does_not_come_is_named)
+{
+    test_ranks_run(collective_libraries[_i], 2, SHORT_S, late_body, NULL);
+}
+END_TEST
+
+static void silent_body(struct test_rank *rank)
+{
+    struct error err;
+    float data[8] = {0};
+    if (rank->rank == 0) {
+        ck_assert_int_eq(rank->library->receive(rank->fabric, 1, 7, data, 8, &err), -ETIMEDOUT);
+        ck_assert_says(err, "receive from rank 1, tag 7");
+    }
+    pthread_barrier_wait(rank->barrier);
+}
+
+START_TEST(a_message_that_does_not_come_is_named)
+{
+    test_ranks_run(collective_libraries[_i], 2, SHORT_S, silent_body, NULL);
+}
+END_TEST
+
+static void deaf_body(struct test_rank *rank)
+{
+    struct error err;
+    float data[8] = {0};
+    if (rank->rank == 0) {
+        struct fabric_request *request;
+        ck_assert_int_eq(rank->library->send(rank->fabric, 1, 7, data, 8, &request, NULL), 0);
+        ck_assert_int_eq(rank->library->wait(rank->fabric, request, &err), -ETIMEDOUT);
+        ck_assert_says(err, "send to rank 1, tag 7");
+    }
+    pthread_barrier_wait(rank->barrier);
+}
+
+START_TEST(a_message_that_is_not_received_is_named)
+{
+    test_ranks_run(collective_libraries[_i], 2, SHORT_S, deaf_body, NULL);
+}
+END_TEST
+
+static void leave(struct test_rank *rank)
+{
+    rank->library->close(rank->fabric);
+    rank->fabric = NULL;
+}
+
+static void gone_member_body(struct test_rank *rank)
+{
+    struct fabric_group *group = world(rank);
+    struct error err;
+    float data[8] = {0};
+    ck_assert_int_eq(rank->library->all_reduce(group, data, 8, REDUCTION_SUM, NULL), 0);
+    if (rank->rank == 1) {
+        leave(rank);
+    } else {
+        ck_assert_int_eq(rank->library->all_reduce(group, data, 8, REDUCTION_SUM, &err),
+                         -ECONNRESET);
+        ck_assert_says(err, "all_reduce");
+        ck_assert_says(err, "rank 1");
+        pthread_barrier_wait(rank->barrier);
+    }
+    if (rank->rank == 1)
+        pthread_barrier_wait(rank->barrier);
+}
+
+START_TEST(a_member_that_left_ends_the_call_at_once)
+{
+    test_ranks_run(collective_libraries[_i], 3, LIMIT_S, gone_member_body, NULL);
+}
+END_TEST
+
+static void gone_peer_body(struct test_rank *rank)
+{
+    struct error err;
+    float data[8] = {0};
+    if (rank->rank == 1)
+        leave(rank);
+    else {
+        ck_assert_int_eq(rank->library->receive(rank->fabric, 1, 7, data, 8, &err), -ECONNRESET);
+        ck_assert_says(err, "receive from rank 1, tag 7");
+    }
+}
+
+START_TEST(a_peer_that_left_ends_a_receive_at_once)
+{
+    test_ranks_run(collective_libraries[_i], 2, LIMIT_S, gone_peer_body, NULL);
+}
+END_TEST
+
+/* ---- abort ---- */
+
+struct aborter {
+    struct test_rank *rank;
+    pid_t blocked; /* the thread that has to be asleep first */
+};
+
+/* No event says that a thread sleeps inside a call; the kernel does. */
+static bool thread_sleeps(pid_t thread)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
+    fclose(file);
+    return state == 'S';
+}
+
+static void *abort_run(void *context)
+{
+    struct aborter *aborter = context;
+    while (!thread_sleeps(aborter->blocked))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    aborter->rank->library->abort(aborter->rank->fabric);
+    return NULL;
+}
+
+static void abort_body(struct test_rank *rank)
+{
+    struct fabric_group *group = world(rank);
+    struct error err;
+    float data[8] = {0};
+    if (rank->rank == 0) {
+        struct aborter aborter = {rank, gettid()};
+        pthread_t thread;
+        ck_assert_int_eq(pthread_create(&thread, NULL, abort_run, &aborter), 0);
+        if (*(int *)rank->argument)
+            ck_assert_int_eq(rank->library->receive(rank->fabric, 1, 7, data, 8, &err), -ECANCELED);
+        else
+            ck_assert_int_eq(rank->library->all_reduce(group, data, 8, REDUCTION_SUM, &err),
+                             -ECANCELED);
+        pthread_join(thread, NULL);
+        ck_assert_says(err, *(int *)rank->argument ? "receive from rank 1" : "all_reduce");
+        ck_assert_says(err, "aborted");
+        /* And whatever comes later. */
+        ck_assert_int_eq(rank->library->all_reduce(group, data, 8, REDUCTION_SUM, &err),
+                         -ECANCELED);
+        ck_assert_int_eq(rank->library->receive(rank->fabric, 1, 7, data, 8, &err), -ECANCELED);
+    }
+    pthread_barrier_wait(rank->barrier);
+}
+
+START_TEST(abort_wakes_a_blocked_call)
+{
+    for (int message = 0; message < 2; message++)
+        test_ranks_run(collective_libraries[_i], 2, LIMIT_S, abort_body, &message);
+}
+END_TEST
+
+TCase *failure_cases(int rows)
+{
+    TCase *tcase = tcase_create("failures");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_loop_test(tcase, a_member_that_does_not_come_is_named, 0, rows);
+    tcase_add_loop_test(tcase, a_message_that_does_not_come_is_named, 0, rows);
+    tcase_add_loop_test(tcase, a_message_that_is_not_received_is_named, 0, rows);
+    tcase_add_loop_test(tcase, a_member_that_left_ends_the_call_at_once, 0, rows);
+    tcase_add_loop_test(tcase, a_peer_that_left_ends_a_receive_at_once, 0, rows);
+    tcase_add_loop_test(tcase, abort_wakes_a_blocked_call, 0, rows);
+    return tcase;
+}

@@ -1,0 +1,118 @@
+/* local.h - what the files of the local library share: the hub of one job's threads.
+ *
+ * One lock guards all states; data is copied outside of it. A call waits only for something to
+ * *arrive*: the other members of its group, a message, the taking of a message. This wait ends
+ * with an error after the limit, by abort, or when the peer has closed. Once all have arrived, what
+ * remains is copying memory: it always ends, so it is waited for without a limit, and nobody
+ * returns (and frees his memory) while another still reads it. */
+#ifndef WORKER_COLLECTIVES_LOCAL_H
+#define WORKER_COLLECTIVES_LOCAL_H
+
+#include "worker/collectives/collective.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+enum call { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL };
+
+/* What a member brings to a meeting; lent to the others until the meeting is over. */
+struct arrival {
+    enum call call;
+    enum reduction reduction;
+    const float *source;
+    size_t count;
+    const size_t *counts;   /* the members' chunks, or what is sent to each */
+    const size_t *receives; /* all_to_all */
+    bool here;
+};
+
+/* A group as all its members see it. */
+struct meeting {
+    struct meeting *next;
+    int *ranks, count;
+    bool *joined; /* by member: has created its side of this group */
+    char *name;   /* "{0,2,5}" */
+    pthread_cond_t changed;
+    struct arrival *arrivals;
+    int waiting;      /* members at the present barrier */
+    uint64_t barrier; /* barriers that are done */
+    int failed;       /* 0 or the errno that ended the group, with its words */
+    struct error failure;
+};
+
+enum request_state { REQUEST_FREE, REQUEST_QUEUED, REQUEST_TAKING, REQUEST_TAKEN };
+
+struct fabric_request {
+    struct fabric_request *next; /* in the inbox of the receiver, or among the free */
+    enum request_state state;
+    int sender, receiver;
+    uint32_t tag;
+    const float *source;
+    size_t count;
+    size_t expected; /* what the receiver asked for; differs from count: an error */
+};
+
+enum rank_state { RANK_ABSENT, RANK_OPEN, RANK_CLOSED };
+
+struct local_rank {
+    enum rank_state state;
+    pthread_cond_t changed; /* a message came, was taken, or a peer closed */
+    struct fabric_request *inbox, **inbox_end;
+    _Atomic uint64_t sent;
+};
+
+struct local_hub {
+    pthread_mutex_t lock;
+    int count;
+    bool aborted;
+    struct local_rank *ranks;
+    struct meeting *meetings;
+};
+
+struct fabric_group {
+    struct fabric_group *next;
+    struct fabric *fabric;
+    struct meeting *meeting;
+    int me;
+    const float **parts; /* by member: where its part of a sum begins */
+};
+
+#define REQUESTS 64 /* allocated at open; doubles when more are under way at once */
+
+struct fabric {
+    struct local_hub *hub;
+    int rank;
+    double timeout_s;
+    struct fabric_group *groups;
+    struct fabric_request **blocks, *free_requests;
+    size_t block_count, block_capacity; /* block i holds REQUESTS << i */
+};
+
+void local_cond_init(pthread_cond_t *cond);
+/* Now + timeout_s on the clock of local_cond_init. */
+struct timespec local_deadline(double timeout_s);
+
+/* Elements of owner's data that another rank has copied. */
+void local_count_sent(struct local_hub *hub, int owner, int reader, size_t count);
+
+int local_all_reduce(struct fabric_group *group, float *data, size_t count,
+                     enum reduction reduction, struct error *err);
+int local_reduce_scatter(struct fabric_group *group, const float *source, float *destination,
+                         const size_t *counts, struct error *err);
+int local_all_gather(struct fabric_group *group, const float *source, float *destination,
+                     const size_t *counts, struct error *err);
+int local_all_to_all(struct fabric_group *group, const float *source, const size_t *sends,
+                     float *destination, const size_t *receives, struct error *err);
+
+int local_send(struct fabric *fabric, int peer, uint32_t tag, const float *source, size_t count,
+               struct fabric_request **out, struct error *err);
+int local_wait(struct fabric *fabric, struct fabric_request *request, struct error *err);
+int local_receive(struct fabric *fabric, int peer, uint32_t tag, float *destination, size_t count,
+                  struct error *err);
+/* Take back what was not received, wait for what is being received; the lock is held. */
+void local_messages_withdraw(struct fabric *fabric);
+/* A further block of free requests. */
+void local_requests_grow(struct fabric *fabric);
+
+#endif

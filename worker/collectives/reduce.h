@@ -1,0 +1,22 @@
+/* reduce.h - the one sum of all libraries that reduce in memory: equal bits from all of them. */
+#ifndef WORKER_COLLECTIVES_REDUCE_H
+#define WORKER_COLLECTIVES_REDUCE_H
+
+#include "common/graph/operation.h"
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* destination[i] = sources[0][i] + sources[1][i] + ..., in this order; or the largest of them,
+ * where a NaN wins so that it is seen. destination may be one of the sources. */
+void collective_reduce(float *destination, const float *const *sources, int members, size_t count,
+                       enum reduction reduction);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
