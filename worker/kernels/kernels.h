@@ -8,7 +8,10 @@
  * Forward: write the output (the loss: add to it) and, phase by phase, the statistics of the
  * phase. Backward: gradient[i] of every operand i that is wanted, from gradient[output]. A bit
  * in `accumulate` says that gradient i is added to what is there, else it is overwritten.
- * Gradients of weights are always added. */
+ * Gradients of weights are always added. The gradient of a loss is 1, and not passed.
+ *
+ * Every phase gets the same call but for its number. Where the exchanged dim is whole here,
+ * nothing is reduced between phases, and a device may do all in the first one. */
 #ifndef WORKER_KERNELS_KERNELS_H
 #define WORKER_KERNELS_KERNELS_H
 
@@ -23,15 +26,15 @@ struct view {
 struct kernel_call {
     const struct node *node;
     struct sizes sizes; /* of the whole dims (b: the micro-batch's) */
-    /* Inputs, weights, output, then the statistics of forward. In backward: those that the
-     * operation declares as saved, and the weights. */
+    /* Inputs, weights, output, then the statistics of forward. In backward data is there for
+     * what the operation declares as saved, and the weights; boxes for all. */
     struct view operand[VIEWS_MAX];
     /* Backward only: of inputs, weights, output; then backward's own statistics. */
     struct view gradient[VIEWS_MAX];
     unsigned accumulate;
-    bool once;            /* this rank adds what may be added only once */
-    double targets;       /* of the whole step: the loss is a mean over them */
-    void *workspace;      /* as many bytes as the operation's workspace() says, or NULL */
+    bool once;       /* this rank adds what may be added only once */
+    double targets;  /* of the whole step: the loss is a mean over them */
+    void *workspace; /* as many bytes as the operation's workspace() says, or NULL */
     int phase;
 };
 
@@ -47,8 +50,8 @@ struct update_call {
     float *parameter, *gradient, *first, *second;
     size_t count;
     float rate, beta1, beta2, epsilon, decay;
-    float clip;      /* the gradient is scaled by it */
-    uint64_t step;   /* from 1: the bias corrections */
+    float clip;    /* the gradient is scaled by it */
+    uint64_t step; /* from 1: the bias corrections */
 };
 
 struct device {

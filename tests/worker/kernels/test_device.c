@@ -1,0 +1,256 @@
+/* test_device.c - what a device does beside operations; and the meaning of the operations, on
+ * numbers that a person can check. */
+#include "tests/worker/kernels/trial.h"
+
+#include "common/base/random.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+Suite *device_suite(void);
+
+START_TEST(devices_are_found_by_name)
+{
+    ck_assert_ptr_eq(device_find("plain"), &device_plain);
+    ck_assert_ptr_null(device_find("abacus"));
+}
+END_TEST
+
+/* Row-major pieces of a 4 x 6 x 5 tensor. */
+START_TEST(a_box_is_copied_between_pieces_that_lie_differently)
+{
+    struct box whole = {3, {0, 0, 0}, {4, 6, 5}}, piece = {3, {1, 2, 0}, {4, 5, 5}};
+    const struct box parts[] = {
+        {3, {1, 3, 1}, {3, 5, 4}}, {3, {1, 2, 0}, {4, 5, 5}}, {3, {2, 2, 0}, {3, 5, 5}},
+        {3, {3, 4, 4}, {4, 5, 5}}, {3, {2, 2, 0}, {2, 5, 5}},
+    };
+    const struct box *part = &parts[_i];
+    for (int d = 0; devices[d]; d++) {
+        float from[120], to[45];
+        for (int i = 0; i < 120; i++)
+            from[i] = (float)i;
+        for (int i = 0; i < 45; i++)
+            to[i] = -1;
+        devices[d]->copy(&(struct view){to, piece}, &(struct view){from, whole}, part);
+        for (int i = 0; i < 45; i++) {
+            int64_t x = i / 15 + 1, y = i / 5 % 3 + 2, z = i % 5;
+            bool inside = x >= part->low[0] && x < part->high[0] && y >= part->low[1] &&
+                          y < part->high[1] && z >= part->low[2] && z < part->high[2];
+            ck_assert_float_eq(to[i], inside ? (float)(x * 30 + y * 5 + z) : -1);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_scalar_is_copied)
+{
+    float from = 3, to = 0;
+    struct box scalar = {0};
+    for (int d = 0; devices[d]; d++)
+        devices[d]->copy(&(struct view){&to, scalar}, &(struct view){&from, scalar}, &scalar);
+    ck_assert_float_eq(to, 3);
+}
+END_TEST
+
+enum { COUNT = 10007 };
+
+static void draw(float *data, uint64_t stream)
+{
+    for (int i = 0; i < COUNT; i++)
+        data[i] = (float)random_normal(3, stream, (uint64_t)i);
+}
+
+START_TEST(arrays_are_filled_added_and_squared)
+{
+    static float a[COUNT], b[COUNT];
+    for (int d = 0; devices[d]; d++) {
+        draw(a, 0);
+        devices[d]->fill(b, COUNT - 1, 0.5f);
+        devices[d]->add(a, b, COUNT - 1);
+        double right = 0;
+        for (int i = 0; i < COUNT; i++) {
+            float x = (float)random_normal(3, 0, (uint64_t)i);
+            ck_assert_float_eq(a[i], i < COUNT - 1 ? x + 0.5f : x);
+            right += (double)a[i] * a[i];
+        }
+        ck_assert_double_eq_tol(devices[d]->square_sum(a, COUNT), right, 1e-9 * right);
+        ck_assert_double_eq(devices[d]->square_sum(a, 0), 0);
+    }
+}
+END_TEST
+
+/* Three elements by the book (PyTorch 1.13 AdamW, two steps of gradient 0.5, -2 and 0). */
+START_TEST(adamw_moves_by_the_rate_and_decays_apart)
+{
+    for (int d = 0; devices[d]; d++) {
+        float parameter[3] = {1, -1, 4}, first[3] = {0}, second[3] = {0};
+        for (uint64_t step = 1; step <= 2; step++) {
+            float gradient[3] = {1, -4, 0};
+            struct update_call call = {.parameter = parameter,
+                                       .gradient = gradient,
+                                       .first = first,
+                                       .second = second,
+                                       .count = 3,
+                                       .rate = 0.1f,
+                                       .beta1 = 0.9f,
+                                       .beta2 = 0.999f,
+                                       .epsilon = 1e-8f,
+                                       .decay = 0.5f,
+                                       .clip = 0.5f,
+                                       .step = step};
+            devices[d]->update(&call);
+        }
+        /* A constant gradient moves by the rate whatever its size: p = 0.95 p - 0.1 sign(g). */
+        ck_assert_float_eq_tol(parameter[0], 0.7075f, 1e-5f);
+        ck_assert_float_eq_tol(parameter[1], -0.7075f, 1e-5f);
+        ck_assert_float_eq_tol(parameter[2], 3.61f, 1e-5f);
+        ck_assert_float_eq_tol(first[0], 0.095f, 1e-6f);
+        ck_assert_float_eq_tol(second[1], 0.007996f, 1e-6f);
+    }
+}
+END_TEST
+
+START_TEST(adamw_of_many_elements_is_that_of_plain_c)
+{
+    static float data[2][4][COUNT];
+    for (int d = 0; devices[d]; d++) {
+        for (int which = 0; which < 2; which++) {
+            for (int i = 0; i < 4; i++)
+                draw(data[which][i], (uint64_t)i);
+            for (int i = 0; i < COUNT; i++)
+                data[which][3][i] *= data[which][3][i];
+            struct update_call call = {.parameter = data[which][0],
+                                       .gradient = data[which][1],
+                                       .first = data[which][2],
+                                       .second = data[which][3],
+                                       .count = COUNT,
+                                       .rate = 3e-4f,
+                                       .beta1 = 0.9f,
+                                       .beta2 = 0.95f,
+                                       .epsilon = 1e-8f,
+                                       .decay = 0.1f,
+                                       .clip = 0.7f,
+                                       .step = 12};
+            (which ? &device_plain : devices[d])->update(&call);
+        }
+        for (int i = 0; i < 4; i++)
+            for (int at = 0; at < COUNT; at++)
+                ck_assert_float_eq_tol(data[0][i][at], data[1][i][at],
+                                       1e-6f * fmaxf(1, fabsf(data[1][i][at])));
+    }
+}
+END_TEST
+
+/* The output of one operation whose operands are set by hand: element 0 of a trial. */
+static struct trial *by_hand(const struct device *device, const char *name, struct sizes sizes)
+{
+    struct trial_config config = {
+        .device = device, .operation = operation_find(name), .sizes = sizes, .wanted = WANTED_ALL};
+    return trial_create(&config);
+}
+
+static void set(struct trial *trial, int operand, const float *values)
+{
+    const struct view *view = &trial->calls[0].operand[operand];
+    memcpy(view->data, values, (size_t)box_count(&view->box) * sizeof(float));
+}
+
+static const float *output(struct trial *trial)
+{
+    trial_forward(trial);
+    return trial->calls[0].operand[operation_output(trial->config.operation)].data;
+}
+
+START_TEST(operations_mean_what_the_books_say)
+{
+    for (int d = 0; devices[d]; d++) {
+        struct trial *gelu = by_hand(devices[d], "gelu", trial_sizes(1, 1, 1, 1, 1, 3, 1));
+        set(gelu, 0, (float[]){1, -2, 30});
+        const float *y = output(gelu);
+        ck_assert_float_eq_tol(y[0], 0.8411920f, 1e-6f); /* torch, approximate='tanh' */
+        ck_assert_float_eq_tol(y[1], -0.0454023f, 1e-6f);
+        ck_assert_float_eq(y[2], 30);
+        trial_destroy(gelu);
+
+        /* One head of width 1: equal keys give the mean of the values so far. */
+        struct trial *core = by_hand(devices[d], "core", trial_sizes(1, 3, 1, 1, 1, 1, 1));
+        set(core, 1, (float[]){2, 2, 2});
+        set(core, 2, (float[]){3, 5, 10});
+        y = output(core);
+        ck_assert_float_eq_tol(y[0], 3, 1e-6f);
+        ck_assert_float_eq_tol(y[1], 4, 1e-6f);
+        ck_assert_float_eq_tol(y[2], 6, 2e-6f);
+        trial_destroy(core);
+
+        struct trial *norm = by_hand(devices[d], "norm", trial_sizes(1, 1, 2, 1, 1, 1, 1));
+        norm->node.epsilon = 0;
+        set(norm, 0, (float[]){1, 5});
+        set(norm, 1, (float[]){10, 100});
+        set(norm, 2, (float[]){0.5f, 0.25f});
+        y = output(norm);
+        ck_assert_float_eq_tol(y[0], -9.5f, 1e-5f);
+        ck_assert_float_eq_tol(y[1], 100.25f, 1e-4f);
+        trial_destroy(norm);
+
+        /* Equal logits: log 4 for each of 2 targets of 7; the third row's is ignored. */
+        struct trial *loss = by_hand(devices[d], "loss", trial_sizes(1, 3, 1, 1, 1, 1, 4));
+        set(loss, 0, (float[12]){0});
+        memcpy(loss->calls[0].operand[1].data, (int32_t[]){3, 0, -1}, 3 * sizeof(int32_t));
+        output(loss);
+        struct box box;
+        double *value = trial_gather(loss, false, 2, &box);
+        ck_assert_double_eq_tol(*value, 2 * log(4) / 7, 1e-6);
+        free(value);
+        trial_destroy(loss);
+    }
+}
+END_TEST
+
+START_TEST(products_and_tables_are_read_the_right_way_round)
+{
+    for (int d = 0; devices[d]; d++) {
+        struct trial *fc1 = by_hand(devices[d], "fc1", trial_sizes(1, 1, 2, 1, 1, 3, 1));
+        set(fc1, 0, (float[]){1, 10});
+        set(fc1, 1, (float[]){1, 2, 3, 4, 5, 6});
+        set(fc1, 2, (float[]){100, 200, 300});
+        const float *y = output(fc1);
+        ck_assert_float_eq(y[0], 141);
+        ck_assert_float_eq(y[2], 363);
+        trial_destroy(fc1);
+
+        struct trial *logits = by_hand(devices[d], "logits", trial_sizes(1, 1, 2, 1, 1, 1, 3));
+        set(logits, 0, (float[]){1, 10});
+        set(logits, 1, (float[]){1, 2, 3, 4, 5, 6});
+        y = output(logits);
+        ck_assert_float_eq(y[0], 21);
+        ck_assert_float_eq(y[2], 65);
+        trial_destroy(logits);
+
+        struct trial *embed = by_hand(devices[d], "embed", trial_sizes(1, 2, 2, 1, 1, 1, 3));
+        memcpy(embed->calls[0].operand[0].data, (int32_t[]){2, 0}, 2 * sizeof(int32_t));
+        set(embed, 1, (float[]){1, 2, 3, 4, 5, 6});
+        y = output(embed);
+        ck_assert_float_eq(y[0], 5);
+        ck_assert_float_eq(y[3], 2);
+        trial_destroy(embed);
+    }
+}
+END_TEST
+
+Suite *device_suite(void)
+{
+    TCase *tcase = tcase_create("device");
+    tcase_add_test(tcase, devices_are_found_by_name);
+    tcase_add_loop_test(tcase, a_box_is_copied_between_pieces_that_lie_differently, 0, 5);
+    tcase_add_test(tcase, a_scalar_is_copied);
+    tcase_add_test(tcase, arrays_are_filled_added_and_squared);
+    tcase_add_test(tcase, adamw_moves_by_the_rate_and_decays_apart);
+    tcase_add_test(tcase, adamw_of_many_elements_is_that_of_plain_c);
+    tcase_add_test(tcase, operations_mean_what_the_books_say);
+    tcase_add_test(tcase, products_and_tables_are_read_the_right_way_round);
+    Suite *suite = suite_create("device");
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

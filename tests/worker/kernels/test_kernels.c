@@ -1,0 +1,232 @@
+/* test_kernels.c - every operation of every device: against plain C whole and in pieces, and
+ * its gradients against finite differences. */
+#include "tests/worker/kernels/trial.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+Suite *device_suite(void);
+
+static int operation_count(void)
+{
+    int count = 0;
+    while (operations[count])
+        count++;
+    return count;
+}
+
+/* Loop tests run over all pairs. NULL: this machine lacks the device. */
+static const struct device *choose(int index, const struct operation **operation)
+{
+    struct error err;
+    const struct device *device = devices[index / operation_count()];
+    *operation = operations[index % operation_count()];
+    if (device->probe(&err) == 0)
+        return device;
+    printf("skip %s: %s\n", device->name, err.text);
+    return NULL;
+}
+
+static double distance(const double *a, const double *b, int64_t count, double *norm)
+{
+    double square = 0, whole = 0;
+    for (int64_t i = 0; i < count; i++) {
+        square += (a[i] - b[i]) * (a[i] - b[i]);
+        whole += b[i] * b[i];
+    }
+    *norm = sqrt(whole);
+    return sqrt(square);
+}
+
+static void compare(const struct trial *trial, const struct trial *plain, bool gradient, int slot)
+{
+    if (gradient && !trial->calls[0].gradient[slot].data)
+        return;
+    struct box box;
+    double *got = trial_gather(trial, gradient, slot, &box), norm;
+    double *right = trial_gather(plain, gradient, slot, &box);
+    double error = distance(got, right, box_count(&box), &norm);
+    /* Added to 1/16, what is zero comes back as rounding. */
+    ck_assert_msg(error <= 1e-5 * norm + 1e-8 * sqrt((double)box_count(&box)),
+                  "%s %s, split '%c', %s %d: error %g of %g", trial->config.device->name,
+                  trial->config.operation->name, trial->config.split ? trial->config.split : '-',
+                  gradient ? "gradient" : "operand", slot, error, norm);
+    free(got);
+    free(right);
+}
+
+/* A trial against the whole in plain C. */
+static void check_trial(const struct trial_config *config)
+{
+    const struct operation *operation = config->operation;
+    struct trial_config yardstick = {.device = &device_plain,
+                                     .operation = operation,
+                                     .sizes = config->sizes,
+                                     .wanted = WANTED_ALL};
+    struct trial *trial = trial_create(config), *plain = trial_create(&yardstick);
+    trial_forward(trial);
+    trial_forward(plain);
+    int output = operation_output(operation);
+    compare(trial, plain, false, output);
+    for (int i = 0; i < operation->statistic_count[FORWARD]; i++)
+        compare(trial, plain, false, output + 1 + i);
+    trial_backward(trial);
+    trial_backward(plain);
+    for (int i = 0; i < output; i++)
+        compare(trial, plain, true, i);
+    trial_destroy(trial);
+    trial_destroy(plain);
+}
+
+START_TEST(pieces_together_are_the_whole)
+{
+    struct trial_config config = {.sizes = trial_sizes(3, 83, 53, 3, 17, 71, 101),
+                                  .wanted = WANTED_ALL};
+    config.device = choose(_i, &config.operation);
+    if (!config.device)
+        return;
+    const char *splits = "bshnfv";
+    for (int i = 0; splits[i]; i++) {
+        if (!trial_has_dim(config.operation, splits[i]))
+            continue;
+        config.split = splits[i];
+        config.accumulate = i % 2 == 1;
+        check_trial(&config);
+    }
+}
+END_TEST
+
+START_TEST(every_size_gives_the_same_as_plain_c)
+{
+    struct trial_config config = {.wanted = WANTED_ALL};
+    config.device = choose(_i, &config.operation);
+    if (!config.device)
+        return;
+    const struct sizes sizes[] = {
+        trial_sizes(1, 1, 1, 1, 1, 1, 1),
+        trial_sizes(2, 5, 3, 2, 4, 7, 3),
+        trial_sizes(0, 5, 3, 2, 4, 7, 3), /* no samples */
+        trial_sizes(2, 150, 64, 2, 64, 128, 48),
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int accumulate = 0; accumulate < 2; accumulate++) {
+            config.sizes = sizes[i];
+            config.accumulate = accumulate;
+            check_trial(&config);
+        }
+}
+END_TEST
+
+START_TEST(each_gradient_can_be_had_alone)
+{
+    struct trial_config config = {.sizes = trial_sizes(2, 9, 13, 2, 8, 11, 10)};
+    config.device = choose(_i, &config.operation);
+    if (!config.device)
+        return;
+    for (int i = 0; i < operation_output(config.operation); i++) {
+        config.wanted = 1u << i;
+        check_trial(&config);
+    }
+}
+END_TEST
+
+/* The sum over y of dy y; of a loss itself. */
+static double objective(struct trial *trial)
+{
+    int output = operation_output(trial->config.operation);
+    struct box box;
+    trial_forward(trial);
+    double *y = trial_gather(trial, false, output, &box), sum = 0;
+    const float *dy = trial->calls[0].gradient[output].data;
+    for (int64_t i = 0; i < box_count(&box); i++)
+        sum += dy ? dy[i] * y[i] : y[i];
+    free(y);
+    return sum;
+}
+
+/* Four points: the error is step^4 f'''''/30. */
+static double slope(struct trial *trial, float *at)
+{
+    const float step = 0.0625f, here = *at;
+    const float places[] = {-2 * step, -step, step, 2 * step};
+    const double weights[] = {1, -8, 8, -1};
+    double sum = 0;
+    for (int i = 0; i < 4; i++) {
+        *at = here + places[i];
+        sum += weights[i] * objective(trial);
+    }
+    *at = here;
+    return sum / (12 * step);
+}
+
+static void check_gradient(struct trial *trial, int operand)
+{
+    const struct view *view = &trial->calls[0].operand[operand];
+    int64_t count = box_count(&view->box);
+    double *differences = calloc((size_t)count, sizeof *differences), norm;
+    for (int64_t i = 0; i < count; i++)
+        differences[i] = slope(trial, (float *)view->data + i);
+    struct box box;
+    double *gradient = trial_gather(trial, true, operand, &box);
+    double error = distance(gradient, differences, count, &norm);
+    ck_assert_double_gt(norm, 0.01);
+    ck_assert_msg(error <= 3e-4 * norm, "%s %s, gradient %d: error %g of %g",
+                  trial->config.device->name, trial->config.operation->name, operand, error, norm);
+    free(differences);
+    free(gradient);
+}
+
+START_TEST(gradients_are_the_slopes_of_the_output)
+{
+    struct trial_config config = {.sizes = trial_sizes(2, 4, 6, 2, 3, 5, 7), .wanted = WANTED_ALL};
+    config.device = choose(_i, &config.operation);
+    if (!config.device)
+        return;
+    struct trial *trial = trial_create(&config);
+    trial_forward(trial);
+    trial_backward(trial);
+    for (int i = 0; i < operation_output(config.operation); i++)
+        if (operation_differentiates(config.operation, i))
+            check_gradient(trial, i);
+    trial_destroy(trial);
+}
+END_TEST
+
+START_TEST(every_operation_has_its_kernels)
+{
+    const struct operation *operation;
+    const struct device *device = choose(_i, &operation);
+    if (!device)
+        return;
+    const struct kernel *kernel = device_kernel(device, operation);
+    ck_assert_ptr_nonnull(kernel);
+    for (int direction = 0; direction < DIRECTIONS; direction++)
+        for (int phase = 0; phase < operation->phases[direction]; phase++)
+            ck_assert(kernel->run[direction][phase] != NULL);
+}
+END_TEST
+
+int main(void)
+{
+    int pairs = 0;
+    while (devices[pairs])
+        pairs++;
+    pairs *= operation_count();
+    TCase *tcase = tcase_create("kernels");
+    tcase_add_loop_test(tcase, every_operation_has_its_kernels, 0, pairs);
+    tcase_add_loop_test(tcase, every_size_gives_the_same_as_plain_c, 0, pairs);
+    tcase_add_loop_test(tcase, pieces_together_are_the_whole, 0, pairs);
+    tcase_add_loop_test(tcase, each_gradient_can_be_had_alone, 0, pairs);
+    tcase_add_loop_test(tcase, gradients_are_the_slopes_of_the_output, 0, pairs);
+    Suite *suite = suite_create("kernels");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_add_suite(runner, device_suite());
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,272 @@
+/* trial.c - random pieces, and the reductions that a job would make between them. */
+#include "tests/worker/kernels/trial.h"
+
+#include "common/base/memory.h"
+#include "common/base/random.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const float start = 0.0625f; /* what is there before something is added */
+
+struct sizes trial_sizes(int b, int s, int h, int n, int d, int f, int v)
+{
+    struct sizes sizes = {0};
+    sizes_set(&sizes, 'b', b);
+    sizes_set(&sizes, 's', s);
+    sizes_set(&sizes, 'h', h);
+    sizes_set(&sizes, 'n', n);
+    sizes_set(&sizes, 'd', d);
+    sizes_set(&sizes, 'f', f);
+    sizes_set(&sizes, 'v', v);
+    return sizes;
+}
+
+bool trial_has_dim(const struct operation *operation, char dim)
+{
+    for (int i = 0; i < operation_operands(operation); i++)
+        if (strchr(operation->dims[i], dim))
+            return true;
+    return false;
+}
+
+static const char *dims_of(const struct operation *operation, bool gradient, int slot)
+{
+    int count = operation_operands(operation);
+    if (slot < count)
+        return operation->dims[slot];
+    return operation->statistics[gradient ? BACKWARD : FORWARD][slot - count].dims;
+}
+
+static int slots(const struct operation *operation, bool gradient)
+{
+    return operation_operands(operation) +
+           operation->statistic_count[gradient ? BACKWARD : FORWARD];
+}
+
+/* Uneven pieces: a quarter, nothing (samples only: a micro-batch may have none here), the rest. */
+static void cut(struct box *box, int dim, char letter, int piece)
+{
+    int64_t length = box->high[dim], first = (length + 3) / 4;
+    int64_t second = letter == 'b' ? first : (length + first) / 2;
+    const int64_t at[PIECES_MAX + 1] = {0, first, second, length};
+    box->low[dim] = at[piece];
+    box->high[dim] = at[piece + 1];
+}
+
+static struct box box_of(const struct trial *trial, bool gradient, int slot, int piece)
+{
+    const struct operation *operation = trial->config.operation;
+    const char *dims = dims_of(operation, gradient, slot);
+    struct box box = box_whole(dims, &trial->config.sizes);
+    char split = trial->config.split;
+    const char *found = split ? strchr(dims, split) : NULL;
+    if (!found)
+        return box;
+    int dim = (int)(found - dims);
+    /* A table of positions may be whole where the sequence is not. */
+    if (split == 's' && strcmp(operation->name, "position") == 0 && slot == 1 && piece == 1)
+        return box;
+    cut(&box, dim, split, piece);
+    /* Queries of a piece of the sequence see all keys before. */
+    if (split == 's' && strcmp(operation->name, "core") == 0 && (slot == 1 || slot == 2))
+        box.low[dim] = 0;
+    return box;
+}
+
+/* Where element `index` of the piece lies in the whole tensor. */
+static int64_t whole_index(const struct box *whole, const struct box *piece, int64_t index)
+{
+    int64_t at = 0, stride = 1;
+    for (int i = whole->dims - 1; i >= 0; i--) {
+        int64_t place = index % box_length(piece, i) + piece->low[i];
+        index /= box_length(piece, i);
+        at += place * stride;
+        stride *= box_length(whole, i);
+    }
+    return at;
+}
+
+/* Does the kernel add to it? */
+static bool added(const struct trial *trial, bool gradient, int slot)
+{
+    const struct operation *operation = trial->config.operation;
+    if (!gradient)
+        return operation->is_loss && slot == operation_output(operation);
+    if (slot >= operation_output(operation))
+        return false;
+    return slot >= operation->input_count || trial->config.accumulate;
+}
+
+static bool given(const struct operation *operation, bool gradient, int slot)
+{
+    int output = operation_output(operation);
+    return gradient ? slot == output : slot < output;
+}
+
+static void fill(const struct trial *trial, bool gradient, int slot, struct view *view)
+{
+    const struct operation *operation = trial->config.operation;
+    struct box whole = box_whole(dims_of(operation, gradient, slot), &trial->config.sizes);
+    bool integer = !gradient && slot < operation->input_count && operation->constant >> slot & 1;
+    uint64_t stream = (uint64_t)slot + (gradient ? 100 : 0);
+    for (int64_t i = 0; i < box_count(&view->box); i++) {
+        uint64_t index = (uint64_t)whole_index(&whole, &view->box, i);
+        float *number = (float *)view->data + i;
+        if (integer) {
+            uint64_t vocab = (uint64_t)sizes_get(&trial->config.sizes, 'v');
+            int32_t token = (int32_t)random_below(7, stream, index, vocab);
+            ((int32_t *)view->data)[i] = operation->is_loss && index % 5 == 3 ? -100 : token;
+        } else if (given(operation, gradient, slot)) {
+            *number = (float)random_normal(7, stream, index);
+        } else {
+            *number = added(trial, gradient, slot) ? start : NAN;
+        }
+    }
+}
+
+static void make_views(struct trial *trial, bool gradient, int piece)
+{
+    const struct operation *operation = trial->config.operation;
+    struct kernel_call *call = &trial->calls[piece];
+    for (int slot = 0; slot < slots(operation, gradient); slot++) {
+        struct view *view = gradient ? &call->gradient[slot] : &call->operand[slot];
+        view->box = box_of(trial, gradient, slot, piece);
+        bool operand = slot < operation_output(operation);
+        if (gradient && operand && !(trial->config.wanted >> slot & 1))
+            continue;
+        if (gradient && operand && !operation_differentiates(operation, slot))
+            continue;
+        if (gradient && operation->is_loss && slot == operation_output(operation))
+            continue; /* it is 1 */
+        /* Exactly as many: the address sanitizer sees one element too far. */
+        view->data = xcalloc((size_t)box_count(&view->box), sizeof(float));
+        fill(trial, gradient, slot, view);
+    }
+}
+
+struct trial *trial_create(const struct trial_config *config)
+{
+    struct trial *trial = xcalloc(1, sizeof *trial);
+    const struct operation *operation = config->operation;
+    trial->config = *config;
+    trial->node = (struct node){.operation = operation, .epsilon = 1e-3f};
+    trial->pieces = config->split ? PIECES_MAX : 1;
+    bool partial =
+        config->split && !strchr(operation->dims[operation_output(operation)], config->split);
+    for (int piece = 0; piece < trial->pieces; piece++) {
+        struct kernel_call *call = &trial->calls[piece];
+        call->node = &trial->node;
+        call->sizes = config->sizes;
+        call->accumulate = config->accumulate ? (1u << operation->input_count) - 1 : 0;
+        call->once = !partial || piece == 0;
+        call->targets = 7;
+        make_views(trial, false, piece);
+        make_views(trial, true, piece);
+    }
+    return trial;
+}
+
+void trial_destroy(struct trial *trial)
+{
+    for (int piece = 0; trial && piece < trial->pieces; piece++)
+        for (int slot = 0; slot < VIEWS_MAX; slot++) {
+            free(trial->calls[piece].operand[slot].data);
+            free(trial->calls[piece].gradient[slot].data);
+        }
+    free(trial);
+}
+
+static void reduce(struct trial *trial, bool gradient, int slot, enum reduction reduction)
+{
+    struct view *views[PIECES_MAX];
+    for (int piece = 0; piece < trial->pieces; piece++)
+        views[piece] =
+            gradient ? &trial->calls[piece].gradient[slot] : &trial->calls[piece].operand[slot];
+    for (int64_t i = 0; i < box_count(&views[0]->box); i++) {
+        float result = ((float *)views[0]->data)[i];
+        for (int piece = 1; piece < trial->pieces; piece++) {
+            float other = ((float *)views[piece]->data)[i];
+            result = reduction == REDUCTION_SUM ? result + other : fmaxf(result, other);
+        }
+        for (int piece = 0; piece < trial->pieces; piece++)
+            ((float *)views[piece]->data)[i] = result;
+    }
+}
+
+/* Scratch is there for the call only, and holds nothing of use. */
+static void run(const struct trial *trial, struct kernel_call *call, enum direction direction,
+                int phase)
+{
+    const struct operation *operation = trial->config.operation;
+    const struct kernel *kernel = device_kernel(trial->config.device, operation);
+    struct box boxes[OPERANDS_MAX];
+    for (int i = 0; i < operation_operands(operation); i++)
+        boxes[i] = call->operand[i].box;
+    size_t size = operation->workspace ? (size_t)operation->workspace(boxes, direction) : 0;
+    float *workspace = size > 0 ? xcalloc(1, size) : NULL;
+    for (size_t i = 0; i < size / sizeof(float); i++)
+        workspace[i] = NAN;
+    call->phase = phase;
+    call->workspace = workspace;
+    kernel->run[direction][phase](call);
+    free(workspace);
+}
+
+static void run_phases(struct trial *trial, enum direction direction)
+{
+    const struct operation *operation = trial->config.operation;
+    for (int phase = 0; phase < operation->phases[direction]; phase++) {
+        for (int piece = 0; piece < trial->pieces; piece++)
+            run(trial, &trial->calls[piece], direction, phase);
+        for (int i = 0; i < operation->statistic_count[direction]; i++) {
+            const struct statistic *statistic = &operation->statistics[direction][i];
+            if (statistic->phase == phase && operation->exchange == trial->config.split &&
+                operation->exchange)
+                reduce(trial, direction == BACKWARD, operation_operands(operation) + i,
+                       statistic->reduction);
+        }
+    }
+}
+
+void trial_forward(struct trial *trial)
+{
+    int output = operation_output(trial->config.operation);
+    for (int piece = 0; piece < trial->pieces; piece++)
+        fill(trial, false, output, &trial->calls[piece].operand[output]);
+    run_phases(trial, FORWARD);
+}
+
+void trial_backward(struct trial *trial)
+{
+    run_phases(trial, BACKWARD);
+}
+
+/* Do all pieces hold the same whole? Else they hold pieces of it, or parts of a sum. */
+static bool replicated(const struct trial *trial, bool gradient, int slot)
+{
+    const struct operation *operation = trial->config.operation;
+    char split = trial->config.split;
+    if (!split || strchr(dims_of(operation, gradient, slot), split))
+        return false;
+    if (split == operation->exchange)
+        return true;
+    return gradient && !strchr(operation->dims[operation_output(operation)], split);
+}
+
+double *trial_gather(const struct trial *trial, bool gradient, int slot, struct box *box)
+{
+    *box = box_whole(dims_of(trial->config.operation, gradient, slot), &trial->config.sizes);
+    double *whole = xcalloc((size_t)box_count(box), sizeof *whole);
+    double share = replicated(trial, gradient, slot) ? 1.0 / trial->pieces : 1;
+    double before = added(trial, gradient, slot) ? start : 0;
+    for (int piece = 0; piece < trial->pieces; piece++) {
+        const struct view *view =
+            gradient ? &trial->calls[piece].gradient[slot] : &trial->calls[piece].operand[slot];
+        for (int64_t i = 0; i < box_count(&view->box); i++)
+            whole[whole_index(box, &view->box, i)] +=
+                share * (((const float *)view->data)[i] - before);
+    }
+    return whole;
+}

@@ -1,0 +1,34 @@
+/* call.h - what the kernels of every device ask of their call. */
+#ifndef WORKER_KERNELS_CALL_H
+#define WORKER_KERNELS_CALL_H
+
+#include "worker/kernels/kernels.h"
+
+/* y (rows, columns) = x (rows, inner) w, where w lies (inner, columns) or, transposed,
+ * (columns, inner). */
+struct matmul {
+    int64_t rows, inner, columns;
+    bool transposed;
+};
+
+/* Dims that x and w share are contracted, w's others are columns, x's others rows. */
+struct matmul call_matmul(const struct kernel_call *call);
+/* All dims but the last one. */
+int64_t call_rows(const struct box *box);
+
+/* The gradient of operand i is that of the output: where the program gave it memory of its
+ * own, copy it there (or add it). */
+void call_pass(const struct kernel_call *call, int i);
+
+static inline bool call_accumulates(const struct kernel_call *call, int i)
+{
+    return call->accumulate >> i & 1;
+}
+
+/* Results are overwritten or added to. */
+static inline void put(float *at, bool add, double value)
+{
+    *at = (float)(add ? *at + value : value);
+}
+
+#endif

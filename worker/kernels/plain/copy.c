@@ -1,0 +1,51 @@
+/* copy.c - a box from one piece of a tensor to another: one run of memory after the other. */
+#include "worker/kernels/plain/plain.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Where element `index` (the whole tensor's coordinates) lies in the piece. */
+static int64_t element(const struct box *box, const int64_t *index)
+{
+    int64_t at = 0;
+    for (int i = 0; i < box->dims; i++)
+        at = at * box_length(box, i) + index[i] - box->low[i];
+    return at;
+}
+
+/* The dims from here on are one run of memory in both pieces. */
+static int run_dim(const struct box *a, const struct box *b, const struct box *part)
+{
+    int first = part->dims;
+    while (first > 0) {
+        first--;
+        if (box_length(part, first) != box_length(a, first) ||
+            box_length(part, first) != box_length(b, first))
+            break;
+    }
+    return first;
+}
+
+void plain_copy(const struct view *destination, const struct view *source, const struct box *part)
+{
+    assert(destination->box.dims == part->dims && source->box.dims == part->dims);
+    if (box_count(part) == 0)
+        return;
+    int run = run_dim(&destination->box, &source->box, part);
+    int64_t count = 1, index[DIMS_MAX];
+    memcpy(index, part->low, sizeof index);
+    for (int i = run; i < part->dims; i++)
+        count *= box_length(part, i);
+    for (;;) {
+        memcpy((float *)destination->data + element(&destination->box, index),
+               (const float *)source->data + element(&source->box, index),
+               (size_t)count * sizeof(float));
+        int dim = run - 1;
+        while (dim >= 0 && ++index[dim] == part->high[dim]) {
+            index[dim] = part->low[dim];
+            dim--;
+        }
+        if (dim < 0)
+            return;
+    }
+}

@@ -1,0 +1,154 @@
+/* core.c - causal attention, one matrix of probabilities per sample and head.
+ *
+ * P = softmax(q k' / sqrt(d)) over the keys that are not after the query, y = P v.
+ * Backward: dv = P' dy, dS = P (dy v' - rowsum(dy y)), dq = dS k / sqrt(d), dk = dS' q / sqrt(d):
+ * FlashAttention, arXiv 2205.14135, appendix B.2. */
+#include "worker/kernels/plain/plain.h"
+
+#include <math.h>
+
+enum { Q, K, V, Y, LOGSUM };
+
+/* Pieces of q (and y), and of k and v. The workspace holds (queries, keys) of one head. */
+struct shape {
+    int64_t batch, queries, keys, heads, width, first; /* first: key of the first query */
+    double scale;
+};
+
+static struct shape shape_of(const struct kernel_call *call)
+{
+    const struct box *q = &call->operand[Q].box, *k = &call->operand[K].box;
+    return (struct shape){
+        .batch = box_length(q, 0),
+        .queries = box_length(q, 1),
+        .keys = box_length(k, 1),
+        .heads = box_length(q, 2),
+        .width = box_length(q, 3),
+        .first = q->low[1] - k->low[1],
+        .scale = 1 / sqrt((double)box_length(q, 3)),
+    };
+}
+
+/* Keys that query i sees: those up to its own place. */
+static int64_t visible(const struct shape *s, int64_t i)
+{
+    int64_t count = s->first + i + 1;
+    return count < 0 ? 0 : count < s->keys ? count : s->keys;
+}
+
+/* The vector of one head at a place of a tensor (b, s, n, d) with `seq` places. */
+static float *at(const struct view *view, const struct shape *s, int64_t seq, int64_t b, int64_t n,
+                 int64_t place)
+{
+    return (float *)view->data + ((b * seq + place) * s->heads + n) * s->width;
+}
+
+static double dot(const float *a, const float *b, int64_t count)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += (double)a[i] * b[i];
+    return sum;
+}
+
+static double score(const struct kernel_call *call, const struct shape *s, int64_t b, int64_t n,
+                    int64_t i, int64_t j)
+{
+    return s->scale * dot(at(&call->operand[Q], s, s->queries, b, n, i),
+                          at(&call->operand[K], s, s->keys, b, n, j), s->width);
+}
+
+/* Probabilities of query i, and the logarithm of its sum of exponentials (-inf: sees no key). */
+static double softmax(const struct kernel_call *call, const struct shape *s, int64_t b, int64_t n,
+                      int64_t i, float *p)
+{
+    double largest = -INFINITY, sum = 0;
+    for (int64_t j = 0; j < visible(s, i); j++)
+        largest = fmax(largest, score(call, s, b, n, i, j));
+    for (int64_t j = 0; j < visible(s, i); j++)
+        sum += exp(score(call, s, b, n, i, j) - largest);
+    double logsum = visible(s, i) > 0 ? largest + log(sum) : -INFINITY;
+    for (int64_t j = 0; j < visible(s, i); j++)
+        p[j] = (float)exp(score(call, s, b, n, i, j) - logsum);
+    return logsum;
+}
+
+static void forward(const struct kernel_call *call)
+{
+    struct shape s = shape_of(call);
+    float *p = call->workspace, *logsum = call->operand[LOGSUM].data;
+    for (int64_t b = 0; b < s.batch; b++)
+        for (int64_t n = 0; n < s.heads; n++)
+            for (int64_t i = 0; i < s.queries; i++) {
+                logsum[(b * s.heads + n) * s.queries + i] = (float)softmax(call, &s, b, n, i, p);
+                float *y = at(&call->operand[Y], &s, s.queries, b, n, i);
+                for (int64_t d = 0; d < s.width; d++) {
+                    double sum = 0;
+                    for (int64_t j = 0; j < visible(&s, i); j++)
+                        sum += (double)p[j] * at(&call->operand[V], &s, s.keys, b, n, j)[d];
+                    y[d] = (float)sum;
+                }
+            }
+}
+
+/* P and dS of one head, with zeros where a query does not see a key. */
+static void scores(const struct kernel_call *call, const struct shape *s, int64_t b, int64_t n,
+                   float *p, float *ds)
+{
+    const float *logsum = (float *)call->operand[LOGSUM].data + (b * s->heads + n) * s->queries;
+    for (int64_t i = 0; i < s->queries; i++) {
+        const float *dy = at(&call->gradient[Y], s, s->queries, b, n, i);
+        double mean = dot(dy, at(&call->operand[Y], s, s->queries, b, n, i), s->width);
+        for (int64_t j = 0; j < s->keys; j++) {
+            double probability =
+                j < visible(s, i) ? exp(score(call, s, b, n, i, j) - logsum[i]) : 0;
+            double dp = dot(dy, at(&call->operand[V], s, s->keys, b, n, j), s->width);
+            p[i * s->keys + j] = (float)probability;
+            ds[i * s->keys + j] = (float)(probability * (dp - mean) * s->scale);
+        }
+    }
+}
+
+static void backward_query(const struct kernel_call *call, const struct shape *s, int64_t b,
+                           int64_t n, const float *ds)
+{
+    for (int64_t i = 0; i < s->queries; i++)
+        for (int64_t d = 0; d < s->width; d++) {
+            double sum = 0;
+            for (int64_t j = 0; j < s->keys; j++)
+                sum += (double)ds[i * s->keys + j] * at(&call->operand[K], s, s->keys, b, n, j)[d];
+            put(&at(&call->gradient[Q], s, s->queries, b, n, i)[d], call_accumulates(call, Q), sum);
+        }
+}
+
+/* Of k, from dS and q; and of v, from P and dy. */
+static void backward_key(const struct kernel_call *call, const struct shape *s, int64_t b,
+                         int64_t n, const float *matrix, const struct view *rows, int operand)
+{
+    for (int64_t j = 0; j < s->keys; j++)
+        for (int64_t d = 0; d < s->width; d++) {
+            double sum = 0;
+            for (int64_t i = 0; i < s->queries; i++)
+                sum += (double)matrix[i * s->keys + j] * at(rows, s, s->queries, b, n, i)[d];
+            put(&at(&call->gradient[operand], s, s->keys, b, n, j)[d],
+                call_accumulates(call, operand), sum);
+        }
+}
+
+static void backward(const struct kernel_call *call)
+{
+    struct shape s = shape_of(call);
+    float *p = call->workspace, *ds = p + s.queries * s.keys;
+    for (int64_t b = 0; b < s.batch; b++)
+        for (int64_t n = 0; n < s.heads; n++) {
+            scores(call, &s, b, n, p, ds);
+            if (call->gradient[Q].data)
+                backward_query(call, &s, b, n, ds);
+            if (call->gradient[K].data)
+                backward_key(call, &s, b, n, ds, &call->operand[Q], K);
+            if (call->gradient[V].data)
+                backward_key(call, &s, b, n, p, &call->gradient[Y], V);
+        }
+}
+
+const struct kernel plain_core = {"core", {{forward}, {backward}}};

@@ -1,0 +1,64 @@
+/* device.c - the plain C device: every machine has it. */
+#include "worker/kernels/plain/plain.h"
+
+#include <math.h>
+
+static int probe(struct error *err)
+{
+    (void)err;
+    return 0;
+}
+
+static void fill(float *data, size_t count, float value)
+{
+    for (size_t i = 0; i < count; i++)
+        data[i] = value;
+}
+
+static void add(float *destination, const float *source, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        destination[i] += source[i];
+}
+
+static double square_sum(const float *data, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (double)data[i] * data[i];
+    return sum;
+}
+
+/* Loshchilov and Hutter, arXiv 1711.05101, algorithm 2: the decay is not part of the gradient. */
+static void update(const struct update_call *call)
+{
+    double correction1 = 1 - pow(call->beta1, (double)call->step);
+    double correction2 = 1 - pow(call->beta2, (double)call->step);
+    for (size_t i = 0; i < call->count; i++) {
+        double gradient = (double)call->gradient[i] * call->clip;
+        double first = call->beta1 * (double)call->first[i] + (1 - (double)call->beta1) * gradient;
+        double second =
+            call->beta2 * (double)call->second[i] + (1 - (double)call->beta2) * gradient * gradient;
+        double move = first / correction1 / (sqrt(second / correction2) + call->epsilon);
+        double parameter = call->parameter[i];
+        call->first[i] = (float)first;
+        call->second[i] = (float)second;
+        call->parameter[i] = (float)(parameter - call->rate * (move + call->decay * parameter));
+    }
+}
+
+static const struct kernel *const kernels[] = {
+    &plain_add,  &plain_core, &plain_embed,    &plain_gelu, &plain_linear,
+    &plain_loss, &plain_norm, &plain_position, NULL,
+};
+
+const struct device device_plain = {
+    .name = "plain",
+    .probe = probe,
+    .kernels = kernels,
+    .copy = plain_copy,
+    .fill = fill,
+    .add = add,
+    .square_sum = square_sum,
+    .update = update,
+};

@@ -1,0 +1,83 @@
+/* loss.c - cross entropy: the sum over rows of log(sum exp(x)) - x[target], over all targets.
+ *
+ * The piece of the vocabulary that is here may lack a row's target: its logit then counts 0,
+ * and the sum over the pieces is right. */
+#include "worker/kernels/plain/plain.h"
+
+#include <math.h>
+
+enum { LOGITS, TARGETS, LOSS, LARGEST, EXPONENTIALS, TARGET };
+
+static void forward_largest(const struct kernel_call *call)
+{
+    int64_t rows = call_rows(&call->operand[LOGITS].box);
+    int64_t vocab = box_length(&call->operand[LOGITS].box, 2);
+    const float *x = call->operand[LOGITS].data;
+    float *largest = call->operand[LARGEST].data;
+    for (int64_t row = 0; row < rows; row++) {
+        largest[row] = -INFINITY;
+        for (int64_t i = 0; i < vocab; i++)
+            largest[row] = fmaxf(largest[row], x[row * vocab + i]);
+    }
+}
+
+/* The target's column in this piece; -1: it is elsewhere, or ignored. */
+static int64_t target_column(const struct kernel_call *call, int64_t row)
+{
+    const struct box *box = &call->operand[LOGITS].box;
+    int32_t target = ((const int32_t *)call->operand[TARGETS].data)[row];
+    return target >= box->low[2] && target < box->high[2] ? target - box->low[2] : -1;
+}
+
+static void forward_sums(const struct kernel_call *call)
+{
+    int64_t rows = call_rows(&call->operand[LOGITS].box);
+    int64_t vocab = box_length(&call->operand[LOGITS].box, 2);
+    const float *x = call->operand[LOGITS].data, *largest = call->operand[LARGEST].data;
+    float *exponentials = call->operand[EXPONENTIALS].data, *target = call->operand[TARGET].data;
+    for (int64_t row = 0; row < rows; row++) {
+        double sum = 0;
+        for (int64_t i = 0; i < vocab; i++)
+            sum += exp((double)x[row * vocab + i] - largest[row]);
+        exponentials[row] = (float)sum;
+        int64_t column = target_column(call, row);
+        target[row] = column < 0 ? 0 : x[row * vocab + column] - largest[row];
+    }
+}
+
+static void forward_loss(const struct kernel_call *call)
+{
+    int64_t rows = call_rows(&call->operand[LOGITS].box);
+    const int32_t *targets = call->operand[TARGETS].data;
+    const float *exponentials = call->operand[EXPONENTIALS].data;
+    const float *target = call->operand[TARGET].data;
+    double sum = 0;
+    for (int64_t row = 0; row < rows; row++)
+        if (targets[row] >= 0)
+            sum += log(exponentials[row]) - target[row];
+    if (rows > 0)
+        put(call->operand[LOSS].data, true, sum / call->targets);
+}
+
+static void backward(const struct kernel_call *call)
+{
+    int64_t rows = call_rows(&call->operand[LOGITS].box);
+    int64_t vocab = box_length(&call->operand[LOGITS].box, 2);
+    const float *x = call->operand[LOGITS].data, *largest = call->operand[LARGEST].data;
+    const float *exponentials = call->operand[EXPONENTIALS].data;
+    const int32_t *targets = call->operand[TARGETS].data;
+    float *dx = call->gradient[LOGITS].data;
+    for (int64_t row = 0; dx && row < rows; row++) {
+        int64_t column = target_column(call, row);
+        for (int64_t i = 0; i < vocab; i++) {
+            double p = exp((double)x[row * vocab + i] - largest[row]) / exponentials[row];
+            put(&dx[row * vocab + i], call_accumulates(call, LOGITS),
+                targets[row] < 0 ? 0 : (p - (i == column)) / call->targets);
+        }
+    }
+}
+
+const struct kernel plain_loss = {
+    "loss",
+    {{forward_largest, forward_sums, forward_loss}, {backward}},
+};

@@ -1,0 +1,14 @@
+/* plain.h - the members of device_plain, one file each: what the operation means, element by
+ * element, summed in double. Fast devices are measured against them, and borrow what they do
+ * not do better. */
+#ifndef WORKER_KERNELS_PLAIN_PLAIN_H
+#define WORKER_KERNELS_PLAIN_PLAIN_H
+
+#include "worker/kernels/call.h"
+
+extern const struct kernel plain_add, plain_core, plain_embed, plain_gelu, plain_linear, plain_loss,
+    plain_norm, plain_position;
+
+void plain_copy(const struct view *destination, const struct view *source, const struct box *part);
+
+#endif
