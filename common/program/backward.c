@@ -149,8 +149,10 @@ static void input_gradient(struct lowering *l, int node, int operand, const stru
     add_arriving(l, tensor, placement, &leaving->pieces[operand]);
 }
 
-static void emit_phase(struct lowering *l, int node, int phase, const struct piece *operands,
-                       unsigned present, const struct leaving *leaving, int workspace)
+/* Kernels are told the boxes of all operands, also of those whose data they do not read. */
+static void emit_phase(struct lowering *l, int node, int phase, const struct box *boxes,
+                       const struct piece *operands, unsigned present,
+                       const struct leaving *leaving, int workspace)
 {
     const struct operation *operation = l->graph->nodes[node].operation;
     int last = operation_output(operation);
@@ -160,9 +162,12 @@ static void emit_phase(struct lowering *l, int node, int phase, const struct pie
     kernel->kernel.direction = BACKWARD;
     kernel->kernel.accumulate = leaving->accumulate;
     kernel->kernel.workspace = workspace;
-    for (int i = 0; i < VIEWS_MAX; i++)
+    for (int i = 0; i < VIEWS_MAX; i++) {
         if (present >> i & 1)
             emit_piece(l, i, &operands[i]);
+        else if (i <= last)
+            emit_piece(l, i, &(struct piece){.buffer = -1, .box = boxes[i]});
+    }
     for (int i = 0; i < VIEWS_MAX; i++) {
         int statistic = i - last - 1;
         bool later = statistic >= 0 && operation->statistics[BACKWARD][statistic].phase > phase;
@@ -195,7 +200,7 @@ static void emit_kernels(struct lowering *l, int node, const struct box *boxes,
     unsigned axes = signature_exchange_axes(operation, &l->signatures[node]);
     int workspace = emit_workspace(l, operation, boxes, BACKWARD);
     for (int phase = 0; phase < operation->phases[BACKWARD]; phase++) {
-        emit_phase(l, node, phase, operands, present, leaving, workspace);
+        emit_phase(l, node, phase, boxes, operands, present, leaving, workspace);
         for (int i = 0; i < operation->statistic_count[BACKWARD] && axes; i++)
             if (operation->statistics[BACKWARD][i].phase == phase)
                 emit_all_reduce(l, emit_group(l, axes),

@@ -119,6 +119,12 @@ static bool at_first_of(const struct lowering *l, unsigned axes)
     return true;
 }
 
+/* The loss is summed over all ranks: of those that have the same summand one counts. */
+static bool counts_loss(const struct lowering *l, const struct placement *loss)
+{
+    return at_first_of(l, ((1u << l->mesh->axes) - 1) & ~(unsigned)loss->partial);
+}
+
 /* One phase of a node in forward; statistics of the phases so far come after the output. */
 static void emit_phase(struct lowering *l, int node, int phase, const struct piece *output,
                        const struct piece *statistics, int workspace)
@@ -151,7 +157,7 @@ static int forward_node(struct lowering *l, int node)
     node_boxes(l, node, boxes);
     int last = operation_output(operation), tensor = n->operands[last];
     struct piece output, *statistics = l->statistics[node];
-    if (operation->is_loss)
+    if (operation->is_loss && counts_loss(l, &l->signatures[node].operand[last]))
         output = (struct piece){.buffer = l->program->metrics, .offset = METRIC_LOSS};
     else
         output = emit_new(l, REGION_TRANSIENT, tensor, &boxes[last]);

@@ -69,7 +69,7 @@ void emit_piece(struct lowering *l, int operand, const struct piece *piece)
     p->pieces[p->piece_count] = *piece;
     p->pieces[p->piece_count++].operand = (uint8_t)operand;
     p->instructions[p->instruction_count - 1].piece_count++;
-    touch(l, piece->buffer);
+    emit_use(l, piece->buffer);
 }
 
 struct piece emit_new(struct lowering *l, enum region region, int tensor, const struct box *box)

@@ -44,6 +44,8 @@ static void print_instruction(const struct program *program,
         fprintf(out, " rank %d tag %" PRIu32, instruction->message.peer, instruction->message.tag);
     for (int i = 0; i < instruction->piece_count; i++) {
         const struct piece *piece = &program_pieces(program, instruction)[i];
+        if (piece->buffer < 0)
+            continue;
         const struct buffer *buffer = &program->buffers[piece->buffer];
         char box[128];
         fprintf(out, "  %s%s+%" PRIu64 "%s", piece->operand >= VIEWS_MAX ? "d:" : "",

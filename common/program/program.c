@@ -117,7 +117,7 @@ double instruction_bytes(const struct program *program, const struct instruction
     if (instruction->kind == INSTRUCTION_COPY)
         return 2.0 * ELEMENT_BYTES * (double)box_count(&instruction->part);
     for (int i = 0; i < instruction->piece_count; i++)
-        elements += (double)box_count(&pieces[i].box);
+        elements += pieces[i].buffer >= 0 ? (double)box_count(&pieces[i].box) : 0;
     if (instruction->kind == INSTRUCTION_ADD)
         elements *= 1.5; /* the sum is read and written */
     if (instruction->kind == INSTRUCTION_UPDATE)
@@ -146,9 +146,11 @@ uint64_t program_hash(const struct program *program)
         }
         for (int j = 0; j < instruction->piece_count; j++) {
             const struct piece *piece = &program_pieces(program, instruction)[j];
-            const struct buffer *buffer = &program->buffers[piece->buffer];
-            hash = hash_number(hash, (uint64_t)buffer->region);
-            hash = hash_number(hash, buffer->offset + (uint64_t)piece->offset * ELEMENT_BYTES);
+            if (piece->buffer >= 0) {
+                const struct buffer *buffer = &program->buffers[piece->buffer];
+                hash = hash_number(hash, (uint64_t)buffer->region);
+                hash = hash_number(hash, buffer->offset + (uint64_t)piece->offset * ELEMENT_BYTES);
+            }
             for (int dim = 0; dim < piece->box.dims; dim++) {
                 hash = hash_number(hash, (uint64_t)piece->box.low[dim]);
                 hash = hash_number(hash, (uint64_t)piece->box.high[dim]);

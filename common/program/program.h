@@ -36,7 +36,7 @@ struct buffer {
 
 /* Elements [offset, ...) of a buffer hold the box of a tensor, row-major. */
 struct piece {
-    int buffer;
+    int buffer;      /* -1: only the box is told */
     uint8_t operand; /* of a kernel: operand i, or VIEWS_MAX + i for gradient i */
     int64_t offset;
     struct box box;

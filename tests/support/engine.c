@@ -1,0 +1,276 @@
+/* engine.c - lower, simulate and run all ranks of a plan in threads. */
+#include "tests/support/engine.h"
+
+#include "common/base/memory.h"
+#include "common/base/random.h"
+#include "common/program/simulate.h"
+#include "tests/support/ranks.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct engine {
+    const struct graph *graph;
+    const struct plan *plan;
+    const struct engine_options *options;
+    struct program **programs;
+    struct engine_result *result;
+    pthread_mutex_t lock;
+    int rc;
+    struct error *err;
+};
+
+/* Tokens and targets are random numbers of their place in the training. */
+static int32_t token_at(const struct engine *engine, enum program_kind kind, uint64_t sample,
+                        int64_t place, bool targets)
+{
+    uint64_t seq = (uint64_t)sizes_get(&engine->graph->sizes, 's');
+    uint64_t vocab = (uint64_t)sizes_get(&engine->graph->sizes, 'v');
+    uint64_t index = sample * seq + (uint64_t)place, stream = 100 + (uint64_t)kind * 2;
+    if (targets && random_uniform(3, stream, index) < engine->options->ignored)
+        return -1;
+    /* A target depends on its token, so that there is something to learn. */
+    uint64_t token = random_below(5, stream, index, vocab);
+    return (int32_t)(targets ? (token * 7 + 3) % vocab : token);
+}
+
+static void fill(const void *context, enum program_kind kind, uint64_t first,
+                 const struct box *box, bool targets, int32_t *out)
+{
+    for (int64_t sample = box->low[0]; sample < box->high[0]; sample++)
+        for (int64_t place = box->low[1]; place < box->high[1]; place++)
+            *out++ = token_at(context, kind, first + (uint64_t)sample, place, targets);
+}
+
+static double count_targets(const void *context, enum program_kind kind, uint64_t first,
+                            uint64_t samples)
+{
+    const struct engine *engine = context;
+    double count = 0;
+    for (uint64_t sample = first; sample < first + samples; sample++)
+        for (int64_t place = 0; place < sizes_get(&engine->graph->sizes, 's'); place++)
+            count += token_at(engine, kind, sample, place, true) >= 0;
+    return count;
+}
+
+static void fail(struct engine *engine, int rc, const char *text)
+{
+    pthread_mutex_lock(&engine->lock);
+    if (engine->rc == 0)
+        engine->rc = error_set(engine->err, rc, "%s", text);
+    pthread_mutex_unlock(&engine->lock);
+}
+
+/* Put a rank's piece where it belongs in the whole; what another replica has put there must be
+ * the same bits. */
+static void bring(struct engine *engine, float **wholes, int tensor, const struct box *box,
+                  const float *data)
+{
+    const struct tensor *t = &engine->graph->tensors[tensor];
+    struct sizes sizes = graph_sizes(engine->graph, 1);
+    struct box whole = box_whole(t->dims, &sizes);
+    int64_t at[DIMS_MAX], count = box_count(box);
+    pthread_mutex_lock(&engine->lock);
+    if (!wholes[tensor]) {
+        int64_t total = box_count(&whole);
+        wholes[tensor] = xcalloc((size_t)total, sizeof(float));
+        for (int64_t i = 0; i < total; i++)
+            wholes[tensor][i] = NAN;
+    }
+    memcpy(at, box->low, sizeof at);
+    bool differs = false;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t index = 0;
+        for (int dim = 0; dim < box->dims; dim++)
+            index = index * box_length(&whole, dim) + at[dim];
+        float *place = &wholes[tensor][index];
+        differs = differs || (!isnan(*place) && memcmp(place, &data[i], sizeof *place) != 0);
+        *place = data[i];
+        for (int dim = box->dims - 1; dim >= 0 && ++at[dim] == box->high[dim]; dim--)
+            at[dim] = box->low[dim];
+    }
+    pthread_mutex_unlock(&engine->lock);
+    if (differs)
+        fail(engine, -EILSEQ, t->name);
+}
+
+static void bring_gradients(struct engine *engine, const struct program *program,
+                            struct interpreter *in)
+{
+    for (size_t i = 0; i < program->parameter_count; i++) {
+        const struct parameter *parameter = &program->parameters[i];
+        const float *data = interpreter_buffer(in, parameter->gradient.buffer);
+        bring(engine, engine->result->gradients, parameter->tensor, &parameter->box,
+              data + parameter->gradient.offset);
+    }
+}
+
+static int train(struct engine *engine, struct interpreter *in, const struct program *program,
+                 struct error *err)
+{
+    struct step_result step;
+    for (int i = 0; i < engine->options->steps; i++) {
+        int rc = interpreter_run(in, PROGRAM_TRAIN, (uint64_t)i, &step, err);
+        if (rc < 0)
+            return rc;
+        if (program->rank == 0) {
+            engine->result->loss[i] = step.loss;
+            engine->result->norm[i] = step.norm;
+        }
+        if (i == 0)
+            bring_gradients(engine, program, in);
+    }
+    return 0;
+}
+
+static void run_rank(struct test_rank *rank)
+{
+    struct engine *engine = rank->argument;
+    struct engine_result *result = engine->result;
+    const struct program *program = engine->programs[rank->rank];
+    struct feed feed = {engine, fill, count_targets};
+    struct interpreter_config config = {
+        .device = engine->options->device ? engine->options->device : &device_plain,
+        .collectives = rank->library,
+        .fabric = rank->fabric,
+        .feed = &feed,
+        .optimizer = {.rate = 1e-2, .steps = 1000, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8,
+                      .decay = 0.1, .clip = 1},
+        .poison = engine->options->poison,
+    };
+    struct interpreter *in = NULL;
+    struct step_result step;
+    struct error err = {""};
+    int rc = interpreter_prepare(program, &config, &in, &err);
+    if (rc == 0) {
+        interpreter_initialize(in, 11);
+        rc = train(engine, in, program, &err);
+    }
+    if (rc == 0)
+        rc = interpreter_quiesce(in, &err);
+    if (rc == 0 && rank->library->sent)
+        result->sent[rank->rank] = rank->library->sent(rank->fabric);
+    if (rc == 0) {
+        for (size_t i = 0; i < program->parameter_count; i++)
+            bring(engine, result->parameters, program->parameters[i].tensor,
+                  &program->parameters[i].box,
+                  interpreter_buffer(in, program->parameters[i].master));
+        for (int region = 0; region < REGIONS; region++)
+            result->touched[region][rank->rank] =
+                program->bytes[region] ? (double)arena_touched(interpreter_arena(in), region) /
+                                             (double)program->bytes[region]
+                                       : 1;
+        rc = interpreter_run(in, PROGRAM_EVALUATE, 0, &step, &err);
+    }
+    if (rc == 0)
+        rc = interpreter_quiesce(in, &err);
+    if (rc == 0 && rank->rank == 0)
+        result->evaluation = step.loss;
+    if (rc < 0) {
+        fail(engine, rc, err.text);
+        rank->library->abort(rank->fabric);
+    }
+    interpreter_release(in);
+}
+
+static double no_time(const void *context, const struct program *program,
+                      const struct instruction *instruction)
+{
+    (void)context;
+    return instruction_flops(program, instruction) * 1e-9;
+}
+
+static void result_init(struct engine_result *out, const struct graph *graph, int ranks)
+{
+    *out = (struct engine_result){.tensor_count = graph->tensor_count, .ranks = ranks};
+    out->gradients = xcalloc(graph->tensor_count, sizeof *out->gradients);
+    out->parameters = xcalloc(graph->tensor_count, sizeof *out->parameters);
+    for (int region = 0; region < REGIONS; region++)
+        out->touched[region] = xcalloc((size_t)ranks, sizeof(double));
+    out->sent = xcalloc((size_t)ranks, sizeof *out->sent);
+    out->words = xcalloc((size_t)ranks, sizeof *out->words);
+    out->hashes = xcalloc((size_t)ranks, sizeof *out->hashes);
+}
+
+int engine_run(const struct graph *graph, const struct plan *plan,
+               const struct engine_options *options, struct engine_result *out, struct error *err)
+{
+    int ranks = plan_ranks(plan), rc = 0;
+    assert(options->steps <= ENGINE_STEPS_MAX);
+    result_init(out, graph, ranks);
+    struct engine engine = {graph, plan, options, NULL, out, PTHREAD_MUTEX_INITIALIZER, 0, err};
+    engine.programs = xcalloc((size_t)ranks, sizeof *engine.programs);
+    for (int i = 0; i < ranks && rc == 0; i++)
+        rc = lower(graph, plan, i, &engine.programs[i], err);
+    struct timing timing = {NULL, no_time};
+    struct simulation simulation;
+    for (int kind = PROGRAM_TRAIN; kind <= PROGRAM_EVALUATE && rc == 0; kind++)
+        rc = simulate((const struct program *const *)engine.programs, ranks, kind, &timing, NULL,
+                      &simulation, err);
+    if (rc == 0) {
+        for (int i = 0; i < ranks; i++) {
+            out->words[i] = (uint64_t)(program_words(engine.programs[i]) * options->steps);
+            out->hashes[i] = engine.programs[i]->hash;
+        }
+        test_ranks_run(options->collectives ? options->collectives : &collectives_local, ranks, 20,
+                       run_rank, &engine);
+        rc = engine.rc;
+    }
+    for (int i = 0; i < ranks; i++)
+        program_destroy(engine.programs[i]);
+    free(engine.programs);
+    return rc;
+}
+
+void engine_result_finish(struct engine_result *result)
+{
+    for (size_t t = 0; t < result->tensor_count; t++) {
+        free(result->gradients[t]);
+        free(result->parameters[t]);
+    }
+    free(result->gradients);
+    free(result->parameters);
+    for (int region = 0; region < REGIONS; region++)
+        free(result->touched[region]);
+    free(result->sent);
+    free(result->words);
+    free(result->hashes);
+}
+
+double engine_loss_difference(const struct engine_result *a, const struct engine_result *b,
+                              int steps)
+{
+    double worst = fabs(a->evaluation - b->evaluation) / fabs(b->evaluation);
+    for (int i = 0; i < steps; i++) {
+        double difference = fabs(a->loss[i] - b->loss[i]) / fabs(b->loss[i]);
+        worst = isnan(difference) || difference > worst ? difference : worst;
+    }
+    return worst;
+}
+
+double engine_gradient_difference(const struct engine_result *a, const struct engine_result *b,
+                                  const struct graph *graph, const char **worst)
+{
+    double most = 0, weights = 0;
+    for (size_t t = 0; t < graph->tensor_count; t++)
+        weights += b->gradients[t] != NULL;
+    for (size_t t = 0; t < graph->tensor_count; t++) {
+        if (!b->gradients[t])
+            continue;
+        double difference = 0, norm = 0, floor = 1e-3 * b->norm[0] / sqrt(weights);
+        for (int64_t i = 0; i < graph_tensor_count(graph, (int)t, 1); i++) {
+            double x = (double)a->gradients[t][i], y = (double)b->gradients[t][i];
+            difference += (x - y) * (x - y);
+            norm += y * y;
+        }
+        double ratio = sqrt(difference) / fmax(sqrt(norm), floor);
+        if (isnan(ratio) || ratio > most) {
+            most = ratio;
+            *worst = graph->tensors[t].name;
+        }
+    }
+    return most;
+}

@@ -1,0 +1,108 @@
+/* test_plans.c - the loss curve is the same under every plan. */
+#include "common/models/model.h"
+#include "tests/support/engine.h"
+#include "tests/support/suite.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define STEPS 20
+#define LOSS_LIMIT 1e-5     /* relative, over 20 steps */
+#define GRADIENT_LIMIT 1e-5 /* of the tensor's norm, or of the floor */
+
+static struct graph *graph;
+static struct engine_result one; /* rank, 8 samples in one micro-batch */
+
+static const struct model_config small = {
+    .family = "gpt", .layers = 4, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48};
+static const struct engine_options options = {.steps = STEPS, .ignored = 0.2};
+
+static void setup(void)
+{
+    struct error err;
+    ck_assert_int_eq(model_build(&small, &graph, &err), 0);
+    struct plan *plan = engine_plan_one(graph, 1, 8);
+    int rc = engine_run(graph, plan, &options, &one, &err);
+    ck_assert_msg(rc == 0, "%s", err.text);
+    plan_destroy(plan);
+}
+
+static void teardown(void)
+{
+    engine_result_finish(&one);
+    graph_destroy(graph);
+}
+
+/* Takes the plan. */
+static void check_plan(struct plan *plan, const char *name)
+{
+    struct engine_result result;
+    struct error err = {""};
+    char text[128];
+    const char *worst = "";
+    plan_print(text, sizeof text, plan);
+    int rc = engine_run(graph, plan, &options, &result, &err);
+    ck_assert_msg(rc == 0, "%s (%s): %s", name, text, err.text);
+    double loss = engine_loss_difference(&result, &one, STEPS);
+    ck_assert_msg(loss <= LOSS_LIMIT, "%s (%s): loss differs by %g", name, text, loss);
+    double gradient = engine_gradient_difference(&result, &one, graph, &worst);
+    ck_assert_msg(gradient <= GRADIENT_LIMIT, "%s (%s): gradient of %s differs by %g", name, text,
+                  worst, gradient);
+    for (int rank = 0; rank < result.ranks; rank++)
+        ck_assert_msg(result.sent[rank] == result.words[rank],
+                      "%s (%s): rank %d sent %lu words, its program says %lu", name, text, rank,
+                      (unsigned long)result.sent[rank], (unsigned long)result.words[rank]);
+    engine_result_finish(&result);
+    plan_destroy(plan);
+}
+
+#define DP "batch"
+#define TP "tensor"
+static const struct {
+    const char *name;
+    int stages, axes[2], axis_count;
+    const char *roles[2];
+    int micro_batches;
+    const char *schedule;
+} named[] = {
+    {"one rank, 4 micro-batches", 1, {0}, 0, {0}, 4, "1f1b"},
+    {"dp4", 1, {4}, 1, {DP}, 1, "1f1b"},
+    {"tp4", 1, {4}, 1, {TP}, 1, "1f1b"},
+    {"pp4 1f1b", 4, {0}, 0, {0}, 4, "1f1b"},
+    {"pp4 gpipe", 4, {0}, 0, {0}, 4, "gpipe"},
+    {"dp2 tp2", 1, {2, 2}, 2, {TP, DP}, 2, "1f1b"},
+    {"pp2 dp2", 2, {2}, 1, {DP}, 4, "1f1b"},
+    {"pp2 tp2", 2, {2}, 1, {TP}, 4, "gpipe"},
+    {"pp2 dp2 tp2", 2, {2, 2}, 2, {TP, DP}, 4, "1f1b"},
+};
+
+START_TEST(a_plan_gives_the_loss_of_one_rank)
+{
+    check_plan(engine_plan(graph, named[_i].stages, named[_i].axes, named[_i].axis_count,
+                           named[_i].roles, named[_i].micro_batches, 8 / named[_i].micro_batches,
+                           named[_i].schedule),
+               named[_i].name);
+}
+END_TEST
+
+START_TEST(a_random_plan_gives_the_loss_of_one_rank)
+{
+    char name[32];
+    uint64_t seed = test_seed() + (uint64_t)_i;
+    snprintf(name, sizeof name, "seed %lu", (unsigned long)seed);
+    check_plan(engine_plan_random(graph, seed, 8, 8), name);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("plans");
+    tcase_add_unchecked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 300);
+    tcase_add_loop_test(tcase, a_plan_gives_the_loss_of_one_rank, 0,
+                        (int)(sizeof named / sizeof *named));
+    tcase_add_loop_test(tcase, a_random_plan_gives_the_loss_of_one_rank, 0, test_share(60));
+    return suite_run("plans", tcase, NULL);
+}

@@ -1,0 +1,94 @@
+/* arena.c - anonymous mappings with a guard page behind each region. */
+#include "worker/executor/arena.h"
+
+#include "common/base/memory.h"
+#include "common/base/units.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define POISON 0x7fa5a5a5u /* a signalling NaN */
+
+struct arena {
+    struct {
+        char *mapping, *start;
+        size_t mapped;
+        uint64_t bytes;
+    } regions[REGIONS];
+};
+
+static size_t pages(uint64_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (bytes + page - 1) / page * page;
+}
+
+/* The region's end lies against the guard page; sizes are multiples of a cache line. */
+static int reserve(struct arena *arena, int region, uint64_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), usable = pages(bytes);
+    char *mapping = mmap(NULL, usable + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapping == MAP_FAILED)
+        return -ENOMEM;
+    arena->regions[region].mapping = mapping;
+    arena->regions[region].mapped = usable + page;
+    arena->regions[region].start = mapping + (usable - bytes);
+    arena->regions[region].bytes = bytes;
+    return usable && mprotect(mapping, usable, PROT_READ | PROT_WRITE) < 0 ? -ENOMEM : 0;
+}
+
+int arena_reserve(const uint64_t bytes[REGIONS], struct arena **out, struct error *err)
+{
+    struct arena *arena = xcalloc(1, sizeof *arena);
+    int rc = 0;
+    for (int region = 0; region < REGIONS && rc == 0; region++)
+        rc = reserve(arena, region, bytes[region]);
+    if (rc < 0) {
+        char sizes[REGIONS][32];
+        for (int region = 0; region < REGIONS; region++)
+            units_print_bytes(sizes[region], sizeof sizes[region], (double)bytes[region]);
+        arena_release(arena);
+        return error_set(err, rc,
+                         "cannot reserve memory: state %s, saved activations %s, transients %s, "
+                         "communication %s",
+                         sizes[0], sizes[1], sizes[2], sizes[3]);
+    }
+    *out = arena;
+    return 0;
+}
+
+void arena_release(struct arena *arena)
+{
+    if (!arena)
+        return;
+    for (int region = 0; region < REGIONS; region++)
+        if (arena->regions[region].mapping)
+            munmap(arena->regions[region].mapping, arena->regions[region].mapped);
+    free(arena);
+}
+
+char *arena_region(const struct arena *arena, enum region region)
+{
+    return arena->regions[region].start;
+}
+
+void arena_poison(struct arena *arena)
+{
+    for (int region = 0; region < REGIONS; region++) {
+        uint32_t *words = (uint32_t *)(void *)arena->regions[region].start;
+        for (uint64_t i = 0; i < arena->regions[region].bytes / sizeof *words; i++)
+            words[i] = POISON;
+    }
+}
+
+uint64_t arena_touched(const struct arena *arena, enum region region)
+{
+    const uint32_t *words = (const uint32_t *)(const void *)arena->regions[region].start;
+    uint64_t count = arena->regions[region].bytes / sizeof *words;
+    while (count > 0 && words[count - 1] == POISON)
+        count--;
+    return count * sizeof *words;
+}

@@ -1,0 +1,66 @@
+/* interpreter.h - runs the program of one rank.
+ *
+ * Its life is four calls: prepare (reserves the arena, forms the groups), run (one step),
+ * quiesce (nothing of it is on its way any more) and release. In a step it allocates nothing. */
+#ifndef WORKER_EXECUTOR_INTERPRETER_H
+#define WORKER_EXECUTOR_INTERPRETER_H
+
+#include "common/program/program.h"
+#include "worker/collectives/collective.h"
+#include "worker/executor/arena.h"
+#include "worker/executor/optimizer.h"
+#include "worker/kernels/kernels.h"
+
+/* Where tokens and targets come from. Samples are numbered through the training; those of an
+ * evaluation on their own. */
+struct feed {
+    const void *context;
+    /* Fill out with the box (samples, seq) of the samples first + ...: inputs or targets. */
+    void (*fill)(const void *context, enum program_kind kind, uint64_t first,
+                 const struct box *box, bool targets, int32_t *out);
+    /* Targets that count among `samples` samples from first on. */
+    double (*targets)(const void *context, enum program_kind kind, uint64_t first,
+                      uint64_t samples);
+};
+
+struct interpreter_config {
+    const struct device *device;
+    const struct collectives *collectives;
+    struct fabric *fabric; /* lent; NULL when the program is alone */
+    const struct feed *feed;
+    struct optimizer optimizer;
+    bool poison; /* fill the arena with NaN first, so that a read before a write shows */
+};
+
+struct step_result {
+    double loss;  /* nats per target, mean over the global batch */
+    double norm;  /* of the whole gradient, before clipping; train only */
+    bool skipped; /* loss or gradient not finite: nothing was updated */
+};
+
+struct interpreter;
+
+/* Program and what config points to are lent until release. -ENOMEM with the sizes; errors of
+ * the fabric. All ranks prepare together. */
+int interpreter_prepare(const struct program *program, const struct interpreter_config *config,
+                        struct interpreter **out, struct error *err);
+/* Step `step` counts from 0; an evaluation's is the index of its batch. Errors are the fabric's;
+ * state is then as the last finished instruction left it. */
+int interpreter_run(struct interpreter *interpreter, enum program_kind kind, uint64_t step,
+                    struct step_result *out, struct error *err);
+int interpreter_quiesce(struct interpreter *interpreter, struct error *err);
+/* Accepts NULL. */
+void interpreter_release(struct interpreter *interpreter);
+
+/* Fresh parameters: a function of the seed and an element's place in the whole tensor. */
+void interpreter_initialize(struct interpreter *interpreter, uint64_t seed);
+
+const struct program *interpreter_program(const struct interpreter *interpreter);
+struct arena *interpreter_arena(struct interpreter *interpreter);
+/* A buffer's memory, in slot 0 where it has slots. */
+void *interpreter_buffer(struct interpreter *interpreter, int buffer);
+/* Seconds spent so far in each instruction of the program, and how often it ran. */
+const double *interpreter_seconds(const struct interpreter *interpreter);
+const uint64_t *interpreter_runs(const struct interpreter *interpreter);
+
+#endif
