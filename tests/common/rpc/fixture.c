@@ -102,8 +102,7 @@ void house_close(struct house *house)
     house_stop(house);
 }
 
-/* Wait for anything to do, and do it. */
-static void pump_once(struct house *house)
+void house_pump_once(struct house *house)
 {
     struct pollfd fds[5];
     nfds_t count = 0;
@@ -124,19 +123,19 @@ static void pump_once(struct house *house)
 void house_pump(struct house *house, const bool *flag)
 {
     while (!*flag)
-        pump_once(house);
+        house_pump_once(house);
 }
 
 void house_pump_count(struct house *house, const size_t *count, size_t least)
 {
     while (*count < least)
-        pump_once(house);
+        house_pump_once(house);
 }
 
 void house_pump_held(struct house *house, size_t count)
 {
     while (rpc_server_held_count(house->server) != count)
-        pump_once(house);
+        house_pump_once(house);
 }
 
 static void finished(void *data, const struct rpc_result *result)

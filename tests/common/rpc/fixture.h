@@ -43,6 +43,8 @@ struct rpc_client *house_client(struct house *house);
 void house_close_client(struct house *house, struct rpc_client *client);
 void house_close(struct house *house);
 
+/* Wait until something can be done, and do it. */
+void house_pump_once(struct house *house);
 /* Run server and clients until *flag or, for a count, until *count is at least that. */
 void house_pump(struct house *house, const bool *flag);
 void house_pump_count(struct house *house, const size_t *count, size_t least);
