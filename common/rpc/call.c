@@ -1,0 +1,190 @@
+/* call.c - a context's round: receive, be handled, send, receive. */
+#include "common/rpc/call.h"
+
+#include "common/base/memory.h"
+#include "common/rpc/envelope.h"
+#include "common/rpc/message.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Contexts of a socket that wait for a call. More calls than these at once wait in their
+ * connections, which holds their senders back. */
+#define RECEIVING_COUNT 32
+/* A caller that does not read its answer for so long does not get it. */
+#define SEND_TIMEOUT_MS 10000
+
+static void receive(struct rpc_call *call)
+{
+    call->state = CALL_RECEIVING;
+    nng_aio_set_timeout(call->aio, NNG_DURATION_INFINITE);
+    nng_ctx_recv(call->ctx, call->aio);
+}
+
+/* On one of NNG's threads. A closed socket ends the round; anything else starts the next. */
+static void progress(void *data)
+{
+    struct rpc_call *call = data;
+    int rc = nng_aio_result(call->aio);
+    if (call->state == CALL_SENDING && rc != 0) {
+        nng_msg_free(nng_aio_get_msg(call->aio)); /* what was not sent is still ours */
+        nng_aio_set_msg(call->aio, NULL);
+    }
+    if (rc == NNG_ECLOSED || rc == NNG_ECANCELED)
+        return;
+    if (call->state == CALL_SENDING || rc != 0) {
+        receive(call);
+        return;
+    }
+    call->frame = nng_aio_get_msg(call->aio);
+    nng_aio_set_msg(call->aio, NULL);
+    call->pipe = nng_msg_get_pipe(call->frame);
+    call->arrived_ms = call->server->options.clock_cb();
+    call->state = CALL_QUEUED;
+    server_arrived(call->server, call);
+}
+
+static int open_one(struct endpoint *endpoint, struct error *err)
+{
+    struct rpc_call *call = xcalloc(1, sizeof *call);
+    call->server = endpoint->server;
+    call->endpoint = endpoint;
+    int rc = nng_aio_alloc(&call->aio, progress, call);
+    if (rc == 0)
+        rc = nng_ctx_open(&call->ctx, endpoint->socket);
+    if (rc != 0) {
+        nng_aio_free(call->aio);
+        free(call);
+        return error_set(err, -ENOMEM, "open a context for calls: %s", nng_strerror(rc));
+    }
+    endpoint->calls = grow(endpoint->calls, endpoint->call_count, &endpoint->call_capacity,
+                           sizeof *endpoint->calls);
+    endpoint->calls[endpoint->call_count++] = call;
+    receive(call);
+    return 0;
+}
+
+int call_open_spares(struct endpoint *endpoint, struct error *err)
+{
+    size_t count_max = endpoint->server->options.held_count_max + RECEIVING_COUNT;
+    while (endpoint->call_count < endpoint->kept_count + RECEIVING_COUNT &&
+           endpoint->call_count < count_max) {
+        int rc = open_one(endpoint, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* Give back everything that belongs to one round. */
+static void forget(struct rpc_call *call)
+{
+    if (call->frame)
+        nng_msg_free(call->frame);
+    if (call->envelope)
+        message_free(&call->envelope->base);
+    message_free(call->request);
+    free(call->stream);
+    call->frame = NULL;
+    call->envelope = NULL;
+    call->request = NULL;
+    call->stream = NULL;
+    if (call->kept)
+        call->endpoint->kept_count--;
+    call->kept = false;
+}
+
+void call_destroy(struct rpc_call *call)
+{
+    nng_aio_free(call->aio); /* waits for progress() to return */
+    forget(call);
+    free(call);
+}
+
+/* The frame of an answer; NULL only when NNG is out of memory. */
+static nng_msg *encode_answer(const struct rpc_call *call, enum rpc_status status, const char *text,
+                              const void *payload, size_t payload_size)
+{
+    const struct rpc_server_options *options = &call->server->options;
+    Gimbal__Envelope answer = GIMBAL__ENVELOPE__INIT;
+    answer.protocol_major = RPC_PROTOCOL_MAJOR;
+    answer.protocol_minor = RPC_PROTOCOL_MINOR;
+    answer.kind = GIMBAL__ENVELOPE__KIND__REPLY;
+    answer.term = options->term;
+    answer.instance = options->instance;
+    answer.status = status;
+    answer.status_text = (char *)text;
+    answer.payload.data = (void *)payload;
+    answer.payload.len = payload_size;
+    if (call->envelope) {
+        answer.call_id = call->envelope->call_id;
+        answer.trace_id = call->envelope->trace_id;
+        answer.client = call->envelope->client;
+    }
+    return envelope_encode(&answer);
+}
+
+void call_answer(struct rpc_call *call, enum rpc_status status, const char *text,
+                 const ProtobufCMessage *payload)
+{
+    assert(call->state == CALL_QUEUED || call->state == CALL_RUNNING);
+    size_t size = 0;
+    void *bytes = payload ? message_pack(payload, &size) : NULL;
+    if (size > RPC_REPLY_BYTES_MAX) {
+        status = RPC_RESOURCE_EXHAUSTED;
+        text = "the answer is larger than a reply may be: ask for less at a time";
+        size = 0;
+    }
+    nng_msg *frame = encode_answer(call, status, text, bytes, size);
+    free(bytes);
+    call->server->counters.answered[status]++;
+    forget(call);
+    if (!frame) {
+        receive(call); /* the caller's deadline tells it */
+        return;
+    }
+    call->state = CALL_SENDING;
+    nng_aio_set_msg(call->aio, frame);
+    nng_aio_set_timeout(call->aio, SEND_TIMEOUT_MS);
+    nng_ctx_send(call->ctx, call->aio);
+}
+
+void rpc_call_reply(struct rpc_call *call, const ProtobufCMessage *reply)
+{
+    assert(reply->descriptor ==
+           call->server->options.service->descriptor->methods[call->method].output);
+    call_answer(call, RPC_OK, "", reply);
+}
+
+void rpc_call_fail(struct rpc_call *call, enum rpc_status status, const char *format, ...)
+{
+    char text[ERROR_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    call_answer(call, status, text, NULL);
+}
+
+void rpc_call_fail_errno(struct rpc_call *call, int rc, const struct error *err)
+{
+    call_answer(call, rpc_status_of_errno(rc), err->text, NULL);
+}
+
+const void *rpc_call_request(const struct rpc_call *call)
+{
+    return call->request;
+}
+
+const Gimbal__Envelope *rpc_call_envelope(const struct rpc_call *call)
+{
+    return call->envelope;
+}
+
+unsigned rpc_call_roles(const struct rpc_call *call)
+{
+    return call->listener->roles;
+}

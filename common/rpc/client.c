@@ -1,0 +1,251 @@
+/* client.c - sockets, Hello, and the ends of calls. */
+#include "common/rpc/client.h"
+
+#include "common/base/memory.h"
+#include "common/rpc/envelope.h"
+#include "common/rpc/message.h"
+#include "common/rpc/pending.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <nng/protocol/reqrep0/req.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* NNG dials again after these pauses, doubling and jittered. */
+#define REDIAL_MS_MIN 50
+#define REDIAL_MS_MAX 2000
+
+static int open_socket(nng_socket *socket, struct error *err)
+{
+    int rc = nng_req0_open(socket);
+    if (rc == 0) /* deadlines and retries are ours */
+        rc = nng_socket_set_ms(*socket, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE);
+    if (rc == 0)
+        rc = nng_socket_set_ms(*socket, NNG_OPT_RECONNMINT, REDIAL_MS_MIN);
+    if (rc == 0)
+        rc = nng_socket_set_ms(*socket, NNG_OPT_RECONNMAXT, REDIAL_MS_MAX);
+    if (rc == 0)
+        rc = nng_socket_set_size(*socket, NNG_OPT_RECVMAXSZ,
+                                 ENVELOPE_BYTES_MAX + RPC_REPLY_BYTES_MAX);
+    return rc == 0 ? 0 : error_set(err, -ENOMEM, "open a socket: %s", nng_strerror(rc));
+}
+
+static int dial(nng_socket socket, const char *address, bool wait, nng_dialer *dialer,
+                struct error *err)
+{
+    int rc = nng_dial(socket, address, dialer, wait ? 0 : NNG_FLAG_NONBLOCK);
+    if (rc == NNG_ECONNREFUSED)
+        return error_set(err, -ECONNREFUSED,
+                         "nobody listens at %s: start the coordinator, or give its address",
+                         address);
+    return rc == 0 ? 0 : error_set(err, -EHOSTDOWN, "dial %s: %s", address, nng_strerror(rc));
+}
+
+/* What cannot be copied from the options alone. */
+static int set_up(struct rpc_client *client, const struct rpc_client_options *options,
+                  struct error *err)
+{
+    nng_dialer dialer;
+    client->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (client->fd < 0 || getrandom(&client->id, sizeof client->id, 0) < 0)
+        return error_set(err, -errno, "open a client: %s", strerror(errno));
+    int rc = rpc_address_parse(options->address, &client->address, err);
+    if (rc == 0)
+        rc = open_socket(&client->unary, err);
+    if (rc == 0)
+        rc = open_socket(&client->held, err);
+    if (rc < 0)
+        return rc;
+    rpc_address_print(client->address_text, sizeof client->address_text, &client->address,
+                      client->address.port);
+    return dial(client->unary, client->address_text, options->fail_fast, &dialer, err);
+}
+
+int rpc_client_open(const struct rpc_client_options *options, struct rpc_client **out,
+                    struct error *err)
+{
+    struct rpc_client *client = xcalloc(1, sizeof *client);
+    client->service = options->service;
+    client->caller = xstrdup(options->caller);
+    client->credential = xstrdup(options->credential ? options->credential : "");
+    client->term = options->term;
+    client->finished_end = &client->finished;
+    pthread_mutex_init(&client->lock, NULL);
+    pthread_cond_init(&client->done, NULL);
+    int rc = set_up(client, options, err);
+    if (rc < 0) {
+        rpc_client_close(client);
+        return rc;
+    }
+    *out = client;
+    return 0;
+}
+
+void rpc_client_close(struct rpc_client *client)
+{
+    if (!client)
+        return;
+    while (client->calls)
+        pending_destroy(client->calls);
+    nng_close(client->unary); /* one that was never opened is refused */
+    nng_close(client->held);
+    if (client->fd >= 0)
+        close(client->fd);
+    pthread_cond_destroy(&client->done);
+    pthread_mutex_destroy(&client->lock);
+    free(client->caller);
+    free(client->credential);
+    free(client);
+}
+
+/* Held calls go to another port of the same host; it changes when the coordinator does. */
+static int dial_held(struct rpc_client *client, uint32_t port, struct error *err)
+{
+    char address[96];
+    if (port == 0 || port > UINT16_MAX)
+        return error_set(err, -EPROTO, "%" PRIu32 " is no port for held calls", port);
+    if (client->held_port == port)
+        return 0;
+    if (client->held_port)
+        nng_dialer_close(client->held_dialer);
+    client->held_port = 0;
+    rpc_address_print(address, sizeof address, &client->address, (uint16_t)port);
+    int rc = dial(client->held, address, false, &client->held_dialer, err);
+    if (rc == 0)
+        client->held_port = (uint16_t)port;
+    return rc;
+}
+
+/* Take up the term that Hello told, unless a newer one is known. */
+static enum rpc_status adopt(struct rpc_client *client, const Gimbal__HelloReply *hello,
+                             struct error *err)
+{
+    if (hello->term < client->term) {
+        error_set(err, 0,
+                  "%s is a coordinator of term %" PRIu64 ", but term %" PRIu64
+                  " has begun: an old one is still running; stop it",
+                  client->address_text, hello->term, client->term);
+        return RPC_FAILED_PRECONDITION;
+    }
+    if (hello->term == client->term && client->instance && hello->instance != client->instance) {
+        error_set(err, 0,
+                  "%s is another coordinator of the same term %" PRIu64
+                  ": two run from one store; stop one",
+                  client->address_text, hello->term);
+        return RPC_FAILED_PRECONDITION;
+    }
+    pthread_mutex_lock(&client->lock);
+    client->term = hello->term;
+    client->instance = hello->instance;
+    pthread_mutex_unlock(&client->lock);
+    return dial_held(client, hello->held_port, err) < 0 ? RPC_INTERNAL : RPC_OK;
+}
+
+static enum rpc_status settle(struct rpc_pending *pending, ProtobufCMessage **reply)
+{
+    enum rpc_status status = pending_settle(pending, reply);
+    if (status != RPC_OK || (*reply)->descriptor != &gimbal__hello_reply__descriptor)
+        return status;
+    status = adopt(pending->client, (const Gimbal__HelloReply *)*reply, &pending->err);
+    if (status != RPC_OK) {
+        message_free(*reply);
+        *reply = NULL;
+    }
+    return status;
+}
+
+struct rpc_pending *rpc_client_start(struct rpc_client *client, unsigned method,
+                                     const ProtobufCMessage *request,
+                                     const struct rpc_call_options *options, rpc_done_cb done,
+                                     void *data)
+{
+    assert(done && options->deadline_ms > 0);
+    assert(request->descriptor == client->service->descriptor->methods[method].input);
+    return pending_start(client, method, request, options, done, data);
+}
+
+void rpc_pending_cancel(struct rpc_pending *pending)
+{
+    pending_destroy(pending);
+}
+
+/* The first call that is done, or NULL. */
+static struct rpc_pending *next_finished(struct rpc_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    struct rpc_pending *pending = client->finished;
+    pthread_mutex_unlock(&client->lock);
+    return pending;
+}
+
+size_t rpc_client_poll(struct rpc_client *client, int timeout_ms)
+{
+    struct pollfd fd = {.fd = client->fd, .events = POLLIN};
+    size_t count = 0;
+    if (poll(&fd, 1, timeout_ms) > 0) {
+        eventfd_t raised;
+        eventfd_read(client->fd, &raised);
+    }
+    for (struct rpc_pending *pending; (pending = next_finished(client)); count++) {
+        ProtobufCMessage *reply;
+        struct rpc_result result = {.status = settle(pending, &reply)};
+        struct error err = pending->err;
+        rpc_done_cb done = pending->done;
+        void *data = pending->data;
+        pending_destroy(pending);
+        result.text = result.status == RPC_OK ? "" : err.text;
+        result.reply = reply;
+        done(data, &result);
+        message_free(reply);
+    }
+    return count;
+}
+
+enum rpc_status rpc_client_call(struct rpc_client *client, unsigned method,
+                                const ProtobufCMessage *request,
+                                const struct rpc_call_options *options, ProtobufCMessage **reply,
+                                struct error *err)
+{
+    assert(options->deadline_ms > 0);
+    assert(request->descriptor == client->service->descriptor->methods[method].input);
+    struct rpc_pending *pending = pending_start(client, method, request, options, NULL, NULL);
+    pthread_mutex_lock(&client->lock);
+    while (!pending->is_done)
+        pthread_cond_wait(&client->done, &client->lock);
+    pthread_mutex_unlock(&client->lock);
+
+    ProtobufCMessage *result;
+    enum rpc_status status = settle(pending, &result);
+    if (status == RPC_OK)
+        *reply = result;
+    else
+        error_set(err, 0, "%s", pending->err.text);
+    pending_destroy(pending);
+    return status;
+}
+
+int rpc_client_fd(const struct rpc_client *client)
+{
+    return client->fd;
+}
+
+uint64_t rpc_client_term(const struct rpc_client *client)
+{
+    return client->term;
+}
+
+uint64_t rpc_client_id(const struct rpc_client *client)
+{
+    return client->id;
+}
+
+const struct rpc_service *rpc_client_service(const struct rpc_client *client)
+{
+    return client->service;
+}

@@ -1,0 +1,170 @@
+/* dispatch.c - from a frame to its handler: the checks, in order, and what each answers.
+ *
+ * Nothing of a call is believed before it is checked, and what costs memory comes last: frame,
+ * version, method, role, identity, patience, term, size, and only then the request itself. */
+#include "common/rpc/call.h"
+
+#include "common/rpc/clock.h"
+#include "common/rpc/envelope.h"
+#include "common/rpc/message.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+static const struct rpc_method *method_of(const struct rpc_call *call)
+{
+    return &call->server->options.service->methods[call->method];
+}
+
+/* The listener that the call's connection came in by; NULL when that has closed. */
+static const struct listener *find_listener(const struct rpc_call *call)
+{
+    int id = nng_listener_id(nng_pipe_listener(call->pipe));
+    for (size_t i = 0; i < call->server->listener_count; i++)
+        if (call->server->listeners[i]->ids[call->endpoint->held] == id)
+            return call->server->listeners[i];
+    return NULL;
+}
+
+static enum rpc_status check_frame(struct rpc_call *call, struct error *err)
+{
+    int rc = envelope_decode(call->frame, &call->envelope, err);
+    nng_msg_free(call->frame);
+    call->frame = NULL;
+    if (rc == 0 && call->envelope->kind != GIMBAL__ENVELOPE__KIND__REQUEST)
+        rc = error_set(err, -EPROTO, "the envelope is not that of a request");
+    if (rc == 0)
+        return RPC_OK;
+    call->server->counters.malformed++;
+    return RPC_INVALID_ARGUMENT;
+}
+
+static enum rpc_status check_version(struct rpc_call *call, struct error *err)
+{
+    if (envelope_check_version(call->envelope, err) == 0)
+        return RPC_OK;
+    call->server->counters.wrong_version++;
+    return RPC_FAILED_PRECONDITION;
+}
+
+/* Known, answered here, on the right socket, and open to this role. */
+static enum rpc_status check_method(struct rpc_call *call, struct error *err)
+{
+    const struct rpc_server *server = call->server;
+    const char *service = server->options.service->descriptor->short_name;
+    const char *name = call->envelope->method;
+    call->method = rpc_service_find(server->options.service, name);
+    if (call->method < 0 || !server->handlers[call->method].cb) {
+        error_set(err, 0, "%s has no method '%.64s'", service, name);
+        return RPC_UNIMPLEMENTED;
+    }
+    if ((method_of(call)->kind == RPC_HELD) != call->endpoint->held) {
+        error_set(err, 0, "%s came in on the wrong port: %s", name,
+                  call->endpoint->held ? "this one is for held calls" : "it is a held call");
+        return RPC_INVALID_ARGUMENT;
+    }
+    if (!(method_of(call)->roles & call->listener->roles)) {
+        error_set(err, 0, "%s is not open to the callers of %s", name, call->listener->address);
+        return RPC_PERMISSION_DENIED;
+    }
+    return RPC_OK;
+}
+
+static enum rpc_status check_identity(struct rpc_call *call, struct error *err)
+{
+    const struct rpc_server_options *options = &call->server->options;
+    if (!options->admit_cb)
+        return RPC_OK;
+    return rpc_status_of_errno(
+        options->admit_cb(options->data, call->listener->roles, call->envelope, err));
+}
+
+static enum rpc_status check_deadline(struct rpc_call *call, struct error *err)
+{
+    uint64_t waited_ms = call->server->options.clock_cb() - call->arrived_ms;
+    uint32_t deadline_ms = call->envelope->deadline_ms;
+    if (deadline_ms == 0) {
+        error_set(err, 0, "%s came without a deadline: every call has one", call->envelope->method);
+        return RPC_INVALID_ARGUMENT;
+    }
+    if (waited_ms < deadline_ms)
+        return RPC_OK;
+    call->server->counters.expired++;
+    error_set(err, 0, "%s waited %" PRIu64 " ms to be handled, its deadline was %" PRIu32 " ms",
+              call->envelope->method, waited_ms, deadline_ms);
+    return RPC_DEADLINE_EXCEEDED;
+}
+
+static enum rpc_status check_term(struct rpc_call *call, struct error *err)
+{
+    const struct rpc_server_options *options = &call->server->options;
+    const Gimbal__Envelope *envelope = call->envelope;
+    if (method_of(call)->any_term ||
+        (envelope->term == options->term && envelope->instance == options->instance))
+        return RPC_OK;
+    call->server->counters.stale++;
+    error_set(err, 0,
+              "the call is of term %" PRIu64 " (instance %016" PRIx64 "), this is term %" PRIu64
+              " (instance %016" PRIx64 "): say Hello first",
+              envelope->term, envelope->instance, options->term, options->instance);
+    return RPC_FAILED_PRECONDITION;
+}
+
+static enum rpc_status check_request(struct rpc_call *call, struct error *err)
+{
+    const struct rpc_method *method = method_of(call);
+    const ProtobufCBinaryData *payload = &call->envelope->payload;
+    if (payload->len > method->request_bytes_max) {
+        error_set(err, 0, "a request to %s may have %zu bytes, this one has %zu", method->name,
+                  method->request_bytes_max, payload->len);
+        return RPC_RESOURCE_EXHAUSTED;
+    }
+    if (!method->idempotent && !*call->envelope->idempotency_key) {
+        error_set(err, 0, "%s changes something: it needs an idempotency key", method->name);
+        return RPC_INVALID_ARGUMENT;
+    }
+    int rc = message_unpack(call->server->options.service->descriptor->methods[call->method].input,
+                            payload->data, payload->len, message_quota(payload->len),
+                            &call->request, err);
+    if (rc == 0)
+        return RPC_OK;
+    return rc == -ENOMEM ? RPC_RESOURCE_EXHAUSTED : RPC_INVALID_ARGUMENT;
+}
+
+typedef enum rpc_status (*check_fn)(struct rpc_call *call, struct error *err);
+static const check_fn checks[] = {check_frame,    check_version, check_method, check_identity,
+                                  check_deadline, check_term,    check_request};
+
+void call_run(struct rpc_call *call)
+{
+    struct endpoint *endpoint = call->endpoint;
+    const struct handler *handler = &call->server->handlers[call->method];
+    /* Counted as kept beforehand: after the handler the call may be another's. */
+    if (!call->kept)
+        endpoint->kept_count++;
+    call->kept = true;
+    call->state = CALL_RUNNING;
+    handler->cb(call, handler->data);
+    /* Without memory for more contexts, those that are there must do. */
+    call_open_spares(endpoint, NULL);
+}
+
+void call_dispatch(struct rpc_call *call)
+{
+    struct error err = {""};
+    call->method = -1;
+    call->server->counters.arrived++;
+    call->listener = find_listener(call);
+    enum rpc_status status = RPC_OK;
+    if (!call->listener) {
+        error_set(&err, 0, "the connection has closed");
+        status = RPC_CANCELLED;
+    }
+    for (size_t i = 0; i < sizeof checks / sizeof *checks && status == RPC_OK; i++)
+        status = checks[i](call, &err);
+    if (status != RPC_OK) {
+        call_answer(call, status, err.text, NULL);
+        return;
+    }
+    call_run(call);
+}

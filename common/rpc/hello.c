@@ -1,0 +1,14 @@
+/* hello.c - what a caller learns first: the term, and where held calls go. */
+#include "common/rpc/call.h"
+
+void rpc_hello(struct rpc_call *call, void *data)
+{
+    (void)data;
+    const struct rpc_server_options *options = &call->server->options;
+    Gimbal__HelloReply reply = GIMBAL__HELLO_REPLY__INIT;
+    reply.release = (char *)(options->release ? options->release : "");
+    reply.term = options->term;
+    reply.instance = options->instance;
+    reply.held_port = call->listener->held_port;
+    rpc_call_reply(call, &reply.base);
+}

@@ -1,0 +1,142 @@
+/* message.c - unpacking under a quota, and a walk over every text field. */
+#include "common/rpc/message.h"
+
+#include "common/base/memory.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct quota {
+    size_t left;
+    bool exceeded;
+};
+
+static void *quota_alloc(void *data, size_t size)
+{
+    struct quota *quota = data;
+    if (size > quota->left) {
+        quota->exceeded = true;
+        return NULL; /* protobuf-c gives up and frees what it has */
+    }
+    quota->left -= size;
+    return malloc(size ? size : 1);
+}
+
+static void quota_free(void *data, void *block)
+{
+    (void)data;
+    free(block);
+}
+
+size_t message_quota(size_t size)
+{
+    return 64 * 1024 + 32 * size;
+}
+
+/* Bytes of the UTF-8 sequence that starts with lead; 0 where none does. */
+static size_t sequence_size(unsigned char lead)
+{
+    if (lead < 0x80)
+        return 1;
+    if (lead >= 0xc2 && lead < 0xe0)
+        return 2;
+    if (lead >= 0xe0 && lead < 0xf0)
+        return 3;
+    return lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
+}
+
+/* RFC 3629: no overlong forms, no surrogates, nothing beyond U+10FFFF. */
+static bool is_utf8(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    while (*at) {
+        size_t size = sequence_size(at[0]);
+        if (size == 0)
+            return false;
+        for (size_t i = 1; i < size; i++)
+            if ((at[i] & 0xc0) != 0x80)
+                return false;
+        if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) ||
+            (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f))
+            return false;
+        at += size;
+    }
+    return true;
+}
+
+static int check_texts(const ProtobufCMessage *message, struct error *err);
+
+/* One value of a field: a text is checked, a message walked; value points to the pointer. */
+static int check_value(const ProtobufCFieldDescriptor *field, void *const *value, struct error *err)
+{
+    if (!*value)
+        return 0;
+    if (field->type == PROTOBUF_C_TYPE_MESSAGE)
+        return check_texts(*value, err);
+    if (!is_utf8(*value))
+        return error_set(err, -EINVAL, "field '%s' is not UTF-8 text", field->name);
+    return 0;
+}
+
+static int check_texts(const ProtobufCMessage *message, struct error *err)
+{
+    const ProtobufCMessageDescriptor *type = message->descriptor;
+    for (unsigned i = 0; i < type->n_fields; i++) {
+        const ProtobufCFieldDescriptor *field = &type->fields[i];
+        const char *base = (const char *)message;
+        if (field->type != PROTOBUF_C_TYPE_STRING && field->type != PROTOBUF_C_TYPE_MESSAGE)
+            continue;
+        void *const *values = (void *const *)(base + field->offset);
+        size_t count = 1;
+        if (field->label == PROTOBUF_C_LABEL_REPEATED) {
+            count = *(const size_t *)(base + field->quantifier_offset);
+            values = *(void *const *const *)(base + field->offset);
+        } else if (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) {
+            count = *(const uint32_t *)(base + field->quantifier_offset) == field->id;
+        }
+        for (size_t k = 0; k < count; k++) {
+            int rc = check_value(field, &values[k], err);
+            if (rc < 0)
+                return rc;
+        }
+    }
+    return 0;
+}
+
+int message_unpack(const ProtobufCMessageDescriptor *type, const void *bytes, size_t size,
+                   size_t limit, ProtobufCMessage **out, struct error *err)
+{
+    struct quota quota = {.left = limit};
+    ProtobufCAllocator allocator = {quota_alloc, quota_free, &quota};
+    ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, size, bytes);
+    if (!message && quota.exceeded)
+        return error_set(err, -ENOMEM, "%s: %zu bytes unpack to more than the %zu allowed",
+                         type->name, size, limit);
+    if (!message)
+        return error_set(err, -EPROTO, "%s: these %zu bytes are no such message", type->name, size);
+
+    int rc = check_texts(message, err);
+    if (rc < 0) {
+        message_free(message);
+        return error_prefix(err, rc, "%s", type->name);
+    }
+    *out = message;
+    return 0;
+}
+
+void message_free(ProtobufCMessage *message)
+{
+    if (message)
+        protobuf_c_message_free_unpacked(message, NULL);
+}
+
+void *message_pack(const ProtobufCMessage *message, size_t *size)
+{
+    *size = protobuf_c_message_get_packed_size(message);
+    void *bytes = xcalloc(1, *size);
+    protobuf_c_message_pack(message, bytes);
+    return bytes;
+}

@@ -1,0 +1,45 @@
+/* peers.c - who is connected for held calls, so that a parked call goes when its caller does.
+ *
+ * NNG tells of a killed peer within a millisecond; of one that is stopped or out of reach it
+ * never does, and its calls stay until they are due. */
+#include "common/rpc/call.h"
+
+#include "common/base/memory.h"
+
+static struct peer *find(struct rpc_server *server, int pipe)
+{
+    for (size_t i = 0; i < server->peer_count; i++)
+        if (server->peers[i].pipe == pipe)
+            return &server->peers[i];
+    return NULL;
+}
+
+void peers_changed(nng_pipe pipe, nng_pipe_ev event, void *data)
+{
+    struct rpc_server *server = data;
+    int id = nng_pipe_id(pipe);
+    pthread_mutex_lock(&server->lock);
+    struct peer *peer = find(server, id);
+    if (event == NNG_PIPE_EV_ADD_PRE && !peer) {
+        server->peers =
+            grow(server->peers, server->peer_count, &server->peer_capacity, sizeof *server->peers);
+        server->peers[server->peer_count++] = (struct peer){.pipe = id};
+    } else if (event == NNG_PIPE_EV_REM_POST && peer) {
+        server->gone =
+            grow(server->gone, server->gone_count, &server->gone_capacity, sizeof *server->gone);
+        server->gone[server->gone_count++] = *peer;
+        *peer = server->peers[--server->peer_count];
+    }
+    pthread_mutex_unlock(&server->lock);
+    server_raise(server);
+}
+
+bool peers_claim(struct rpc_server *server, nng_pipe pipe, uint64_t client)
+{
+    pthread_mutex_lock(&server->lock);
+    struct peer *peer = find(server, nng_pipe_id(pipe));
+    if (peer)
+        peer->client = client;
+    pthread_mutex_unlock(&server->lock);
+    return peer != NULL;
+}

@@ -1,0 +1,76 @@
+/* pending.h - inside the client: one call from its start to its end.
+ *
+ * It belongs to NNG's threads, which run its steps one after the other, until it is done; then
+ * to the client's thread. */
+#ifndef COMMON_RPC_PENDING_H
+#define COMMON_RPC_PENDING_H
+
+#include "common/rpc/address.h"
+#include "common/rpc/client.h"
+#include "proto/envelope.pb-c.h"
+
+#include <nng/nng.h>
+#include <pthread.h>
+
+enum pending_phase { PENDING_WAITING, PENDING_SENDING, PENDING_RECEIVING };
+
+struct rpc_pending {
+    struct rpc_client *client;
+    const struct rpc_method *method;
+    unsigned method_index;
+    rpc_done_cb done; /* NULL: somebody waits in rpc_client_call */
+    void *data;
+    struct rpc_pending *next, *previous; /* among all calls of the client */
+    struct rpc_pending *next_done;
+    bool is_done; /* under the client's lock */
+
+    nng_ctx ctx;
+    bool ctx_open;
+    nng_aio *aio;
+    enum pending_phase phase;
+    uint64_t call_id;
+    uint64_t trace_id;
+    char *idempotency_key;
+    void *payload;
+    size_t payload_size;
+    uint32_t deadline_ms;
+    uint64_t deadline_at_ms;
+    bool may_repeat;
+    unsigned attempt; /* failures so far */
+
+    enum rpc_status status;
+    struct error err;
+    Gimbal__Envelope *answer; /* when one came */
+};
+
+struct rpc_client {
+    const struct rpc_service *service;
+    struct rpc_address address;
+    char address_text[96];
+    char *caller, *credential;
+    uint64_t id;
+    nng_socket unary, held;
+    nng_dialer held_dialer;
+    uint16_t held_port; /* 0 before Hello */
+    uint64_t next_call_id;
+    struct rpc_pending *calls;
+
+    int fd; /* an eventfd, raised when a call with a callback is done */
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    /* Under lock. */
+    uint64_t term, instance;
+    struct rpc_pending *finished, **finished_end;
+};
+
+/* Make a call and take its first step. */
+struct rpc_pending *pending_start(struct rpc_client *client, unsigned method,
+                                  const ProtobufCMessage *request,
+                                  const struct rpc_call_options *options, rpc_done_cb done,
+                                  void *data);
+/* Stop it, whatever it does, and free it. */
+void pending_destroy(struct rpc_pending *pending);
+/* Of a call that is done: its status, and on RPC_OK its reply, yours. */
+enum rpc_status pending_settle(struct rpc_pending *pending, ProtobufCMessage **reply);
+
+#endif

@@ -1,0 +1,243 @@
+/* server.c - sockets and listeners, and the queue between NNG's threads and the polling one. */
+#include "common/rpc/server.h"
+
+#include "common/base/memory.h"
+#include "common/rpc/address.h"
+#include "common/rpc/call.h"
+#include "common/rpc/clock.h"
+#include "common/rpc/envelope.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <nng/protocol/reqrep0/rep.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define HOLD_MS 20000
+#define HELD_COUNT_MAX 16384
+
+static int endpoint_init(struct endpoint *endpoint, struct rpc_server *server, bool held,
+                         struct error *err)
+{
+    size_t bytes_max = ENVELOPE_BYTES_MAX + rpc_service_request_bytes_max(server->options.service);
+    int rc = nng_rep0_open(&endpoint->socket);
+    if (rc == 0) /* a larger frame closes its connection before a byte of it is kept */
+        rc = nng_socket_set_size(endpoint->socket, NNG_OPT_RECVMAXSZ, bytes_max);
+    if (rc != 0)
+        return error_set(err, -ENOMEM, "open a socket for calls: %s", nng_strerror(rc));
+    endpoint->server = server;
+    endpoint->held = held;
+    return 0;
+}
+
+int rpc_server_create(const struct rpc_server_options *options, struct rpc_server **out,
+                      struct error *err)
+{
+    assert(options->term > 0);
+    struct rpc_server *server = xcalloc(1, sizeof *server);
+    server->options = *options;
+    if (!server->options.hold_ms)
+        server->options.hold_ms = HOLD_MS;
+    if (!server->options.held_count_max)
+        server->options.held_count_max = HELD_COUNT_MAX;
+    if (!server->options.clock_cb)
+        server->options.clock_cb = rpc_clock_ms;
+    server->handlers = xcalloc(options->service->descriptor->n_methods, sizeof *server->handlers);
+    server->held_next_ms = UINT64_MAX;
+    server->arrived_end = &server->arrived;
+    pthread_mutex_init(&server->lock, NULL);
+
+    int rc = 0;
+    server->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (server->fd < 0)
+        rc = error_set(err, -errno, "open an eventfd: %s", strerror(errno));
+    if (rc == 0)
+        rc = endpoint_init(&server->unary, server, false, err);
+    if (rc == 0)
+        rc = endpoint_init(&server->held, server, true, err);
+    if (rc < 0) {
+        rpc_server_destroy(server);
+        return rc;
+    }
+    nng_pipe_notify(server->held.socket, NNG_PIPE_EV_ADD_PRE, peers_changed, server);
+    nng_pipe_notify(server->held.socket, NNG_PIPE_EV_REM_POST, peers_changed, server);
+    *out = server;
+    return 0;
+}
+
+static void endpoint_finish(struct endpoint *endpoint)
+{
+    nng_close(endpoint->socket); /* ends every receive and send; one never opened is refused */
+    for (size_t i = 0; i < endpoint->call_count; i++)
+        call_destroy(endpoint->calls[i]);
+    free(endpoint->calls);
+}
+
+void rpc_server_destroy(struct rpc_server *server)
+{
+    if (!server)
+        return;
+    endpoint_finish(&server->unary);
+    endpoint_finish(&server->held);
+    for (size_t i = 0; i < server->listener_count; i++)
+        free(server->listeners[i]);
+    free(server->listeners);
+    free(server->handlers);
+    free(server->parked);
+    free(server->peers);
+    free(server->gone);
+    if (server->fd >= 0)
+        close(server->fd);
+    pthread_mutex_destroy(&server->lock);
+    free(server);
+}
+
+void rpc_server_handle(struct rpc_server *server, unsigned method, rpc_handler_cb handler,
+                       void *data)
+{
+    assert(method < server->options.service->descriptor->n_methods);
+    server->handlers[method] = (struct handler){handler, data};
+}
+
+/* Why NNG cannot listen, in words and as an errno. */
+static int listen_error(int rc, const char *address, struct error *err)
+{
+    switch (rc) {
+    case NNG_EADDRINUSE:
+        return error_set(err, -EADDRINUSE,
+                         "listen at %s: the port is in use; stop what runs there, perhaps another "
+                         "coordinator, or choose another port",
+                         address);
+    case NNG_EPERM:
+        return error_set(err, -EACCES, "listen at %s: not permitted; choose a port above 1023",
+                         address);
+    default:
+        return error_set(err, -EADDRNOTAVAIL, "listen at %s: %s", address, nng_strerror(rc));
+    }
+}
+
+/* Listen, and learn NNG's id of the listener and the port it really has. */
+static int listen_on(struct endpoint *endpoint, const struct rpc_address *address, unsigned port,
+                     int *id, uint16_t *bound, struct error *err)
+{
+    char text[96];
+    nng_listener listener;
+    int number = 0;
+    if (port > UINT16_MAX)
+        return error_set(err, -EINVAL,
+                         "held calls need the port above %u, and there is none: choose a smaller "
+                         "one",
+                         port - 1);
+    rpc_address_print(text, sizeof text, address, (uint16_t)port);
+    int rc = nng_listen(endpoint->socket, text, &listener, 0);
+    if (rc == 0)
+        rc = nng_listener_get_int(listener, NNG_OPT_TCP_BOUND_PORT, &number);
+    if (rc != 0)
+        return listen_error(rc, text, err);
+    *id = nng_listener_id(listener);
+    *bound = (uint16_t)number;
+    return call_open_spares(endpoint, err);
+}
+
+int rpc_server_listen(struct rpc_server *server, unsigned roles, const char *text,
+                      struct error *err)
+{
+    struct rpc_address address;
+    int rc = rpc_address_parse(text, &address, err);
+    if (rc < 0)
+        return rc;
+    struct listener *listener = xcalloc(1, sizeof *listener);
+    uint16_t port = 0;
+    listener->roles = roles;
+    rc = listen_on(&server->unary, &address, address.port, &listener->ids[0], &port, err);
+    if (rc == 0)
+        rc = listen_on(&server->held, &address, address.port ? address.port + 1u : 0,
+                       &listener->ids[1], &listener->held_port, err);
+    if (rc < 0) {
+        free(listener);
+        return rc;
+    }
+    rpc_address_print(listener->address, sizeof listener->address, &address, port);
+    server->listeners = grow(server->listeners, server->listener_count, &server->listener_capacity,
+                             sizeof *server->listeners);
+    server->listeners[server->listener_count++] = listener;
+    return 0;
+}
+
+const char *rpc_server_address(const struct rpc_server *server, size_t index)
+{
+    return index < server->listener_count ? server->listeners[index]->address : NULL;
+}
+
+const struct rpc_counters *rpc_server_counters(const struct rpc_server *server)
+{
+    return &server->counters;
+}
+
+int rpc_server_fd(const struct rpc_server *server)
+{
+    return server->fd;
+}
+
+void server_raise(struct rpc_server *server)
+{
+    eventfd_write(server->fd, 1); /* fails only when it is raised 2^64 times already */
+}
+
+void server_arrived(struct rpc_server *server, struct rpc_call *call)
+{
+    call->next = NULL;
+    pthread_mutex_lock(&server->lock);
+    *server->arrived_end = call;
+    server->arrived_end = &call->next;
+    pthread_mutex_unlock(&server->lock);
+    server_raise(server);
+}
+
+/* The connections that closed: their parked calls go, and the owner is told. */
+static void reap(struct rpc_server *server, const struct peer *gone, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        held_reap(server, gone[i].pipe);
+        if (gone[i].client && server->options.gone_cb)
+            server->options.gone_cb(server->options.data, gone[i].client);
+    }
+}
+
+size_t rpc_server_poll(struct rpc_server *server, int timeout_ms)
+{
+    int due_ms = rpc_server_timeout_ms(server);
+    struct pollfd fd = {.fd = server->fd, .events = POLLIN};
+    if (timeout_ms < 0 || (due_ms >= 0 && due_ms < timeout_ms))
+        timeout_ms = due_ms;
+    if (poll(&fd, 1, timeout_ms) > 0) {
+        eventfd_t raised;
+        eventfd_read(server->fd, &raised);
+    }
+
+    pthread_mutex_lock(&server->lock);
+    struct rpc_call *arrived = server->arrived;
+    struct peer *gone = server->gone;
+    size_t gone_count = server->gone_count, handled = 0;
+    server->arrived = NULL;
+    server->arrived_end = &server->arrived;
+    server->gone = NULL;
+    server->gone_count = server->gone_capacity = 0;
+    pthread_mutex_unlock(&server->lock);
+
+    /* Calls before closed connections: what the dead still asked is parked, then reaped. */
+    while (arrived) {
+        struct rpc_call *call = arrived;
+        arrived = call->next;
+        call_dispatch(call);
+        handled++;
+    }
+    reap(server, gone, gone_count);
+    free(gone);
+    held_expire(server, server->options.clock_cb());
+    return handled;
+}

@@ -1,0 +1,116 @@
+/* server.h - the answering side: calls come in on NNG's threads and are handled on yours.
+ *
+ * What arrives waits in a queue until rpc_server_poll runs its handler, so that everything behind
+ * a server may be single-threaded. A handler ends in one of three ways:
+ *
+ *   - it answers, with rpc_call_reply or rpc_call_fail, and does not touch the call again;
+ *   - it parks the call under a stream's name (rpc_call_park): the handler runs again when that
+ *     stream is woken, and if it never is, the call is answered empty;
+ *   - it returns and keeps the pointer, and answers later. The call lives until it is answered
+ *     or the server destroyed, even if the caller has gone.
+ *
+ * Each listener has two sockets. One takes unary calls and client-streams; the other, one port
+ * above, takes held calls, so that a thousand parked ones never keep a unary call waiting.
+ * All functions are for one thread. */
+#ifndef COMMON_RPC_SERVER_H
+#define COMMON_RPC_SERVER_H
+
+#include "common/base/error.h"
+#include "common/rpc/method.h"
+#include "common/rpc/status.h"
+#include "proto/envelope.pb-c.h"
+
+#include <stdint.h>
+
+struct rpc_server;
+struct rpc_call;
+struct stream;
+
+typedef void (*rpc_handler_cb)(struct rpc_call *call, void *data);
+/* (optional) Is this caller who it says it is? Asked before anything else of the call is
+ * looked at. -EKEYREJECTED or -EACCES, with the reason. */
+typedef int (*rpc_admit_cb)(void *data, unsigned roles, const Gimbal__Envelope *envelope,
+                            struct error *err);
+/* (optional) The connection over which this process made its held calls has closed: it died, or
+ * lost its way and will be back. */
+typedef void (*rpc_gone_cb)(void *data, uint64_t client);
+
+struct rpc_server_options {
+    const struct rpc_service *service; /* lent for the server's life */
+    uint64_t term;                     /* of this start, > 0 */
+    uint64_t instance;                 /* random number of this start */
+    const char *release;               /* told in Hello; lent for the server's life */
+    uint32_t hold_ms;                  /* 0: 20 s */
+    size_t held_count_max;             /* 0: 16384 */
+    rpc_admit_cb admit_cb;
+    rpc_gone_cb gone_cb;
+    void *data;                 /* given to admit_cb and gone_cb */
+    uint64_t (*clock_cb)(void); /* NULL: rpc_clock_ms; called on NNG's threads too */
+};
+
+struct rpc_counters {
+    uint64_t arrived;
+    uint64_t answered[RPC_STATUS_COUNT];
+    uint64_t malformed; /* frames that were no request */
+    uint64_t wrong_version;
+    uint64_t stale;         /* of another term */
+    uint64_t expired;       /* arrived, but too late to be handled */
+    uint64_t held_empty;    /* parked until nobody wanted to wait longer */
+    uint64_t held_replaced; /* by a newer call of the same client */
+    uint64_t held_reaped;   /* their caller's connection closed */
+};
+
+/* *out is yours. Fails only for want of memory or descriptors. */
+int rpc_server_create(const struct rpc_server_options *options, struct rpc_server **out,
+                      struct error *err);
+/* Calls that were not answered see their connection close. Accepts NULL. */
+void rpc_server_destroy(struct rpc_server *server);
+
+/* Answer the method of that number with handler. A method without one is UNIMPLEMENTED. */
+void rpc_server_handle(struct rpc_server *server, unsigned method, rpc_handler_cb handler,
+                       void *data);
+/* The handler for Hello: versions, term, and the port for held calls. */
+void rpc_hello(struct rpc_call *call, void *data);
+
+/* Let callers of these roles in at tcp://HOST:PORT, and at PORT + 1 for held calls; port 0
+ * takes two free ones. -EADDRINUSE, -EINVAL and -EACCES say what to do instead. */
+int rpc_server_listen(struct rpc_server *server, unsigned roles, const char *address,
+                      struct error *err);
+/* The address of the index-th listener, with its real port; lent. NULL past the last. */
+const char *rpc_server_address(const struct rpc_server *server, size_t index);
+
+/* Readable when rpc_server_poll has something to do, for a poll loop of your own. */
+int rpc_server_fd(const struct rpc_server *server);
+/* Milliseconds until a parked call must be answered; -1 when none is. */
+int rpc_server_timeout_ms(const struct rpc_server *server);
+/* Wait for at most timeout_ms (-1: for ever) and run what there is to run; returns how many
+ * calls were handled. */
+size_t rpc_server_poll(struct rpc_server *server, int timeout_ms);
+
+/* Run the handlers of the calls parked under this name again, now. */
+void rpc_server_wake(struct rpc_server *server, const char *stream);
+const struct rpc_counters *rpc_server_counters(const struct rpc_server *server);
+/* How many calls are parked. */
+size_t rpc_server_held_count(const struct rpc_server *server);
+
+/* The call's request, of the method's input type; lent until it is answered. */
+const void *rpc_call_request(const struct rpc_call *call);
+/* Who calls: client, caller, idempotency key, trace id; lent until the call is answered. */
+const Gimbal__Envelope *rpc_call_envelope(const struct rpc_call *call);
+/* The roles of the listener that the call came in by. */
+unsigned rpc_call_roles(const struct rpc_call *call);
+
+/* Answer; reply is of the method's output type and stays yours. */
+void rpc_call_reply(struct rpc_call *call, const ProtobufCMessage *reply);
+void rpc_call_fail(struct rpc_call *call, enum rpc_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same from what a function of ours returned. */
+void rpc_call_fail_errno(struct rpc_call *call, int rc, const struct error *err);
+/* Park a held call. A client has one call per (stream, lane): its newer one replaces the older,
+ * which is ABORTED. lane is 0, or tells the ranks apart that share a client. */
+void rpc_call_park(struct rpc_call *call, const char *stream, uint64_t lane);
+/* Answer a StreamPoll with what stream has after it, or park it under name until there is
+ * something: after every stream_append follows an rpc_server_wake(name). */
+void rpc_call_reply_stream(struct rpc_call *call, const struct stream *stream, const char *name);
+
+#endif

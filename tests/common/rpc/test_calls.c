@@ -1,0 +1,532 @@
+/* test_calls.c - unary calls over real sockets: what arrives, and what is refused. */
+#include "common/rpc/message.h"
+#include "tests/common/rpc/fixture.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the handlers of a test saw. */
+struct seen {
+    size_t count;
+    struct rpc_call *kept[128];
+    char key[64], caller[32];
+    uint64_t client;
+};
+
+static void cancel_job(struct rpc_call *call, void *data)
+{
+    const Gimbal__CancelRequest *request = rpc_call_request(call);
+    struct seen *seen = data;
+    seen->count++;
+    snprintf(seen->caller, sizeof seen->caller, "%s", rpc_call_envelope(call)->caller);
+    seen->client = rpc_call_envelope(call)->client;
+    if (*request->job) {
+        Gimbal__CancelReply reply = GIMBAL__CANCEL_REPLY__INIT;
+        rpc_call_reply(call, &reply.base);
+    } else {
+        rpc_call_fail(call, RPC_NOT_FOUND, "there is no job '%s'", request->job);
+    }
+}
+
+static void get_job(struct rpc_call *call, void *data)
+{
+    const Gimbal__GetJobRequest *request = rpc_call_request(call);
+    Gimbal__JobStatus status = GIMBAL__JOB_STATUS__INIT;
+    Gimbal__GetJobReply reply = GIMBAL__GET_JOB_REPLY__INIT;
+    (void)data;
+    status.job = request->job;
+    status.step = 41;
+    reply.status = &status;
+    rpc_call_reply(call, &reply.base);
+}
+
+static void keep(struct rpc_call *call, void *data)
+{
+    struct seen *seen = data;
+    ck_assert_uint_lt(seen->count, 128);
+    snprintf(seen->key, sizeof seen->key, "%s", rpc_call_envelope(call)->idempotency_key);
+    seen->kept[seen->count++] = call;
+}
+
+static Gimbal__CancelRequest cancel_request(const char *job)
+{
+    Gimbal__CancelRequest request = GIMBAL__CANCEL_REQUEST__INIT;
+    request.job = (char *)job;
+    return request;
+}
+
+START_TEST(a_call_reaches_its_handler_and_brings_its_reply)
+{
+    struct house house;
+    struct outcome outcome = {0};
+    house_open(&house, NULL);
+    rpc_server_handle(house.server, COORDINATOR_GET_JOB, get_job, NULL);
+    Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;
+    request.job = (char *)"j-1";
+    house_call(&house, house_client(&house), COORDINATOR_GET_JOB, &request, &outcome);
+    ck_assert_int_eq(outcome.status, RPC_OK);
+    const Gimbal__GetJobReply *reply = (const Gimbal__GetJobReply *)outcome.reply;
+    ck_assert_str_eq(reply->status->job, "j-1");
+    ck_assert_uint_eq(reply->status->step, 41);
+    outcome_clear(&outcome);
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(a_handlers_refusal_arrives_with_its_sentence)
+{
+    struct house house;
+    struct outcome outcome = {0};
+    struct seen seen = {0};
+    house_open(&house, NULL);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, cancel_job, &seen);
+    struct rpc_client *client = house_client(&house);
+    Gimbal__CancelRequest request = cancel_request("");
+    house_call(&house, client, COORDINATOR_CANCEL, &request, &outcome);
+    ck_assert_int_eq(outcome.status, RPC_NOT_FOUND);
+    ck_assert_str_eq(outcome.text, "there is no job ''");
+    ck_assert_str_eq(seen.caller, "node-a");
+    ck_assert_uint_eq(seen.client, rpc_client_id(client));
+    ck_assert_uint_eq(rpc_server_counters(house.server)->answered[RPC_NOT_FOUND], 1);
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(a_method_without_a_handler_is_unimplemented)
+{
+    struct house house;
+    struct outcome outcome = {0};
+    house_open(&house, NULL);
+    Gimbal__CancelRequest request = cancel_request("j-1");
+    house_call(&house, house_client(&house), COORDINATOR_CANCEL, &request, &outcome);
+    ck_assert_int_eq(outcome.status, RPC_UNIMPLEMENTED);
+    ck_assert_str_eq(outcome.text, "Coordinator has no method 'Cancel'");
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(a_caller_must_say_hello_first)
+{
+    struct house house;
+    struct outcome outcome = {0};
+    struct seen seen = {0};
+    house_open(&house, NULL);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, cancel_job, &seen);
+    Gimbal__CancelRequest request = cancel_request("j-1");
+    house_call(&house, house_stranger(&house), COORDINATOR_CANCEL, &request, &outcome);
+    ck_assert_int_eq(outcome.status, RPC_FAILED_PRECONDITION);
+    ck_assert_ptr_nonnull(strstr(outcome.text, "say Hello first"));
+    ck_assert_uint_eq(rpc_server_counters(house.server)->stale, 1);
+    ck_assert_uint_eq(seen.count, 0);
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(a_call_of_an_ended_term_is_refused_until_hello_is_said_again)
+{
+    struct house house;
+    struct outcome outcome = {0};
+    struct seen seen = {0};
+    struct rpc_server_options options = house_options();
+    house_open(&house, NULL);
+    struct rpc_client *client = house_client(&house);
+    ck_assert_uint_eq(rpc_client_term(client), TERM);
+    house_stop(&house);
+    options.term++;
+    options.instance++;
+    house_restart(&house, &options);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, cancel_job, &seen);
+
+    Gimbal__CancelRequest request = cancel_request("j-1");
+    house_call(&house, client, COORDINATOR_CANCEL, &request, &outcome);
+    ck_assert_int_eq(outcome.status, RPC_FAILED_PRECONDITION);
+    ck_assert_uint_eq(seen.count, 0);
+    outcome_clear(&outcome);
+    Gimbal__HelloRequest hello = GIMBAL__HELLO_REQUEST__INIT;
+    house_call(&house, client, COORDINATOR_HELLO, &hello, &outcome);
+    ck_assert_int_eq(outcome.status, RPC_OK);
+    ck_assert_uint_eq(rpc_client_term(client), TERM + 1);
+    outcome_clear(&outcome);
+    house_call(&house, client, COORDINATOR_CANCEL, &request, &outcome);
+    ck_assert_int_eq(outcome.status, RPC_OK);
+    outcome_clear(&outcome);
+    house_close(&house);
+}
+END_TEST
+
+/* An older start of the coordinator, or a twin of this one, is not followed. */
+START_TEST(an_old_or_second_coordinator_is_refused_by_its_callers)
+{
+    static const int64_t terms[] = {-1, 0};
+    for (size_t i = 0; i < 2; i++) {
+        struct house house;
+        struct outcome outcome = {0};
+        struct rpc_server_options options = house_options();
+        house_open(&house, NULL);
+        struct rpc_client *client = house_client(&house);
+        house_stop(&house);
+        options.term = (uint64_t)(TERM + terms[i]);
+        options.instance++;
+        house_restart(&house, &options);
+        Gimbal__HelloRequest hello = GIMBAL__HELLO_REQUEST__INIT;
+        house_call(&house, client, COORDINATOR_HELLO, &hello, &outcome);
+        ck_assert_int_eq(outcome.status, RPC_FAILED_PRECONDITION);
+        ck_assert_ptr_nonnull(strstr(outcome.text, i == 0 ? "old one" : "two run"));
+        ck_assert_uint_eq(rpc_client_term(client), TERM);
+        house_close(&house);
+    }
+}
+END_TEST
+
+START_TEST(a_call_that_waited_past_its_deadline_is_not_handled)
+{
+    struct house house;
+    struct outcome outcome = {0};
+    struct seen seen = {0};
+    struct rpc_server_options options = house_options();
+    options.clock_cb = house_clock;
+    house_open(&house, &options);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, cancel_job, &seen);
+    struct rpc_client *client = house_client(&house);
+    Gimbal__CancelRequest request = cancel_request("j-1");
+    house_start(client, COORDINATOR_CANCEL, &request, NULL, &outcome);
+    /* It has arrived once the server's descriptor is readable; a minute later it is looked at. */
+    struct pollfd fd = {.fd = rpc_server_fd(house.server), .events = POLLIN};
+    ck_assert_int_eq(poll(&fd, 1, 10000), 1);
+    house_now_ms += 60000;
+    house_pump(&house, &outcome.done);
+    ck_assert_int_eq(outcome.status, RPC_DEADLINE_EXCEEDED);
+    ck_assert_ptr_nonnull(strstr(outcome.text, "waited 60000 ms"));
+    ck_assert_uint_eq(rpc_server_counters(house.server)->expired, 1);
+    ck_assert_uint_eq(seen.count, 0);
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(a_caller_gives_up_at_its_deadline_and_a_late_answer_harms_nobody)
+{
+    struct house house;
+    struct outcome outcome = {0};
+    struct seen seen = {0};
+    struct rpc_call_options options = {.deadline_ms = 50};
+    house_open(&house, NULL);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, keep, &seen);
+    rpc_server_handle(house.server, COORDINATOR_GET_JOB, get_job, NULL);
+    struct rpc_client *client = house_client(&house);
+    Gimbal__CancelRequest request = cancel_request("j-1");
+    house_start(client, COORDINATOR_CANCEL, &request, &options, &outcome);
+    house_pump(&house, &outcome.done);
+    ck_assert_int_eq(outcome.status, RPC_DEADLINE_EXCEEDED);
+    ck_assert_ptr_nonnull(strstr(outcome.text, "did not answer within 50 ms"));
+    outcome_clear(&outcome);
+
+    house_pump_count(&house, &seen.count, 1);
+    Gimbal__CancelReply reply = GIMBAL__CANCEL_REPLY__INIT;
+    rpc_call_reply(seen.kept[0], &reply.base);
+    Gimbal__GetJobRequest get = GIMBAL__GET_JOB_REQUEST__INIT;
+    house_call(&house, client, COORDINATOR_GET_JOB, &get, &outcome);
+    ck_assert_int_eq(outcome.status, RPC_OK);
+    outcome_clear(&outcome);
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(calls_that_are_kept_do_not_keep_others_waiting)
+{
+    enum { COUNT = 100 };
+    struct house house;
+    struct outcome kept[COUNT] = {0}, outcome = {0};
+    struct seen seen = {0};
+    house_open(&house, NULL);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, keep, &seen);
+    rpc_server_handle(house.server, COORDINATOR_GET_JOB, get_job, NULL);
+    struct rpc_client *client = house_client(&house);
+    Gimbal__CancelRequest request = cancel_request("j-1");
+    for (size_t i = 0; i < COUNT; i++)
+        house_start(client, COORDINATOR_CANCEL, &request, NULL, &kept[i]);
+    house_pump_count(&house, &seen.count, COUNT);
+    Gimbal__GetJobRequest get = GIMBAL__GET_JOB_REQUEST__INIT;
+    house_call(&house, client, COORDINATOR_GET_JOB, &get, &outcome);
+    ck_assert_int_eq(outcome.status, RPC_OK);
+    outcome_clear(&outcome);
+    for (size_t i = 0; i < COUNT; i++)
+        rpc_call_fail(seen.kept[i], RPC_ABORTED, "enough");
+    for (size_t i = 0; i < COUNT; i++) {
+        house_pump(&house, &kept[i].done);
+        ck_assert_int_eq(kept[i].status, RPC_ABORTED);
+    }
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(an_idempotent_call_is_sent_again_when_its_server_died)
+{
+    struct house house;
+    struct outcome outcome = {0};
+    struct seen seen = {0};
+    house_open(&house, NULL);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, keep, &seen);
+    struct rpc_client *client = house_client(&house);
+    Gimbal__CancelRequest request = cancel_request("j-1");
+    house_start(client, COORDINATOR_CANCEL, &request, NULL, &outcome);
+    house_pump_count(&house, &seen.count, 1);
+    house_stop(&house);
+    house_restart(&house, NULL);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, cancel_job, &seen);
+    house_pump(&house, &outcome.done);
+    ck_assert_msg(outcome.status == RPC_OK, "%s", outcome.text);
+    ck_assert_uint_eq(seen.count, 2);
+    outcome_clear(&outcome);
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(a_mutating_call_is_sent_once_with_a_key_and_its_loss_is_told)
+{
+    struct house house;
+    struct outcome outcome = {0};
+    struct seen seen = {0};
+    house_open(&house, NULL);
+    rpc_server_handle(house.server, COORDINATOR_SUBMIT, keep, &seen);
+    struct rpc_client *client = house_client(&house);
+    Gimbal__SubmitRequest request = GIMBAL__SUBMIT_REQUEST__INIT;
+    house_start(client, COORDINATOR_SUBMIT, &request, NULL, &outcome);
+    house_pump_count(&house, &seen.count, 1);
+    ck_assert_uint_gt(strlen(seen.key), 16);
+    house_stop(&house);
+    house_restart(&house, NULL);
+    rpc_server_handle(house.server, COORDINATOR_SUBMIT, keep, &seen);
+    house_pump(&house, &outcome.done);
+    ck_assert_int_eq(outcome.status, RPC_UNAVAILABLE);
+    ck_assert_ptr_nonnull(strstr(outcome.text, "whether it was done is not known"));
+    ck_assert_uint_eq(seen.count, 1);
+    outcome_clear(&outcome);
+
+    /* Who repeats it says so with its key. */
+    struct rpc_call_options options = {.deadline_ms = 10000, .idempotency_key = "wish-1"};
+    house_start(client, COORDINATOR_SUBMIT, &request, &options, &outcome);
+    house_pump_count(&house, &seen.count, 2);
+    ck_assert_str_eq(seen.key, "wish-1");
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(a_coordinator_that_is_not_there_is_named)
+{
+    struct house house;
+    struct error err;
+    struct outcome outcome = {0};
+    struct rpc_call_options soon = {.deadline_ms = 50};
+    house_open(&house, NULL);
+    house_stop(&house);
+    struct rpc_client *client;
+    struct rpc_client_options options = {.service = &service_coordinator,
+                                         .address = house.address,
+                                         .caller = "me",
+                                         .fail_fast = true};
+    ck_assert_int_eq(rpc_client_open(&options, &client, &err), -ECONNREFUSED);
+    ck_assert_ptr_nonnull(strstr(err.text, house.address));
+    ck_assert_ptr_nonnull(strstr(err.text, "start the coordinator"));
+
+    Gimbal__HelloRequest hello = GIMBAL__HELLO_REQUEST__INIT;
+    house_start(house_stranger(&house), COORDINATOR_HELLO, &hello, &soon, &outcome);
+    house_pump(&house, &outcome.done);
+    ck_assert_int_eq(outcome.status, RPC_UNAVAILABLE);
+    ck_assert_ptr_nonnull(strstr(outcome.text, "is the coordinator running?"));
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(a_port_in_use_is_named_with_what_to_do)
+{
+    struct house house;
+    struct error err;
+    struct rpc_server *second;
+    struct rpc_server_options options = house_options();
+    house_open(&house, NULL);
+    ck_assert_int_eq(rpc_server_create(&options, &second, &err), 0);
+    ck_assert_int_eq(rpc_server_listen(second, RPC_EVERYBODY, house.address, &err), -EADDRINUSE);
+    ck_assert_ptr_nonnull(strstr(err.text, house.address));
+    ck_assert_ptr_nonnull(strstr(err.text, "choose another port"));
+    ck_assert_int_eq(rpc_server_listen(second, RPC_USER, "tcp://192.0.2.1:7070", &err), -EACCES);
+    rpc_server_destroy(second);
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(a_listener_lets_only_its_roles_in)
+{
+    struct house house;
+    struct outcome outcome = {0};
+    struct seen seen = {0};
+    struct error err;
+    house_open(&house, NULL);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, cancel_job, &seen);
+    ck_assert_int_eq(rpc_server_listen(house.server, RPC_WORKER, "tcp://127.0.0.1:0", &err), 0);
+    snprintf(house.address, sizeof house.address, "%s", rpc_server_address(house.server, 1));
+    ck_assert_ptr_null(rpc_server_address(house.server, 2));
+    Gimbal__CancelRequest request = cancel_request("j-1");
+    house_call(&house, house_client(&house), COORDINATOR_CANCEL, &request, &outcome);
+    ck_assert_int_eq(outcome.status, RPC_PERMISSION_DENIED);
+    ck_assert_ptr_nonnull(strstr(outcome.text, house.address));
+    ck_assert_uint_eq(seen.count, 0);
+    house_close(&house);
+}
+END_TEST
+
+static int admit_nobody(void *data, unsigned roles, const Gimbal__Envelope *envelope,
+                        struct error *err)
+{
+    (void)data;
+    ck_assert_uint_eq(roles, RPC_EVERYBODY);
+    return error_set(err, -EKEYREJECTED, "the credential of '%s' was revoked", envelope->caller);
+}
+
+START_TEST(who_is_not_admitted_is_unauthenticated)
+{
+    struct house house;
+    struct outcome outcome = {0};
+    struct rpc_server_options options = house_options();
+    options.admit_cb = admit_nobody;
+    house_open(&house, &options);
+    Gimbal__HelloRequest hello = GIMBAL__HELLO_REQUEST__INIT;
+    house_call(&house, house_stranger(&house), COORDINATOR_HELLO, &hello, &outcome);
+    ck_assert_int_eq(outcome.status, RPC_UNAUTHENTICATED);
+    ck_assert_str_eq(outcome.text, "the credential of 'node-a' was revoked");
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(a_request_too_large_for_its_method_is_not_even_sent)
+{
+    struct house house;
+    struct outcome outcome = {0};
+    house_open(&house, NULL);
+    struct rpc_client *client = house_client(&house);
+    uint64_t arrived = rpc_server_counters(house.server)->arrived;
+    char *job = malloc(10000);
+    memset(job, 'x', 9999);
+    job[9999] = '\0';
+    Gimbal__CancelRequest request = cancel_request(job);
+    house_call(&house, client, COORDINATOR_CANCEL, &request, &outcome);
+    ck_assert_int_eq(outcome.status, RPC_RESOURCE_EXHAUSTED);
+    ck_assert_ptr_nonnull(strstr(outcome.text, "may have 4096 bytes"));
+    ck_assert_uint_eq(rpc_server_counters(house.server)->arrived, arrived);
+    free(job);
+    house_close(&house);
+}
+END_TEST
+
+static void reply_too_much(struct rpc_call *call, void *data)
+{
+    Gimbal__PlanReply reply = GIMBAL__PLAN_REPLY__INIT;
+    reply.explanation = data;
+    rpc_call_reply(call, &reply.base);
+}
+
+START_TEST(a_reply_too_large_is_refused_in_words)
+{
+    struct house house;
+    struct outcome outcome = {0};
+    house_open(&house, NULL);
+    char *text = malloc(RPC_REPLY_BYTES_MAX + 1);
+    memset(text, 'x', RPC_REPLY_BYTES_MAX);
+    text[RPC_REPLY_BYTES_MAX] = '\0';
+    rpc_server_handle(house.server, COORDINATOR_PLAN, reply_too_much, text);
+    Gimbal__PlanRequest request = GIMBAL__PLAN_REQUEST__INIT;
+    house_call(&house, house_client(&house), COORDINATOR_PLAN, &request, &outcome);
+    ck_assert_int_eq(outcome.status, RPC_RESOURCE_EXHAUSTED);
+    free(text);
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(a_cancelled_call_ends_without_its_callback)
+{
+    struct house house;
+    struct outcome outcome = {0}, next = {0};
+    struct seen seen = {0};
+    house_open(&house, NULL);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, keep, &seen);
+    rpc_server_handle(house.server, COORDINATOR_GET_JOB, get_job, NULL);
+    struct rpc_client *client = house_client(&house);
+    Gimbal__CancelRequest request = cancel_request("j-1");
+    struct rpc_pending *pending = house_start(client, COORDINATOR_CANCEL, &request, NULL, &outcome);
+    house_pump_count(&house, &seen.count, 1);
+    rpc_pending_cancel(pending);
+    Gimbal__GetJobRequest get = GIMBAL__GET_JOB_REQUEST__INIT;
+    house_call(&house, client, COORDINATOR_GET_JOB, &get, &next);
+    ck_assert(!outcome.done);
+    outcome_clear(&next);
+    house_close(&house);
+}
+END_TEST
+
+static void *serve_until_stopped(void *data)
+{
+    struct house *house = data;
+    while (rpc_server_counters(house->server)->arrived < 3)
+        rpc_server_poll(house->server, -1);
+    return NULL;
+}
+
+START_TEST(a_waiting_call_returns_its_reply_or_its_sentence)
+{
+    struct house house;
+    struct seen seen = {0};
+    struct error err = {""};
+    ProtobufCMessage *reply = NULL;
+    struct rpc_call_options options = {.deadline_ms = 10000};
+    pthread_t thread;
+    house_open(&house, NULL);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, cancel_job, &seen);
+    struct rpc_client *client = house_stranger(&house);
+    pthread_create(&thread, NULL, serve_until_stopped, &house);
+    Gimbal__HelloRequest hello = GIMBAL__HELLO_REQUEST__INIT;
+    ck_assert_int_eq(
+        rpc_client_call(client, COORDINATOR_HELLO, &hello.base, &options, &reply, &err), RPC_OK);
+    ck_assert_str_eq(((Gimbal__HelloReply *)reply)->release, "0.1.0");
+    message_free(reply);
+    Gimbal__CancelRequest request = cancel_request("j-1");
+    ck_assert_int_eq(
+        rpc_client_call(client, COORDINATOR_CANCEL, &request.base, &options, &reply, &err), RPC_OK);
+    message_free(reply);
+    request = cancel_request("");
+    ck_assert_int_eq(
+        rpc_client_call(client, COORDINATOR_CANCEL, &request.base, &options, &reply, &err),
+        RPC_NOT_FOUND);
+    ck_assert_str_eq(err.text, "there is no job ''");
+    pthread_join(thread, NULL);
+    house_close(&house);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        a_call_reaches_its_handler_and_brings_its_reply,
+        a_handlers_refusal_arrives_with_its_sentence,
+        a_method_without_a_handler_is_unimplemented,
+        a_caller_must_say_hello_first,
+        a_call_of_an_ended_term_is_refused_until_hello_is_said_again,
+        an_old_or_second_coordinator_is_refused_by_its_callers,
+        a_call_that_waited_past_its_deadline_is_not_handled,
+        a_caller_gives_up_at_its_deadline_and_a_late_answer_harms_nobody,
+        calls_that_are_kept_do_not_keep_others_waiting,
+        an_idempotent_call_is_sent_again_when_its_server_died,
+        a_mutating_call_is_sent_once_with_a_key_and_its_loss_is_told,
+        a_coordinator_that_is_not_there_is_named,
+        a_port_in_use_is_named_with_what_to_do,
+        a_listener_lets_only_its_roles_in,
+        who_is_not_admitted_is_unauthenticated,
+        a_request_too_large_for_its_method_is_not_even_sent,
+        a_reply_too_large_is_refused_in_words,
+        a_cancelled_call_ends_without_its_callback,
+        a_waiting_call_returns_its_reply_or_its_sentence,
+    };
+    return house_run("rpc calls", tests, sizeof tests / sizeof *tests);
+}

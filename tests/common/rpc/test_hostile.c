@@ -1,0 +1,316 @@
+/* test_hostile.c - frames that no client of ours sends: each is answered or dropped, and the
+ * server goes on. */
+#include "common/base/random.h"
+#include "common/rpc/address.h"
+#include "common/rpc/envelope.h"
+#include "common/rpc/message.h"
+#include "tests/common/rpc/fixture.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <nng/protocol/reqrep0/req.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A bare REQ socket: whatever bytes we like go where we like. */
+struct stranger {
+    nng_socket socket;
+    nng_aio *aio;
+};
+
+static void stranger_open(struct stranger *stranger, const struct house *house, bool held)
+{
+    struct rpc_address address;
+    char text[96];
+    ck_assert_int_eq(rpc_address_parse(house->address, &address, NULL), 0);
+    rpc_address_print(text, sizeof text, &address, (uint16_t)(address.port + held));
+    ck_assert_int_eq(nng_req0_open(&stranger->socket), 0);
+    nng_socket_set_ms(stranger->socket, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE);
+    ck_assert_int_eq(nng_dial(stranger->socket, text, NULL, 0), 0);
+    ck_assert_int_eq(nng_aio_alloc(&stranger->aio, NULL, NULL), 0);
+    nng_aio_set_timeout(stranger->aio, 10000);
+}
+
+static void stranger_close(struct stranger *stranger)
+{
+    nng_aio_free(stranger->aio);
+    nng_close(stranger->socket);
+}
+
+static void stranger_send(const struct stranger *stranger, nng_msg *frame)
+{
+    ck_assert_int_eq(nng_sendmsg(stranger->socket, frame, 0), 0);
+    nng_recv_aio(stranger->socket, stranger->aio);
+}
+
+/* Send a frame, let the server answer, and decode what it says. */
+static Gimbal__Envelope *ask(struct house *house, const struct stranger *stranger, nng_msg *frame)
+{
+    uint64_t arrived = rpc_server_counters(house->server)->arrived;
+    Gimbal__Envelope *answer;
+    stranger_send(stranger, frame);
+    while (rpc_server_counters(house->server)->arrived == arrived)
+        rpc_server_poll(house->server, -1);
+    nng_aio_wait(stranger->aio);
+    ck_assert_int_eq(nng_aio_result(stranger->aio), 0);
+    nng_msg *reply = nng_aio_get_msg(stranger->aio);
+    ck_assert_int_eq(envelope_decode(reply, &answer, NULL), 0);
+    ck_assert_int_eq(answer->kind, GIMBAL__ENVELOPE__KIND__REPLY);
+    nng_msg_free(reply);
+    return answer;
+}
+
+static void ask_and_expect(struct house *house, const struct stranger *stranger, nng_msg *frame,
+                           enum rpc_status status, const char *words)
+{
+    Gimbal__Envelope *answer = ask(house, stranger, frame);
+    ck_assert_msg(answer->status == status, "%s: %s",
+                  rpc_status_name((enum rpc_status)answer->status), answer->status_text);
+    ck_assert_msg(strstr(answer->status_text, words) != NULL, "%s", answer->status_text);
+    message_free(&answer->base);
+}
+
+/* A right request, to be made wrong. */
+static Gimbal__Envelope request(const char *method)
+{
+    Gimbal__Envelope envelope = GIMBAL__ENVELOPE__INIT;
+    envelope.protocol_major = RPC_PROTOCOL_MAJOR;
+    envelope.protocol_minor = RPC_PROTOCOL_MINOR;
+    envelope.kind = GIMBAL__ENVELOPE__KIND__REQUEST;
+    envelope.call_id = 5;
+    envelope.method = (char *)method;
+    envelope.deadline_ms = 10000;
+    envelope.term = TERM;
+    envelope.instance = INSTANCE;
+    return envelope;
+}
+
+static void submit(struct rpc_call *call, void *data)
+{
+    Gimbal__SubmitReply reply = GIMBAL__SUBMIT_REPLY__INIT;
+    ++*(size_t *)data;
+    rpc_call_reply(call, &reply.base);
+}
+
+static nng_msg *frame_of(const void *bytes, size_t size)
+{
+    nng_msg *frame;
+    ck_assert_int_eq(nng_msg_alloc(&frame, 0), 0);
+    ck_assert_int_eq(nng_msg_append(frame, bytes, size), 0);
+    return frame;
+}
+
+START_TEST(what_is_no_request_is_answered_and_counted)
+{
+    struct house house;
+    struct stranger stranger;
+    house_open(&house, NULL);
+    stranger_open(&stranger, &house, false);
+    ask_and_expect(&house, &stranger, frame_of("garbage", 7), RPC_INVALID_ARGUMENT,
+                   "no such message");
+    ask_and_expect(&house, &stranger, frame_of("", 0), RPC_INVALID_ARGUMENT,
+                   "not that of a request");
+    Gimbal__Envelope envelope = request("Hello");
+    nng_msg *cut = envelope_encode(&envelope);
+    nng_msg_chop(cut, 1);
+    ask_and_expect(&house, &stranger, cut, RPC_INVALID_ARGUMENT, "no such message");
+    envelope.kind = GIMBAL__ENVELOPE__KIND__REPLY;
+    ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_INVALID_ARGUMENT,
+                   "not that of a request");
+    ck_assert_uint_eq(rpc_server_counters(house.server)->malformed, 4);
+    stranger_close(&stranger);
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(each_wrong_request_is_told_what_is_wrong)
+{
+    struct house house;
+    struct stranger stranger;
+    size_t count = 0;
+    house_open(&house, NULL);
+    rpc_server_handle(house.server, COORDINATOR_SUBMIT, submit, &count);
+    stranger_open(&stranger, &house, false);
+
+    Gimbal__Envelope envelope = request("Submit");
+    envelope.protocol_major++;
+    ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_FAILED_PRECONDITION,
+                   "protocol 2.0 meets protocol 1.0");
+    envelope = request("Explode");
+    ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_UNIMPLEMENTED,
+                   "no method 'Explode'");
+    envelope = request("Submit");
+    envelope.deadline_ms = 0;
+    ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_INVALID_ARGUMENT,
+                   "without a deadline");
+    envelope = request("Submit");
+    envelope.term--;
+    ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_FAILED_PRECONDITION,
+                   "of term 6");
+    envelope = request("Submit");
+    ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_INVALID_ARGUMENT,
+                   "needs an idempotency key");
+    envelope.idempotency_key = (char *)"key";
+    envelope.payload = (ProtobufCBinaryData){3, (uint8_t *)"\x0a\x7f\x01"};
+    ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_INVALID_ARGUMENT,
+                   "gimbal.SubmitRequest");
+    envelope.payload = (ProtobufCBinaryData){5, (uint8_t *)"\x0a\x03\x0a\x01\xff"};
+    ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_INVALID_ARGUMENT,
+                   "'name' is not UTF-8");
+    ck_assert_uint_eq(count, 0);
+
+    envelope.payload = (ProtobufCBinaryData){0};
+    Gimbal__Envelope *answer = ask(&house, &stranger, envelope_encode(&envelope));
+    ck_assert_uint_eq(answer->status, RPC_OK);
+    ck_assert_uint_eq(answer->call_id, 5);
+    ck_assert_uint_eq(answer->term, TERM);
+    ck_assert_uint_eq(count, 1);
+    message_free(&answer->base);
+    stranger_close(&stranger);
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(a_call_on_the_wrong_port_is_refused)
+{
+    struct house house;
+    struct stranger stranger;
+    size_t count = 0;
+    house_open(&house, NULL);
+    rpc_server_handle(house.server, COORDINATOR_SUBMIT, submit, &count);
+    rpc_server_handle(house.server, COORDINATOR_WATCH_EVENTS, submit, &count);
+    for (int held = 0; held <= 1; held++) {
+        Gimbal__Envelope envelope = request(held ? "Submit" : "WatchEvents");
+        stranger_open(&stranger, &house, held);
+        ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_INVALID_ARGUMENT,
+                       "wrong port");
+        stranger_close(&stranger);
+    }
+    ck_assert_uint_eq(count, 0);
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(a_payload_above_its_methods_limit_is_refused_before_decoding)
+{
+    struct house house;
+    struct stranger stranger;
+    house_open(&house, NULL);
+    stranger_open(&stranger, &house, false);
+    Gimbal__Envelope envelope = request("Hello");
+    envelope.payload.len = 100000;
+    envelope.payload.data = calloc(1, envelope.payload.len);
+    ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_RESOURCE_EXHAUSTED,
+                   "may have 4096 bytes, this one has 100000");
+    free(envelope.payload.data);
+    stranger_close(&stranger);
+    house_close(&house);
+}
+END_TEST
+
+/* The server's own client still gets through. */
+static void assert_alive(struct house *house)
+{
+    Gimbal__HelloRequest hello = GIMBAL__HELLO_REQUEST__INIT;
+    struct outcome outcome = {0};
+    house_call(house, house_stranger(house), COORDINATOR_HELLO, &hello, &outcome);
+    ck_assert_int_eq(outcome.status, RPC_OK);
+    outcome_clear(&outcome);
+}
+
+START_TEST(a_frame_above_every_limit_costs_its_connection_only)
+{
+    struct house house;
+    struct stranger stranger;
+    nng_msg *frame;
+    house_open(&house, NULL);
+    stranger_open(&stranger, &house, false);
+    ck_assert_int_eq(nng_msg_alloc(&frame, (size_t)8 << 20), 0);
+    stranger_send(&stranger, frame);
+    nng_aio_wait(stranger.aio);
+    ck_assert_int_eq(nng_aio_result(stranger.aio), NNG_ECONNRESET);
+    assert_alive(&house);
+    ck_assert_uint_eq(rpc_server_counters(house.server)->arrived, 1);
+    stranger_close(&stranger);
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(bytes_that_are_not_even_nngs_protocol_are_dropped)
+{
+    struct house house;
+    struct rpc_address address;
+    struct pollfd fd = {.events = POLLIN};
+    char byte[64];
+    house_open(&house, NULL);
+    ck_assert_int_eq(rpc_address_parse(house.address, &address, NULL), 0);
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(address.port)};
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    fd.fd = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_eq(connect(fd.fd, (struct sockaddr *)&to, sizeof to), 0);
+    ck_assert_int_eq(send(fd.fd, "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 18);
+    ssize_t got;
+    do { /* NNG's greeting, then the end */
+        ck_assert_int_eq(poll(&fd, 1, 10000), 1);
+        got = recv(fd.fd, byte, sizeof byte, 0);
+    } while (got > 0);
+    close(fd.fd);
+    assert_alive(&house);
+    house_close(&house);
+}
+END_TEST
+
+/* Requests with random bytes changed, to both sockets: every one is answered. */
+START_TEST(a_thousand_changed_requests_are_all_answered)
+{
+    struct house house;
+    struct stranger strangers[2];
+    size_t count = 0;
+    house_open(&house, NULL);
+    rpc_server_handle(house.server, COORDINATOR_SUBMIT, submit, &count);
+    stranger_open(&strangers[0], &house, false);
+    stranger_open(&strangers[1], &house, true);
+    Gimbal__Envelope envelope = request("Submit");
+    envelope.idempotency_key = (char *)"key";
+    envelope.payload =
+        (ProtobufCBinaryData){12, (uint8_t *)"\x0a\x08\x0a\x01j\x12\x01u\x1a\x00\x10\x01"};
+    for (uint64_t round = 0; round < 1000; round++) {
+        nng_msg *frame = envelope_encode(&envelope);
+        for (uint64_t i = 0; i <= random_below(3, round, 0, 3); i++) {
+            unsigned char *body = nng_msg_body(frame);
+            body[random_below(3, round, 2 * i + 1, nng_msg_len(frame))] =
+                (unsigned char)random_bits(3, round, 2 * i + 2);
+        }
+        message_free(&ask(&house, &strangers[round % 2], frame)->base);
+    }
+    const struct rpc_counters *counters = rpc_server_counters(house.server);
+    uint64_t answered = 0;
+    for (size_t i = 0; i < RPC_STATUS_COUNT; i++)
+        answered += counters->answered[i];
+    ck_assert_uint_eq(counters->arrived, 1000);
+    ck_assert_uint_eq(answered, 1000);
+    ck_assert_uint_gt(counters->malformed, 50);
+    ck_assert_uint_gt(count, 10);
+    assert_alive(&house);
+    stranger_close(&strangers[0]);
+    stranger_close(&strangers[1]);
+    house_close(&house);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        what_is_no_request_is_answered_and_counted,
+        each_wrong_request_is_told_what_is_wrong,
+        a_call_on_the_wrong_port_is_refused,
+        a_payload_above_its_methods_limit_is_refused_before_decoding,
+        a_frame_above_every_limit_costs_its_connection_only,
+        bytes_that_are_not_even_nngs_protocol_are_dropped,
+        a_thousand_changed_requests_are_all_answered,
+    };
+    return house_run("rpc hostile", tests, sizeof tests / sizeof *tests);
+}
