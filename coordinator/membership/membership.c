@@ -59,13 +59,6 @@ struct membership *membership_create(const struct membership_config *config)
     return membership;
 }
 
-static void worker_destroy(struct worker *worker)
-{
-    hardware_report_destroy(worker->report);
-    free(worker->holders);
-    free(worker);
-}
-
 void membership_destroy(struct membership *membership)
 {
     if (!membership)
@@ -103,21 +96,26 @@ struct worker *membership_lookup(const struct membership *membership, const char
     return found ? membership->workers[index] : NULL;
 }
 
-/* A record without an instance, dead until revived. */
-static struct worker *insert(struct membership *membership, const char *name)
+static void insert(struct membership *membership, struct worker *worker)
 {
     bool found;
-    size_t index = place(membership, name, &found);
+    size_t index = place(membership, worker->name, &found);
     assert(!found);
     membership->workers = grow(membership->workers, membership->count, &membership->capacity,
                                sizeof(*membership->workers));
     memmove(&membership->workers[index + 1], &membership->workers[index],
             (membership->count - index) * sizeof(*membership->workers));
+    membership->workers[index] = worker;
     membership->count++;
+}
+
+/* A record without an instance, dead until revived. */
+static struct worker *add(struct membership *membership, const char *name)
+{
     struct worker *worker = xcalloc(1, sizeof *worker);
     snprintf(worker->name, sizeof worker->name, "%s", name);
     worker->dead = true;
-    membership->workers[index] = worker;
+    insert(membership, worker);
     return worker;
 }
 
@@ -229,7 +227,7 @@ int membership_report(struct membership *membership, uint64_t instance,
         return report_again(worker, report, now_ms, events, err);
 
     if (!worker)
-        worker = insert(membership, report->node);
+        worker = add(membership, report->node);
     if (!worker->dead)
         lose(worker, now_ms, "it was restarted", events);
     revive(worker, instance, report, now_ms);
@@ -307,25 +305,29 @@ void membership_expire(struct membership *membership, uint64_t now_ms,
     size_t kept = 0;
     for (size_t i = 0; i < membership->count; i++) {
         struct worker *worker = membership->workers[i];
-        if (expire(membership, worker, now_ms, events))
-            worker_destroy(worker);
-        else
+        if (!expire(membership, worker, now_ms, events)) {
             membership->workers[kept++] = worker;
+            continue;
+        }
+        announce(events, MEMBERSHIP_FORGOTTEN, worker, "");
+        worker_destroy(worker);
     }
     membership->count = kept;
 }
 
-int membership_restore(struct membership *membership, uint64_t instance,
-                       const struct hardware_report *report, uint64_t now_ms, struct error *err)
+int membership_restore(struct membership *membership, const struct worker *stored, uint64_t now_ms,
+                       struct error *err)
 {
-    int rc = hardware_report_check(report, err);
+    int rc = hardware_report_check(stored->report, err);
     if (rc < 0)
         return rc;
-    if (membership_lookup(membership, report->node))
-        return error_set(err, -EEXIST, "worker '%s' is known already", report->node);
-    struct worker *worker = insert(membership, report->node);
-    revive(worker, instance, report, now_ms);
-    worker->suspect = true;
+    if (membership_lookup(membership, stored->name))
+        return error_set(err, -EEXIST, "worker '%s' is known already", stored->name);
+    struct worker *worker = worker_copy(stored);
+    memset(worker->holders, 0, worker->report->device_count * sizeof *worker->holders);
+    worker->suspect = !worker->dead;
+    worker->heard_ms = worker->lost_ms = now_ms;
+    insert(membership, worker);
     return 0;
 }
 

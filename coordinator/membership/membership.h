@@ -52,7 +52,8 @@ enum membership_event_kind {
     MEMBERSHIP_RECOVERED, /* a suspect was heard of again */
     MEMBERSHIP_DRAINING,  /* gets no further jobs */
     MEMBERSHIP_UNDRAINED,
-    MEMBERSHIP_LOST, /* its executors are gone, as far as anyone can know */
+    MEMBERSHIP_LOST,      /* its executors are gone, as far as anyone can know */
+    MEMBERSHIP_FORGOTTEN, /* lost for so long that it is listed no more */
 };
 
 struct membership_event {
@@ -100,11 +101,15 @@ void membership_expire(struct membership *membership, uint64_t now_ms,
 /* When membership_expire next has something to do; UINT64_MAX for never. */
 uint64_t membership_next_ms(const struct membership *membership);
 
-/* A worker that was alive when the coordinator last stopped, from its store: suspect from the
- * start, so that nothing new is placed on it, and lost unless it is heard of within dead_ms.
- * -EEXIST when the name is known already. */
-int membership_restore(struct membership *membership, uint64_t instance,
-                       const struct hardware_report *report, uint64_t now_ms, struct error *err);
+/* A worker as it was stored when the coordinator last stopped; copied, all but who holds what
+ * (the jobs say that again). A living one is suspect from the start, so that nothing new is
+ * placed on it, and lost unless it is heard of within dead_ms. A dead one has to be restored as
+ * well: else its lost instance could return. So a worker is to be stored on every event but
+ * suspicion and recovery. -EEXIST when the name is known already. */
+int membership_restore(struct membership *membership, const struct worker *stored, uint64_t now_ms,
+                       struct error *err);
+struct worker *worker_copy(const struct worker *worker);
+void worker_destroy(struct worker *worker);
 
 /* Give a worker no further jobs, until undrained; survives its restarts. -ENOENT in words. */
 int membership_drain(struct membership *membership, const char *name, const char *reason,

@@ -244,6 +244,7 @@ START_TEST(the_dead_are_forgotten_after_a_while)
     membership_expire(members, 3600999, &events);
     ck_assert_uint_eq(membership_count(members), 1);
     membership_expire(members, 3601000, &events);
+    events_are("joined node-a 1; lost node-a 1: its connection closed; forgotten node-a 1");
     ck_assert_uint_eq(membership_count(members), 0);
     ck_assert_uint_eq(membership_next_ms(members), UINT64_MAX);
 }
@@ -269,20 +270,45 @@ START_TEST(a_drain_survives_a_restart_of_the_worker)
 }
 END_TEST
 
+/* Begin anew with what is stored of the worker. */
+static void restart_with(const char *name, uint64_t now_ms)
+{
+    struct worker *stored = worker_copy(membership_find(members, name));
+    membership_destroy(members);
+    members = membership_create(&MEMBERSHIP_CONFIG_DEFAULT);
+    membership_events_clear(&events);
+    ck_assert_int_eq(membership_restore(members, stored, now_ms, &err), 0);
+    ck_assert_int_eq(membership_restore(members, stored, now_ms, &err), -EEXIST);
+    worker_destroy(stored);
+}
+
 START_TEST(a_restored_worker_is_suspect_until_it_is_heard_of)
 {
-    struct hardware_report *stored = hardware_report_create("node-a", "host-1", "EPYC", "0");
-    hardware_report_add_device(
-        stored, &(struct hardware_device){
-                    .name = "EPYC", .cpuset = "0", .cores = 1, .memory_bytes = 1 << 30});
-    ck_assert_int_eq(membership_restore(members, 1, stored, 0, &err), 0);
-    ck_assert_int_eq(membership_restore(members, 1, stored, 0, &err), -EEXIST);
+    join("node-a", 1, 1, 500);
+    ck_assert_int_eq(
+        membership_hold(members, "j-1", (struct device_ref[]){ref("node-a", 1, 0)}, 1, &err), 0);
+    ck_assert_int_eq(membership_drain(members, "node-a", "fan", &events, &err), 0);
+    restart_with("node-a", 0);
     state_is("node-a", "SUSPECT");
-    ck_assert_int_eq(membership_report(members, 1, stored, 4000, &events, &err), 0);
+    holders_are("node-a/0=");
+    ck_assert_int_eq(beat("node-a", 1, 4000), 0);
     events_are("recovered node-a 1");
+    state_is("node-a", "DRAINING");
     membership_expire(members, 9000, &events);
     events_are("suspected node-a 1: silent for 5.00 s; lost node-a 1: silent for 5.00 s");
-    hardware_report_destroy(stored);
+}
+END_TEST
+
+START_TEST(a_lost_instance_does_not_return_to_a_restarted_coordinator_either)
+{
+    join("node-a", 1, 1, 0);
+    membership_disconnect(members, "node-a", 1, 10, &events);
+    restart_with("node-a", 20);
+    state_is("node-a", "DEAD");
+    ck_assert_int_eq(beat("node-a", 1, 30), -ESTALE);
+    ck_assert_int_eq(report("node-a", "host-1", 1, 1, 0, 30), -ESTALE);
+    join("node-a", 2, 1, 30);
+    events_are("joined node-a 2");
 }
 END_TEST
 
@@ -364,6 +390,7 @@ int main(void)
     tcase_add_test(tcase, the_dead_are_forgotten_after_a_while);
     tcase_add_test(tcase, a_drain_survives_a_restart_of_the_worker);
     tcase_add_test(tcase, a_restored_worker_is_suspect_until_it_is_heard_of);
+    tcase_add_test(tcase, a_lost_instance_does_not_return_to_a_restarted_coordinator_either);
     tcase_add_test(tcase, a_device_is_held_by_one_job);
     tcase_add_test(tcase, what_cannot_be_held_is_named_and_changes_nothing);
     tcase_add_test(tcase, a_lost_worker_offers_nothing_and_a_new_one_is_free);
