@@ -1,0 +1,248 @@
+/* events.c - what a message does to one job, as a table of handlers.
+ *
+ * A row says in which states an event is handled, in which it was evidently applied before and
+ * is passed over, and leaves the rest to be refused as too late. A handler checks, then writes
+ * the record, then names the trigger; it refuses before it has written anything. */
+#include "coordinator/jobs/events.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+
+/* Returns a trigger or a negative errno. */
+typedef int handle_cb(struct job *job, const struct job_event *event, struct job_cause *cause,
+                      struct error *err);
+
+static const char *words_of(const struct job_event *event)
+{
+    return event->words ? event->words : "";
+}
+
+static int handle_cancel(struct job *job, const struct job_event *event, struct job_cause *cause,
+                         struct error *err)
+{
+    (void)job, (void)err;
+    job_cause_set(cause, JOB_REASON_CANCELLED, "cancelled by %s", words_of(event));
+    return TRIGGER_CANCEL;
+}
+
+/* The place of the device among the ranks from `first` on; count when it is not there. */
+static size_t find_device(const struct job_rank *ranks, size_t first, size_t count,
+                          const struct device_ref *device)
+{
+    size_t i = first;
+    while (i < count && (ranks[i].device.instance != device->instance ||
+                         ranks[i].device.index != device->index ||
+                         strcmp(ranks[i].device.worker, device->worker) != 0))
+        i++;
+    return i;
+}
+
+/* Put the first `count` of the granted ranks into the plan's order. */
+static int order_ranks(struct job_rank *ranks, size_t granted, const struct device_ref *devices,
+                       size_t count, struct error *err)
+{
+    for (size_t rank = 0; rank < count; rank++) {
+        size_t found = find_device(ranks, rank, granted, &devices[rank]);
+        if (found == granted)
+            return error_set(err, -EINVAL,
+                             "rank %zu of the plan is on %s/%u, which was not granted or is "
+                             "another rank's",
+                             rank, devices[rank].worker, devices[rank].index);
+        struct job_rank moved = ranks[rank];
+        ranks[rank] = ranks[found];
+        ranks[found] = moved;
+    }
+    return 0;
+}
+
+static int handle_planned(struct job *job, const struct job_event *event, struct job_cause *cause,
+                          struct error *err)
+{
+    size_t count = event->plan.device_count;
+    if (count < job->devices_min || count > job->rank_count)
+        return error_set(err, -EINVAL, "%s: the plan uses %zu devices of %zu granted, at least %u",
+                         job->id, count, job->rank_count, job->devices_min);
+    struct job_rank *ranks = xcalloc(job->rank_count, sizeof *ranks);
+    memcpy(ranks, job->ranks, job->rank_count * sizeof *ranks);
+    int rc = order_ranks(ranks, job->rank_count, event->plan.devices, count, err);
+    if (rc < 0) {
+        free(ranks);
+        return error_prefix(err, rc, "%s", job->id);
+    }
+    free(job->ranks);
+    job->ranks = ranks;
+    job->rank_count = count;
+    snprintf(job->plan, sizeof job->plan, "%s", event->plan.id);
+    job_cause_set(cause, JOB_REASON_NONE, "%s", "");
+    return TRIGGER_PLANNED;
+}
+
+static int handle_refused(struct job *job, const struct job_event *event, struct job_cause *cause,
+                          struct error *err)
+{
+    (void)job, (void)err;
+    job_cause_set(cause, JOB_REASON_PLAN_REFUSED, "%s", words_of(event));
+    return TRIGGER_REFUSED;
+}
+
+static int handle_unfit(struct job *job, const struct job_event *event, struct job_cause *cause,
+                        struct error *err)
+{
+    if (event->devices_needed <= job->rank_count || event->devices_needed > job->devices_max)
+        return handle_refused(job, event, cause, err);
+    job->devices_needed = event->devices_needed;
+    job_cause_set(cause, JOB_REASON_INFEASIBLE_MEMORY, "%s", words_of(event));
+    return TRIGGER_UNFIT;
+}
+
+static int check_rank(const struct job *job, unsigned rank, struct error *err)
+{
+    if (rank >= job->rank_count)
+        return error_set(err, -EINVAL, "%s has no rank %u, its ranks are 0 to %zu", job->id, rank,
+                         job->rank_count - 1);
+    return 0;
+}
+
+static int handle_ready(struct job *job, const struct job_event *event, struct job_cause *cause,
+                        struct error *err)
+{
+    int rc = check_rank(job, event->rank, err);
+    if (rc < 0)
+        return rc;
+    if (job->ranks[event->rank].state == JOB_RANK_WAITING)
+        job->ranks[event->rank].state = JOB_RANK_READY;
+    for (size_t i = 0; i < job->rank_count; i++)
+        if (job->ranks[i].state != JOB_RANK_READY)
+            return TRIGGER_NONE;
+    job_cause_set(cause, JOB_REASON_NONE, "%s", "");
+    return TRIGGER_READY;
+}
+
+static int handle_progress(struct job *job, const struct job_event *event, struct job_cause *cause,
+                           struct error *err)
+{
+    (void)cause, (void)err;
+    if (event->progress.step < job->step)
+        return TRIGGER_NONE;
+    job->step = event->progress.step;
+    job->loss = event->progress.loss;
+    job->tokens_per_s = event->progress.tokens_per_s;
+    return TRIGGER_NONE;
+}
+
+static int handle_exited(struct job *job, const struct job_event *event, struct job_cause *cause,
+                         struct error *err)
+{
+    int rc = check_rank(job, event->rank, err);
+    if (rc < 0)
+        return rc;
+    struct job_rank *rank = &job->ranks[event->rank];
+    if (rank->state == JOB_RANK_EXITED || rank->state == JOB_RANK_LOST)
+        return TRIGGER_NONE;
+    rank->state = JOB_RANK_EXITED;
+    rank->status = event->status;
+    bool early = job->state == JOB_STARTING;
+    if (!early && (job->state != JOB_RUNNING || event->status == 0))
+        return TRIGGER_NONE;
+    const char *words = words_of(event);
+    job_cause_set(cause, JOB_REASON_RANK_FAILED, "rank %u on %s/%u exited with status %d%s%s%s",
+                  event->rank, rank->device.worker, rank->device.index, event->status,
+                  early ? " before it was ready" : "", words[0] ? ": " : "", words);
+    return TRIGGER_BROKEN;
+}
+
+#define IN(state) (1u << (state))
+#define ENDED (IN(JOB_DONE) | IN(JOB_FAILED) | IN(JOB_CANCELLED))
+#define STOPPING (IN(JOB_CANCELLING) | IN(JOB_FAILING))
+
+static const struct row {
+    const char *name;
+    handle_cb *handle;
+    unsigned handled, passed; /* sets of states */
+    bool epoch;               /* belongs to one */
+    bool store;               /* what it writes is kept even where no state changes */
+} rows[JOB_EVENTS] = {
+    [JOB_EVENT_CANCEL] = {"cancel", handle_cancel,
+                          IN(JOB_PENDING) | IN(JOB_PLANNING) | IN(JOB_STARTING) | IN(JOB_RUNNING),
+                          STOPPING | IN(JOB_CANCELLED), false, false},
+    [JOB_EVENT_PLANNED] = {"planned", handle_planned, IN(JOB_PLANNING),
+                           IN(JOB_STARTING) | IN(JOB_RUNNING) | STOPPING, true, false},
+    [JOB_EVENT_UNFIT] = {"unfit", handle_unfit, IN(JOB_PLANNING), IN(JOB_PENDING), true, false},
+    [JOB_EVENT_REFUSED] = {"refused", handle_refused, IN(JOB_PLANNING), IN(JOB_FAILED), true,
+                           false},
+    [JOB_EVENT_READY] = {"ready", handle_ready, IN(JOB_STARTING), IN(JOB_RUNNING) | STOPPING, true,
+                         false},
+    [JOB_EVENT_PROGRESS] = {"progress", handle_progress, IN(JOB_RUNNING), STOPPING, true, false},
+    [JOB_EVENT_EXITED] = {"exited", handle_exited, IN(JOB_STARTING) | IN(JOB_RUNNING) | STOPPING,
+                          ENDED, true, true},
+    [JOB_EVENT_WORKER_LOST] = {"worker lost"},
+    [JOB_EVENT_WORKER_JOINED] = {"worker joined"},
+};
+
+const char *job_event_name(enum job_event_kind kind)
+{
+    return rows[kind].name;
+}
+
+int job_event_apply(struct job *job, const struct job_event *event, uint64_t now_ms,
+                    struct job_actions *actions, struct error *err)
+{
+    const struct row *row = &rows[event->kind];
+    if (row->epoch && event->epoch != job->epoch)
+        return error_set(err, -ESTALE, "%s is in epoch %u: '%s' of epoch %u is refused", job->id,
+                         job->epoch, row->name, event->epoch);
+    if (row->passed & IN(job->state))
+        return 0;
+    if (!(row->handled & IN(job->state)))
+        return error_set(err, -ESTALE, "%s is %s: it is too late for '%s'", job->id,
+                         job_state_name(job->state), row->name);
+
+    struct job_cause cause = {JOB_REASON_NONE, ""};
+    int trigger = row->handle(job, event, &cause, err);
+    if (trigger < 0)
+        return trigger;
+    if (row->store)
+        job_act(job, JOB_ACTION_STORE, actions);
+    if (trigger != TRIGGER_NONE)
+        job_fire(job, (enum job_trigger)trigger, &cause, now_ms, actions);
+    job_settle(job, now_ms, actions);
+    return 0;
+}
+
+static void lose_worker(struct job *job, const struct job_event *event, uint64_t now_ms,
+                        struct job_actions *actions)
+{
+    bool touched = false, broken = false;
+    for (size_t i = 0; job->holding && i < job->rank_count; i++) {
+        struct job_rank *rank = &job->ranks[i];
+        if (rank->device.instance != event->worker.instance || rank->state == JOB_RANK_LOST ||
+            strcmp(rank->device.worker, event->worker.name) != 0)
+            continue;
+        touched = true;
+        broken = broken || rank->state != JOB_RANK_EXITED;
+        rank->state = JOB_RANK_LOST;
+    }
+    if (!touched)
+        return;
+    job_act(job, JOB_ACTION_STORE, actions);
+    if (broken && !(STOPPING & IN(job->state))) {
+        struct job_cause cause;
+        job_cause_set(&cause, JOB_REASON_WORKER_LOST, "worker %s was lost: %s", event->worker.name,
+                      words_of(event));
+        job_fire(job, TRIGGER_BROKEN, &cause, now_ms, actions);
+    }
+    job_settle(job, now_ms, actions);
+}
+
+void job_event_worker(struct job *job, const struct job_event *event, uint64_t now_ms,
+                      struct job_actions *actions)
+{
+    if (event->kind == JOB_EVENT_WORKER_LOST)
+        lose_worker(job, event, now_ms, actions);
+    else if (job->state == JOB_PENDING)
+        job->devices_needed = job->devices_min;
+}

@@ -1,0 +1,86 @@
+/* job.c - copying records, and their words. */
+#include "coordinator/jobs/job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+
+struct job *job_copy(const struct job *job)
+{
+    struct job *copy = xcalloc(1, sizeof *copy);
+    *copy = *job;
+    copy->key = xstrdup(job->key);
+    copy->name = xstrdup(job->name);
+    copy->user = xstrdup(job->user);
+    copy->text = xstrdup(job->text);
+    copy->ranks = xcalloc(job->rank_count, sizeof *copy->ranks);
+    if (job->rank_count)
+        memcpy(copy->ranks, job->ranks, job->rank_count * sizeof *copy->ranks);
+    return copy;
+}
+
+void job_destroy(struct job *job)
+{
+    if (!job)
+        return;
+    free(job->ranks);
+    free(job->text);
+    free(job->user);
+    free(job->name);
+    free(job->key);
+    free(job);
+}
+
+bool job_ended(const struct job *job)
+{
+    return job->state == JOB_DONE || job->state == JOB_FAILED || job->state == JOB_CANCELLED;
+}
+
+size_t job_devices(const struct job *job, struct device_ref *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; job->holding && i < job->rank_count; i++)
+        if (job->ranks[i].state != JOB_RANK_LOST)
+            out[count++] = job->ranks[i].device;
+    return count;
+}
+
+const char *job_state_name(enum job_state state)
+{
+    static const char *const names[JOB_STATES] = {
+        [JOB_NEW] = "NEW",           [JOB_PENDING] = "PENDING",
+        [JOB_PLANNING] = "PLANNING", [JOB_STARTING] = "STARTING",
+        [JOB_RUNNING] = "RUNNING",   [JOB_CANCELLING] = "CANCELLING",
+        [JOB_FAILING] = "FAILING",   [JOB_DONE] = "DONE",
+        [JOB_FAILED] = "FAILED",     [JOB_CANCELLED] = "CANCELLED",
+    };
+    return names[state];
+}
+
+const char *job_reason_name(enum job_reason reason)
+{
+    static const char *const names[JOB_REASONS] = {
+        [JOB_REASON_NONE] = "None",
+        [JOB_REASON_NO_DEVICES] = "NoDevices",
+        [JOB_REASON_TOO_FEW_DEVICES] = "TooFewDevices",
+        [JOB_REASON_DEVICES_BUSY] = "DevicesBusy",
+        [JOB_REASON_WAITING_FOR_OTHERS] = "WaitingForOthers",
+        [JOB_REASON_INFEASIBLE_MEMORY] = "InfeasibleMemory",
+        [JOB_REASON_PLAN_REFUSED] = "PlanRefused",
+        [JOB_REASON_RANK_FAILED] = "RankFailed",
+        [JOB_REASON_WORKER_LOST] = "WorkerLost",
+        [JOB_REASON_CANCELLED] = "Cancelled",
+    };
+    return names[reason];
+}
+
+const char *job_kind_name(enum job_kind kind)
+{
+    static const char *const names[] = {
+        [JOB_ANY] = "any",
+        [JOB_CPU] = "cpu",
+        [JOB_GPU] = "gpu",
+    };
+    return names[kind];
+}

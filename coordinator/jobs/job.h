@@ -1,0 +1,119 @@
+/* job.h - one job: what was asked for, where it stands and why.
+ *
+ *                 granted         planned          all ready          all ranks exited with 0
+ *    PENDING ─────────> PLANNING ───────> STARTING ────────> RUNNING ─────────────────> DONE
+ *       ^  infeasible now  │                  │                 │
+ *       └──── or lost ─────┤                  └────────┬────────┤ a rank failed or was lost
+ *                          │ refused            cancel │        v
+ *                          v                           │     FAILING ──> FAILED
+ *                       FAILED                         v
+ *                                                  CANCELLING ──> CANCELLED
+ *
+ * FAILING and CANCELLING wait until every executor is gone; only then are the devices free. */
+#ifndef COORDINATOR_JOBS_JOB_H
+#define COORDINATOR_JOBS_JOB_H
+
+#include "coordinator/membership/devices.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define JOB_ID_SIZE HOLDER_SIZE
+#define JOB_WORDS_SIZE 512
+#define JOB_PLAN_SIZE 64
+#define JOB_TEXT_SIZE (256 * 1024) /* of a job file, with its final NUL */
+
+enum job_state {
+    JOB_NEW, /* not yet accepted; nobody sees it */
+    JOB_PENDING,
+    JOB_PLANNING,
+    JOB_STARTING,
+    JOB_RUNNING,
+    JOB_CANCELLING,
+    JOB_FAILING,
+    JOB_DONE,
+    JOB_FAILED,
+    JOB_CANCELLED,
+    JOB_STATES
+};
+
+enum job_reason {
+    JOB_REASON_NONE,
+    JOB_REASON_NO_DEVICES,         /* no worker offers a device that it may use */
+    JOB_REASON_TOO_FEW_DEVICES,    /* even the whole cluster, idle, would not do */
+    JOB_REASON_DEVICES_BUSY,       /* the cluster would do, but others hold it; it is next */
+    JOB_REASON_WAITING_FOR_OTHERS, /* an earlier job is next */
+    JOB_REASON_INFEASIBLE_MEMORY,  /* it needs more devices than it was granted */
+    JOB_REASON_PLAN_REFUSED,       /* no plan on any number of devices */
+    JOB_REASON_RANK_FAILED,
+    JOB_REASON_WORKER_LOST,
+    JOB_REASON_CANCELLED,
+    JOB_REASONS
+};
+
+/* Which devices a job takes; never a mix. */
+enum job_kind { JOB_ANY, JOB_CPU, JOB_GPU };
+
+enum job_rank_state {
+    JOB_RANK_WAITING, /* granted, its executor not ready */
+    JOB_RANK_READY,
+    JOB_RANK_EXITED,
+    JOB_RANK_LOST, /* its worker is, and with it the device, whether it ran or had exited */
+};
+
+struct job_rank {
+    struct device_ref device;
+    enum job_rank_state state;
+    int status; /* once exited: the exit code, or 128 + the signal */
+};
+
+/* What a user submits; the job file was read and checked by the caller. */
+struct job_submission {
+    const char *key; /* of this submission: the same key again is the same job; "" for none */
+    const char *name, *user;
+    const char *text;                  /* the job file */
+    unsigned devices_min, devices_max; /* 1 <= min <= max */
+    enum job_kind kind;
+    uint64_t steps; /* that it is to train */
+};
+
+/* Lent by the functions of jobs.h; read it, never write it. */
+struct job {
+    char id[JOB_ID_SIZE]; /* "j-1" */
+    uint64_t number;      /* the order of submission */
+    char *key, *name, *user, *text;
+    unsigned devices_min, devices_max;
+    unsigned devices_needed; /* min, or more once the planner said so */
+    enum job_kind kind;
+
+    enum job_state state;
+    enum job_reason reason;
+    char words[JOB_WORDS_SIZE]; /* the reason as a sentence; may be "" */
+    uint32_t epoch;             /* counts plans, from 1; 0 before the first */
+    char plan[JOB_PLAN_SIZE];   /* its id; "" before there is one */
+    bool holding;               /* the devices of its ranks are its own */
+    struct job_rank *ranks;     /* in the order of grant, then of the plan; kept when it ended */
+    size_t rank_count;
+
+    uint64_t step, steps;
+    double loss, tokens_per_s;                   /* meaningful once step > 0 */
+    uint64_t submitted_ms, started_ms, ended_ms; /* 0 when not yet; started: first running */
+};
+
+struct job *job_copy(const struct job *job);
+void job_destroy(struct job *job);
+
+/* Done, failed or cancelled: nothing changes any more. */
+bool job_ended(const struct job *job);
+
+/* The devices that the job has a right to: of all its ranks whose worker is not lost, while it
+ * holds any. out has room for rank_count. */
+size_t job_devices(const struct job *job, struct device_ref *out);
+
+/* "PENDING"; "WaitingForOthers"; "cpu". */
+const char *job_state_name(enum job_state state);
+const char *job_reason_name(enum job_reason reason);
+const char *job_kind_name(enum job_kind kind);
+
+#endif

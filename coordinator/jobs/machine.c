@@ -1,0 +1,178 @@
+/* machine.c - the life of a job as two tables and a small interpreter.
+ *
+ * `transitions` says which trigger leads from which state to which; `entering` says what is to be
+ * done on entering a state. Whoever fires has checked that there is a row (events.c refuses what
+ * comes too late), so a missing row is a bug and not an input. */
+#include "coordinator/jobs/machine.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+
+struct transition {
+    enum job_state from;
+    enum job_trigger on;
+    enum job_state to;
+};
+
+static const struct transition transitions[] = {
+    {JOB_NEW, TRIGGER_SUBMITTED, JOB_PENDING},
+    {JOB_PENDING, TRIGGER_GRANTED, JOB_PLANNING},
+    {JOB_PENDING, TRIGGER_CANCEL, JOB_CANCELLED},
+    {JOB_PLANNING, TRIGGER_PLANNED, JOB_STARTING},
+    {JOB_PLANNING, TRIGGER_UNFIT, JOB_PENDING},
+    {JOB_PLANNING, TRIGGER_REFUSED, JOB_FAILED},
+    {JOB_PLANNING, TRIGGER_BROKEN, JOB_PENDING}, /* nothing has started: wait for other devices */
+    {JOB_PLANNING, TRIGGER_CANCEL, JOB_CANCELLED},
+    {JOB_STARTING, TRIGGER_READY, JOB_RUNNING},
+    {JOB_STARTING, TRIGGER_BROKEN, JOB_FAILING},
+    {JOB_STARTING, TRIGGER_CANCEL, JOB_CANCELLING},
+    {JOB_RUNNING, TRIGGER_GONE, JOB_DONE},
+    {JOB_RUNNING, TRIGGER_BROKEN, JOB_FAILING}, /* until a job can go on with those left */
+    {JOB_RUNNING, TRIGGER_CANCEL, JOB_CANCELLING},
+    {JOB_CANCELLING, TRIGGER_GONE, JOB_CANCELLED},
+    {JOB_FAILING, TRIGGER_GONE, JOB_FAILED},
+};
+
+#define ENTERING_MAX 4
+
+/* Each list begins with what must be safe before the rest is done; 0 (STORE again) ends it. */
+static const enum job_action_kind entering[JOB_STATES][ENTERING_MAX] = {
+    [JOB_PENDING] = {JOB_ACTION_STORE, JOB_ACTION_RELEASE},
+    [JOB_PLANNING] = {JOB_ACTION_STORE, JOB_ACTION_HOLD, JOB_ACTION_PLAN},
+    [JOB_STARTING] = {JOB_ACTION_STORE, JOB_ACTION_HOLD, JOB_ACTION_ASSIGN},
+    [JOB_RUNNING] = {JOB_ACTION_STORE, JOB_ACTION_GO},
+    [JOB_CANCELLING] = {JOB_ACTION_STORE, JOB_ACTION_STOP},
+    [JOB_FAILING] = {JOB_ACTION_STORE, JOB_ACTION_STOP},
+    [JOB_DONE] = {JOB_ACTION_STORE, JOB_ACTION_RELEASE},
+    [JOB_FAILED] = {JOB_ACTION_STORE, JOB_ACTION_RELEASE},
+    [JOB_CANCELLED] = {JOB_ACTION_STORE, JOB_ACTION_RELEASE},
+};
+
+void jobs_actions_clear(struct job_actions *actions)
+{
+    actions->count = 0;
+}
+
+void jobs_actions_finish(struct job_actions *actions)
+{
+    free(actions->items);
+    *actions = (struct job_actions){0};
+}
+
+void job_act(const struct job *job, enum job_action_kind kind, struct job_actions *actions)
+{
+    for (size_t i = 0; kind == JOB_ACTION_STORE && i < actions->count; i++)
+        if (actions->items[i].kind == kind && strcmp(actions->items[i].job, job->id) == 0)
+            return;
+    actions->items =
+        grow(actions->items, actions->count, &actions->capacity, sizeof *actions->items);
+    struct job_action *action = &actions->items[actions->count++];
+    *action = (struct job_action){.kind = kind, .epoch = job->epoch};
+    memcpy(action->job, job->id, sizeof action->job);
+}
+
+void job_cause_set(struct job_cause *cause, enum job_reason reason, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(cause->words, sizeof cause->words, format, arguments);
+    va_end(arguments);
+    cause->reason = reason;
+    /* Words come from other machines and end in JSON and on terminals. */
+    for (char *c = cause->words; *c; c++)
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+}
+
+/* What the record itself says about its new state. */
+static void enter(struct job *job, uint64_t now_ms)
+{
+    switch (job->state) {
+    case JOB_PENDING:
+        job->holding = false;
+        job->rank_count = 0;
+        break;
+    case JOB_PLANNING:
+        job->holding = true;
+        job->epoch++;
+        job->plan[0] = '\0';
+        break;
+    case JOB_RUNNING:
+        if (job->started_ms == 0)
+            job->started_ms = now_ms;
+        break;
+    case JOB_DONE:
+    case JOB_FAILED:
+    case JOB_CANCELLED:
+        job->holding = false;
+        job->ended_ms = now_ms;
+        break;
+    default:
+        break;
+    }
+}
+
+static const struct transition *find(enum job_state from, enum job_trigger on)
+{
+    for (size_t i = 0; i < sizeof transitions / sizeof *transitions; i++)
+        if (transitions[i].from == from && transitions[i].on == on)
+            return &transitions[i];
+    return NULL;
+}
+
+void job_fire(struct job *job, enum job_trigger trigger, const struct job_cause *cause,
+              uint64_t now_ms, struct job_actions *actions)
+{
+    const struct transition *transition = find(job->state, trigger);
+    assert(transition);
+    bool held = job->holding;
+    job->state = transition->to;
+    if (cause) {
+        job->reason = cause->reason;
+        memcpy(job->words, cause->words, sizeof job->words);
+    }
+    enter(job, now_ms);
+    for (size_t i = 0; i < ENTERING_MAX; i++) {
+        enum job_action_kind kind = entering[job->state][i];
+        if ((i > 0 && kind == JOB_ACTION_STORE) || (kind == JOB_ACTION_RELEASE && !held))
+            break;
+        job_act(job, kind, actions);
+    }
+}
+
+void job_settle(struct job *job, uint64_t now_ms, struct job_actions *actions)
+{
+    if (!find(job->state, TRIGGER_GONE))
+        return;
+    for (size_t i = 0; i < job->rank_count; i++)
+        if (job->ranks[i].state == JOB_RANK_WAITING || job->ranks[i].state == JOB_RANK_READY)
+            return;
+    job_fire(job, TRIGGER_GONE, NULL, now_ms, actions);
+}
+
+void job_resume(const struct job *job, struct job_actions *actions)
+{
+    if (!job->holding)
+        return;
+    job_act(job, JOB_ACTION_HOLD, actions);
+    for (size_t i = 0; i < ENTERING_MAX; i++) {
+        enum job_action_kind kind = entering[job->state][i];
+        if (kind != JOB_ACTION_STORE && kind != JOB_ACTION_HOLD)
+            job_act(job, kind, actions);
+    }
+}
+
+const char *jobs_action_name(enum job_action_kind kind)
+{
+    static const char *const names[] = {
+        [JOB_ACTION_STORE] = "store",     [JOB_ACTION_HOLD] = "hold", [JOB_ACTION_PLAN] = "plan",
+        [JOB_ACTION_ASSIGN] = "assign",   [JOB_ACTION_GO] = "go",     [JOB_ACTION_STOP] = "stop",
+        [JOB_ACTION_RELEASE] = "release",
+    };
+    return names[kind];
+}

@@ -1,0 +1,213 @@
+/* queue.c - whom the free devices go to: first in, first out, whole devices, one kind a job.
+ *
+ * The queue is walked in the order of submission. A job that could run on a kind of device if
+ * the whole cluster were idle, and cannot now, keeps that kind from all jobs behind it; so a large
+ * job is not starved by small ones. A job that could not run even then keeps nothing. Within a
+ * kind, a grant is packed on as few workers as possible, because links inside one are faster. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "coordinator/jobs/internal.h"
+#include "coordinator/jobs/machine.h"
+
+#define KINDS 2 /* enum hardware_kind */
+
+struct pool {
+    unsigned total; /* that could be free one day: of workers that do not drain */
+    unsigned free;
+    const struct job *keeper; /* the first job that waits for this kind */
+};
+
+struct queue {
+    const struct device_view *devices;
+    size_t device_count;
+    bool *taken; /* by this walk */
+    struct pool pools[KINDS];
+    uint64_t now_ms;
+    struct job_actions *actions;
+};
+
+static bool is_free(const struct queue *queue, size_t device, enum hardware_kind kind)
+{
+    const struct device_view *view = &queue->devices[device];
+    return view->device->kind == kind && view->grantable && !view->holder[0] &&
+           !queue->taken[device];
+}
+
+static void fill_pools(struct queue *queue)
+{
+    for (size_t i = 0; i < queue->device_count; i++) {
+        struct pool *pool = &queue->pools[queue->devices[i].device->kind];
+        pool->total += queue->devices[i].draining ? 0 : 1;
+        pool->free += is_free(queue, i, queue->devices[i].device->kind) ? 1 : 0;
+    }
+}
+
+/* Where the devices of the worker that has device `first` end. */
+static size_t worker_end(const struct queue *queue, size_t first)
+{
+    size_t end = first + 1;
+    while (end < queue->device_count &&
+           strcmp(queue->devices[end].ref.worker, queue->devices[first].ref.worker) == 0)
+        end++;
+    return end;
+}
+
+static unsigned free_between(const struct queue *queue, size_t first, size_t end,
+                             enum hardware_kind kind)
+{
+    unsigned count = 0;
+    for (size_t i = first; i < end; i++)
+        count += is_free(queue, i, kind) ? 1 : 0;
+    return count;
+}
+
+/* The worker to take `wanted` devices from, as its first device: the fullest that has enough,
+ * else the one that has most. There is at least one free device of the kind. */
+static size_t choose_worker(const struct queue *queue, unsigned wanted, enum hardware_kind kind)
+{
+    size_t best = 0;
+    unsigned best_free = 0;
+    for (size_t first = 0; first < queue->device_count; first = worker_end(queue, first)) {
+        unsigned count = free_between(queue, first, worker_end(queue, first), kind);
+        bool better =
+            best_free >= wanted ? count >= wanted && count < best_free : count > best_free;
+        if (better) {
+            best = first;
+            best_free = count;
+        }
+    }
+    return best;
+}
+
+static void grant(struct queue *queue, struct job *job, enum hardware_kind kind)
+{
+    struct pool *pool = &queue->pools[kind];
+    unsigned wanted = pool->free < job->devices_max ? pool->free : job->devices_max;
+    pool->free -= wanted;
+    free(job->ranks);
+    job->ranks = xcalloc(wanted, sizeof *job->ranks);
+    job->rank_count = 0;
+    while (job->rank_count < wanted) {
+        size_t first = choose_worker(queue, wanted - (unsigned)job->rank_count, kind);
+        size_t end = worker_end(queue, first);
+        for (size_t i = first; i < end && job->rank_count < wanted; i++) {
+            if (!is_free(queue, i, kind))
+                continue;
+            queue->taken[i] = true;
+            job->ranks[job->rank_count++].device = queue->devices[i].ref;
+        }
+    }
+    struct job_cause none = {JOB_REASON_NONE, ""};
+    job_fire(job, TRIGGER_GRANTED, &none, queue->now_ms, queue->actions);
+}
+
+/* A new reason is stored, so that it is shown; new words of the same reason are only kept. */
+static void wait_because(struct queue *queue, struct job *job, const struct job_cause *cause)
+{
+    bool changed = job->reason != cause->reason;
+    job->reason = cause->reason;
+    memcpy(job->words, cause->words, sizeof job->words);
+    if (changed)
+        job_act(job, JOB_ACTION_STORE, queue->actions);
+}
+
+/* "2 GPUs"; which kind does not matter to some, but a mix is never granted. */
+static const char *count_words(const struct job *job, char *out, size_t size)
+{
+    static const char *const one[] = {
+        [JOB_ANY] = "device", [JOB_CPU] = "CPU device", [JOB_GPU] = "GPU"};
+    static const char *const more[] = {
+        [JOB_ANY] = "devices of one kind", [JOB_CPU] = "CPU devices", [JOB_GPU] = "GPUs"};
+    unsigned count = job->devices_needed;
+    snprintf(out, size, "%u %s", count, count == 1 ? one[job->kind] : more[job->kind]);
+    return out;
+}
+
+static void too_few(struct queue *queue, struct job *job, unsigned most)
+{
+    struct job_cause cause;
+    char needed[64];
+    count_words(job, needed, sizeof needed);
+    if (most == 0)
+        job_cause_set(&cause, JOB_REASON_NO_DEVICES, "it needs %s, no worker offers any", needed);
+    else if (job->devices_needed > job->devices_min)
+        job_cause_set(&cause, JOB_REASON_INFEASIBLE_MEMORY,
+                      "its memory needs %s, the cluster has %u", needed, most);
+    else
+        job_cause_set(&cause, JOB_REASON_TOO_FEW_DEVICES, "it needs %s, the cluster has %u", needed,
+                      most);
+    wait_because(queue, job, &cause);
+}
+
+/* Nothing for this job now: keep the kinds that it could use one day and nobody keeps yet. */
+static void keep_waiting(struct queue *queue, struct job *job, const bool *possible)
+{
+    struct job_cause cause;
+    char needed[64];
+    unsigned free_count = 0, total = 0;
+    const struct job *keeper = NULL;
+    bool next = false;
+    for (int kind = 0; kind < KINDS; kind++) {
+        struct pool *pool = &queue->pools[kind];
+        if (!possible[kind])
+            continue;
+        if (pool->keeper) {
+            keeper = pool->keeper;
+            continue;
+        }
+        pool->keeper = job;
+        next = true;
+        free_count = pool->free > free_count ? pool->free : free_count;
+        total = pool->total > total ? pool->total : total;
+    }
+    if (next)
+        job_cause_set(&cause, JOB_REASON_DEVICES_BUSY, "it needs %s, %u of %u are free",
+                      count_words(job, needed, sizeof needed), free_count, total);
+    else
+        job_cause_set(&cause, JOB_REASON_WAITING_FOR_OTHERS, "it is behind %s", keeper->id);
+    wait_because(queue, job, &cause);
+}
+
+static void consider(struct queue *queue, struct job *job)
+{
+    bool possible[KINDS];
+    unsigned most = 0, possible_count = 0;
+    for (int kind = 0; kind < KINDS; kind++) {
+        const struct pool *pool = &queue->pools[kind];
+        bool allowed =
+            job->kind == JOB_ANY || job->kind == (kind == HARDWARE_GPU ? JOB_GPU : JOB_CPU);
+        most = allowed && pool->total > most ? pool->total : most;
+        possible[kind] = allowed && pool->total >= job->devices_needed;
+        possible_count += possible[kind] ? 1 : 0;
+    }
+    if (possible_count == 0) {
+        too_few(queue, job, most);
+        return;
+    }
+    for (int kind = KINDS - 1; kind >= 0; kind--) { /* GPUs first */
+        const struct pool *pool = &queue->pools[kind];
+        if (possible[kind] && !pool->keeper && pool->free >= job->devices_needed) {
+            grant(queue, job, (enum hardware_kind)kind);
+            return;
+        }
+    }
+    keep_waiting(queue, job, possible);
+}
+
+void jobs_schedule(struct jobs *jobs, const struct device_view *devices, size_t device_count,
+                   uint64_t now_ms, struct job_actions *actions)
+{
+    struct queue queue = {.devices = devices,
+                          .device_count = device_count,
+                          .taken = xcalloc(device_count, sizeof(bool)),
+                          .now_ms = now_ms,
+                          .actions = actions};
+    fill_pools(&queue);
+    for (size_t i = 0; i < jobs->count; i++)
+        if (jobs->items[i]->state == JOB_PENDING)
+            consider(&queue, jobs->items[i]);
+    free(queue.taken);
+}

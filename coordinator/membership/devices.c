@@ -1,0 +1,87 @@
+/* devices.c - who holds which device: the exclusive grants. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "coordinator/membership/internal.h"
+
+size_t membership_devices(const struct membership *membership, struct device_view **out)
+{
+    size_t count = 0, capacity = 0;
+    struct device_view *views = NULL;
+    for (size_t i = 0; i < membership->count; i++) {
+        const struct worker *worker = membership->workers[i];
+        for (size_t k = 0; !worker->dead && k < worker->report->device_count; k++) {
+            views = grow(views, count, &capacity, sizeof *views);
+            struct device_view *view = &views[count++];
+            memcpy(view->ref.worker, worker->name, sizeof worker->name);
+            view->ref.instance = worker->instance;
+            view->ref.index = (unsigned)k;
+            view->host = worker->report->host;
+            view->device = &worker->report->devices[k];
+            view->holder = worker->holders[k];
+            view->grantable = worker_state(worker) == WORKER_ALIVE;
+            view->draining = worker->draining;
+        }
+    }
+    *out = views;
+    return count;
+}
+
+/* The holder's entry of a device that is there; NULL when it is gone. */
+static char *holder_of(struct membership *membership, const struct device_ref *ref)
+{
+    struct worker *worker = membership_lookup(membership, ref->worker);
+    if (!worker || worker->dead || worker->instance != ref->instance ||
+        ref->index >= worker->report->device_count)
+        return NULL;
+    return worker->holders[ref->index];
+}
+
+/* The holders' entries of all the refs, if the job may have them all. */
+static int find_holders(struct membership *membership, const char *job,
+                        const struct device_ref *refs, size_t count, char **holders,
+                        struct error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        holders[i] = holder_of(membership, &refs[i]);
+        if (!holders[i])
+            return error_set(err, -ENOENT, "device %s/%u is gone", refs[i].worker, refs[i].index);
+        if (holders[i][0] && strcmp(holders[i], job) != 0)
+            return error_set(err, -EBUSY, "device %s/%u is held by %s", refs[i].worker,
+                             refs[i].index, holders[i]);
+        for (size_t k = 0; k < i; k++)
+            if (holders[k] == holders[i])
+                return error_set(err, -EINVAL, "device %s/%u is named twice", refs[i].worker,
+                                 refs[i].index);
+    }
+    return 0;
+}
+
+static void release(struct membership *membership, const char *job)
+{
+    for (size_t i = 0; i < membership->count; i++) {
+        struct worker *worker = membership->workers[i];
+        for (size_t k = 0; k < worker->report->device_count; k++)
+            if (strcmp(worker->holders[k], job) == 0)
+                worker->holders[k][0] = '\0';
+    }
+}
+
+int membership_hold(struct membership *membership, const char *job, const struct device_ref *refs,
+                    size_t count, struct error *err)
+{
+    if (job[0] == '\0' || strlen(job) >= HOLDER_SIZE)
+        return error_set(err, -EINVAL, "'%s' is no job's id", job);
+    char **holders = xcalloc(count, sizeof(*holders));
+    int rc = find_holders(membership, job, refs, count, holders, err);
+    if (rc == 0) {
+        release(membership, job);
+        for (size_t i = 0; i < count; i++)
+            snprintf(holders[i], HOLDER_SIZE, "%s", job);
+    }
+    free(holders);
+    return rc;
+}

@@ -1,0 +1,30 @@
+/* devices.h - which device is meant, and who holds it. */
+#ifndef COORDINATOR_MEMBERSHIP_DEVICES_H
+#define COORDINATOR_MEMBERSHIP_DEVICES_H
+
+#include "common/hardware/hardware.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HOLDER_SIZE 32 /* of a job's id, with its final NUL */
+
+/* One device of one life of a worker: a restarted worker's devices are others. */
+struct device_ref {
+    char worker[HARDWARE_NAME_SIZE];
+    uint64_t instance;
+    unsigned index;
+};
+
+/* A device of a worker that is not dead, as the scheduler sees it. Pointers are lent until the
+ * next change of membership. */
+struct device_view {
+    struct device_ref ref;
+    const char *host;
+    const struct hardware_device *device;
+    const char *holder; /* the job's id; "" when it is free */
+    bool grantable;     /* its worker is neither suspect nor draining */
+    bool draining;      /* it will not come back to the jobs that wait */
+};
+
+#endif

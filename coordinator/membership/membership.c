@@ -1,0 +1,359 @@
+/* membership.c - the life of workers, as a sorted array of records.
+ *
+ * lose() is the only place where a worker dies and revive() the only one where it is born. Both
+ * keep these true: a dead worker's instance is never alive again; a name has one living instance;
+ * holders[] has one entry for each device of the report. */
+#include "coordinator/membership/membership.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/base/units.h"
+#include "coordinator/membership/internal.h"
+
+#define SUSPECT_HEARTBEATS 3
+
+void membership_events_clear(struct membership_events *events)
+{
+    events->count = 0;
+}
+
+void membership_events_finish(struct membership_events *events)
+{
+    free(events->items);
+    *events = (struct membership_events){0};
+}
+
+static void announce(struct membership_events *events, enum membership_event_kind kind,
+                     const struct worker *worker, const char *reason)
+{
+    events->items = grow(events->items, events->count, &events->capacity, sizeof *events->items);
+    struct membership_event *event = &events->items[events->count++];
+    *event = (struct membership_event){.kind = kind, .instance = worker->instance};
+    snprintf(event->worker, sizeof event->worker, "%s", worker->name);
+    snprintf(event->reason, sizeof event->reason, "%s", reason);
+}
+
+int membership_config_check(const struct membership_config *config, struct error *err)
+{
+    if (config->heartbeat_ms == 0)
+        return error_set(err, -EINVAL, "heartbeat: it must be at least 1ms");
+    if (config->dead_ms <= SUSPECT_HEARTBEATS * config->heartbeat_ms)
+        return error_set(err, -EINVAL,
+                         "a worker is lost after %llu ms: it must be more than %d heartbeats of "
+                         "%llu ms",
+                         (unsigned long long)config->dead_ms, SUSPECT_HEARTBEATS,
+                         (unsigned long long)config->heartbeat_ms);
+    return 0;
+}
+
+struct membership *membership_create(const struct membership_config *config)
+{
+    assert(membership_config_check(config, NULL) == 0);
+    struct membership *membership = xcalloc(1, sizeof *membership);
+    membership->config = *config;
+    return membership;
+}
+
+void membership_destroy(struct membership *membership)
+{
+    if (!membership)
+        return;
+    for (size_t i = 0; i < membership->count; i++)
+        worker_destroy(membership->workers[i]);
+    free(membership->workers);
+    free(membership);
+}
+
+/* The place of the name, or where it would be. */
+static size_t place(const struct membership *membership, const char *name, bool *found)
+{
+    size_t low = 0, high = membership->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(membership->workers[middle]->name, name);
+        if (order == 0) {
+            *found = true;
+            return middle;
+        }
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *found = false;
+    return low;
+}
+
+struct worker *membership_lookup(const struct membership *membership, const char *name)
+{
+    bool found;
+    size_t index = place(membership, name, &found);
+    return found ? membership->workers[index] : NULL;
+}
+
+static void insert(struct membership *membership, struct worker *worker)
+{
+    bool found;
+    size_t index = place(membership, worker->name, &found);
+    assert(!found);
+    membership->workers = grow(membership->workers, membership->count, &membership->capacity,
+                               sizeof(*membership->workers));
+    memmove(&membership->workers[index + 1], &membership->workers[index],
+            (membership->count - index) * sizeof(*membership->workers));
+    membership->workers[index] = worker;
+    membership->count++;
+}
+
+/* A record without an instance, dead until revived. */
+static struct worker *add(struct membership *membership, const char *name)
+{
+    struct worker *worker = xcalloc(1, sizeof *worker);
+    snprintf(worker->name, sizeof worker->name, "%s", name);
+    worker->dead = true;
+    insert(membership, worker);
+    return worker;
+}
+
+static void lose(struct worker *worker, uint64_t now_ms, const char *reason,
+                 struct membership_events *events)
+{
+    worker->dead = true;
+    worker->suspect = false;
+    worker->lost_ms = now_ms;
+    announce(events, MEMBERSHIP_LOST, worker, reason);
+}
+
+/* A dead record begins a life with this instance and report. */
+static void revive(struct worker *worker, uint64_t instance, const struct hardware_report *report,
+                   uint64_t now_ms)
+{
+    assert(worker->dead);
+    if (worker->instance) {
+        memmove(worker->past + 1, worker->past, sizeof worker->past - sizeof *worker->past);
+        worker->past[0] = worker->instance;
+    }
+    hardware_report_destroy(worker->report);
+    free(worker->holders);
+    worker->report = hardware_report_copy(report);
+    worker->holders = xcalloc(report->device_count, sizeof *worker->holders);
+    worker->instance = instance;
+    worker->heard_ms = now_ms;
+    worker->dead = false;
+}
+
+static void hear(struct worker *worker, uint64_t now_ms, struct membership_events *events)
+{
+    if (now_ms > worker->heard_ms)
+        worker->heard_ms = now_ms;
+    if (worker->suspect) {
+        worker->suspect = false;
+        announce(events, MEMBERSHIP_RECOVERED, worker, "");
+    }
+}
+
+/* 0 when the instance may speak for the worker, or is new. */
+static int check_instance(const struct worker *worker, uint64_t instance, struct error *err)
+{
+    if (worker->instance == instance && worker->dead)
+        return error_set(err, -ESTALE,
+                         "worker '%s' was given up as lost; it has to register as a new instance",
+                         worker->name);
+    for (size_t i = 0; i < WORKER_PAST && worker->past[i]; i++)
+        if (worker->past[i] == instance)
+            return error_set(err, -ESTALE,
+                             "worker '%s' was replaced by a newer instance of the same name",
+                             worker->name);
+    return 0;
+}
+
+/* A living instance keeps its devices: grants name them by index. Their figures may change. */
+static int check_devices(const struct worker *worker, const struct hardware_report *report,
+                         struct error *err)
+{
+    const struct hardware_report *old = worker->report;
+    bool same = old->device_count == report->device_count;
+    for (size_t i = 0; same && i < old->device_count; i++)
+        same = old->devices[i].kind == report->devices[i].kind;
+    if (!same)
+        return error_set(err, -EINVAL,
+                         "worker '%s' reports other devices than when it registered; it has to "
+                         "restart to change them",
+                         worker->name);
+    return 0;
+}
+
+static int report_again(struct worker *worker, const struct hardware_report *report,
+                        uint64_t now_ms, struct membership_events *events, struct error *err)
+{
+    int rc = check_devices(worker, report, err);
+    if (rc < 0)
+        return rc;
+    hear(worker, now_ms, events);
+    if (hardware_report_equal(worker->report, report))
+        return 0;
+    hardware_report_destroy(worker->report);
+    worker->report = hardware_report_copy(report);
+    announce(events, MEMBERSHIP_CHANGED, worker, "");
+    return 0;
+}
+
+int membership_report(struct membership *membership, uint64_t instance,
+                      const struct hardware_report *report, uint64_t now_ms,
+                      struct membership_events *events, struct error *err)
+{
+    int rc = hardware_report_check(report, err);
+    if (rc < 0)
+        return rc;
+    if (instance == 0)
+        return error_set(err, -EINVAL, "worker '%s' has instance 0, which means none",
+                         report->node);
+    struct worker *worker = membership_lookup(membership, report->node);
+    if (worker) {
+        rc = check_instance(worker, instance, err);
+        if (rc < 0)
+            return rc;
+    }
+    if (worker && !worker->dead && strcmp(worker->report->host, report->host) != 0)
+        return error_set(err, -EEXIST,
+                         "the name '%s' belongs to a living worker on host '%s', and this one is "
+                         "on host '%s': start it with another --name",
+                         report->node, worker->report->host, report->host);
+    if (worker && !worker->dead && worker->instance == instance)
+        return report_again(worker, report, now_ms, events, err);
+
+    if (!worker)
+        worker = add(membership, report->node);
+    if (!worker->dead)
+        lose(worker, now_ms, "it was restarted", events);
+    revive(worker, instance, report, now_ms);
+    announce(events, MEMBERSHIP_JOINED, worker, "");
+    return 0;
+}
+
+int membership_heartbeat(struct membership *membership, const char *name, uint64_t instance,
+                         uint64_t now_ms, struct membership_events *events, struct error *err)
+{
+    struct worker *worker = membership_lookup(membership, name);
+    if (!worker)
+        return error_set(err, -ENOENT, "no worker '%s' has registered", name);
+    int rc = check_instance(worker, instance, err);
+    if (rc < 0)
+        return rc;
+    if (worker->instance != instance)
+        return error_set(err, -ENOENT, "this instance of worker '%s' has not registered", name);
+    hear(worker, now_ms, events);
+    return 0;
+}
+
+void membership_disconnect(struct membership *membership, const char *name, uint64_t instance,
+                           uint64_t now_ms, struct membership_events *events)
+{
+    struct worker *worker = membership_lookup(membership, name);
+    if (worker && !worker->dead && worker->instance == instance)
+        lose(worker, now_ms, "its connection closed", events);
+}
+
+/* When the worker's next change falls due by the clock alone. */
+static uint64_t next_ms(const struct membership *membership, const struct worker *worker)
+{
+    const struct membership_config *config = &membership->config;
+    if (worker->dead)
+        return worker->draining ? UINT64_MAX : worker->lost_ms + config->forget_ms;
+    if (worker->suspect)
+        return worker->heard_ms + config->dead_ms;
+    return worker->heard_ms + SUSPECT_HEARTBEATS * config->heartbeat_ms;
+}
+
+uint64_t membership_next_ms(const struct membership *membership)
+{
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < membership->count; i++) {
+        uint64_t next = next_ms(membership, membership->workers[i]);
+        least = next < least ? next : least;
+    }
+    return least;
+}
+
+/* True when the worker is to be forgotten. */
+static bool expire(const struct membership *membership, struct worker *worker, uint64_t now_ms,
+                   struct membership_events *events)
+{
+    if (now_ms < next_ms(membership, worker))
+        return false;
+    if (worker->dead)
+        return true;
+    char silence[32], reason[64];
+    units_print_seconds(silence, sizeof silence, (double)(now_ms - worker->heard_ms) / 1000);
+    snprintf(reason, sizeof reason, "silent for %s", silence);
+    if (!worker->suspect) {
+        worker->suspect = true;
+        announce(events, MEMBERSHIP_SUSPECTED, worker, reason);
+    }
+    if (now_ms >= next_ms(membership, worker))
+        lose(worker, now_ms, reason, events);
+    return false;
+}
+
+void membership_expire(struct membership *membership, uint64_t now_ms,
+                       struct membership_events *events)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < membership->count; i++) {
+        struct worker *worker = membership->workers[i];
+        if (!expire(membership, worker, now_ms, events)) {
+            membership->workers[kept++] = worker;
+            continue;
+        }
+        announce(events, MEMBERSHIP_FORGOTTEN, worker, "");
+        worker_destroy(worker);
+    }
+    membership->count = kept;
+}
+
+int membership_restore(struct membership *membership, const struct worker *stored, uint64_t now_ms,
+                       struct error *err)
+{
+    int rc = hardware_report_check(stored->report, err);
+    if (rc < 0)
+        return rc;
+    if (membership_lookup(membership, stored->name))
+        return error_set(err, -EEXIST, "worker '%s' is known already", stored->name);
+    struct worker *worker = worker_copy(stored);
+    memset(worker->holders, 0, worker->report->device_count * sizeof *worker->holders);
+    worker->suspect = !worker->dead;
+    worker->heard_ms = worker->lost_ms = now_ms;
+    insert(membership, worker);
+    return 0;
+}
+
+int membership_drain(struct membership *membership, const char *name, const char *reason,
+                     struct membership_events *events, struct error *err)
+{
+    struct worker *worker = membership_lookup(membership, name);
+    if (!worker)
+        return error_set(err, -ENOENT, "there is no worker '%s'", name);
+    bool begins = !worker->draining;
+    worker->draining = true;
+    snprintf(worker->drain_reason, sizeof worker->drain_reason, "%s", reason);
+    if (begins)
+        announce(events, MEMBERSHIP_DRAINING, worker, reason);
+    return 0;
+}
+
+int membership_undrain(struct membership *membership, const char *name,
+                       struct membership_events *events, struct error *err)
+{
+    struct worker *worker = membership_lookup(membership, name);
+    if (!worker)
+        return error_set(err, -ENOENT, "there is no worker '%s'", name);
+    if (worker->draining)
+        announce(events, MEMBERSHIP_UNDRAINED, worker, "");
+    worker->draining = false;
+    worker->drain_reason[0] = '\0';
+    return 0;
+}

@@ -1,0 +1,37 @@
+/* hardware.h - what this machine has, as hwloc sees it, made into a worker's report. */
+#ifndef WORKER_SUPERVISOR_HARDWARE_H
+#define WORKER_SUPERVISOR_HARDWARE_H
+
+#include "common/base/error.h"
+#include "common/hardware/hardware.h"
+
+#include <hwloc.h>
+#include <stdint.h>
+
+/* Which part of the machine is this worker's, and how it is offered. */
+struct hardware_options {
+    const char *node;      /* the worker's name */
+    const char *host;      /* hardware_host() */
+    const char *cpuset;    /* "0-3,8"; NULL: every core that the process may use */
+    unsigned share_index;  /* of that, the share_index-th ... */
+    unsigned share_count;  /* ... of so many shares; 0 is 1 */
+    unsigned devices;      /* CPU devices to cut it into; 0 for a worker that adds GPUs itself */
+    uint64_t memory_bytes; /* at most so much; 0: the memory that goes with the cores */
+};
+
+/* Fill a report from a loaded topology: this machine's, or any other for planning and tests.
+ * Memory goes with cores: of each memory node, the part that the worker's cores are of the
+ * node's. -EINVAL when the options do not fit the machine, with what would. The caller owns
+ * *out, which is written on success only and is complete unless `devices` is 0. */
+int hardware_detect(hwloc_topology_t topology, const struct hardware_options *options,
+                    struct hardware_report **out, struct error *err);
+
+/* Load the live machine's topology, restricted to the cores that this process may use; the
+ * caller destroys it (hwloc_topology_destroy). */
+int hardware_topology_open(hwloc_topology_t *out, struct error *err);
+
+/* Name the running machine: the kernel's boot id, which containers on one host share, else the
+ * machine id. The caller frees it. */
+int hardware_host(char **out, struct error *err);
+
+#endif
