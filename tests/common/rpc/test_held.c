@@ -203,56 +203,53 @@ START_TEST(a_held_call_needs_hello_for_its_port)
 }
 END_TEST
 
-/* Ranks post under (job, epoch, group); each on a lane of its own, for one worker posts for all
- * of its ranks. */
+/* Ranks wait for a key, each on a lane of its own, for one worker asks for all of its ranks. */
 struct meeting {
     struct rpc_server *server;
-    ProtobufCBinaryData values[8];
-    size_t count;
+    uint32_t value;
+    bool there;
 };
 
 static void rendezvous(struct rpc_call *call, void *data)
 {
     struct meeting *meeting = data;
     const Gimbal__RendezvousRequest *request = rpc_call_request(call);
-    ProtobufCBinaryData *value = &meeting->values[request->rank];
-    bool is_last = false;
-    if (!value->data) {
-        value->len = request->value.len;
-        value->data = malloc(value->len);
-        memcpy(value->data, request->value.data, value->len);
-        is_last = ++meeting->count == request->rank_count;
-    }
-    if (meeting->count < request->rank_count) {
-        rpc_call_park(call, "rendezvous/j-1/1", request->rank);
+    Gimbal__RendezvousReply reply = GIMBAL__RENDEZVOUS_REPLY__INIT;
+    if (!request->put && !meeting->there) {
+        rpc_call_park(call, "rendezvous/j-1/1/key", request->epoch);
         return;
     }
-    Gimbal__RendezvousReply reply = GIMBAL__RENDEZVOUS_REPLY__INIT;
-    reply.complete = true;
-    reply.values = meeting->values;
-    reply.n_values = meeting->count;
+    if (request->put) {
+        memcpy(&meeting->value, request->value.data, sizeof meeting->value);
+        meeting->there = true;
+    } else {
+        reply.there = true;
+        reply.value.data = (uint8_t *)&meeting->value;
+        reply.value.len = sizeof meeting->value;
+    }
     rpc_call_reply(call, &reply.base);
-    if (is_last)
-        rpc_server_wake(meeting->server, "rendezvous/j-1/1");
+    if (request->put)
+        rpc_server_wake(meeting->server, "rendezvous/j-1/1/key");
 }
 
-START_TEST(a_rendezvous_is_answered_to_all_when_the_last_rank_has_posted)
+START_TEST(all_who_wait_for_a_key_are_answered_when_it_is_put)
 {
     enum { RANKS = 8 };
     struct house house;
     struct outcome outcomes[RANKS] = {0};
     struct meeting meeting = {0};
+    uint32_t value = 4711;
     house_open(&house, NULL);
     meeting.server = house.server;
     rpc_server_handle(house.server, COORDINATOR_RENDEZVOUS, rendezvous, &meeting);
     struct rpc_client *workers[] = {house_client(&house), house_client(&house)};
     for (uint32_t rank = 0; rank < RANKS; rank++) {
         Gimbal__RendezvousRequest request = GIMBAL__RENDEZVOUS_REQUEST__INIT;
-        request.rank = rank;
-        request.rank_count = RANKS;
-        request.value.data = (uint8_t *)&rank;
-        request.value.len = sizeof rank;
-        if (rank == RANKS - 1)
+        request.epoch = rank; /* this test's lane */
+        request.put = rank == RANKS - 1;
+        request.value.data = (uint8_t *)&value;
+        request.value.len = sizeof value;
+        if (request.put)
             house_pump_held(&house, RANKS - 1);
         house_start(workers[rank % 2], COORDINATOR_RENDEZVOUS, &request, NULL, &outcomes[rank]);
     }
@@ -260,12 +257,10 @@ START_TEST(a_rendezvous_is_answered_to_all_when_the_last_rank_has_posted)
         house_pump(&house, &outcomes[rank].done);
         ck_assert_int_eq(outcomes[rank].status, RPC_OK);
         const Gimbal__RendezvousReply *reply = (const void *)outcomes[rank].reply;
-        ck_assert(reply->complete);
-        ck_assert_uint_eq(reply->n_values, RANKS);
-        for (uint32_t i = 0; i < RANKS; i++)
-            ck_assert_mem_eq(reply->values[i].data, &i, sizeof i);
+        ck_assert(reply->there == (rank < RANKS - 1));
+        if (reply->there)
+            ck_assert_mem_eq(reply->value.data, &value, sizeof value);
         outcome_clear(&outcomes[rank]);
-        free(meeting.values[rank].data);
     }
     house_close(&house);
 }
@@ -329,7 +324,7 @@ int main(void)
         a_newer_poll_takes_the_place_of_the_older,
         the_calls_of_a_closed_connection_are_reaped_and_its_client_named,
         a_held_call_needs_hello_for_its_port,
-        a_rendezvous_is_answered_to_all_when_the_last_rank_has_posted,
+        all_who_wait_for_a_key_are_answered_when_it_is_put,
         hundreds_of_held_calls_keep_no_other_call_waiting,
         more_held_calls_than_allowed_are_refused,
     };

@@ -1,0 +1,137 @@
+/* profile.c - prices of instructions, and profiles as JSON. */
+#include "common/profile/profile.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+struct profile profile_analytic(double flops_per_s, double bytes_per_s, double share,
+                                struct profile_link host, struct profile_link network)
+{
+    return (struct profile){
+        .seconds_per_flop = 1 / (flops_per_s * share),
+        .seconds_per_byte = 1 / (bytes_per_s * share),
+        .overhead_s = 5e-6,
+        .host = host,
+        .network = network,
+    };
+}
+
+static const struct profile_rate *find_rate(const struct profile *profile, const char *operation)
+{
+    for (size_t i = 0; i < profile->rate_count; i++)
+        if (strcmp(profile->rates[i].operation, operation) == 0)
+            return &profile->rates[i];
+    return NULL;
+}
+
+/* A measured rate is the truth for its operation; without one, whichever of arithmetic and
+ * memory takes longer (the roofline). */
+static double kernel_seconds(const struct profile *profile, const struct program *program,
+                             const struct instruction *instruction)
+{
+    const char *name = program->graph->nodes[instruction->kernel.node].operation->name;
+    const struct profile_rate *rate = find_rate(profile, name);
+    double flops = instruction_flops(program, instruction);
+    if (rate)
+        return flops * rate->seconds_per_flop[instruction->kernel.direction];
+    return fmax(flops * profile->seconds_per_flop,
+                instruction_bytes(program, instruction) * profile->seconds_per_byte);
+}
+
+/* alpha steps + beta bytes: Thakur et al. 2005; a ring has n - 1 steps, an all-reduce twice. */
+static double collective_seconds(const struct profile_link *link, const struct program *program,
+                                 const struct instruction *instruction)
+{
+    int steps = program->groups[instruction->collective.group].count - 1;
+    if (instruction->collective.kind == COLLECTIVE_ALL_REDUCE)
+        steps *= 2;
+    double bytes = (double)instruction_words(program, instruction) * ELEMENT_BYTES;
+    return link->latency_s * steps + link->seconds_per_byte * bytes;
+}
+
+double profile_seconds(const struct profile *profile, const struct profile_link *link,
+                       const struct program *program, const struct instruction *instruction)
+{
+    switch (instruction->kind) {
+    case INSTRUCTION_KERNEL:
+        return profile->overhead_s + kernel_seconds(profile, program, instruction);
+    case INSTRUCTION_COLLECTIVE:
+        return collective_seconds(link, program, instruction);
+    case INSTRUCTION_RECEIVE:
+        return link->latency_s +
+               link->seconds_per_byte * instruction_bytes(program, instruction);
+    case INSTRUCTION_SEND:
+    case INSTRUCTION_WAIT:
+        return 0;
+    default:
+        return profile->overhead_s +
+               profile->seconds_per_byte * instruction_bytes(program, instruction);
+    }
+}
+
+static json_t *encode_link(const struct profile_link *link)
+{
+    return json_pack("{s:f, s:f}", "latency_s", link->latency_s, "seconds_per_byte",
+                     link->seconds_per_byte);
+}
+
+char *profile_encode(const struct profile *profile)
+{
+    json_t *rates = json_object();
+    for (size_t i = 0; i < profile->rate_count; i++)
+        json_object_set_new(rates, profile->rates[i].operation,
+                            json_pack("[f, f]", profile->rates[i].seconds_per_flop[FORWARD],
+                                      profile->rates[i].seconds_per_flop[BACKWARD]));
+    json_t *root = json_pack("{s:o, s:f, s:f, s:f, s:o, s:o}", "rates", rates, "seconds_per_flop",
+                             profile->seconds_per_flop, "seconds_per_byte",
+                             profile->seconds_per_byte, "overhead_s", profile->overhead_s, "host",
+                             encode_link(&profile->host), "network",
+                             encode_link(&profile->network));
+    char *text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(6));
+    json_decref(root);
+    return text;
+}
+
+static int decode_rates(json_t *rates, struct profile *out, struct error *err)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(rates, name, value)
+    {
+        if (out->rate_count == PROFILE_RATES_MAX || strlen(name) >= PROFILE_NAME_SIZE)
+            return error_set(err, -EINVAL, "profile: too many or too long names of operations");
+        struct profile_rate *rate = &out->rates[out->rate_count];
+        if (json_unpack(value, "[F, F]", &rate->seconds_per_flop[FORWARD],
+                        &rate->seconds_per_flop[BACKWARD]) < 0 ||
+            !(rate->seconds_per_flop[FORWARD] >= 0) || !(rate->seconds_per_flop[BACKWARD] >= 0))
+            return error_set(err, -EINVAL, "profile: rates.%s is not two times, none negative",
+                             name);
+        strcpy(rate->operation, name);
+        out->rate_count++;
+    }
+    return 0;
+}
+
+int profile_decode(const char *text, struct profile *out, struct error *err)
+{
+    json_error_t where;
+    json_t *root = json_loads(text, 0, &where), *rates = NULL;
+    *out = (struct profile){0};
+    if (!root)
+        return error_set(err, -EINVAL, "profile: %s", where.text);
+    int rc = json_unpack_ex(root, &where, 0, "{s:o, s:F, s:F, s:F, s:{s:F, s:F}, s:{s:F, s:F}}",
+                            "rates", &rates, "seconds_per_flop", &out->seconds_per_flop,
+                            "seconds_per_byte", &out->seconds_per_byte, "overhead_s",
+                            &out->overhead_s, "host", "latency_s", &out->host.latency_s,
+                            "seconds_per_byte", &out->host.seconds_per_byte, "network",
+                            "latency_s", &out->network.latency_s, "seconds_per_byte",
+                            &out->network.seconds_per_byte);
+    if (rc < 0)
+        rc = error_set(err, -EINVAL, "profile: %s", where.text);
+    else
+        rc = decode_rates(rates, out, err);
+    json_decref(root);
+    return rc;
+}

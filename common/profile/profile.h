@@ -1,0 +1,45 @@
+/* profile.h - how fast a device and its links are: what a probe measured, or a datasheet says.
+ *
+ * It prices the instructions of a program: kernels by the measured rate of their operation,
+ * everything else by bytes, messages by latency and bytes. Times in seconds. */
+#ifndef COMMON_PROFILE_PROFILE_H
+#define COMMON_PROFILE_PROFILE_H
+
+#include "common/program/program.h"
+
+#define PROFILE_RATES_MAX 32
+#define PROFILE_NAME_SIZE 24
+
+/* Of one operation: seconds per floating-point operation of each direction. */
+struct profile_rate {
+    char operation[PROFILE_NAME_SIZE];
+    double seconds_per_flop[DIRECTIONS];
+};
+
+struct profile_link {
+    double latency_s;        /* of one message */
+    double seconds_per_byte; /* of a long one */
+};
+
+struct profile {
+    struct profile_rate rates[PROFILE_RATES_MAX];
+    size_t rate_count;
+    double seconds_per_flop; /* of an operation that has no rate: the mean of the matrix products */
+    double seconds_per_byte; /* copies, sums and the optimizer */
+    double overhead_s;       /* of every instruction */
+    struct profile_link host, network; /* between devices of one host; of two */
+};
+
+/* A device known by its peak rates only: kernels reach `share` of them. */
+struct profile profile_analytic(double flops_per_s, double bytes_per_s, double share,
+                                struct profile_link host, struct profile_link network);
+/* Seconds of an instruction on a device with this profile; a collective or a message goes over
+ * `link`. */
+double profile_seconds(const struct profile *profile, const struct profile_link *link,
+                       const struct program *program, const struct instruction *instruction);
+
+/* JSON of one line, the caller's to free. Reading: -EINVAL with the member that is wrong. */
+char *profile_encode(const struct profile *profile);
+int profile_decode(const char *text, struct profile *out, struct error *err);
+
+#endif

@@ -1,0 +1,67 @@
+/* planner.h - the fastest way to divide a model over devices that fits their memory.
+ *
+ * A candidate is a whole plan: it is lowered for every rank, its reservation is its memory, and
+ * its time is that of the simulated step under the devices' profiles. Searches are a family:
+ * one file in searches/, one row in searches.c. Pure: no clock, no I/O. */
+#ifndef COORDINATOR_PLANNER_PLANNER_H
+#define COORDINATOR_PLANNER_PLANNER_H
+
+#include "common/config/job.h"
+#include "common/plan/plan.h"
+#include "common/profile/profile.h"
+
+struct planner_device {
+    const char *name; /* "node-a/0" */
+    const char *host; /* the same for devices of one machine */
+    uint64_t memory_bytes;
+    const struct profile *profile;
+};
+
+struct planner_request {
+    const struct graph *graph;
+    const struct job_config *job; /* batch, limits, pins, the search */
+    /* Devices that may be used, those of one host next to each other. */
+    const struct planner_device *devices;
+    int device_count;
+};
+
+struct candidate {
+    struct plan *plan; /* predicted values filled in */
+    bool fits;         /* the memory of every rank's device, or job's plan.memory */
+};
+
+struct planner_result {
+    struct plan *best;            /* of candidates[0]; lent */
+    struct candidate *candidates; /* what was looked at: those that fit first, fastest first */
+    size_t count, capacity;
+};
+
+struct search {
+    const char *name;
+    /* Append candidates. -EINVAL: nothing can be divided as the job demands; the sentence is of
+     * the last thing that was tried. */
+    int (*run)(const struct planner_request *request, struct planner_result *out,
+               struct error *err);
+};
+
+extern const struct search *const searches[]; /* ends with NULL */
+const struct search *search_find(const char *name);
+
+/* The graph of a job's model. */
+int planner_graph(const struct job_config *job, struct graph **out, struct error *err);
+
+/* 0: result->best is the answer. -ENOSPC: candidates, but none fits; the sentence names the
+ * smallest change that would do. -EINVAL: no such search, or no legal plan. The result is the
+ * caller's to finish, also after -ENOSPC. */
+int planner_run(const struct planner_request *request, struct planner_result *out,
+                struct error *err);
+void planner_result_finish(struct planner_result *result);
+
+/* Price one plan and append it; plans that cannot be lowered are refused. Takes the plan. */
+int planner_consider(const struct planner_request *request, struct plan *plan,
+                     struct planner_result *out, struct error *err);
+
+/* The table of candidates, `rows` of them (0: all), for people. */
+void planner_print(const struct planner_result *result, size_t rows, FILE *out);
+
+#endif
