@@ -210,6 +210,31 @@ START_TEST(gradients_are_the_slopes_of_the_output)
 }
 END_TEST
 
+/* The gradient of x over that of y, or over the logits. */
+START_TEST(a_gradient_may_lie_over_what_it_is_made_from)
+{
+    struct trial_config config = {.sizes = trial_sizes(2, 9, 37, 2, 8, 35, 41),
+                                  .wanted = WANTED_ALL};
+    config.device = choose(_i, &config.operation);
+    int output = config.device ? operation_output(config.operation) : 0;
+    if (!config.device || (strcmp(config.operation->dims[0], config.operation->dims[output]) != 0 &&
+                           !config.operation->is_loss))
+        return;
+    struct trial *plain = run_plain(&config), *trial = trial_create(&config);
+    trial_forward(trial);
+    struct kernel_call *call = &trial->calls[0];
+    void *apart = call->gradient[0].data;
+    call->gradient[0].data =
+        config.operation->is_loss ? call->operand[0].data : call->gradient[output].data;
+    trial_backward(trial);
+    for (int i = 0; i < output; i++)
+        compare(trial, plain, true, i);
+    call->gradient[0].data = apart;
+    trial_destroy(trial);
+    trial_destroy(plain);
+}
+END_TEST
+
 /* All that a trial has written, as bytes. */
 static bool same_bits(const struct trial *a, const struct trial *b)
 {
@@ -307,6 +332,7 @@ int main(void)
     tcase_add_loop_test(tcase, pieces_together_are_the_whole, 0, pairs);
     tcase_add_loop_test(tcase, each_gradient_can_be_had_alone, 0, pairs);
     tcase_add_loop_test(tcase, gradients_are_the_slopes_of_the_output, 0, pairs);
+    tcase_add_loop_test(tcase, a_gradient_may_lie_over_what_it_is_made_from, 0, pairs);
     tcase_add_loop_test(tcase, the_same_number_of_threads_gives_the_same_bits, 0, pairs);
     tcase_add_loop_test(tcase, ranks_compute_at_the_same_time, 0, pairs);
     Suite *suite = suite_create("kernels");

@@ -185,10 +185,6 @@ static void backward_block(const struct attention *a, int64_t head, int64_t firs
     int64_t rows = a->queries - first < a->block ? a->queries - first : a->block;
     int64_t seen = visible(a, first + rows - 1), stride = a->heads * a->width;
     block_scores(a, head, first, rows, seen, p, ds);
-    if (call->gradient[Q].data)
-        sgemm(rows, a->width, seen, 1, (struct matrix){ds, seen, 0},
-              keys_of(a, &call->operand[K], head, 0), call_accumulates(call, Q) ? 1 : 0,
-              at(a, &call->gradient[Q], a->queries, head, first), stride);
     if (call->gradient[K].data)
         sgemm(seen, a->width, rows, 1, (struct matrix){ds, seen, 1},
               queries_of(a, &call->operand[Q], head, first), 1,
@@ -197,6 +193,11 @@ static void backward_block(const struct attention *a, int64_t head, int64_t firs
         sgemm(seen, a->width, rows, 1, (struct matrix){p, seen, 1},
               queries_of(a, &call->gradient[Y], head, first), 1,
               at(a, &call->gradient[V], a->keys, head, 0), stride);
+    /* Last: it may lie over the gradient of y. */
+    if (call->gradient[Q].data)
+        sgemm(rows, a->width, seen, 1, (struct matrix){ds, seen, 0},
+              keys_of(a, &call->operand[K], head, 0), call_accumulates(call, Q) ? 1 : 0,
+              at(a, &call->gradient[Q], a->queries, head, first), stride);
 }
 
 /* Blocks add to the gradients of k and v: they begin at 0. */
