@@ -1,5 +1,6 @@
-/* loss.c - cross entropy, row by row. Where all of the vocabulary is here, the first phase does
- * all three while a row is in the cache. Rows are summed in their order. */
+/* loss.c - cross entropy, row by row. Where all of the vocabulary is here, the last phase does
+ * all three while a row is in the cache, and those before it nothing. Rows are summed in their
+ * order. */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/exponential.h"
 #include "worker/kernels/cpu/parallel.h"
@@ -88,7 +89,8 @@ VECTORISED static void both_range(const void *context, int64_t first, int64_t en
 static void forward_largest(const struct kernel_call *call)
 {
     struct loss loss = loss_of(call);
-    parallel(loss.rows, 1, loss.whole ? both_range : largest_range, &loss);
+    if (!loss.whole)
+        parallel(loss.rows, 1, largest_range, &loss);
 }
 
 static void forward_sums(const struct kernel_call *call)
@@ -101,6 +103,8 @@ static void forward_sums(const struct kernel_call *call)
 static void forward_loss(const struct kernel_call *call)
 {
     struct loss loss = loss_of(call);
+    if (loss.whole)
+        parallel(loss.rows, 1, both_range, &loss);
     double sum = 0;
     for (int64_t row = 0; row < loss.rows; row++)
         if (loss.targets[row] >= 0)

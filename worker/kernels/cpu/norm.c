@@ -1,7 +1,7 @@
 /* norm.c - layer normalisation, row by row.
  *
- * Where all of h is here, the first phase of each direction does everything while a row is in
- * the first cache. Statistics are as in plain/norm.c. */
+ * Where all of h is here, the last phase of each direction does everything while a row is in
+ * the first cache, and those before it nothing. Statistics are as in plain/norm.c. */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/parallel.h"
 
@@ -115,7 +115,8 @@ VECTORISED static void forward_range(const void *context, int64_t first, int64_t
 static void forward_sum(const struct kernel_call *call)
 {
     struct norm norm = norm_of(call);
-    parallel(norm.rows, 1, whole(&norm) ? forward_range : sum_range, &norm);
+    if (!whole(&norm))
+        parallel(norm.rows, 1, sum_range, &norm);
 }
 
 static void forward_squares(const struct kernel_call *call)
@@ -128,8 +129,7 @@ static void forward_squares(const struct kernel_call *call)
 static void forward_output(const struct kernel_call *call)
 {
     struct norm norm = norm_of(call);
-    if (!whole(&norm))
-        parallel(norm.rows, 1, output_range, &norm);
+    parallel(norm.rows, 1, whole(&norm) ? forward_range : output_range, &norm);
 }
 
 static inline __attribute__((always_inline)) void row_dots(const struct norm *norm, int64_t row)
@@ -228,24 +228,17 @@ VECTORISED static void weights_range(const void *context, int64_t first, int64_t
 static void backward_sums(const struct kernel_call *call)
 {
     struct norm norm = norm_of(call);
-    if (!whole(&norm)) {
+    if (!whole(&norm))
         parallel(norm.rows, 1, dots_range, &norm);
-        return;
-    }
-    if (norm.dw || norm.db)
-        parallel(norm.hidden, 16, weights_range, &norm);
-    parallel(norm.rows, 1, norm.dx ? backward_range : dots_range, &norm);
 }
 
 static void backward_gradients(const struct kernel_call *call)
 {
     struct norm norm = norm_of(call);
-    if (whole(&norm))
-        return;
-    if (norm.dw || norm.db)
+    if (norm.dw || norm.db) /* first: dx may lie over dy */
         parallel(norm.hidden, 16, weights_range, &norm);
     if (norm.dx)
-        parallel(norm.rows, 1, input_range, &norm);
+        parallel(norm.rows, 1, whole(&norm) ? backward_range : input_range, &norm);
 }
 
 const struct kernel cpu_norm = {
