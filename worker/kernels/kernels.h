@@ -10,8 +10,11 @@
  * in `accumulate` says that gradient i is added to what is there, else it is overwritten.
  * Gradients of weights are always added. The gradient of a loss is 1, and not passed.
  *
- * Every phase gets the same call but for its number. Where the exchanged dim is whole here,
- * nothing is reduced between phases, and a device may do all in the first one. */
+ * An input's gradient may lie where the output's does when both have the same dims, and that of
+ * a loss where the logits do. No other memory may overlap.
+ *
+ * A phase is given the statistics of its own and of earlier phases. Where the exchanged dim is
+ * whole here nothing is reduced between phases, and a device may leave all to the last one. */
 #ifndef WORKER_KERNELS_KERNELS_H
 #define WORKER_KERNELS_KERNELS_H
 

@@ -4,6 +4,7 @@
 
 #include <check.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +25,11 @@ static const struct device *choose(int index, const struct operation **operation
     struct error err;
     const struct device *device = devices[index / operation_count()];
     *operation = operations[index % operation_count()];
-    if (device->probe(&err) == 0)
+    if (device->probe(&err) == 0) {
+        if (device->threads)
+            device->threads(1);
         return device;
+    }
     printf("skip %s: %s\n", device->name, err.text);
     return NULL;
 }
@@ -58,44 +62,52 @@ static void compare(const struct trial *trial, const struct trial *plain, bool g
     free(right);
 }
 
-/* A trial against the whole in plain C. */
-static void check_trial(const struct trial_config *config)
+static struct trial *run_trial(const struct trial_config *config)
+{
+    struct trial *trial = trial_create(config);
+    trial_forward(trial);
+    trial_backward(trial);
+    return trial;
+}
+
+/* The whole in plain C: what is right. */
+static struct trial *run_plain(const struct trial_config *config)
+{
+    return run_trial(&(struct trial_config){.device = &device_plain,
+                                            .operation = config->operation,
+                                            .sizes = config->sizes,
+                                            .wanted = WANTED_ALL});
+}
+
+static void check_trial(const struct trial_config *config, const struct trial *plain)
 {
     const struct operation *operation = config->operation;
-    struct trial_config yardstick = {.device = &device_plain,
-                                     .operation = operation,
-                                     .sizes = config->sizes,
-                                     .wanted = WANTED_ALL};
-    struct trial *trial = trial_create(config), *plain = trial_create(&yardstick);
-    trial_forward(trial);
-    trial_forward(plain);
+    struct trial *trial = run_trial(config);
     int output = operation_output(operation);
-    compare(trial, plain, false, output);
-    for (int i = 0; i < operation->statistic_count[FORWARD]; i++)
-        compare(trial, plain, false, output + 1 + i);
-    trial_backward(trial);
-    trial_backward(plain);
+    for (int i = output; i <= output + operation->statistic_count[FORWARD]; i++)
+        compare(trial, plain, false, i);
     for (int i = 0; i < output; i++)
         compare(trial, plain, true, i);
     trial_destroy(trial);
-    trial_destroy(plain);
 }
 
 START_TEST(pieces_together_are_the_whole)
 {
-    struct trial_config config = {.sizes = trial_sizes(3, 83, 53, 3, 17, 71, 101),
+    struct trial_config config = {.sizes = trial_sizes(3, 67, 53, 3, 17, 71, 101),
                                   .wanted = WANTED_ALL};
     config.device = choose(_i, &config.operation);
     if (!config.device)
         return;
+    struct trial *plain = run_plain(&config);
     const char *splits = "bshnfv";
     for (int i = 0; splits[i]; i++) {
         if (!trial_has_dim(config.operation, splits[i]))
             continue;
         config.split = splits[i];
         config.accumulate = i % 2 == 1;
-        check_trial(&config);
+        check_trial(&config, plain);
     }
+    trial_destroy(plain);
 }
 END_TEST
 
@@ -109,14 +121,17 @@ START_TEST(every_size_gives_the_same_as_plain_c)
         trial_sizes(1, 1, 1, 1, 1, 1, 1),
         trial_sizes(2, 5, 3, 2, 4, 7, 3),
         trial_sizes(0, 5, 3, 2, 4, 7, 3), /* no samples */
-        trial_sizes(2, 150, 64, 2, 64, 128, 48),
+        trial_sizes(1, 150, 64, 2, 32, 40, 48),
     };
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        config.sizes = sizes[i];
+        struct trial *plain = run_plain(&config);
         for (int accumulate = 0; accumulate < 2; accumulate++) {
-            config.sizes = sizes[i];
             config.accumulate = accumulate;
-            check_trial(&config);
+            check_trial(&config, plain);
         }
+        trial_destroy(plain);
+    }
 }
 END_TEST
 
@@ -126,10 +141,12 @@ START_TEST(each_gradient_can_be_had_alone)
     config.device = choose(_i, &config.operation);
     if (!config.device)
         return;
+    struct trial *plain = run_plain(&config);
     for (int i = 0; i < operation_output(config.operation); i++) {
         config.wanted = 1u << i;
-        check_trial(&config);
+        check_trial(&config, plain);
     }
+    trial_destroy(plain);
 }
 END_TEST
 
@@ -185,13 +202,107 @@ START_TEST(gradients_are_the_slopes_of_the_output)
     config.device = choose(_i, &config.operation);
     if (!config.device)
         return;
-    struct trial *trial = trial_create(&config);
-    trial_forward(trial);
-    trial_backward(trial);
+    struct trial *trial = run_trial(&config);
     for (int i = 0; i < operation_output(config.operation); i++)
         if (operation_differentiates(config.operation, i))
             check_gradient(trial, i);
     trial_destroy(trial);
+}
+END_TEST
+
+/* The gradient of x over that of y, or over the logits. */
+START_TEST(a_gradient_may_lie_over_what_it_is_made_from)
+{
+    struct trial_config config = {.sizes = trial_sizes(2, 9, 37, 2, 8, 35, 41),
+                                  .wanted = WANTED_ALL};
+    config.device = choose(_i, &config.operation);
+    int output = config.device ? operation_output(config.operation) : 0;
+    if (!config.device || (strcmp(config.operation->dims[0], config.operation->dims[output]) != 0 &&
+                           !config.operation->is_loss))
+        return;
+    struct trial *plain = run_plain(&config), *trial = trial_create(&config);
+    trial_forward(trial);
+    struct kernel_call *call = &trial->calls[0];
+    void *apart = call->gradient[0].data;
+    call->gradient[0].data =
+        config.operation->is_loss ? call->operand[0].data : call->gradient[output].data;
+    trial_backward(trial);
+    for (int i = 0; i < output; i++)
+        compare(trial, plain, true, i);
+    call->gradient[0].data = apart;
+    trial_destroy(trial);
+    trial_destroy(plain);
+}
+END_TEST
+
+/* All that a trial has written, as bytes. */
+static bool same_bits(const struct trial *a, const struct trial *b)
+{
+    for (int slot = 0; slot < VIEWS_MAX; slot++) {
+        const struct view *views[][2] = {
+            {&a->calls[0].operand[slot], &b->calls[0].operand[slot]},
+            {&a->calls[0].gradient[slot], &b->calls[0].gradient[slot]},
+        };
+        for (int i = 0; i < 2; i++) {
+            size_t size = (size_t)box_count(&views[i][0]->box) * sizeof(float);
+            if (views[i][0]->data && memcmp(views[i][0]->data, views[i][1]->data, size) != 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+START_TEST(the_same_number_of_threads_gives_the_same_bits)
+{
+    struct trial_config config = {.sizes = trial_sizes(3, 67, 53, 3, 17, 71, 101),
+                                  .wanted = WANTED_ALL};
+    config.device = choose(_i, &config.operation);
+    if (!config.device || !config.device->threads)
+        return;
+    config.device->threads(3);
+    struct trial *plain = run_plain(&config);
+    check_trial(&config, plain);
+    struct trial *first = run_trial(&config), *second = run_trial(&config);
+    ck_assert(same_bits(first, second));
+    trial_destroy(plain);
+    trial_destroy(first);
+    trial_destroy(second);
+}
+END_TEST
+
+static void *run_rank(void *context)
+{
+    struct trial *trial = context;
+    if (trial->config.device->threads)
+        trial->config.device->threads(1);
+    trial_forward(trial);
+    trial_backward(trial);
+    return NULL;
+}
+
+START_TEST(ranks_compute_at_the_same_time)
+{
+    struct trial_config config = {.sizes = trial_sizes(1, 67, 53, 3, 17, 71, 101),
+                                  .wanted = WANTED_ALL};
+    config.device = choose(_i, &config.operation);
+    if (!config.device)
+        return;
+    enum { RANKS = 4 };
+    struct trial *trials[RANKS];
+    pthread_t ranks[RANKS];
+    for (int i = 0; i < RANKS; i++)
+        trials[i] = trial_create(&config);
+    for (int i = 0; i < RANKS; i++)
+        ck_assert_int_eq(pthread_create(&ranks[i], NULL, run_rank, trials[i]), 0);
+    for (int i = 0; i < RANKS; i++)
+        pthread_join(ranks[i], NULL);
+    struct trial *alone = trial_create(&config);
+    run_rank(alone);
+    for (int i = 0; i < RANKS; i++) {
+        ck_assert(same_bits(trials[i], alone));
+        trial_destroy(trials[i]);
+    }
+    trial_destroy(alone);
 }
 END_TEST
 
@@ -221,6 +332,9 @@ int main(void)
     tcase_add_loop_test(tcase, pieces_together_are_the_whole, 0, pairs);
     tcase_add_loop_test(tcase, each_gradient_can_be_had_alone, 0, pairs);
     tcase_add_loop_test(tcase, gradients_are_the_slopes_of_the_output, 0, pairs);
+    tcase_add_loop_test(tcase, a_gradient_may_lie_over_what_it_is_made_from, 0, pairs);
+    tcase_add_loop_test(tcase, the_same_number_of_threads_gives_the_same_bits, 0, pairs);
+    tcase_add_loop_test(tcase, ranks_compute_at_the_same_time, 0, pairs);
     Suite *suite = suite_create("kernels");
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

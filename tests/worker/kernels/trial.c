@@ -195,8 +195,9 @@ static void reduce(struct trial *trial, bool gradient, int slot, enum reduction 
     }
 }
 
-/* Scratch is there for the call only, and holds nothing of use. */
-static void run(const struct trial *trial, struct kernel_call *call, enum direction direction,
+/* Scratch is there for the call only, and holds nothing of use; statistics of later phases are
+ * not there yet. */
+static void run(const struct trial *trial, const struct kernel_call *call, enum direction direction,
                 int phase)
 {
     const struct operation *operation = trial->config.operation;
@@ -208,9 +209,14 @@ static void run(const struct trial *trial, struct kernel_call *call, enum direct
     float *workspace = size > 0 ? xcalloc(1, size) : NULL;
     for (size_t i = 0; i < size / sizeof(float); i++)
         workspace[i] = NAN;
-    call->phase = phase;
-    call->workspace = workspace;
-    kernel->run[direction][phase](call);
+    struct kernel_call now = *call;
+    now.phase = phase;
+    now.workspace = workspace;
+    for (int i = 0; i < operation->statistic_count[direction]; i++)
+        if (operation->statistics[direction][i].phase > phase)
+            (direction == FORWARD ? now.operand : now.gradient)[operation_operands(operation) + i]
+                .data = NULL;
+    kernel->run[direction][phase](&now);
     free(workspace);
 }
 

@@ -142,12 +142,13 @@ static void backward(const struct kernel_call *call)
     for (int64_t b = 0; b < s.batch; b++)
         for (int64_t n = 0; n < s.heads; n++) {
             scores(call, &s, b, n, p, ds);
-            if (call->gradient[Q].data)
-                backward_query(call, &s, b, n, ds);
             if (call->gradient[K].data)
                 backward_key(call, &s, b, n, ds, &call->operand[Q], K);
             if (call->gradient[V].data)
                 backward_key(call, &s, b, n, p, &call->gradient[Y], V);
+            /* Last: it may lie over the gradient of y. */
+            if (call->gradient[Q].data)
+                backward_query(call, &s, b, n, ds);
         }
 }
 

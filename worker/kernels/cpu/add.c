@@ -1,0 +1,16 @@
+/* add.c - the residual stream: y = x + z. */
+#include "worker/kernels/cpu/cpu.h"
+
+static void forward(const struct kernel_call *call)
+{
+    cpu_add_arrays(call->operand[0].data, call->operand[1].data, call->operand[2].data,
+                   box_count(&call->operand[2].box));
+}
+
+static void backward(const struct kernel_call *call)
+{
+    cpu_pass(call, 0);
+    cpu_pass(call, 1);
+}
+
+const struct kernel cpu_add = {"add", {{forward}, {backward}}};

@@ -1,0 +1,20 @@
+/* cpu.h - the members of device_cpu that are faster than plain C. */
+#ifndef WORKER_KERNELS_CPU_CPU_H
+#define WORKER_KERNELS_CPU_CPU_H
+
+#include "worker/kernels/call.h"
+
+extern const struct kernel cpu_add, cpu_core, cpu_embed, cpu_gelu, cpu_linear, cpu_loss, cpu_norm,
+    cpu_position;
+
+void cpu_fill(float *data, size_t count, float value);
+/* out = a + b; out may be one of them. */
+void cpu_add_arrays(const float *a, const float *b, float *out, int64_t count);
+void cpu_sum(float *destination, const float *source, size_t count);
+double cpu_square_sum(const float *data, size_t count);
+void cpu_update(const struct update_call *call);
+
+/* As call_pass(). */
+void cpu_pass(const struct kernel_call *call, int i);
+
+#endif

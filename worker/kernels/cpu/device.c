@@ -1,0 +1,27 @@
+/* device.c - the CPU: vectorised loops, matrix products by a library. */
+#include "worker/kernels/cpu/cpu.h"
+#include "worker/kernels/cpu/parallel.h"
+#include "worker/kernels/plain/plain.h"
+
+static int probe(struct error *err)
+{
+    (void)err;
+    return 0;
+}
+
+static const struct kernel *const kernels[] = {
+    &cpu_add,  &cpu_core, &cpu_embed,    &cpu_gelu, &cpu_linear,
+    &cpu_loss, &cpu_norm, &cpu_position, NULL,
+};
+
+const struct device device_cpu = {
+    .name = "cpu",
+    .probe = probe,
+    .threads = parallel_set_threads,
+    .kernels = kernels,
+    .copy = plain_copy, /* runs of memory: memcpy is as fast as it gets */
+    .fill = cpu_fill,
+    .add = cpu_sum,
+    .square_sum = cpu_square_sum,
+    .update = cpu_update,
+};

@@ -1,0 +1,57 @@
+/* sgemm.c - oneDNN or OpenBLAS.
+ *
+ * GFLOP/s of one core, (rows x inner) (inner x columns), forward:
+ *                          2048 x  384x384  384x1152  384x1536  1536x384
+ * AMD Zen 4, oneDNN 2.6             114       112       113       112
+ *            OpenBLAS 0.3.21        100       104       105       101    (peak 118)
+ *                          4096 x  768x768       768x3072     3072x768
+ * Intel AMX, oneDNN                 174            64           167
+ *            OpenBLAS               122           166           146
+ * For gradients, on the AMD: oneDNN 103-112 (of the input), 113 (of the weight), OpenBLAS 98-103.
+ * bench/kernels prints these. The rule is fixed, not timed: replicas on equal machines sum in
+ * the same order.
+ *
+ * Both may be called from several ranks' threads at once: oneDNN keeps no state, OpenBLAS (its
+ * OpenMP build) none but buffers under a lock, and both use the caller's OpenMP pool. */
+#include "worker/kernels/cpu/sgemm.h"
+
+#include <cblas.h>
+#include <dnnl.h>
+
+static int use_openblas(int64_t columns, int64_t inner)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_is("intel") && columns > 2 * inner;
+#else
+    (void)columns;
+    (void)inner;
+    return 1;
+#endif
+}
+
+/* No terms: what is left of c. */
+static void scale(int64_t rows, int64_t columns, float beta, float *c, int64_t stride)
+{
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t i = 0; i < columns; i++)
+            c[row * stride + i] = beta == 0 ? 0 : beta * c[row * stride + i];
+}
+
+void sgemm(int64_t rows, int64_t columns, int64_t inner, float alpha, struct matrix a,
+           struct matrix b, float beta, float *c, int64_t stride)
+{
+    if (rows == 0 || columns == 0)
+        return;
+    if (inner == 0) {
+        scale(rows, columns, beta, c, stride);
+        return;
+    }
+    /* oneDNN refuses when it lacks memory for packed copies; OpenBLAS has its own already. */
+    if (!use_openblas(columns, inner) &&
+        dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', rows, columns, inner, alpha,
+                   a.data, a.stride, b.data, b.stride, beta, c, stride) == dnnl_success)
+        return;
+    cblas_sgemm(CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans,
+                b.transposed ? CblasTrans : CblasNoTrans, (int)rows, (int)columns, (int)inner,
+                alpha, a.data, (int)a.stride, b.data, (int)b.stride, beta, c, (int)stride);
+}
