@@ -1,0 +1,241 @@
+/* planner.c - pricing of candidates, and the answer. */
+#include "coordinator/planner/planner.h"
+
+#include "common/base/memory.h"
+#include "common/base/units.h"
+#include "common/models/model.h"
+#include "common/program/lower.h"
+#include "common/program/simulate.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int planner_graph(const struct job_config *job, struct graph **out, struct error *err)
+{
+    struct model_config config = {
+        .family = job->model.family,
+        .layers = job->model.layers,
+        .hidden = job->model.hidden,
+        .heads = job->model.heads,
+        .seq = job->model.seq,
+        .vocab = job->model.vocab,
+        .ffn = job->model.ffn,
+    };
+    return model_build(&config, out, err);
+}
+
+static const struct planner_device *device_of(const struct planner_request *request, int rank)
+{
+    return &request->devices[rank];
+}
+
+/* Do all members of a group, or a message's two ends, share one host? */
+static bool on_one_host(const struct planner_request *request, const struct program *program,
+                        const struct instruction *instruction)
+{
+    const char *host = device_of(request, program->rank)->host;
+    if (instruction->kind != INSTRUCTION_COLLECTIVE)
+        return strcmp(device_of(request, instruction->message.peer)->host, host) == 0;
+    const struct group *group = &program->groups[instruction->collective.group];
+    for (int i = 0; i < group->count; i++)
+        if (strcmp(device_of(request, group->ranks[i])->host, host) != 0)
+            return false;
+    return true;
+}
+
+static double price(const void *context, const struct program *program,
+                    const struct instruction *instruction)
+{
+    const struct planner_request *request = context;
+    const struct profile *profile = device_of(request, program->rank)->profile;
+    bool moves = instruction->kind == INSTRUCTION_COLLECTIVE ||
+                 instruction->kind == INSTRUCTION_RECEIVE;
+    const struct profile_link *link =
+        moves && !on_one_host(request, program, instruction) ? &profile->network : &profile->host;
+    return profile_seconds(profile, link, program, instruction);
+}
+
+/* Seconds of one micro-batch's forward and backward on a rank, nothing waited for. */
+static double micro_batch_seconds(const struct planner_request *request,
+                                  const struct program *program)
+{
+    double seconds = 0;
+    for (int section = SECTION_FORWARD; section <= SECTION_BACKWARD; section++) {
+        struct range range = program->sections[section];
+        for (int i = range.first; i < range.first + range.count; i++)
+            seconds += price(request, program, &program->instructions[i]);
+    }
+    return seconds;
+}
+
+static uint64_t memory_limit(const struct planner_request *request, int rank)
+{
+    uint64_t device = device_of(request, rank)->memory_bytes, job = request->job->plan.memory;
+    return job && job < device ? job : device;
+}
+
+static void fill_stages(const struct planner_request *request, struct program *const *programs,
+                        struct candidate *candidate)
+{
+    struct plan *plan = candidate->plan;
+    candidate->fits = true;
+    for (int rank = 0; rank < plan_ranks(plan); rank++) {
+        struct plan_stage *stage = &plan->stages[programs[rank]->stage];
+        uint64_t bytes = program_bytes(programs[rank]);
+        double seconds = micro_batch_seconds(request, programs[rank]);
+        stage->memory_bytes = bytes > stage->memory_bytes ? bytes : stage->memory_bytes;
+        stage->time_s = seconds > stage->time_s ? seconds : stage->time_s;
+        if (bytes > plan->predicted.memory_bytes_max)
+            plan->predicted.memory_bytes_max = bytes;
+        candidate->fits = candidate->fits && bytes <= memory_limit(request, rank);
+    }
+}
+
+/* Rank r of the plan runs on device r of the request. */
+static void name_devices(const struct planner_request *request, struct plan *plan)
+{
+    for (int i = 0, next = 0; i < plan->stage_count; i++) {
+        struct plan_stage *stage = &plan->stages[i];
+        int count = mesh_count(&stage->mesh);
+        stage->devices = xcalloc((size_t)count, sizeof *stage->devices);
+        for (int rank = 0; rank < count; rank++)
+            stage->devices[rank] = xstrdup(request->devices[next++].name);
+    }
+}
+
+static int lower_all(const struct planner_request *request, const struct plan *plan,
+                     struct program **programs, struct error *err)
+{
+    int rc = 0;
+    for (int rank = 0; rank < plan_ranks(plan) && rc == 0; rank++)
+        rc = lower(request->graph, plan, rank, &programs[rank], err);
+    return rc;
+}
+
+int planner_consider(const struct planner_request *request, struct plan *plan,
+                     struct planner_result *out, struct error *err)
+{
+    int ranks = plan_ranks(plan);
+    struct candidate candidate = {.plan = plan};
+    struct program **programs = xcalloc((size_t)ranks, sizeof *programs);
+    struct timing timing = {request, price};
+    struct simulation simulation;
+    name_devices(request, plan);
+    plan_name(plan);
+    int rc = lower_all(request, plan, programs, err);
+    if (rc == 0)
+        rc = simulate((const struct program *const *)programs, ranks, PROGRAM_TRAIN, &timing, NULL,
+                      &simulation, err);
+    if (rc == 0) {
+        fill_stages(request, programs, &candidate);
+        double tokens = (double)(plan_global_batch(plan) * sizes_get(&request->graph->sizes, 's'));
+        plan->predicted.step_time_s = simulation.step_s;
+        plan->predicted.tokens_per_s = tokens / simulation.step_s;
+        plan->predicted.bubble = simulation.exposed_s / simulation.step_s;
+        strcpy(plan->predicted.referee, "simulation");
+        out->candidates =
+            grow(out->candidates, out->count, &out->capacity, sizeof *out->candidates);
+        out->candidates[out->count++] = candidate;
+    } else {
+        plan_destroy(plan);
+    }
+    for (int rank = 0; rank < ranks; rank++)
+        program_destroy(programs[rank]);
+    free(programs);
+    return rc;
+}
+
+static int better_first(const void *a, const void *b)
+{
+    const struct candidate *first = a, *second = b;
+    if (first->fits != second->fits)
+        return first->fits ? -1 : 1;
+    double x = first->plan->predicted.step_time_s, y = second->plan->predicted.step_time_s;
+    uint64_t m = first->plan->predicted.memory_bytes_max,
+             n = second->plan->predicted.memory_bytes_max;
+    if (!first->fits && m != n)
+        return m < n ? -1 : 1;
+    if (x != y)
+        return x < y ? -1 : 1;
+    return strcmp(first->plan->id, second->plan->id);
+}
+
+/* No candidate fits; the first of them needs the least. */
+static int explain_memory(const struct planner_request *request,
+                          const struct planner_result *result, struct error *err)
+{
+    char need[32], have[32], text[64];
+    const struct plan *least = result->candidates[0].plan;
+    uint64_t limit = memory_limit(request, 0);
+    for (int rank = 1; rank < request->device_count; rank++)
+        limit = memory_limit(request, rank) < limit ? memory_limit(request, rank) : limit;
+    units_print_bytes(need, sizeof need, (double)least->predicted.memory_bytes_max);
+    units_print_bytes(have, sizeof have, (double)limit);
+    plan_print(text, sizeof text, least);
+    return error_set(err, -ENOSPC,
+                     "no plan fits: the smallest of %zu, %s on %d devices, needs %s on a device "
+                     "where %s may be used%s; it would run with plan.memory of at least %llu bytes, "
+                     "more devices, or a smaller train.global_batch or model",
+                     result->count, text, plan_ranks(least), need, have,
+                     request->job->plan.memory ? " (plan.memory)" : "",
+                     (unsigned long long)least->predicted.memory_bytes_max);
+}
+
+int planner_run(const struct planner_request *request, struct planner_result *out,
+                struct error *err)
+{
+    *out = (struct planner_result){0};
+    const char *name = request->job->plan.search;
+    const struct search *search = search_find(name ? name : searches[0]->name);
+    if (!search)
+        return error_set(err, -EINVAL, "plan.search '%s' is unknown; known: %s", name,
+                         searches[0]->name);
+    int rc = search->run(request, out, err);
+    if (rc < 0)
+        return rc;
+    qsort(out->candidates, out->count, sizeof *out->candidates, better_first);
+    for (size_t i = 0; i < out->count; i++) {
+        struct plan *plan = out->candidates[i].plan;
+        snprintf(plan->predicted.search, sizeof plan->predicted.search, "%s", search->name);
+        plan->predicted.candidates = (int)out->count;
+    }
+    if (!out->candidates[0].fits)
+        return explain_memory(request, out, err);
+    out->best = out->candidates[0].plan;
+    return 0;
+}
+
+void planner_result_finish(struct planner_result *result)
+{
+    for (size_t i = 0; i < result->count; i++)
+        plan_destroy(result->candidates[i].plan);
+    free(result->candidates);
+    *result = (struct planner_result){0};
+}
+
+void planner_print(const struct planner_result *result, size_t rows, FILE *out)
+{
+    fprintf(out, "%-10s %-28s %7s %12s %12s %11s  %s\n", "PLAN", "DIVISION", "DEVICES", "STEP",
+            "TOK/S", "MEMORY", "");
+    for (size_t i = 0; i < result->count && (rows == 0 || i < rows); i++) {
+        const struct plan *plan = result->candidates[i].plan;
+        char division[64], step[32], memory[32];
+        plan_print(division, sizeof division, plan);
+        /* The middle dot is two bytes and one column. */
+        int dots = 0;
+        for (const char *c = division; *c; c++)
+            dots += (unsigned char)*c == 0xc2;
+        fprintf(out, "%-10s %-*s %7d %12s %12.0f %11s  %s\n", plan->id, 28 + dots, division,
+                plan_ranks(plan),
+                units_print_seconds(step, sizeof step, plan->predicted.step_time_s),
+                plan->predicted.tokens_per_s,
+                units_print_bytes(memory, sizeof memory, (double)plan->predicted.memory_bytes_max),
+                !result->candidates[i].fits ? "does not fit"
+                : plan == result->best      ? "chosen"
+                                            : "");
+    }
+    if (rows && result->count > rows)
+        fprintf(out, "and %zu more\n", result->count - rows);
+}

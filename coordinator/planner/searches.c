@@ -1,0 +1,16 @@
+/* searches.c - the family of searches. */
+#include "coordinator/planner/planner.h"
+
+#include <string.h>
+
+extern const struct search search_uniform;
+
+const struct search *const searches[] = {&search_uniform, NULL};
+
+const struct search *search_find(const char *name)
+{
+    for (int i = 0; searches[i]; i++)
+        if (strcmp(searches[i]->name, name) == 0)
+            return searches[i];
+    return NULL;
+}

@@ -1,0 +1,125 @@
+/* uniform.c - what experts do by hand: one strategy for the whole model, the full grid of
+ * pipeline x tensor x data parallelism x micro-batches, on every number of devices allowed. */
+#include "coordinator/planner/planner.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct point {
+    int pp, tp, dp, zero;
+    int64_t micro_batches;
+    const struct schedule *schedule;
+};
+
+/* The repeated layers in runs as equal as can be. What stands before the layers goes with the
+ * first stage and what stands after with the last, so the middle stages take one more first. */
+static void divide_layers(struct plan *plan)
+{
+    int layers = plan->block_count - 2, stages = plan->stage_count, next = 0;
+    for (int i = 0; i < stages; i++) {
+        int place = i == 0 ? stages - 1 : i - 1; /* the first stage is the last to take one more */
+        int end = next + layers / stages + (place < layers % stages);
+        end += (i == 0) + (i == stages - 1);
+        plan->stages[i].block_first = next;
+        plan->stages[i].block_count = end - next;
+        for (int b = next; b < end; b++)
+            plan->blocks[b].stage = i;
+        next = end;
+    }
+}
+
+static struct plan *make_plan(const struct planner_request *request, const struct point *point)
+{
+    struct plan *plan = plan_create(point->pp, (int)request->graph->block_count);
+    divide_layers(plan);
+    for (int i = 0; i < point->pp; i++) {
+        struct mesh *mesh = &plan->stages[i].mesh;
+        if (point->tp > 1)
+            mesh->size[mesh->axes++] = point->tp; /* on the fastest links */
+        if (point->dp > 1)
+            mesh->size[mesh->axes++] = point->dp;
+    }
+    for (int b = 0; b < plan->block_count; b++) {
+        int axis = 0;
+        if (point->tp > 1)
+            plan->blocks[b].roles[axis++] = role_find("tensor");
+        if (point->dp > 1)
+            plan->blocks[b].roles[axis++] = role_find("batch");
+        plan->blocks[b].zero = point->zero;
+    }
+    plan->micro_batches = (int)point->micro_batches;
+    plan->micro_batch_samples = request->job->train.global_batch / point->micro_batches;
+    plan->schedule = point->schedule;
+    return plan;
+}
+
+static bool pinned(int64_t pin, int64_t value)
+{
+    return pin != 0 && pin != value;
+}
+
+static bool allowed(const struct planner_request *request, const struct point *point)
+{
+    const struct job_plan *plan = &request->job->plan;
+    int64_t samples = request->job->train.global_batch / point->micro_batches;
+    return !pinned(plan->pin.pp, point->pp) && !pinned(plan->pin.tp, point->tp) &&
+           !pinned(plan->pin.dp, point->dp) && !pinned(plan->pin.micro_batches, point->micro_batches) &&
+           !(plan->forbid.zero >> point->zero & 1) && point->dp <= samples &&
+           point->pp <= (int)request->graph->block_count - 2 &&
+           (point->zero == 0 || point->dp > 1);
+}
+
+/* All micro-batch counts for one division; schedules differ only where there is a pipeline. */
+static void try_division(const struct planner_request *request, struct point point,
+                         struct planner_result *out, int *failure, struct error *err)
+{
+    int64_t batch = request->job->train.global_batch;
+    const char *wanted = request->job->plan.schedule;
+    for (point.micro_batches = 1; point.micro_batches <= batch; point.micro_batches++) {
+        if (batch % point.micro_batches != 0)
+            continue;
+        for (int i = 0; schedules[i]; i++) {
+            point.schedule = schedules[i];
+            bool other = wanted ? strcmp(schedules[i]->name, wanted) != 0 : i > 0;
+            for (point.zero = 0; point.zero <= 1 && !other; point.zero++) {
+                if (!allowed(request, &point))
+                    continue;
+                int rc = planner_consider(request, make_plan(request, &point), out, err);
+                if (rc < 0)
+                    *failure = rc;
+            }
+        }
+    }
+}
+
+static int run(const struct planner_request *request, struct planner_result *out,
+               struct error *err)
+{
+    int failure = 0;
+    int64_t least = request->job->devices.min > 0 ? request->job->devices.min : 1;
+    int64_t most = request->job->devices.max > 0 ? request->job->devices.max : request->device_count;
+    most = most > request->device_count ? request->device_count : most;
+    const char *schedule = request->job->plan.schedule;
+    if (schedule && !schedule_find(schedule))
+        return error_set(err, -EINVAL, "plan.schedule '%s' is unknown; known: %s, %s", schedule,
+                         schedules[0]->name, schedules[1]->name);
+    for (int devices = (int)least; devices <= most; devices++)
+        for (int pp = 1; pp <= devices; pp++)
+            for (int tp = 1; tp <= devices / pp; tp++)
+                if (devices % (pp * tp) == 0)
+                    try_division(request,
+                                 (struct point){.pp = pp, .tp = tp, .dp = devices / (pp * tp)}, out,
+                                 &failure, err);
+    if (out->count > 0)
+        return 0;
+    if (failure)
+        return error_prefix(err, failure, "no legal plan on %lld to %lld devices",
+                            (long long)least, (long long)most);
+    return error_set(err, -EINVAL,
+                     "no plan on %lld to %lld devices agrees with plan.pin and plan.forbid, a "
+                     "global batch of %lld and %zu layers",
+                     (long long)least, (long long)most, (long long)request->job->train.global_batch,
+                     request->graph->block_count - 2);
+}
+
+const struct search search_uniform = {.name = "uniform", .run = run};
