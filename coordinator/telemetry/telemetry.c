@@ -1,0 +1,109 @@
+/* telemetry.c - one record per job that reported; jobs that run are few, so a plain array. */
+#include "coordinator/telemetry/telemetry.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+
+struct telemetry {
+    struct telemetry_config config;
+    struct job_telemetry **jobs;
+    size_t count, capacity;
+};
+
+struct telemetry *telemetry_create(const struct telemetry_config *config)
+{
+    struct telemetry *telemetry = xcalloc(1, sizeof *telemetry);
+    telemetry->config = *config;
+    return telemetry;
+}
+
+static void job_telemetry_destroy(struct job_telemetry *job)
+{
+    instructions_finish(&job->instructions);
+    lines_destroy(job->lines);
+    free(job);
+}
+
+void telemetry_destroy(struct telemetry *telemetry)
+{
+    if (!telemetry)
+        return;
+    for (size_t i = 0; i < telemetry->count; i++)
+        job_telemetry_destroy(telemetry->jobs[i]);
+    free(telemetry->jobs);
+    free(telemetry);
+}
+
+/* The job's place; count when it has none. */
+static size_t place(const struct telemetry *telemetry, const char *job)
+{
+    size_t i = 0;
+    while (i < telemetry->count && strcmp(telemetry->jobs[i]->job, job) != 0)
+        i++;
+    return i;
+}
+
+/* The job's record, made when it is the first that is heard of it. */
+static struct job_telemetry *need(struct telemetry *telemetry, const char *id)
+{
+    size_t index = place(telemetry, id);
+    if (index < telemetry->count)
+        return telemetry->jobs[index];
+    struct job_telemetry *job = xcalloc(1, sizeof *job);
+    snprintf(job->job, sizeof job->job, "%s", id);
+    steps_init(&job->steps);
+    job->lines = lines_create(telemetry->config.lines_max, telemetry->config.line_bytes_max);
+    telemetry->jobs =
+        grow(telemetry->jobs, telemetry->count, &telemetry->capacity, sizeof(*telemetry->jobs));
+    telemetry->jobs[telemetry->count++] = job;
+    return job;
+}
+
+int telemetry_step(struct telemetry *telemetry, const char *job, const struct step_record *record,
+                   struct error *err)
+{
+    return steps_add(&need(telemetry, job)->steps, record, err);
+}
+
+int telemetry_instructions(struct telemetry *telemetry, const char *job, uint32_t epoch,
+                           const struct instruction_record *records, size_t count,
+                           struct error *err)
+{
+    struct job_telemetry *record = need(telemetry, job);
+    if (epoch < record->epoch)
+        return error_set(err, -ESTALE, "instructions are of epoch %u, %s is in %u", epoch, job,
+                         record->epoch);
+    if (epoch > record->epoch) {
+        instructions_clear(&record->instructions);
+        record->epoch = epoch;
+    }
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = instructions_add(&record->instructions, &records[i], err);
+    return rc;
+}
+
+uint64_t telemetry_line(struct telemetry *telemetry, const char *job, int rank, uint64_t time_ms,
+                        const char *text)
+{
+    return lines_add(need(telemetry, job)->lines, rank, time_ms, text);
+}
+
+const struct job_telemetry *telemetry_find(const struct telemetry *telemetry, const char *job)
+{
+    size_t index = place(telemetry, job);
+    return index < telemetry->count ? telemetry->jobs[index] : NULL;
+}
+
+void telemetry_forget(struct telemetry *telemetry, const char *job)
+{
+    size_t index = place(telemetry, job);
+    if (index == telemetry->count)
+        return;
+    job_telemetry_destroy(telemetry->jobs[index]);
+    telemetry->jobs[index] = telemetry->jobs[--telemetry->count];
+}

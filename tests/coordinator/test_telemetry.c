@@ -1,0 +1,307 @@
+/* test_telemetry.c - steps, instructions and log lines, put together. */
+#include "coordinator/telemetry/telemetry.h"
+
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/telemetry/median.h"
+
+static struct steps steps;
+static struct instructions instructions;
+static struct error err;
+
+static void setup(void)
+{
+    steps_init(&steps);
+    instructions = (struct instructions){0};
+    err.text[0] = '\0';
+}
+
+static void teardown(void)
+{
+    instructions_finish(&instructions);
+}
+
+static int step(uint32_t epoch, uint64_t number, double loss, double time_s)
+{
+    struct step_record record = {.epoch = epoch,
+                                 .step = number,
+                                 .loss = loss,
+                                 .tokens = 1000,
+                                 .time_s = time_s,
+                                 .end_ms = number};
+    return steps_add(&steps, &record, &err);
+}
+
+START_TEST(the_median_is_in_the_middle)
+{
+    double odd[] = {5, 1, 3}, even[] = {4, 1, 3, 2};
+    ck_assert_double_eq(median(odd, 3), 3);
+    ck_assert_double_eq(median(even, 4), 2.5);
+    ck_assert_double_eq(median(NULL, 0), 0);
+}
+END_TEST
+
+START_TEST(a_step_takes_as_long_as_its_slowest_rank)
+{
+    ck_assert_int_eq(step(1, 1, NAN, 0.5), 0);
+    ck_assert_int_eq(step(1, 1, 4.25, 0.25), 0);
+    ck_assert_int_eq(step(1, 1, NAN, 2), 0);
+    ck_assert_double_eq(steps_last(&steps)->loss, 4.25);
+    ck_assert_double_eq(steps_last(&steps)->time_s, 2);
+    ck_assert_double_eq(steps_tokens_per_s(&steps), 500);
+}
+END_TEST
+
+START_TEST(the_rate_is_that_of_the_newest_sixteen_steps)
+{
+    ck_assert_ptr_null(steps_last(&steps));
+    ck_assert_double_eq(steps_tokens_per_s(&steps), 0);
+    for (uint64_t i = 1; i <= 20; i++)
+        ck_assert_int_eq(step(1, i, 1, 10), 0);
+    for (uint64_t i = 21; i <= 36; i++)
+        ck_assert_int_eq(step(1, i, 1, i % 2 ? 1.5 : 0.5), 0);
+    ck_assert_double_eq(steps_tokens_per_s(&steps), 1000);
+    ck_assert_double_eq(steps_time_median_s(&steps), 10);
+}
+END_TEST
+
+START_TEST(a_late_rank_is_heard_within_the_window_and_refused_after_it)
+{
+    for (uint64_t i = 1; i <= STEPS_WINDOW + 1; i++)
+        ck_assert_int_eq(step(1, i, i == 2 ? NAN : 1, 1), 0);
+    ck_assert_int_eq(step(1, 2, 7, 3), 0);
+    ck_assert_double_eq(steps.window[0].loss, 7);
+    ck_assert_double_eq(steps.window[0].time_s, 3);
+    ck_assert_int_eq(step(1, 1, 7, 3), -ESTALE);
+    ck_assert_str_eq(err.text, "step 1 is over, the job is at 65");
+}
+END_TEST
+
+START_TEST(steps_that_are_repeated_in_a_new_epoch_replace_the_old)
+{
+    for (uint64_t i = 1; i <= 10; i++)
+        step(1, i, 1, 1);
+    ck_assert_int_eq(step(2, 8, 5, 2), 0);
+    ck_assert_uint_eq(steps.count, 8);
+    ck_assert_double_eq(steps_last(&steps)->loss, 5);
+    ck_assert_uint_eq(steps.curve[steps.curve_count - 1].step, 7);
+    ck_assert_int_eq(step(1, 11, 1, 1), -ESTALE);
+    ck_assert_str_eq(err.text, "step 11 is of epoch 1, the job is in 2");
+}
+END_TEST
+
+START_TEST(a_curve_of_any_length_stays_within_its_points)
+{
+    for (uint64_t i = 1; i <= 100000; i++) {
+        step(1, i, (double)i, 1);
+        if (i < 1000)
+            continue;
+        ck_assert_uint_le(steps.curve_count, STEPS_CURVE);
+        ck_assert_uint_ge(steps.curve_count, STEPS_CURVE / 2 - 1);
+    }
+    ck_assert_uint_eq(steps.stride, 256);
+    for (size_t i = 0; i < steps.curve_count; i++) {
+        ck_assert_uint_eq(steps.curve[i].step, (i + 1) * steps.stride);
+        ck_assert_double_eq(steps.curve[i].loss, (double)steps.curve[i].step);
+    }
+}
+END_TEST
+
+START_TEST(what_is_no_step_is_refused)
+{
+    ck_assert_int_eq(step(1, 0, 1, 1), -EINVAL);
+    ck_assert_int_eq(step(1, 1, 1, 0), -EINVAL);
+    ck_assert_int_eq(step(1, 1, 1, INFINITY), -EINVAL);
+    ck_assert_str_eq(err.text, "step 1 took inf s; it must be more than 0");
+    ck_assert_uint_eq(steps.count, 0);
+}
+END_TEST
+
+static int instruction(const char *block, const char *class, uint64_t count, double predicted_s,
+                       double measured_s)
+{
+    struct instruction_record record = {block, class, count, predicted_s, measured_s};
+    return instructions_add(&instructions, &record, &err);
+}
+
+START_TEST(instructions_are_summed_by_block_type_and_class)
+{
+    ck_assert_int_eq(instruction("layer", "matmul forward", 4, 2, 4), 0);
+    ck_assert_int_eq(instruction("head", "matmul forward", 1, 1, 1), 0);
+    ck_assert_int_eq(instruction("layer", "all_reduce", 1, 0, 1), 0);
+    ck_assert_int_eq(instruction("layer", "matmul forward", 4, 2, 16), 0);
+    ck_assert_int_eq(instruction("layer", "matmul forward", 2, 1, 3), 0);
+    const struct instruction_kind *kind =
+        instructions_find(&instructions, "layer", "matmul forward");
+    ck_assert_uint_eq(kind->count, 10);
+    ck_assert_double_eq(kind->predicted_s, 5);
+    ck_assert_double_eq(kind->measured_s, 23);
+    ck_assert_double_eq(instruction_time_median_s(kind), 1.5);
+    ck_assert_double_eq(instruction_ratio_median(kind), 3);
+    kind = instructions_find(&instructions, "layer", "all_reduce");
+    ck_assert_double_eq(instruction_ratio_median(kind), 0);
+    ck_assert_ptr_null(instructions_find(&instructions, "layer", "softmax"));
+    ck_assert_uint_eq(instructions.count, 3);
+    ck_assert_str_eq(instructions.kinds[0].block, "head");
+    ck_assert_str_eq(instructions.kinds[1].class, "all_reduce");
+}
+END_TEST
+
+START_TEST(medians_follow_the_newest_records)
+{
+    for (int i = 0; i < 100; i++)
+        instruction("layer", "softmax", 1, 1, 1);
+    for (int i = 0; i < INSTRUCTIONS_WINDOW / 2 + 1; i++)
+        instruction("layer", "softmax", 1, 1, 3);
+    const struct instruction_kind *kind = instructions_find(&instructions, "layer", "softmax");
+    ck_assert_double_eq(instruction_ratio_median(kind), 3);
+}
+END_TEST
+
+START_TEST(impossible_and_too_many_instructions_are_refused)
+{
+    char name[16];
+    ck_assert_int_eq(instruction("layer", "softmax", 0, 1, 1), -EINVAL);
+    ck_assert_int_eq(instruction("layer", "softmax", 1, NAN, 1), -EINVAL);
+    ck_assert_int_eq(instruction("layer", "softmax", 1, 1, -1), -EINVAL);
+    ck_assert_str_eq(err.text, "'softmax' of 'layer': 1 instructions of -1 s, predicted 1 s, "
+                               "cannot be");
+    ck_assert_int_eq(instruction("", "softmax", 1, 1, 1), -EINVAL);
+    for (int i = 0; i < INSTRUCTIONS_MAX; i++) {
+        snprintf(name, sizeof name, "k%d", i);
+        ck_assert_int_eq(instruction("layer", name, 1, 1, 1), 0);
+    }
+    ck_assert_int_eq(instruction("layer", "one more", 1, 1, 1), -ENOSPC);
+    ck_assert_int_eq(instruction("layer", "k7", 1, 1, 1), 0);
+    ck_assert_uint_eq(instructions.count, INSTRUCTIONS_MAX);
+}
+END_TEST
+
+START_TEST(a_reader_gets_every_line_once)
+{
+    struct lines *lines = lines_create(100, 1 << 20);
+    const struct log_line *got;
+    size_t count;
+    ck_assert_int_eq(lines_after(lines, 0, &got, &count, &err), 0);
+    ck_assert_uint_eq(count, 0);
+    ck_assert_uint_eq(lines_add(lines, 0, 10, "one\n"), 1);
+    ck_assert_uint_eq(lines_add(lines, LINES_NO_RANK, 11, "t\two\x1b[1m \xc3\xa9"), 2);
+    ck_assert_int_eq(lines_after(lines, 0, &got, &count, &err), 0);
+    ck_assert_uint_eq(count, 2);
+    ck_assert_str_eq(got[0].text, "one");
+    ck_assert_str_eq(got[1].text, "t\two?[1m ??");
+    ck_assert_int_eq(got[1].rank, LINES_NO_RANK);
+    ck_assert_int_eq(lines_after(lines, 1, &got, &count, &err), 0);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_uint_eq(got[0].revision, 2);
+    ck_assert_int_eq(lines_after(lines, 3, &got, &count, &err), -ERANGE);
+    lines_destroy(lines);
+}
+END_TEST
+
+START_TEST(dropped_lines_are_said_and_the_rest_is_whole)
+{
+    struct lines *lines = lines_create(10, 1 << 20);
+    const struct log_line *got;
+    size_t count;
+    char text[16];
+    for (unsigned i = 1; i <= 1000; i++) {
+        snprintf(text, sizeof text, "line %u", i);
+        ck_assert_uint_eq(lines_add(lines, 0, i, text), i);
+        ck_assert_int_eq(lines_after(lines, i > 10 ? i - 10 : 0, &got, &count, &err), 0);
+        ck_assert_uint_eq(count, i < 10 ? i : 10);
+        ck_assert_uint_eq(got[count - 1].revision, i);
+        ck_assert_str_eq(got[count - 1].text, text);
+    }
+    ck_assert_int_eq(lines_after(lines, 989, &got, &count, &err), -ERANGE);
+    ck_assert_str_eq(err.text, "lines after 989: there are those from 991 to 1000");
+    lines_destroy(lines);
+}
+END_TEST
+
+START_TEST(lines_are_bounded_in_bytes_and_long_ones_are_cut)
+{
+    struct lines *lines = lines_create(100, 5000);
+    const struct log_line *got;
+    size_t count;
+    char *text = calloc(1, 8001);
+    memset(text, 'x', 8000);
+    lines_add(lines, 0, 0, "short");
+    lines_add(lines, 0, 0, text);
+    lines_add(lines, 0, 0, text);
+    ck_assert_int_eq(lines_after(lines, 2, &got, &count, &err), 0);
+    ck_assert_uint_eq(strlen(got[0].text), LINES_TEXT_SIZE - 1);
+    ck_assert_str_eq(got[0].text + LINES_TEXT_SIZE - 5, "x...");
+    ck_assert_int_eq(lines_after(lines, 1, &got, &count, &err), -ERANGE);
+    free(text);
+    lines_destroy(lines);
+}
+END_TEST
+
+START_TEST(jobs_are_kept_apart_and_forgotten)
+{
+    struct telemetry *telemetry = telemetry_create(&TELEMETRY_CONFIG_DEFAULT);
+    struct step_record record = {.epoch = 1, .step = 3, .loss = 2, .tokens = 10, .time_s = 1};
+    struct instruction_record told = {"layer", "softmax", 1, 1, 2};
+    ck_assert_ptr_null(telemetry_find(telemetry, "j-1"));
+    ck_assert_int_eq(telemetry_step(telemetry, "j-1", &record, &err), 0);
+    ck_assert_uint_eq(telemetry_line(telemetry, "j-2", 0, 1, "hello"), 1);
+    ck_assert_int_eq(telemetry_instructions(telemetry, "j-1", 1, &told, 1, &err), 0);
+    ck_assert_uint_eq(steps_last(&telemetry_find(telemetry, "j-1")->steps)->step, 3);
+    ck_assert_uint_eq(lines_revision(telemetry_find(telemetry, "j-1")->lines), 0);
+    ck_assert_uint_eq(lines_revision(telemetry_find(telemetry, "j-2")->lines), 1);
+    telemetry_forget(telemetry, "j-1");
+    telemetry_forget(telemetry, "j-9");
+    ck_assert_ptr_null(telemetry_find(telemetry, "j-1"));
+    ck_assert_ptr_nonnull(telemetry_find(telemetry, "j-2"));
+    telemetry_destroy(telemetry);
+}
+END_TEST
+
+START_TEST(a_new_plan_begins_new_instruction_records)
+{
+    struct telemetry *telemetry = telemetry_create(&TELEMETRY_CONFIG_DEFAULT);
+    struct instruction_record old = {"layer", "softmax", 1, 1, 2}, new = {"head", "loss", 1, 1, 2};
+    ck_assert_int_eq(telemetry_instructions(telemetry, "j-1", 1, &old, 1, &err), 0);
+    ck_assert_int_eq(telemetry_instructions(telemetry, "j-1", 2, &new, 1, &err), 0);
+    ck_assert_int_eq(telemetry_instructions(telemetry, "j-1", 1, &old, 1, &err), -ESTALE);
+    ck_assert_str_eq(err.text, "instructions are of epoch 1, j-1 is in 2");
+    const struct job_telemetry *job = telemetry_find(telemetry, "j-1");
+    ck_assert_uint_eq(job->instructions.count, 1);
+    ck_assert_str_eq(job->instructions.kinds[0].block, "head");
+    telemetry_destroy(telemetry);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("telemetry");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, the_median_is_in_the_middle);
+    tcase_add_test(tcase, a_step_takes_as_long_as_its_slowest_rank);
+    tcase_add_test(tcase, the_rate_is_that_of_the_newest_sixteen_steps);
+    tcase_add_test(tcase, a_late_rank_is_heard_within_the_window_and_refused_after_it);
+    tcase_add_test(tcase, steps_that_are_repeated_in_a_new_epoch_replace_the_old);
+    tcase_add_test(tcase, a_curve_of_any_length_stays_within_its_points);
+    tcase_add_test(tcase, what_is_no_step_is_refused);
+    tcase_add_test(tcase, instructions_are_summed_by_block_type_and_class);
+    tcase_add_test(tcase, medians_follow_the_newest_records);
+    tcase_add_test(tcase, impossible_and_too_many_instructions_are_refused);
+    tcase_add_test(tcase, a_reader_gets_every_line_once);
+    tcase_add_test(tcase, dropped_lines_are_said_and_the_rest_is_whole);
+    tcase_add_test(tcase, lines_are_bounded_in_bytes_and_long_ones_are_cut);
+    tcase_add_test(tcase, jobs_are_kept_apart_and_forgotten);
+    tcase_add_test(tcase, a_new_plan_begins_new_instruction_records);
+    Suite *suite = suite_create("telemetry");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
