@@ -16,6 +16,7 @@ static struct error err;
 /* A cluster as the queue sees it: devices of workers a, b, c..., instance 1, all free. */
 static struct hardware_device hardware[DEVICES_MAX];
 static struct device_view views[DEVICES_MAX];
+static char holders[DEVICES_MAX][HOLDER_SIZE];
 static size_t view_count;
 
 static void setup(void)
@@ -38,7 +39,9 @@ static void add_worker(const char *name, enum hardware_kind kind, unsigned devic
         hardware[view_count] = (struct hardware_device){.kind = kind, .index = i};
         struct device_view *view = &views[view_count];
         *view = (struct device_view){
-            .host = "host", .device = &hardware[view_count], .holder = "", .grantable = true};
+            .host = "host", .device = &hardware[view_count], .grantable = true};
+        holders[view_count][0] = '\0';
+        view->holder = holders[view_count];
         snprintf(view->ref.worker, sizeof view->ref.worker, "%s", name);
         view->ref.instance = 1;
         view->ref.index = i;
@@ -57,11 +60,11 @@ static void carry_out(void)
         size_t count = job_devices(job, refs);
         for (size_t k = 0; k < view_count; k++) {
             if (strcmp(views[k].holder, job->id) == 0)
-                views[k].holder = "";
+                holders[k][0] = '\0';
             for (size_t r = 0; r < count; r++)
                 if (strcmp(refs[r].worker, views[k].ref.worker) == 0 &&
                     refs[r].index == views[k].ref.index)
-                    views[k].holder = job->id;
+                    memcpy(holders[k], job->id, sizeof holders[k]);
         }
     }
 }
