@@ -1,11 +1,12 @@
 /* test_jobs.c - a job's way from submission to its end, and who is granted what. */
 #include "coordinator/jobs/jobs.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/support/suite.h"
 
 #define DEVICES_MAX 16
 
@@ -654,11 +655,5 @@ int main(void)
     tcase_add_test(tcase, a_full_queue_says_so_and_ended_jobs_are_forgotten);
     tcase_add_loop_test(tcase, a_restored_job_goes_on_where_it_was, 0,
                         sizeof resumed / sizeof *resumed);
-    Suite *suite = suite_create("jobs");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run("jobs", tcase, NULL);
 }

@@ -1,11 +1,12 @@
 /* test_membership.c - workers that come, fall silent, return and are refused. */
 #include "coordinator/membership/membership.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/support/suite.h"
 
 static struct membership *members;
 static struct membership_events events;
@@ -395,11 +396,5 @@ int main(void)
     tcase_add_test(tcase, what_cannot_be_held_is_named_and_changes_nothing);
     tcase_add_test(tcase, a_lost_worker_offers_nothing_and_a_new_one_is_free);
     tcase_add_test(tcase, a_lease_shorter_than_three_heartbeats_is_refused);
-    Suite *suite = suite_create("membership");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run("membership", tcase, NULL);
 }

@@ -1,7 +1,6 @@
 /* test_telemetry.c - steps, instructions and log lines, put together. */
 #include "coordinator/telemetry/telemetry.h"
 
-#include <check.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <string.h>
 
 #include "coordinator/telemetry/median.h"
+#include "tests/support/suite.h"
 
 static struct steps steps;
 static struct instructions instructions;
@@ -297,11 +297,5 @@ int main(void)
     tcase_add_test(tcase, lines_are_bounded_in_bytes_and_long_ones_are_cut);
     tcase_add_test(tcase, jobs_are_kept_apart_and_forgotten);
     tcase_add_test(tcase, a_new_plan_begins_new_instruction_records);
-    Suite *suite = suite_create("telemetry");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run("telemetry", tcase, NULL);
 }

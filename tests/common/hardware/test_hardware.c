@@ -1,7 +1,6 @@
 /* test_hardware.c - reports: copying, checking, JSON there and back, the table row. */
 #include "common/hardware/hardware.h"
 
-#include <check.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
+#include "tests/support/suite.h"
 
 static struct hardware_report *sample(const char *node)
 {
@@ -211,11 +211,5 @@ int main(void)
     tcase_add_loop_test(tcase, a_wrong_member_is_named, 0, sizeof wrong / sizeof *wrong);
     tcase_add_test(tcase, an_infinite_rate_is_refused);
     tcase_add_test(tcase, a_row_stands_under_its_header);
-    Suite *suite = suite_create("hardware");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run("hardware", tcase, NULL);
 }

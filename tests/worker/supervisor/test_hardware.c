@@ -1,11 +1,11 @@
 /* test_hardware.c - reports of machines that hwloc makes up, and of the one that runs the test. */
 #include "worker/supervisor/hardware.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/suite.h"
 #include "worker/supervisor/cores.h"
 
 /* Two memory nodes of 8 GB, 4 cores each, 2 threads a core: core k is units 2k and 2k+1. */
@@ -245,11 +245,5 @@ int main(void)
     tcase_add_test(tcase, a_machine_that_shows_no_cores_is_cut_by_its_units);
     tcase_add_test(tcase, options_that_do_not_fit_are_refused_in_words);
     tcase_add_test(tcase, this_machine_reports_its_cores_and_memory);
-    Suite *suite = suite_create("supervisor hardware");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run("supervisor hardware", tcase, NULL);
 }
