@@ -283,6 +283,7 @@ START_TEST(a_job_that_needs_more_memory_waits_for_more_devices)
     event.devices_needed = 3;
     event.words = "it fits on 3 devices of 1 GiB";
     must(event);
+    must(event); /* repeated */
     stands(job, "PENDING", "InfeasibleMemory", "it fits on 3 devices of 1 GiB");
     actions_are("store j-1, release j-1");
     schedule();
@@ -322,6 +323,8 @@ START_TEST(a_job_that_never_fits_fails_with_the_reason)
     event.devices_needed = 3;
     event.words = "25 heads do not divide by 2";
     must(event);
+    event.kind = JOB_EVENT_REFUSED;
+    must(event); /* repeated in other words */
     stands(job, "FAILED", "PlanRefused", "25 heads do not divide by 2");
     actions_are("store j-1, release j-1");
 }

@@ -95,12 +95,26 @@ static int cut_shares(hwloc_topology_t topology, const struct hardware_options *
     return rc;
 }
 
+/* What all memory nodes have; *usable is that, or the limit where it is less. */
+static uint64_t machine_memory(hwloc_topology_t topology, uint64_t limit, uint64_t *usable)
+{
+    uint64_t total = 0;
+    hwloc_obj_t node = NULL;
+    while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)))
+        total += node->attr->numanode.local_memory;
+    *usable = limit && limit < total ? limit : total;
+    return total;
+}
+
 /* Memory nodes beside the share, with the memory that goes with its cores. An explicit cpuset
  * takes from a node what its cores are of all the node's; shares divide that among themselves,
  * where a core that k workers use counts k times. */
 static void fill_memory(struct hardware_report *report, hwloc_topology_t topology,
-                        hwloc_cpuset_t const *shares, unsigned count, unsigned mine)
+                        hwloc_cpuset_t const *shares, unsigned count,
+                        const struct hardware_options *options)
 {
+    unsigned mine = options->share_index;
+    uint64_t usable, total = machine_memory(topology, options->limit_bytes, &usable);
     hwloc_cpuset_t base = hwloc_bitmap_alloc();
     for (unsigned i = 0; i < count; i++)
         hwloc_bitmap_or(base, base, shares[i]);
@@ -109,8 +123,8 @@ static void fill_memory(struct hardware_report *report, hwloc_topology_t topolog
         unsigned cores = cores_on(topology, shares[mine], node);
         if (cores == 0)
             continue;
-        uint64_t bytes = portion(node->attr->numanode.local_memory, cores_on(topology, base, node),
-                                 cores_count(topology, node->cpuset));
+        uint64_t bytes = portion(node->attr->numanode.local_memory, usable, total);
+        bytes = portion(bytes, cores_on(topology, base, node), cores_count(topology, node->cpuset));
         bytes = portion(bytes, cores, cores_on_all(topology, shares, count, node));
         report->memory_bytes += bytes;
         hardware_report_add_numa(
@@ -222,7 +236,7 @@ int hardware_detect(hwloc_topology_t topology, const struct hardware_options *op
     free(cpuset);
     report->cores = cores_count(topology, mine);
     report->oversubscribed = shared;
-    fill_memory(report, topology, shares, count, options->share_index);
+    fill_memory(report, topology, shares, count, options);
     fill_caches(report, topology, mine);
     rc = limit_memory(report, options->memory_bytes, err);
     if (rc == 0)

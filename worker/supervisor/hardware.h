@@ -17,6 +17,7 @@ struct hardware_options {
     unsigned share_count;  /* ... of so many shares; 0 is 1 */
     unsigned devices;      /* CPU devices to cut it into; 0 for a worker that adds GPUs itself */
     uint64_t memory_bytes; /* at most so much; 0: the memory that goes with the cores */
+    uint64_t limit_bytes;  /* of all workers here (cgroup_memory_limit); 0: what the nodes have */
 };
 
 /* Fill a report from a loaded topology: this machine's, or any other for planning and tests.

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/support/suite.h"
+#include "worker/supervisor/cgroup.h"
 #include "worker/supervisor/cores.h"
 
 /* Two memory nodes of 8 GB, 4 cores each, 2 threads a core: core k is units 2k and 2k+1. */
@@ -185,6 +186,20 @@ START_TEST(a_memory_limit_is_divided_like_the_memory)
 }
 END_TEST
 
+START_TEST(a_container_has_the_memory_of_its_limit)
+{
+    struct hardware_report *report = detect(
+        two_nodes,
+        (struct hardware_options){.share_count = 2, .devices = 2, .limit_bytes = 4000000000});
+    ck_assert_uint_eq(report->memory_bytes, 2000000000);
+    ck_assert_uint_eq(report->devices[1].memory_bytes, 1000000000);
+    hardware_report_destroy(report);
+    report = detect(two_nodes, (struct hardware_options){.devices = 1, .limit_bytes = UINT64_MAX});
+    ck_assert_uint_eq(report->memory_bytes, 16000000000);
+    hardware_report_destroy(report);
+}
+END_TEST
+
 START_TEST(a_machine_that_shows_no_cores_is_cut_by_its_units)
 {
     struct hardware_report *report =
@@ -218,6 +233,9 @@ START_TEST(this_machine_reports_its_cores_and_memory)
     ck_assert_msg(hardware_topology_open(&topology, &err) == 0, "%s", err.text);
     ck_assert_msg(hardware_host(&host, &err) == 0, "%s", err.text);
     struct hardware_options options = {.node = "here", .host = host, .devices = 1};
+    ck_assert_msg(
+        cgroup_memory_limit("/sys/fs/cgroup", "/proc/self/cgroup", &options.limit_bytes, &err) == 0,
+        "%s", err.text);
     ck_assert_msg(hardware_detect(topology, &options, &report, &err) == 0, "%s", err.text);
     ck_assert_uint_eq(report->cores,
                       cores_count(topology, hwloc_topology_get_allowed_cpuset(topology)));
@@ -242,6 +260,7 @@ int main(void)
     tcase_add_test(tcase, a_cpuset_takes_its_part_of_the_memory);
     tcase_add_test(tcase, half_a_core_is_a_core);
     tcase_add_test(tcase, a_memory_limit_is_divided_like_the_memory);
+    tcase_add_test(tcase, a_container_has_the_memory_of_its_limit);
     tcase_add_test(tcase, a_machine_that_shows_no_cores_is_cut_by_its_units);
     tcase_add_test(tcase, options_that_do_not_fit_are_refused_in_words);
     tcase_add_test(tcase, this_machine_reports_its_cores_and_memory);
