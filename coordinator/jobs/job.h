@@ -22,7 +22,7 @@
 #define JOB_ID_SIZE HOLDER_SIZE
 #define JOB_WORDS_SIZE 512
 #define JOB_PLAN_SIZE 64
-#define JOB_TEXT_SIZE (256 * 1024) /* of a job file, with its final NUL */
+#define JOB_TEXT_SIZE 262144 /* of a job file, with its final NUL */
 
 enum job_state {
     JOB_NEW, /* not yet accepted; nobody sees it */

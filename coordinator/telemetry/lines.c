@@ -44,7 +44,7 @@ static char *clean(const char *text)
     for (size_t i = 0; i < length; i++)
         copy[i] = (text[i] < ' ' && text[i] != '\t') || text[i] > '~' ? '?' : text[i];
     if (length < whole)
-        memcpy(copy + length - 3, "...", 3);
+        memcpy(copy + length - 3, "...", 4);
     return copy;
 }
 

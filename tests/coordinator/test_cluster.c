@@ -11,7 +11,7 @@ START_TEST(nothing_is_granted_twice_lost_or_overtaken_whatever_happens)
     unsigned done = 0, failed = 0, cancelled = 0;
     uint64_t crashes = 0;
     for (unsigned walk = 0; walk < WALKS; walk++) {
-        struct cluster *cluster = cluster_create(test_seed() + (unsigned)_i * WALKS + walk);
+        struct cluster *cluster = cluster_create(test_seed() + (uint64_t)_i * WALKS + walk);
         for (int step = 0; step < STEPS; step++)
             cluster_step(cluster);
         cluster_settle(cluster);

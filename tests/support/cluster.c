@@ -1,4 +1,4 @@
-/* cluster.c - the simulated cluster: random happenings, and the hands that carry out actions. */
+/* cluster.c - what happens in a simulated cluster, drawn from its seed. */
 #include "tests/support/cluster.h"
 
 #include <check.h>
@@ -11,20 +11,14 @@
 #include "common/base/random.h"
 #include "tests/support/cluster_internal.h"
 
-uint64_t cluster_draw(struct cluster *cluster, uint64_t bound)
+static uint64_t sim_draw(struct cluster *cluster, uint64_t bound)
 {
     return random_below(cluster->seed, 0, cluster->draws++, bound);
 }
 
-static bool chance(struct cluster *cluster, uint64_t percent)
+bool sim_chance(struct cluster *cluster, uint64_t percent)
 {
-    return cluster_draw(cluster, 100) < percent;
-}
-
-static void start_coordinator(struct cluster *cluster)
-{
-    cluster->membership = membership_create(&MEMBERSHIP_CONFIG_DEFAULT);
-    cluster->jobs = jobs_create(&JOBS_CONFIG_DEFAULT, 1);
+    return sim_draw(cluster, 100) < percent;
 }
 
 struct cluster *cluster_create(uint64_t seed)
@@ -35,10 +29,10 @@ struct cluster *cluster_create(uint64_t seed)
     for (unsigned i = 0; i < SIM_WORKERS; i++) {
         struct sim_worker *worker = &cluster->workers[i];
         snprintf(worker->name, sizeof worker->name, "w%u", i);
-        worker->devices = 1 + (unsigned)cluster_draw(cluster, 3);
+        worker->devices = 1 + (unsigned)sim_draw(cluster, 3);
         worker->kind = i == 0 ? HARDWARE_GPU : HARDWARE_CPU;
     }
-    start_coordinator(cluster);
+    sim_start(cluster);
     return cluster;
 }
 
@@ -58,222 +52,6 @@ void cluster_destroy(struct cluster *cluster)
     free(cluster);
 }
 
-/* --- The store ----------------------------------------------------------------------------- */
-
-static void store_job(struct cluster *cluster, const struct job *job)
-{
-    size_t i = 0;
-    while (i < cluster->stored_count && strcmp(cluster->stored[i]->id, job->id) != 0)
-        i++;
-    if (i == cluster->stored_count) {
-        cluster->stored = grow(cluster->stored, cluster->stored_count, &cluster->stored_capacity,
-                               sizeof(*cluster->stored));
-        cluster->stored_count++;
-    } else {
-        ck_assert_msg(!job_ended(cluster->stored[i]) || cluster->stored[i]->state == job->state,
-                      SIM_AT "%s was %s and is %s", SIM_WHERE(cluster), job->id,
-                      job_state_name(cluster->stored[i]->state), job_state_name(job->state));
-        ck_assert_uint_le(cluster->stored[i]->epoch, job->epoch);
-        job_destroy(cluster->stored[i]);
-    }
-    cluster->stored[i] = job_copy(job);
-}
-
-/* --- Executors ----------------------------------------------------------------------------- */
-
-static struct sim_worker *worker_named(struct cluster *cluster, const char *name)
-{
-    for (size_t i = 0; i < SIM_WORKERS; i++)
-        if (strcmp(cluster->workers[i].name, name) == 0)
-            return &cluster->workers[i];
-    ck_abort_msg(SIM_AT "no worker %s", SIM_WHERE(cluster), name);
-    return NULL;
-}
-
-/* The executor of a rank, new when its worker lives and has none; NULL when it is gone. */
-static struct sim_executor *executor_of(struct cluster *cluster, const struct job *job,
-                                        unsigned rank)
-{
-    const struct device_ref *device = &job->ranks[rank].device;
-    if (worker_named(cluster, device->worker)->instance != device->instance)
-        return NULL;
-    for (size_t i = 0; i < cluster->executor_count; i++) {
-        struct sim_executor *executor = &cluster->executors[i];
-        if (strcmp(executor->job, job->id) == 0 && executor->epoch == job->epoch &&
-            executor->rank == rank)
-            return executor;
-    }
-    cluster->executors = grow(cluster->executors, cluster->executor_count,
-                              &cluster->executor_capacity, sizeof *cluster->executors);
-    struct sim_executor *executor = &cluster->executors[cluster->executor_count++];
-    *executor = (struct sim_executor){.epoch = job->epoch, .rank = rank, .device = *device};
-    memcpy(executor->job, job->id, sizeof executor->job);
-    return executor;
-}
-
-static void drop_executor(struct cluster *cluster, size_t index)
-{
-    cluster->executors[index] = cluster->executors[--cluster->executor_count];
-}
-
-static void drop_executors_of(struct cluster *cluster, uint64_t instance)
-{
-    for (size_t i = cluster->executor_count; i-- > 0;)
-        if (cluster->executors[i].device.instance == instance)
-            drop_executor(cluster, i);
-}
-
-/* --- Carrying out ---------------------------------------------------------------------------- */
-
-static void hold(struct cluster *cluster, const struct job *job)
-{
-    struct error err = {""};
-    struct device_ref refs[SIM_DEVICES];
-    size_t count = job_devices(job, refs);
-    int rc = membership_hold(cluster->membership, job->id, refs, count, &err);
-    ck_assert_msg(rc == 0, SIM_AT "%s cannot hold: %s", SIM_WHERE(cluster), job->id, err.text);
-}
-
-static void instruct(struct cluster *cluster, const struct job *job, enum job_action_kind kind)
-{
-    for (unsigned rank = 0; rank < job->rank_count; rank++) {
-        if (job->ranks[rank].state == JOB_RANK_EXITED || job->ranks[rank].state == JOB_RANK_LOST)
-            continue;
-        struct sim_executor *executor = executor_of(cluster, job, rank);
-        if (!executor)
-            continue;
-        executor->going = executor->going || kind == JOB_ACTION_GO;
-        executor->stopping = executor->stopping || kind == JOB_ACTION_STOP;
-    }
-}
-
-static void carry_out_one(struct cluster *cluster, const struct job_action *action)
-{
-    const struct job *job = jobs_find(cluster->jobs, action->job);
-    switch (action->kind) {
-    case JOB_ACTION_STORE:
-        store_job(cluster, job);
-        break;
-    case JOB_ACTION_HOLD:
-        hold(cluster, job);
-        break;
-    case JOB_ACTION_RELEASE:
-        ck_assert_int_eq(membership_hold(cluster->membership, job->id, NULL, 0, NULL), 0);
-        break;
-    case JOB_ACTION_PLAN:
-        cluster->plans = grow(cluster->plans, cluster->plan_count, &cluster->plan_capacity,
-                              sizeof *cluster->plans);
-        cluster->plans[cluster->plan_count++] = *action;
-        break;
-    case JOB_ACTION_ASSIGN:
-    case JOB_ACTION_GO:
-    case JOB_ACTION_STOP:
-        instruct(cluster, job, action->kind);
-        break;
-    }
-}
-
-/* False when the coordinator died on the way. */
-static bool carry_out(struct cluster *cluster)
-{
-    for (size_t i = 0; i < cluster->actions.count; i++) {
-        if (!cluster->well && chance(cluster, 1))
-            return false;
-        carry_out_one(cluster, &cluster->actions.items[i]);
-    }
-    jobs_actions_clear(&cluster->actions);
-    return true;
-}
-
-/* Workers are stored as they are now, before the jobs hear of it. */
-static void hear_events(struct cluster *cluster)
-{
-    for (size_t i = 0; i < cluster->events.count; i++) {
-        const struct membership_event *event = &cluster->events.items[i];
-        struct job_event said = {.words = event->reason};
-        said.worker.name = event->worker;
-        said.worker.instance = event->instance;
-        struct sim_worker *worker = worker_named(cluster, event->worker);
-        const struct worker *now = membership_find(cluster->membership, event->worker);
-        worker_destroy(worker->stored);
-        worker->stored = now ? worker_copy(now) : NULL;
-        if (event->kind != MEMBERSHIP_JOINED && event->kind != MEMBERSHIP_LOST)
-            continue;
-        said.kind =
-            event->kind == MEMBERSHIP_JOINED ? JOB_EVENT_WORKER_JOINED : JOB_EVENT_WORKER_LOST;
-        ck_assert_int_eq(jobs_apply(cluster->jobs, &said, cluster->now_ms, &cluster->actions, NULL),
-                         0);
-    }
-    membership_events_clear(&cluster->events);
-}
-
-static bool schedule(struct cluster *cluster)
-{
-    struct device_view *views;
-    size_t count = membership_devices(cluster->membership, &views);
-    jobs_schedule(cluster->jobs, views, count, cluster->now_ms, &cluster->actions);
-    cluster_check_fifo(cluster, views, count);
-    free(views);
-    return carry_out(cluster);
-}
-
-/* What a coordinator does first: take over workers and jobs, and tell the jobs which of their
- * workers are unknown. */
-static void restart_coordinator(struct cluster *cluster)
-{
-    cluster->crashes++;
-    membership_destroy(cluster->membership);
-    jobs_destroy(cluster->jobs);
-    membership_events_clear(&cluster->events);
-    jobs_actions_clear(&cluster->actions);
-    cluster->plan_count = 0;
-    start_coordinator(cluster);
-    for (size_t i = 0; i < SIM_WORKERS; i++) {
-        struct sim_worker *worker = &cluster->workers[i];
-        if (worker->stored)
-            ck_assert_int_eq(
-                membership_restore(cluster->membership, worker->stored, cluster->now_ms, NULL), 0);
-    }
-    for (size_t i = 0; i < cluster->stored_count; i++)
-        ck_assert_int_eq(jobs_restore(cluster->jobs, cluster->stored[i], &cluster->actions, NULL),
-                         0);
-    for (size_t i = 0; i < cluster->stored_count; i++) {
-        const struct job *job = cluster->stored[i];
-        for (size_t r = 0; job->holding && r < job->rank_count; r++) {
-            const struct device_ref *device = &job->ranks[r].device;
-            struct job_event event = {.kind = JOB_EVENT_WORKER_LOST, .words = "unknown"};
-            event.worker.name = device->worker;
-            event.worker.instance = device->instance;
-            const struct worker *worker = membership_find(cluster->membership, device->worker);
-            if (!worker || worker->dead || worker->instance != device->instance)
-                jobs_apply(cluster->jobs, &event, cluster->now_ms, &cluster->actions, NULL);
-        }
-    }
-}
-
-/* Carry out what there is and schedule, as often as the coordinator dies of it. */
-static bool finish_turn(struct cluster *cluster)
-{
-    bool survived = true;
-    hear_events(cluster);
-    while (!carry_out(cluster) || !schedule(cluster)) {
-        restart_coordinator(cluster);
-        survived = false;
-    }
-    return survived;
-}
-
-/* Deliver a message; true when it was acknowledged, so that the sender need not repeat it. */
-static bool deliver(struct cluster *cluster, const struct job_event *event)
-{
-    struct error err = {""};
-    int rc = jobs_apply(cluster->jobs, event, cluster->now_ms, &cluster->actions, &err);
-    ck_assert_msg(rc == 0 || rc == -ESTALE, SIM_AT "%s", SIM_WHERE(cluster), err.text);
-    return finish_turn(cluster);
-}
-
-/* --- Happenings ------------------------------------------------------------------------------ */
-
 static void report(struct cluster *cluster, struct sim_worker *worker)
 {
     struct hardware_report *made = hardware_report_create(worker->name, worker->name, "CPU", "0");
@@ -287,15 +65,15 @@ static void report(struct cluster *cluster, struct sim_worker *worker)
                                &cluster->events, NULL);
     hardware_report_destroy(made);
     if (rc == -ESTALE) { /* it is told that it was given up: it ends its executors and itself */
-        drop_executors_of(cluster, worker->instance);
+        sim_drop_executors(cluster, worker->instance);
         worker->instance = 0;
     }
-    finish_turn(cluster);
+    sim_finish_turn(cluster);
 }
 
 static void start_worker(struct cluster *cluster, struct sim_worker *worker)
 {
-    drop_executors_of(cluster, worker->instance);
+    sim_drop_executors(cluster, worker->instance);
     worker->instance = cluster->next_instance++;
     worker->silent = false;
     report(cluster, worker);
@@ -303,11 +81,11 @@ static void start_worker(struct cluster *cluster, struct sim_worker *worker)
 
 static void kill_worker(struct cluster *cluster, struct sim_worker *worker)
 {
-    drop_executors_of(cluster, worker->instance);
+    sim_drop_executors(cluster, worker->instance);
     membership_disconnect(cluster->membership, worker->name, worker->instance, cluster->now_ms,
                           &cluster->events);
     worker->instance = 0;
-    finish_turn(cluster);
+    sim_finish_turn(cluster);
 }
 
 static void beat(struct cluster *cluster, struct sim_worker *worker)
@@ -318,13 +96,13 @@ static void beat(struct cluster *cluster, struct sim_worker *worker)
                              &cluster->events, NULL) < 0)
         report(cluster, worker);
     else
-        finish_turn(cluster);
+        sim_finish_turn(cluster);
 }
 
 static void disturb_worker(struct cluster *cluster)
 {
-    struct sim_worker *worker = &cluster->workers[cluster_draw(cluster, SIM_WORKERS)];
-    uint64_t draw = cluster_draw(cluster, 12);
+    struct sim_worker *worker = &cluster->workers[sim_draw(cluster, SIM_WORKERS)];
+    uint64_t draw = sim_draw(cluster, 12);
     if (worker->instance == 0 || draw == 0)
         start_worker(cluster, worker);
     else if (draw == 1)
@@ -335,37 +113,37 @@ static void disturb_worker(struct cluster *cluster)
         membership_drain(cluster->membership, worker->name, "test", &cluster->events, NULL);
     else if (draw <= 5)
         membership_undrain(cluster->membership, worker->name, &cluster->events, NULL);
-    finish_turn(cluster);
+    sim_finish_turn(cluster);
 }
 
 static void pass_time(struct cluster *cluster)
 {
-    cluster->now_ms += cluster_draw(cluster, 1500);
+    cluster->now_ms += sim_draw(cluster, 1500);
     for (size_t i = 0; i < SIM_WORKERS; i++)
         beat(cluster, &cluster->workers[i]);
     membership_expire(cluster->membership, cluster->now_ms, &cluster->events);
-    finish_turn(cluster);
+    sim_finish_turn(cluster);
 }
 
 static void submit(struct cluster *cluster)
 {
     const struct job *job;
     struct job_submission submission = {.key = "", .name = "gpt", .user = "ada", .text = "t"};
-    submission.devices_min = 1 + (unsigned)cluster_draw(cluster, 6);
-    submission.devices_max = submission.devices_min + (unsigned)cluster_draw(cluster, 6);
-    submission.kind = (enum job_kind)cluster_draw(cluster, 3);
+    submission.devices_min = 1 + (unsigned)sim_draw(cluster, 6);
+    submission.devices_max = submission.devices_min + (unsigned)sim_draw(cluster, 6);
+    submission.kind = (enum job_kind)sim_draw(cluster, 3);
     ck_assert_int_eq(
         jobs_submit(cluster->jobs, &submission, cluster->now_ms, &job, &cluster->actions, NULL), 0);
-    finish_turn(cluster);
+    sim_finish_turn(cluster);
 }
 
 static void cancel(struct cluster *cluster)
 {
     if (jobs_count(cluster->jobs) == 0)
         return;
-    const struct job *job =
-        jobs_at(cluster->jobs, cluster_draw(cluster, jobs_count(cluster->jobs)));
-    deliver(cluster, &(struct job_event){.kind = JOB_EVENT_CANCEL, .job = job->id, .words = "ada"});
+    const struct job *job = jobs_at(cluster->jobs, sim_draw(cluster, jobs_count(cluster->jobs)));
+    sim_deliver(cluster,
+                &(struct job_event){.kind = JOB_EVENT_CANCEL, .job = job->id, .words = "ada"});
 }
 
 /* The planner answers: a plan on some of the devices in another order, more devices, or no. */
@@ -379,24 +157,24 @@ static void answer_plan(struct cluster *cluster, size_t index)
     for (; count < job->rank_count; count++)
         refs[count] = job->ranks[count].device;
     for (size_t i = count; i > 1; i--) {
-        size_t other = cluster_draw(cluster, i);
+        size_t other = sim_draw(cluster, i);
         struct device_ref moved = refs[i - 1];
         refs[i - 1] = refs[other];
         refs[other] = moved;
     }
-    if (count > job->devices_min && chance(cluster, 30))
+    if (count > job->devices_min && sim_chance(cluster, 30))
         count--;
     struct job_event event = {.kind = JOB_EVENT_PLANNED, .job = asked.job, .epoch = asked.epoch};
     event.plan.id = "p-1";
     event.plan.devices = refs;
     event.plan.device_count = count;
-    if (chance(cluster, 15)) {
+    if (sim_chance(cluster, 15)) {
         event.kind = JOB_EVENT_UNFIT;
-        event.devices_needed = (unsigned)job->rank_count + (unsigned)cluster_draw(cluster, 4);
-    } else if (chance(cluster, 5)) {
+        event.devices_needed = (unsigned)job->rank_count + (unsigned)sim_draw(cluster, 4);
+    } else if (sim_chance(cluster, 5)) {
         event.kind = JOB_EVENT_REFUSED;
     }
-    deliver(cluster, &event);
+    sim_deliver(cluster, &event);
 }
 
 /* Tell that an executor has exited, until it is acknowledged. */
@@ -408,13 +186,13 @@ static void tell_exit(struct cluster *cluster, size_t index)
                               .epoch = executor.epoch,
                               .rank = executor.rank,
                               .status = executor.status};
-    if (!deliver(cluster, &event))
+    if (!sim_deliver(cluster, &event))
         return;
     for (size_t i = cluster->executor_count; i-- > 0;)
         if (strcmp(cluster->executors[i].job, executor.job) == 0 &&
             cluster->executors[i].epoch == executor.epoch &&
             cluster->executors[i].rank == executor.rank)
-            drop_executor(cluster, i);
+            sim_drop_executor(cluster, i);
 }
 
 /* One executor takes its next step; a bad one fails instead. */
@@ -422,7 +200,7 @@ static void move_executor(struct cluster *cluster, size_t index, bool bad)
 {
     struct sim_executor *executor = &cluster->executors[index];
     if (!executor->exited &&
-        (executor->stopping || bad || (executor->going && chance(cluster, 30)))) {
+        (executor->stopping || bad || (executor->going && sim_chance(cluster, 30)))) {
         executor->exited = true;
         executor->status = executor->stopping ? 143 : bad ? 1 : 0;
     }
@@ -438,7 +216,7 @@ static void move_executor(struct cluster *cluster, size_t index, bool bad)
                               .rank = executor->rank};
     if (executor->going)
         event.progress.step = cluster->now_ms;
-    if (!deliver(cluster, &event))
+    if (!sim_deliver(cluster, &event))
         return;
     cluster->last = event; /* may come once more, late */
     memcpy(cluster->last_job, id, sizeof id);
@@ -450,18 +228,18 @@ static void repeat_message(struct cluster *cluster)
     if (!cluster->last.job)
         return;
     struct job_event event = cluster->last;
-    event.epoch -= (uint32_t)cluster_draw(cluster, 2);
+    event.epoch -= (uint32_t)sim_draw(cluster, 2);
     struct error err = {""};
     int rc = jobs_apply(cluster->jobs, &event, cluster->now_ms, &cluster->actions, &err);
     ck_assert_msg(rc == 0 || rc == -ESTALE || rc == -EINVAL, SIM_AT "%s", SIM_WHERE(cluster),
                   err.text);
-    finish_turn(cluster);
+    sim_finish_turn(cluster);
 }
 
 void cluster_step(struct cluster *cluster)
 {
     cluster->step++;
-    uint64_t draw = cluster_draw(cluster, 100);
+    uint64_t draw = sim_draw(cluster, 100);
     if (draw < 8)
         disturb_worker(cluster);
     else if (draw < 22)
@@ -471,14 +249,14 @@ void cluster_step(struct cluster *cluster)
     else if (draw < 32)
         cancel(cluster);
     else if (draw < 45 && cluster->plan_count)
-        answer_plan(cluster, cluster_draw(cluster, cluster->plan_count));
+        answer_plan(cluster, sim_draw(cluster, cluster->plan_count));
     else if (draw < 96 && cluster->executor_count)
-        move_executor(cluster, cluster_draw(cluster, cluster->executor_count), chance(cluster, 2));
+        move_executor(cluster, sim_draw(cluster, cluster->executor_count), sim_chance(cluster, 2));
     else if (draw < 99)
         repeat_message(cluster);
     else
-        restart_coordinator(cluster), finish_turn(cluster);
-    cluster_check(cluster);
+        sim_restart(cluster), sim_finish_turn(cluster);
+    sim_check(cluster);
 }
 
 static bool settled(const struct cluster *cluster)
@@ -503,7 +281,7 @@ void cluster_settle(struct cluster *cluster)
         if (worker->instance == 0)
             start_worker(cluster, worker);
         membership_undrain(cluster->membership, worker->name, &cluster->events, NULL);
-        finish_turn(cluster);
+        sim_finish_turn(cluster);
     }
     for (int round = 0; round < 2000 && (!settled(cluster) || cluster->executor_count); round++) {
         cluster->step++;
@@ -516,7 +294,7 @@ void cluster_settle(struct cluster *cluster)
         for (size_t i = cluster->executor_count; i-- > 0;)
             if (i < cluster->executor_count)
                 move_executor(cluster, i, false);
-        cluster_check(cluster);
+        sim_check(cluster);
     }
     ck_assert_msg(settled(cluster), SIM_AT "some job neither ends nor waits", SIM_WHERE(cluster));
     ck_assert_msg(cluster->executor_count == 0, SIM_AT "executors are left", SIM_WHERE(cluster));

@@ -114,7 +114,7 @@ static void check_workers(const struct cluster *cluster)
                          membership_at(membership, i)->name);
 }
 
-void cluster_check(const struct cluster *cluster)
+void sim_check(const struct cluster *cluster)
 {
     for (size_t i = 0; i < jobs_count(cluster->jobs); i++)
         check_job(cluster, jobs_at(cluster->jobs, i));
@@ -134,8 +134,7 @@ static enum hardware_kind kind_of(const struct job *job, const struct device_vie
     return HARDWARE_CPU;
 }
 
-void cluster_check_fifo(const struct cluster *cluster, const struct device_view *views,
-                        size_t count)
+void sim_check_fifo(const struct cluster *cluster, const struct device_view *views, size_t count)
 {
     unsigned totals[2] = {0, 0};
     for (size_t i = 0; i < count; i++)

@@ -49,13 +49,29 @@ struct cluster {
     char last_job[JOB_ID_SIZE];
 };
 
-uint64_t cluster_draw(struct cluster *cluster, uint64_t bound);
+bool sim_chance(struct cluster *cluster, uint64_t percent);
+
+/* A coordinator that knows nothing yet. */
+void sim_start(struct cluster *cluster);
+
+/* The coordinator dies and another takes over workers and jobs from the store; it tells the jobs
+ * which of their workers are unknown. Its actions are still to be carried out. */
+void sim_restart(struct cluster *cluster);
+
+/* Carry out what there is and schedule, as often as the coordinator dies of it; true when it did
+ * not. */
+bool sim_finish_turn(struct cluster *cluster);
+
+/* Deliver a message; true when it was acknowledged, so that the sender need not repeat it. */
+bool sim_deliver(struct cluster *cluster, const struct job_event *event);
+
+void sim_drop_executor(struct cluster *cluster, size_t index);
+void sim_drop_executors(struct cluster *cluster, uint64_t instance);
 
 /* What holds between any two turns: who holds what, what is stored, what runs where. */
-void cluster_check(const struct cluster *cluster);
+void sim_check(const struct cluster *cluster);
 
 /* Just after a schedule: nobody was overtaken. */
-void cluster_check_fifo(const struct cluster *cluster, const struct device_view *views,
-                        size_t count);
+void sim_check_fifo(const struct cluster *cluster, const struct device_view *views, size_t count);
 
 #endif

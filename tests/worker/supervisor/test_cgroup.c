@@ -9,7 +9,7 @@
 
 #include "tests/support/suite.h"
 
-static char root[] = "/tmp/gimbal-cgroup-XXXXXX";
+static char root[32];
 static struct error err;
 
 /* Write a file under root. */
@@ -26,6 +26,7 @@ static void put(const char *name, const char *text)
 static void setup(void)
 {
     char path[256];
+    snprintf(root, sizeof root, "/tmp/gimbal-cgroup-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(root));
     snprintf(path, sizeof path, "%s/outer", root);
     ck_assert_int_eq(mkdir(path, 0700), 0);
