@@ -1,13 +1,11 @@
 /* job.h - one job: what was asked for, where it stands and why.
  *
- *                 granted         planned          all ready          all ranks exited with 0
- *    PENDING ─────────> PLANNING ───────> STARTING ────────> RUNNING ─────────────────> DONE
- *       ^  infeasible now  │                  │                 │
- *       └──── or lost ─────┤                  └────────┬────────┤ a rank failed or was lost
- *                          │ refused            cancel │        v
- *                          v                           │     FAILING ──> FAILED
- *                       FAILED                         v
- *                                                  CANCELLING ──> CANCELLED
+ *    PENDING -granted-> PLANNING -planned-> STARTING -ready-> RUNNING -all exited with 0-> DONE
+ *    PLANNING -infeasible on these devices, or a worker lost-> PENDING
+ *    PLANNING -no plan on any-> FAILED
+ *    STARTING, RUNNING -a rank failed, or its worker was lost-> FAILING -all gone-> FAILED
+ *    STARTING, RUNNING -cancel-> CANCELLING -all gone-> CANCELLED
+ *    PENDING, PLANNING -cancel-> CANCELLED
  *
  * FAILING and CANCELLING wait until every executor is gone; only then are the devices free. */
 #ifndef COORDINATOR_JOBS_JOB_H

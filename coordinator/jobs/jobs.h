@@ -16,10 +16,10 @@
 enum job_action_kind {
     JOB_ACTION_STORE,   /* the record changed: store it, then tell who watches */
     JOB_ACTION_HOLD,    /* membership_hold() exactly job_devices() */
-    JOB_ACTION_PLAN,    /* plan the epoch; answers JOB_PLANNED, JOB_UNFIT or JOB_REFUSED */
-    JOB_ACTION_ASSIGN,  /* tell each rank's worker to start it; answers JOB_READY, JOB_EXITED */
+    JOB_ACTION_PLAN,    /* plan the epoch; answered by PLANNED, UNFIT or REFUSED */
+    JOB_ACTION_ASSIGN,  /* tell each rank's worker to start it; answered by READY or EXITED */
     JOB_ACTION_GO,      /* let the ready executors run */
-    JOB_ACTION_STOP,    /* stop the executors; JOB_EXITED for each, also where there was none */
+    JOB_ACTION_STOP,    /* stop the executors; EXITED for each, also where there was none */
     JOB_ACTION_RELEASE, /* membership_hold() nothing */
 };
 
@@ -114,7 +114,7 @@ size_t jobs_count(const struct jobs *jobs);
 const struct job *jobs_at(const struct jobs *jobs, size_t index);
 const struct job *jobs_find(const struct jobs *jobs, const char *id);
 
-/* How many messages of another epoch were refused. */
+/* How many messages were refused as stale. */
 uint64_t jobs_stale_count(const struct jobs *jobs);
 
 const char *jobs_action_name(enum job_action_kind kind);
