@@ -75,7 +75,7 @@ static const struct field forbid_fields[] = {
 static const struct field plan_fields[] = {
     {AT(job_plan, objective, FIELD_CHOICE), .standard = "throughput", .words = objectives},
     {AT(job_plan, memory, FIELD_SIZE), .least = 0x1p20, .greatest = 0x1p50},
-    {AT(job_plan, search, FIELD_TEXT), .standard = "exact"},
+    {AT(job_plan, search, FIELD_TEXT), .standard = "uniform"},
     {AT(job_plan, schedule, FIELD_TEXT)},
     {AT(job_plan, pin, FIELD_SECTION), .fields = pin_fields},
     {AT(job_plan, forbid, FIELD_SECTION), .fields = forbid_fields},
@@ -93,6 +93,7 @@ static const struct field elastic_fields[] = {
 static const struct field eval_fields[] = {
     {INTEGER(job_eval, every, 1, 1e9, "steps")},
     {REAL(job_eval, holdout, 0, 0.9), .standard = "0"},
+    {INTEGER(job_eval, sample, 0, 1e6, "bytes"), .standard = "0"},
     {.key = NULL},
 };
 

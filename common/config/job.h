@@ -77,6 +77,7 @@ struct job_elastic {
 struct job_eval {
     int64_t every;  /* steps; 0: never */
     double holdout; /* fraction of the data that is never trained on */
+    int64_t sample; /* bytes of text to generate after the last step; byte-level models only */
 };
 
 struct job_checkpoint {

@@ -14,6 +14,8 @@
 
 int planner_graph(const struct job_config *job, struct graph **out, struct error *err)
 {
+    if (job->train.dtype != JOB_F32)
+        return error_set(err, -EINVAL, "train.dtype bf16 has no kernels yet; f32 has");
     struct model_config config = {
         .family = job->model.family,
         .layers = job->model.layers,

@@ -209,7 +209,7 @@ START_TEST(an_empty_section_is_its_defaults)
 {
     char *text = replace(least, "  lr: 0.001\n", "  lr: 0.001\nplan:\neval:\n");
     struct job_config *job = parse(text);
-    ck_assert_str_eq(job->plan.search, "exact");
+    ck_assert_str_eq(job->plan.search, "uniform");
     job_config_destroy(job);
     free(text);
 }

@@ -1,0 +1,88 @@
+/* main.c - gimbal-executor: one rank of a job; or, without a cluster, all of its ranks as
+ * threads; or a probe. It is started by a worker or by the command line, with a channel. */
+#include "worker/executor/modes.h"
+
+#include "common/base/log.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: gimbal-executor --channel FD                                    one rank, as assigned\n"
+    "       gimbal-executor --channel FD --local N --job FILE --plan FILE   N ranks as threads\n"
+    "       gimbal-executor --channel FD --probe [--devices SETS]           measure devices\n"
+    "\n"
+    "  --channel FD    a socket to the process that started this one\n"
+    "  --devices SETS  cores of each device, \"0-1;2-3\"; else the process's cores, shared out\n"
+    "  --fabric NAME   what the probe measures links with: local or gloo\n"
+    "  -h, --help      this text\n";
+
+static int parse(int argc, char **argv, struct executor_options *options)
+{
+    static const struct option names[] = {
+        {"channel", required_argument, NULL, 'c'}, {"local", required_argument, NULL, 'l'},
+        {"job", required_argument, NULL, 'j'},     {"plan", required_argument, NULL, 'p'},
+        {"probe", no_argument, NULL, 'q'},         {"devices", required_argument, NULL, 'd'},
+        {"fabric", required_argument, NULL, 'f'},  {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    int option;
+    *options = (struct executor_options){.channel = -1};
+    while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
+        switch (option) {
+        case 'c':
+            options->channel = atoi(optarg);
+            break;
+        case 'l':
+            options->local = atoi(optarg);
+            break;
+        case 'j':
+            options->job = optarg;
+            break;
+        case 'p':
+            options->plan = optarg;
+            break;
+        case 'q':
+            options->probe = true;
+            break;
+        case 'd':
+            options->devices = optarg;
+            break;
+        case 'f':
+            options->fabric = optarg;
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            exit(EXIT_SUCCESS);
+        default:
+            return -EINVAL;
+        }
+    }
+    bool local = options->local > 0;
+    return options->channel < 0 || optind < argc || (local && options->probe) ||
+                   (local && (!options->job || !options->plan))
+               ? -EINVAL
+               : 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct executor_options options;
+    struct error err = {""};
+    log_open("executor", LOG_INFO);
+    if (parse(argc, argv, &options) < 0) {
+        fputs(usage, stderr);
+        return 64;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    int rc = options.probe     ? executor_probe(&options, &err)
+             : options.local ? executor_local(&options, &err)
+                               : executor_rank(&options, &err);
+    if (rc < 0 && rc != -ECANCELED)
+        log_line(LOG_ERROR, "%s", err.text);
+    return rc == 0 ? EXIT_SUCCESS : rc == -ECANCELED ? 130 : EXIT_FAILURE;
+}

@@ -1,0 +1,25 @@
+/* modes.h - what a gimbal-executor process can be. */
+#ifndef WORKER_EXECUTOR_MODES_H
+#define WORKER_EXECUTOR_MODES_H
+
+#include "common/base/error.h"
+
+#include <stdbool.h>
+
+struct executor_options {
+    int channel;         /* descriptor */
+    int local;           /* ranks as threads; 0: not */
+    const char *job;     /* file: what to train */
+    const char *plan;    /* file: the plan's JSON */
+    bool probe;
+    const char *devices; /* cores of each device, or NULL */
+    const char *fabric;  /* collectives for the probe, or NULL for the default */
+};
+
+/* Each returns when its work is done, failed or was cancelled (-ECANCELED), and has told the
+ * other side of the channel. */
+int executor_rank(const struct executor_options *options, struct error *err);
+int executor_local(const struct executor_options *options, struct error *err);
+int executor_probe(const struct executor_options *options, struct error *err);
+
+#endif

@@ -1,0 +1,370 @@
+/* probe.c - training steps of two small models: a larger one for the rates, a tiny one for what
+ * an instruction costs beside its work; then messages of two sizes for the links. */
+#include "worker/executor/probe.h"
+
+#include "common/base/memory.h"
+#include "common/models/model.h"
+#include "common/program/lower.h"
+#include "worker/executor/interpreter.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define STEPS 3
+#define SMALL_ELEMENTS 16
+#define LARGE_ELEMENTS ((size_t)1 << 20)
+#define ROUNDS 12
+
+struct probe {
+    const cpu_set_t *sets;
+    const struct device *device;
+    const struct collectives *collectives;
+    struct profile *profiles;
+    int devices, ranks; /* ranks: of the link's probe, at least 2 */
+    struct local_hub *hub;
+    pthread_barrier_t barrier;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct entry *entries; /* the ranks' key-value store */
+    int rc;
+    struct error *err;
+};
+
+struct entry {
+    char *key;
+    void *value;
+    size_t size;
+    struct entry *next;
+};
+
+struct prober {
+    struct probe *probe;
+    int index;
+    pthread_t thread;
+};
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static void fail(struct probe *probe, int rc, const struct error *err)
+{
+    pthread_mutex_lock(&probe->lock);
+    if (probe->rc == 0)
+        probe->rc = error_set(probe->err, rc, "%s", err->text);
+    pthread_mutex_unlock(&probe->lock);
+}
+
+static int put(void *context, const char *key, const void *value, size_t size, struct error *err)
+{
+    struct probe *probe = context;
+    struct entry *entry = xcalloc(1, sizeof *entry);
+    (void)err;
+    entry->key = xstrdup(key);
+    entry->value = xcalloc(1, size);
+    memcpy(entry->value, value, size);
+    entry->size = size;
+    pthread_mutex_lock(&probe->lock);
+    entry->next = probe->entries;
+    probe->entries = entry;
+    pthread_cond_broadcast(&probe->changed);
+    pthread_mutex_unlock(&probe->lock);
+    return 0;
+}
+
+static int get(void *context, const char *key, void *value, size_t *size, struct error *err)
+{
+    struct probe *probe = context;
+    const struct entry *entry = NULL;
+    (void)err;
+    pthread_mutex_lock(&probe->lock);
+    while (!entry) {
+        for (entry = probe->entries; entry && strcmp(entry->key, key) != 0;)
+            entry = entry->next;
+        if (!entry)
+            pthread_cond_wait(&probe->changed, &probe->lock);
+    }
+    *size = entry->size < *size ? entry->size : *size;
+    memcpy(value, entry->value, *size);
+    pthread_mutex_unlock(&probe->lock);
+    return 0;
+}
+
+static void fill(const void *context, enum program_kind kind, uint64_t first,
+                 const struct box *box, bool targets, int32_t *out)
+{
+    (void)context;
+    (void)kind;
+    (void)first;
+    (void)targets;
+    for (int64_t i = 0; i < box_count(box); i++)
+        out[i] = (int32_t)(i * 31 % 256);
+}
+
+static double targets(const void *context, enum program_kind kind, uint64_t first,
+                      uint64_t samples)
+{
+    (void)context;
+    (void)kind;
+    (void)first;
+    return (double)samples;
+}
+
+/* What was measured: seconds, work and runs by operation and direction, and of the rest. */
+struct sums {
+    struct {
+        const char *operation;
+        double seconds[DIRECTIONS], flops[DIRECTIONS];
+    } rates[PROFILE_RATES_MAX];
+    size_t count;
+    double other_seconds, other_bytes, runs;
+};
+
+static void add_kernel(struct sums *sums, const struct program *program,
+                       const struct instruction *instruction, double seconds)
+{
+    const char *name = program->graph->nodes[instruction->kernel.node].operation->name;
+    enum direction direction = instruction->kernel.direction;
+    size_t i = 0;
+    while (i < sums->count && strcmp(sums->rates[i].operation, name) != 0)
+        i++;
+    if (i == PROFILE_RATES_MAX)
+        return;
+    if (i == sums->count)
+        sums->rates[sums->count++].operation = name;
+    sums->rates[i].seconds[direction] += seconds;
+    sums->rates[i].flops[direction] += instruction_flops(program, instruction);
+}
+
+static void collect(struct sums *sums, const struct interpreter *in, const double *before)
+{
+    const struct program *program = interpreter_program(in);
+    for (size_t i = 0; i < program->instruction_count; i++) {
+        const struct instruction *instruction = &program->instructions[i];
+        double seconds = (interpreter_seconds(in)[i] - before[i]) / STEPS;
+        if (instruction->kind == INSTRUCTION_KERNEL) {
+            add_kernel(sums, program, instruction, seconds);
+        } else if (instruction->kind != INSTRUCTION_LOAD) {
+            sums->other_seconds += seconds;
+            sums->other_bytes += instruction_bytes(program, instruction);
+        }
+        sums->runs += 1;
+    }
+}
+
+/* Steps of a one-layer model, after one to warm up. */
+static int time_model(struct prober *prober, const struct model_config *model, int64_t samples,
+                      struct sums *sums, struct error *err)
+{
+    struct probe *probe = prober->probe;
+    struct graph *graph = NULL;
+    struct program *program = NULL;
+    struct interpreter *in = NULL;
+    struct feed feed = {NULL, fill, targets};
+    struct interpreter_config config = {.device = probe->device,
+                                        .feed = &feed,
+                                        .optimizer = {.rate = 1e-3, .steps = 10, .beta1 = 0.9,
+                                                      .beta2 = 0.95, .epsilon = 1e-8}};
+    int rc = model_build(model, &graph, err);
+    if (rc < 0)
+        return rc;
+    struct plan *plan = plan_create(1, (int)graph->block_count);
+    plan->stages[0].block_count = plan->block_count;
+    plan->micro_batch_samples = samples;
+    rc = lower(graph, plan, 0, &program, err);
+    if (rc == 0)
+        rc = interpreter_prepare(program, &config, &in, err);
+    double *before = NULL;
+    if (rc == 0) {
+        interpreter_initialize(in, 1);
+        before = xcalloc(program->instruction_count, sizeof *before);
+    }
+    for (int step = 0; step <= STEPS && rc == 0; step++) {
+        struct step_result result;
+        if (step == 1)
+            memcpy(before, interpreter_seconds(in), program->instruction_count * sizeof *before);
+        rc = interpreter_run(in, PROGRAM_TRAIN, (uint64_t)step, &result, err);
+    }
+    if (rc == 0)
+        collect(sums, in, before);
+    free(before);
+    interpreter_release(in);
+    program_destroy(program);
+    plan_destroy(plan);
+    graph_destroy(graph);
+    return rc;
+}
+
+static const struct model_config large = {
+    .family = "gpt", .layers = 1, .hidden = 256, .heads = 8, .seq = 128, .vocab = 256};
+static const struct model_config tiny = {
+    .family = "gpt", .layers = 1, .hidden = 16, .heads = 2, .seq = 8, .vocab = 32};
+
+static void fill_rates(struct profile *profile, const struct sums *big, const struct sums *small)
+{
+    double seconds = 0, flops = 0, expected = 0;
+    for (size_t i = 0; i < big->count; i++) {
+        struct profile_rate *rate = &profile->rates[profile->rate_count++];
+        strncpy(rate->operation, big->rates[i].operation, sizeof rate->operation - 1);
+        for (int direction = 0; direction < DIRECTIONS; direction++) {
+            double work = big->rates[i].flops[direction];
+            rate->seconds_per_flop[direction] =
+                work > 0 ? big->rates[i].seconds[direction] / work : 0;
+        }
+        if (strcmp(rate->operation, "fc1") == 0) {
+            seconds = big->rates[i].seconds[FORWARD];
+            flops = big->rates[i].flops[FORWARD];
+        }
+    }
+    profile->seconds_per_flop = seconds / flops;
+    profile->seconds_per_byte = big->other_seconds / big->other_bytes;
+    double measured = small->other_seconds;
+    for (size_t i = 0; i < small->count; i++)
+        for (int direction = 0; direction < DIRECTIONS; direction++) {
+            measured += small->rates[i].seconds[direction];
+            expected += small->rates[i].flops[direction] *
+                        profile->rates[i].seconds_per_flop[direction];
+        }
+    expected += small->other_bytes * profile->seconds_per_byte;
+    profile->overhead_s = fmax(0, (measured - expected) / small->runs);
+}
+
+static int time_kernels(struct prober *prober, struct error *err)
+{
+    struct sums big = {0}, small = {0};
+    pthread_barrier_wait(&prober->probe->barrier); /* all devices work at the same time */
+    int rc = time_model(prober, &large, 8, &big, err);
+    if (rc == 0)
+        rc = time_model(prober, &tiny, 1, &small, err);
+    if (rc == 0)
+        fill_rates(&prober->probe->profiles[prober->index], &big, &small);
+    return rc;
+}
+
+/* The best of some rounds: others disturb, nothing helps. */
+static int time_all_reduce(struct probe *probe, struct fabric_group *group, size_t count,
+                           double *out, struct error *err)
+{
+    float *data = xcalloc(count, sizeof *data);
+    int rc = 0;
+    *out = INFINITY;
+    for (int round = 0; round < ROUNDS && rc == 0; round++) {
+        double begin = now();
+        rc = probe->collectives->all_reduce(group, data, count, REDUCTION_SUM, err);
+        *out = fmin(*out, now() - begin);
+    }
+    free(data);
+    return rc;
+}
+
+static int time_links(struct prober *prober, struct profile_link *link, struct error *err)
+{
+    struct probe *probe = prober->probe;
+    struct rendezvous rendezvous = {probe, put, get};
+    struct fabric_config config = {.rank = prober->index,
+                                   .count = probe->ranks,
+                                   .timeout_s = 10,
+                                   .rendezvous = &rendezvous,
+                                   .shared = probe->hub};
+    struct fabric *fabric = NULL;
+    struct fabric_group *group;
+    int *ranks = xcalloc((size_t)probe->ranks, sizeof *ranks);
+    double small, large_s;
+    for (int i = 0; i < probe->ranks; i++)
+        ranks[i] = i;
+    int rc = probe->collectives->open(&config, &fabric, err);
+    if (rc == 0)
+        rc = probe->collectives->group(fabric, ranks, probe->ranks, &group, err);
+    if (rc == 0)
+        rc = time_all_reduce(probe, group, SMALL_ELEMENTS, &small, err);
+    if (rc == 0)
+        rc = time_all_reduce(probe, group, LARGE_ELEMENTS, &large_s, err);
+    if (rc == 0) {
+        double steps = 2.0 * (probe->ranks - 1);
+        double bytes = steps / probe->ranks * (double)LARGE_ELEMENTS * sizeof(float);
+        link->latency_s = small / steps;
+        link->seconds_per_byte = fmax(large_s - small, 0) / bytes;
+    }
+    if (rc < 0 && fabric)
+        probe->collectives->abort(fabric);
+    probe->collectives->close(fabric);
+    free(ranks);
+    return rc;
+}
+
+static void *prober_run(void *context)
+{
+    struct prober *prober = context;
+    struct probe *probe = prober->probe;
+    struct profile_link link = {0};
+    struct error err = {""};
+    int threads, set = prober->index % probe->devices;
+    int rc = cpuset_bind(&probe->sets[set], &threads, &err);
+    if (probe->device->threads)
+        probe->device->threads(threads);
+    if (prober->index < probe->devices) {
+        int rc2 = time_kernels(prober, &err);
+        rc = rc < 0 ? rc : rc2;
+    }
+    pthread_barrier_wait(&probe->barrier);
+    if (rc < 0)
+        fail(probe, rc, &err);
+    pthread_barrier_wait(&probe->barrier);
+    if (probe->rc == 0) {
+        rc = time_links(prober, &link, &err);
+        if (rc < 0)
+            fail(probe, rc, &err);
+    }
+    if (prober->index < probe->devices) {
+        probe->profiles[prober->index].host = link;
+        probe->profiles[prober->index].network = link;
+    }
+    return NULL;
+}
+
+/* With one device: the second rank of its links. */
+static void *companion_run(void *context)
+{
+    struct prober *prober = context;
+    pthread_barrier_wait(&prober->probe->barrier);
+    return prober_run(context);
+}
+
+int probe_run(const cpu_set_t *sets, int count, const struct device *device,
+              const struct collectives *collectives, struct profile *out, struct error *err)
+{
+    struct probe probe = {.sets = sets, .device = device, .collectives = collectives,
+                          .profiles = out, .devices = count, .ranks = count > 1 ? count : 2,
+                          .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER,
+                          .err = err};
+    memset(out, 0, (size_t)count * sizeof *out);
+    probe.hub = local_hub_create(probe.ranks);
+    pthread_barrier_init(&probe.barrier, NULL, (unsigned)probe.ranks);
+    struct prober *probers = xcalloc((size_t)probe.ranks, sizeof *probers);
+    int started = 0;
+    for (; started < probe.ranks; started++) {
+        probers[started] = (struct prober){.probe = &probe, .index = started};
+        if (pthread_create(&probers[started].thread, NULL,
+                           started < count ? prober_run : companion_run, &probers[started]) != 0)
+            abort();
+    }
+    for (int i = 0; i < started; i++)
+        pthread_join(probers[i].thread, NULL);
+    while (probe.entries) {
+        struct entry *entry = probe.entries;
+        probe.entries = entry->next;
+        free(entry->key);
+        free(entry->value);
+        free(entry);
+    }
+    free(probers);
+    pthread_barrier_destroy(&probe.barrier);
+    local_hub_destroy(probe.hub);
+    return probe.rc;
+}

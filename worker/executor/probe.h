@@ -1,0 +1,18 @@
+/* probe.h - how fast these devices are, all of them busy at once: they may share memory and
+ * caches, and the job will run on all of them too. */
+#ifndef WORKER_EXECUTOR_PROBE_H
+#define WORKER_EXECUTOR_PROBE_H
+
+#include "common/profile/profile.h"
+#include "worker/collectives/collective.h"
+#include "worker/executor/cpuset.h"
+#include "worker/kernels/kernels.h"
+
+/* Measures `count` devices with one thread each bound to its cores, and links by `collectives`
+ * among them (among two, where there is one device). Fills one profile per device. Takes about a
+ * second. Everything is the engine's own: a small model's training step, timed instruction by
+ * instruction. */
+int probe_run(const cpu_set_t *sets, int count, const struct device *device,
+              const struct collectives *collectives, struct profile *out, struct error *err);
+
+#endif

@@ -1,0 +1,409 @@
+/* session.c - one reader, many writers, and who waits for what. */
+#include "worker/executor/session.h"
+
+#include "common/base/memory.h"
+#include "common/channel/channel.h"
+#include "common/rpc/message.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* A rank that waits for the answer to a rendezvous. */
+struct asking {
+    uint64_t id;
+    bool answered;
+    uint8_t *value;
+    size_t size;
+    struct asking *next;
+};
+
+struct guarded {
+    const struct collectives *collectives;
+    struct fabric *fabric;
+};
+
+struct session {
+    struct channel channel;
+    int finish_fd;
+    pthread_mutex_t write_lock, lock;
+    pthread_cond_t changed;
+    bool go, cancelled, gone;
+    char *job;
+    uint64_t epoch, next_id;
+    struct asking *asking;
+    struct guarded *guarded;
+    size_t guarded_count, guarded_capacity;
+    Gimbal__ExecutorCommand *first; /* holds the assignment */
+};
+
+struct session *session_create(int fd)
+{
+    struct session *session = xcalloc(1, sizeof *session);
+    channel_open(&session->channel, fd);
+    session->finish_fd = eventfd(0, EFD_CLOEXEC);
+    pthread_mutex_init(&session->write_lock, NULL);
+    pthread_mutex_init(&session->lock, NULL);
+    pthread_cond_init(&session->changed, NULL);
+    session->job = xstrdup("");
+    return session;
+}
+
+void session_destroy(struct session *session)
+{
+    if (!session)
+        return;
+    channel_close(&session->channel);
+    close(session->finish_fd);
+    message_free((ProtobufCMessage *)session->first);
+    pthread_mutex_destroy(&session->write_lock);
+    pthread_mutex_destroy(&session->lock);
+    pthread_cond_destroy(&session->changed);
+    free(session->job);
+    free(session->guarded);
+    free(session);
+}
+
+void session_name(struct session *session, const char *job, uint64_t epoch)
+{
+    free(session->job);
+    session->job = xstrdup(job);
+    session->epoch = epoch;
+}
+
+static void abort_all(struct session *session)
+{
+    for (size_t i = 0; i < session->guarded_count; i++)
+        session->guarded[i].collectives->abort(session->guarded[i].fabric);
+    pthread_cond_broadcast(&session->changed);
+}
+
+/* Under the lock: nothing goes on any more. */
+static void cancel_locked(struct session *session)
+{
+    session->cancelled = true;
+    abort_all(session);
+}
+
+void session_send(struct session *session, Gimbal__ExecutorEvent *event)
+{
+    pthread_mutex_lock(&session->write_lock);
+    int rc = channel_write(&session->channel, &event->base, NULL);
+    pthread_mutex_unlock(&session->write_lock);
+    if (rc == 0)
+        return;
+    pthread_mutex_lock(&session->lock);
+    session->gone = true;
+    cancel_locked(session);
+    pthread_mutex_unlock(&session->lock);
+}
+
+void session_guard(struct session *session, const struct collectives *collectives,
+                   struct fabric *fabric)
+{
+    pthread_mutex_lock(&session->lock);
+    session->guarded = grow(session->guarded, session->guarded_count, &session->guarded_capacity,
+                            sizeof *session->guarded);
+    session->guarded[session->guarded_count++] = (struct guarded){collectives, fabric};
+    if (session->cancelled)
+        collectives->abort(fabric);
+    pthread_mutex_unlock(&session->lock);
+}
+
+void session_unguard(struct session *session, struct fabric *fabric)
+{
+    pthread_mutex_lock(&session->lock);
+    for (size_t i = 0; i < session->guarded_count; i++)
+        if (session->guarded[i].fabric == fabric)
+            session->guarded[i] = session->guarded[--session->guarded_count];
+    pthread_mutex_unlock(&session->lock);
+}
+
+bool session_cancelled(struct session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    bool cancelled = session->cancelled;
+    pthread_mutex_unlock(&session->lock);
+    return cancelled;
+}
+
+void session_abort(struct session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    abort_all(session);
+    pthread_mutex_unlock(&session->lock);
+}
+
+/* Ask the other side and wait; the value is the caller's to free. */
+static int ask(struct session *session, const char *key, const void *value, size_t size, bool put,
+               struct asking *asking, struct error *err)
+{
+    Gimbal__ExecutorRendezvous rendezvous = GIMBAL__EXECUTOR_RENDEZVOUS__INIT;
+    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    pthread_mutex_lock(&session->lock);
+    *asking = (struct asking){.id = ++session->next_id, .next = session->asking};
+    session->asking = asking;
+    pthread_mutex_unlock(&session->lock);
+
+    rendezvous.id = asking->id;
+    rendezvous.key = (char *)key;
+    rendezvous.put = put;
+    rendezvous.value = (ProtobufCBinaryData){.len = size, .data = (uint8_t *)value};
+    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_RENDEZVOUS;
+    event.rendezvous = &rendezvous;
+    session_send(session, &event);
+
+    pthread_mutex_lock(&session->lock);
+    while (!asking->answered && !session->cancelled)
+        pthread_cond_wait(&session->changed, &session->lock);
+    struct asking **link = &session->asking;
+    while (*link != asking)
+        link = &(*link)->next;
+    *link = asking->next;
+    bool answered = asking->answered;
+    pthread_mutex_unlock(&session->lock);
+    return answered ? 0 : error_set(err, -ECANCELED, "cancelled while meeting the other ranks");
+}
+
+static int put(void *context, const char *key, const void *value, size_t size, struct error *err)
+{
+    struct asking asking;
+    int rc = ask(context, key, value, size, true, &asking, err);
+    free(asking.value);
+    return rc;
+}
+
+static int get(void *context, const char *key, void *value, size_t *size, struct error *err)
+{
+    struct asking asking;
+    int rc = ask(context, key, NULL, 0, false, &asking, err);
+    if (rc == 0 && asking.size > *size)
+        rc = error_set(err, -EMSGSIZE, "the value of '%s' has %zu bytes, room is for %zu", key,
+                       asking.size, *size);
+    if (rc == 0) {
+        memcpy(value, asking.value, asking.size);
+        *size = asking.size;
+    }
+    free(asking.value);
+    return rc;
+}
+
+struct rendezvous session_rendezvous(struct session *session)
+{
+    return (struct rendezvous){session, put, get};
+}
+
+static void answer(struct session *session, const Gimbal__ExecutorRendezvous *rendezvous)
+{
+    pthread_mutex_lock(&session->lock);
+    for (struct asking *asking = session->asking; asking; asking = asking->next) {
+        if (asking->id != rendezvous->id)
+            continue;
+        asking->size = rendezvous->value.len;
+        asking->value = xcalloc(1, asking->size);
+        memcpy(asking->value, rendezvous->value.data, asking->size);
+        asking->answered = true;
+    }
+    pthread_cond_broadcast(&session->changed);
+    pthread_mutex_unlock(&session->lock);
+}
+
+static void obey(struct session *session, const Gimbal__ExecutorCommand *command)
+{
+    if (command->command_case == GIMBAL__EXECUTOR_COMMAND__COMMAND_RENDEZVOUS) {
+        answer(session, command->rendezvous);
+        return;
+    }
+    pthread_mutex_lock(&session->lock);
+    if (command->command_case == GIMBAL__EXECUTOR_COMMAND__COMMAND_GO)
+        session->go = true;
+    if (command->command_case == GIMBAL__EXECUTOR_COMMAND__COMMAND_CANCEL)
+        cancel_locked(session);
+    pthread_cond_broadcast(&session->changed);
+    pthread_mutex_unlock(&session->lock);
+}
+
+int session_assignment(struct session *session, const Gimbal__Assignment **out,
+                       struct error *err)
+{
+    ProtobufCMessage *message;
+    int rc = channel_read(&session->channel, &gimbal__executor_command__descriptor, -1, &message,
+                          err);
+    if (rc < 0)
+        return rc;
+    session->first = (Gimbal__ExecutorCommand *)message;
+    if (session->first->command_case != GIMBAL__EXECUTOR_COMMAND__COMMAND_ASSIGNMENT)
+        return error_set(err, -EPROTO, "the first command is not an assignment");
+    *out = session->first->assignment;
+    return 0;
+}
+
+void session_serve(struct session *session)
+{
+    for (;;) {
+        struct pollfd wait[] = {{.fd = session->channel.fd, .events = POLLIN},
+                                {.fd = session->finish_fd, .events = POLLIN}};
+        if (poll(wait, 2, -1) < 0 && errno != EINTR)
+            break;
+        if (wait[1].revents)
+            return;
+        ProtobufCMessage *message;
+        int rc;
+        while ((rc = channel_read(&session->channel, &gimbal__executor_command__descriptor, 0,
+                                  &message, NULL)) > 0) {
+            obey(session, (const Gimbal__ExecutorCommand *)message);
+            message_free(message);
+        }
+        if (rc < 0)
+            break;
+    }
+    /* Nobody is there to train for. */
+    pthread_mutex_lock(&session->lock);
+    session->gone = true;
+    cancel_locked(session);
+    pthread_mutex_unlock(&session->lock);
+    uint64_t ignored;
+    while (read(session->finish_fd, &ignored, sizeof ignored) < 0 && errno == EINTR)
+        ;
+}
+
+void session_finish(struct session *session)
+{
+    uint64_t one = 1;
+    while (write(session->finish_fd, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+}
+
+static int report_ready(struct session *session, int rank, uint64_t program_hash)
+{
+    Gimbal__ReadyRequest ready = GIMBAL__READY_REQUEST__INIT;
+    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    ready.job = session->job;
+    ready.epoch = session->epoch;
+    ready.rank = (uint32_t)rank;
+    ready.program_hash = program_hash;
+    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_READY;
+    event.ready = &ready;
+    session_send(session, &event);
+    return 0;
+}
+
+static int ready(void *context, int rank, uint64_t program_hash, struct error *err)
+{
+    (void)err;
+    return report_ready(context, rank, program_hash);
+}
+
+static int ready_and_wait(void *context, int rank, uint64_t program_hash, struct error *err)
+{
+    struct session *session = context;
+    report_ready(session, rank, program_hash);
+    pthread_mutex_lock(&session->lock);
+    while (!session->go && !session->cancelled)
+        pthread_cond_wait(&session->changed, &session->lock);
+    bool go = session->go;
+    pthread_mutex_unlock(&session->lock);
+    return go ? 0 : error_set(err, -ECANCELED, "cancelled before the first step");
+}
+
+static void send_telemetry(struct session *session, Gimbal__TelemetryRecord *record)
+{
+    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_TELEMETRY;
+    event.telemetry = record;
+    session_send(session, &event);
+}
+
+/* All ranks know the loss; the first one tells it. */
+static void step(void *context, int rank, uint64_t number, const struct step_result *result,
+                 double seconds)
+{
+    struct session *session = context;
+    Gimbal__StepRecord record = GIMBAL__STEP_RECORD__INIT;
+    Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
+    if (rank != 0)
+        return;
+    record.job = session->job;
+    record.epoch = session->epoch;
+    record.step = number;
+    record.loss = result->loss;
+    record.gradient_norm = result->norm;
+    record.skipped = result->skipped;
+    record.seconds = seconds;
+    telemetry.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_STEP;
+    telemetry.step = &record;
+    send_telemetry(session, &telemetry);
+}
+
+static void evaluation_record(struct session *session, Gimbal__EvaluationRecord *record)
+{
+    Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
+    record->job = session->job;
+    record->epoch = session->epoch;
+    telemetry.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_EVALUATION;
+    telemetry.evaluation = record;
+    send_telemetry(session, &telemetry);
+}
+
+static void evaluation(void *context, int rank, uint64_t number, double loss, double targets)
+{
+    Gimbal__EvaluationRecord record = GIMBAL__EVALUATION_RECORD__INIT;
+    record.step = number;
+    record.loss = loss;
+    record.targets = (uint64_t)targets;
+    if (rank == 0)
+        evaluation_record(context, &record);
+}
+
+static void sample(void *context, int rank, uint64_t number, const uint8_t *text, size_t size)
+{
+    Gimbal__EvaluationRecord record = GIMBAL__EVALUATION_RECORD__INIT;
+    (void)rank;
+    record.step = number;
+    record.text = (ProtobufCBinaryData){.len = size, .data = (uint8_t *)text};
+    evaluation_record(context, &record);
+}
+
+static void times(void *context, int rank, const char *block_type, const char *instruction,
+                  uint64_t steps, double seconds)
+{
+    struct session *session = context;
+    Gimbal__InstructionRecord record = GIMBAL__INSTRUCTION_RECORD__INIT;
+    Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
+    record.job = session->job;
+    record.epoch = session->epoch;
+    record.rank = (uint32_t)rank;
+    record.block_type = (char *)block_type;
+    record.instruction = (char *)instruction;
+    record.count = steps;
+    record.seconds = seconds;
+    telemetry.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_INSTRUCTION;
+    telemetry.instruction = &record;
+    send_telemetry(session, &telemetry);
+}
+
+struct reporter session_reporter(struct session *session, bool wait)
+{
+    return (struct reporter){session, wait ? ready_and_wait : ready, step, evaluation, times,
+                             sample};
+}
+
+void session_stopped(struct session *session, int rank, int rc, const struct error *err)
+{
+    Gimbal__StoppedRequest stopped = GIMBAL__STOPPED_REQUEST__INIT;
+    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    stopped.job = session->job;
+    stopped.epoch = session->epoch;
+    stopped.rank = (uint32_t)rank;
+    stopped.cause = rc == 0                       ? GIMBAL__STOPPED_REQUEST__CAUSE__DONE
+                    : session_cancelled(session) ? GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED
+                                                 : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
+    stopped.reason = (char *)(rc < 0 ? err->text : "");
+    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED;
+    event.stopped = &stopped;
+    session_send(session, &event);
+}

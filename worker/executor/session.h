@@ -1,0 +1,45 @@
+/* session.h - the executor's side of the channel to the process that started it.
+ *
+ * Ranks report and ask through it from their own threads; one thread, the main one, reads what
+ * the other side sends and hands answers out. When the other side is gone, everything ends. */
+#ifndef WORKER_EXECUTOR_SESSION_H
+#define WORKER_EXECUTOR_SESSION_H
+
+#include "proto/executor.pb-c.h"
+#include "worker/collectives/collective.h"
+#include "worker/executor/trainer.h"
+
+struct session;
+
+/* Takes the descriptor. */
+struct session *session_create(int fd);
+void session_destroy(struct session *session);
+
+/* What the ranks report is of this job and epoch; texts are copied. */
+void session_name(struct session *session, const char *job, uint64_t epoch);
+/* Send an event; a broken channel ends the session. Any thread. */
+void session_send(struct session *session, Gimbal__ExecutorEvent *event);
+/* The reporter of ranks in this process. With `wait`, ready returns when the other side says go. */
+struct reporter session_reporter(struct session *session, bool wait);
+/* The epoch's key-value store at the other side. */
+struct rendezvous session_rendezvous(struct session *session);
+/* This rank's end: cause and reason go to the other side. */
+void session_stopped(struct session *session, int rank, int rc, const struct error *err);
+
+/* Fabrics that a cancel aborts, so that blocked calls return. */
+void session_guard(struct session *session, const struct collectives *collectives,
+                   struct fabric *fabric);
+void session_unguard(struct session *session, struct fabric *fabric);
+bool session_cancelled(struct session *session);
+/* Abort all fabrics, as a cancel does, but say that it was a fault: one rank of several here
+ * has failed and the others must not wait for it. */
+void session_abort(struct session *session);
+
+/* Wait for the first command, which has to be an assignment; lent until the session ends. */
+int session_assignment(struct session *session, const Gimbal__Assignment **out,
+                       struct error *err);
+/* Serve the channel until session_finish is called by another thread. */
+void session_serve(struct session *session);
+void session_finish(struct session *session);
+
+#endif

@@ -1,0 +1,146 @@
+/* trainer.c - the training loop of one rank. */
+#include "worker/executor/trainer.h"
+
+#include "common/program/lower.h"
+#include "worker/executor/sample.h"
+#include "worker/executor/times.h"
+
+#include <errno.h>
+#include <time.h>
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static enum data_split split_of(enum program_kind kind)
+{
+    return kind == PROGRAM_TRAIN ? DATA_TRAIN : DATA_HOLDOUT;
+}
+
+static void fill(const void *context, enum program_kind kind, uint64_t first,
+                 const struct box *box, bool targets, int32_t *out)
+{
+    data_fill(context, split_of(kind), first, box->low[0], box->high[0], box->low[1], box->high[1],
+              targets, out);
+}
+
+static double targets(const void *context, enum program_kind kind, uint64_t first,
+                      uint64_t samples)
+{
+    return (double)data_targets(context, split_of(kind), first, samples);
+}
+
+static int evaluate(const struct trainer_config *config, struct interpreter *in, uint64_t step,
+                    struct error *err)
+{
+    uint64_t batch = (uint64_t)plan_global_batch(config->plan);
+    uint64_t batches = (data_samples(config->data, DATA_HOLDOUT) + batch - 1) / batch;
+    batches = batches > EVALUATION_BATCHES_MAX ? EVALUATION_BATCHES_MAX : batches;
+    double sum = 0, count = 0;
+    for (uint64_t i = 0; i < batches; i++) {
+        struct step_result result;
+        int rc = interpreter_run(in, PROGRAM_EVALUATE, i, &result, err);
+        if (rc < 0)
+            return rc;
+        double here = targets(config->data, PROGRAM_EVALUATE, i * batch, batch);
+        sum += result.loss * here;
+        count += here;
+    }
+    if (count > 0 && config->reporter->evaluation)
+        config->reporter->evaluation(config->reporter->context, config->rank, step, sum / count,
+                                     count);
+    return 0;
+}
+
+static int train(const struct trainer_config *config, struct interpreter *in, struct times *times,
+                 struct error *err)
+{
+    const struct reporter *reporter = config->reporter;
+    uint64_t steps = (uint64_t)config->job->train.steps;
+    uint64_t every = (uint64_t)config->job->eval.every;
+    for (uint64_t step = 0; step < steps; step++) {
+        struct step_result result;
+        double begin = now();
+        int rc = interpreter_run(in, PROGRAM_TRAIN, step, &result, err);
+        if (rc < 0)
+            return rc;
+        if (reporter->step)
+            reporter->step(reporter->context, config->rank, step + 1, &result, now() - begin);
+        bool last = step + 1 == steps;
+        if (((step + 1) % TIMES_EVERY == 0 || last) && reporter->times)
+            times_report(times, in, config->rank, reporter);
+        if (every && ((step + 1) % every == 0 || last)) {
+            rc = evaluate(config, in, step + 1, err);
+            times_forget(times, in);
+        }
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static struct optimizer optimizer_of(const struct job_train *train)
+{
+    return (struct optimizer){
+        .rate = train->lr,
+        .warmup = (uint64_t)train->warmup,
+        .steps = (uint64_t)train->steps,
+        .beta1 = train->beta1,
+        .beta2 = train->beta2,
+        .epsilon = train->epsilon,
+        .decay = train->weight_decay,
+        .clip = train->clip,
+    };
+}
+
+static int run_prepared(const struct trainer_config *config, struct interpreter *in,
+                        struct error *err)
+{
+    const struct reporter *reporter = config->reporter;
+    struct times *times = times_create(interpreter_program(in));
+    int rc = 0;
+    interpreter_initialize(in, (uint64_t)config->job->train.seed);
+    if (reporter->ready)
+        rc = reporter->ready(reporter->context, config->rank, interpreter_program(in)->hash, err);
+    if (rc == 0)
+        rc = train(config, in, times, err);
+    if (rc == 0)
+        rc = interpreter_quiesce(in, err);
+    if (rc == 0 && config->job->eval.sample > 0)
+        rc = sample_run(config, in, err);
+    times_destroy(times);
+    return rc;
+}
+
+int trainer_run(const struct trainer_config *config, struct error *err)
+{
+    struct program *program = NULL;
+    struct interpreter *in = NULL;
+    struct feed feed = {config->data, fill, targets};
+    struct interpreter_config prepare = {
+        .device = config->device,
+        .collectives = config->collectives,
+        .fabric = config->fabric,
+        .feed = &feed,
+        .optimizer = optimizer_of(&config->job->train),
+    };
+    int rc = lower(config->graph, config->plan, config->rank, &program, err);
+    if (rc < 0)
+        return rc;
+    if (config->hash && config->hash != program->hash)
+        rc = error_set(err, -EPROTO,
+                       "rank %d lowered program %016llx where the planner has %016llx: coordinator "
+                       "and worker are of different versions; install the same one on all nodes",
+                       config->rank, (unsigned long long)program->hash,
+                       (unsigned long long)config->hash);
+    if (rc == 0)
+        rc = interpreter_prepare(program, &prepare, &in, err);
+    if (rc == 0)
+        rc = run_prepared(config, in, err);
+    interpreter_release(in);
+    program_destroy(program);
+    return rc;
+}

@@ -1,0 +1,49 @@
+/* trainer.h - one rank of a job from its first step to its last.
+ *
+ * Steps, evaluations on held-out data, and at the end a sample of text if the job wants one.
+ * What happens is told to a reporter; every rank computes the same losses, and each rank tells
+ * its own instructions' times. */
+#ifndef WORKER_EXECUTOR_TRAINER_H
+#define WORKER_EXECUTOR_TRAINER_H
+
+#include "common/config/job.h"
+#include "worker/data/data.h"
+#include "worker/executor/interpreter.h"
+
+/* An evaluation looks at so many batches of the held-out data, the first ones, or all. */
+#define EVALUATION_BATCHES_MAX 16
+/* Steps between two reports of instruction times. */
+#define TIMES_EVERY 50
+
+/* All optional. */
+struct reporter {
+    void *context;
+    /* Prepared; the first step may begin when it returns 0. */
+    int (*ready)(void *context, int rank, uint64_t program_hash, struct error *err);
+    void (*step)(void *context, int rank, uint64_t step, const struct step_result *result,
+                 double seconds);
+    void (*evaluation)(void *context, int rank, uint64_t step, double loss, double targets);
+    /* Seconds in `steps` steps of all instructions of one class in blocks of one type. */
+    void (*times)(void *context, int rank, const char *block_type, const char *instruction,
+                  uint64_t steps, double seconds);
+    void (*sample)(void *context, int rank, uint64_t step, const uint8_t *text, size_t size);
+};
+
+struct trainer_config {
+    const struct job_config *job;
+    const struct graph *graph;
+    const struct plan *plan;
+    int rank;
+    const struct device *device;
+    const struct collectives *collectives;
+    struct fabric *fabric;
+    const struct data_source *data;
+    const struct reporter *reporter;
+    uint64_t hash; /* of the program, as the planner has it; 0: not checked */
+};
+
+/* -EPROTO: the program that was lowered here is another than the planner's (another version of
+ * Gimbal); errors of preparing and of the fabric. */
+int trainer_run(const struct trainer_config *config, struct error *err);
+
+#endif
