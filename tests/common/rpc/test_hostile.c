@@ -301,6 +301,32 @@ START_TEST(a_thousand_changed_requests_are_all_answered)
 }
 END_TEST
 
+START_TEST(refused_frames_leave_no_memory_behind)
+{
+    enum { COUNT = 100, SIZE = 1 << 20 };
+    struct house house;
+    struct stranger stranger;
+    size_t before = 0;
+    house_open(&house, NULL);
+    stranger_open(&stranger, &house, false);
+    unsigned char *bytes = calloc(1, SIZE);
+    for (size_t i = 0; i < COUNT; i++) {
+        Gimbal__Envelope envelope = request("Hello");
+        envelope.payload = (ProtobufCBinaryData){SIZE, bytes};
+        nng_msg *frame = envelope_encode(&envelope);
+        if (i % 2)
+            nng_msg_chop(frame, 1);
+        message_free(&ask(&house, &stranger, frame)->base);
+        if (i == COUNT / 10)
+            before = house_memory_bytes();
+    }
+    ck_assert_uint_lt(house_memory_bytes(), before + 20 * SIZE);
+    free(bytes);
+    stranger_close(&stranger);
+    house_close(&house);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -311,6 +337,7 @@ int main(void)
         a_frame_above_every_limit_costs_its_connection_only,
         bytes_that_are_not_even_nngs_protocol_are_dropped,
         a_thousand_changed_requests_are_all_answered,
+        refused_frames_leave_no_memory_behind,
     };
     return house_run("rpc hostile", tests, sizeof tests / sizeof *tests);
 }
