@@ -126,62 +126,6 @@ START_TEST(a_caller_must_say_hello_first)
 }
 END_TEST
 
-START_TEST(a_call_of_an_ended_term_is_refused_until_hello_is_said_again)
-{
-    struct house house;
-    struct outcome outcome = {0};
-    struct seen seen = {0};
-    struct rpc_server_options options = house_options();
-    house_open(&house, NULL);
-    struct rpc_client *client = house_client(&house);
-    ck_assert_uint_eq(rpc_client_term(client), TERM);
-    house_stop(&house);
-    options.term++;
-    options.instance++;
-    house_restart(&house, &options);
-    rpc_server_handle(house.server, COORDINATOR_CANCEL, cancel_job, &seen);
-
-    Gimbal__CancelRequest request = cancel_request("j-1");
-    house_call(&house, client, COORDINATOR_CANCEL, &request, &outcome);
-    ck_assert_int_eq(outcome.status, RPC_FAILED_PRECONDITION);
-    ck_assert_uint_eq(seen.count, 0);
-    outcome_clear(&outcome);
-    Gimbal__HelloRequest hello = GIMBAL__HELLO_REQUEST__INIT;
-    house_call(&house, client, COORDINATOR_HELLO, &hello, &outcome);
-    ck_assert_int_eq(outcome.status, RPC_OK);
-    ck_assert_uint_eq(rpc_client_term(client), TERM + 1);
-    outcome_clear(&outcome);
-    house_call(&house, client, COORDINATOR_CANCEL, &request, &outcome);
-    ck_assert_int_eq(outcome.status, RPC_OK);
-    outcome_clear(&outcome);
-    house_close(&house);
-}
-END_TEST
-
-/* An older start of the coordinator, or a twin of this one, is not followed. */
-START_TEST(an_old_or_second_coordinator_is_refused_by_its_callers)
-{
-    static const int64_t terms[] = {-1, 0};
-    for (size_t i = 0; i < 2; i++) {
-        struct house house;
-        struct outcome outcome = {0};
-        struct rpc_server_options options = house_options();
-        house_open(&house, NULL);
-        struct rpc_client *client = house_client(&house);
-        house_stop(&house);
-        options.term = (uint64_t)(TERM + terms[i]);
-        options.instance++;
-        house_restart(&house, &options);
-        Gimbal__HelloRequest hello = GIMBAL__HELLO_REQUEST__INIT;
-        house_call(&house, client, COORDINATOR_HELLO, &hello, &outcome);
-        ck_assert_int_eq(outcome.status, RPC_FAILED_PRECONDITION);
-        ck_assert_ptr_nonnull(strstr(outcome.text, i == 0 ? "old one" : "two run"));
-        ck_assert_uint_eq(rpc_client_term(client), TERM);
-        house_close(&house);
-    }
-}
-END_TEST
-
 /* The server reads its clock for every arrival, on one of NNG's threads: so a test can wait for
  * a call to arrive before anybody looks at it. */
 static sem_t clock_was_read;
@@ -219,34 +163,6 @@ START_TEST(a_call_that_waited_past_its_deadline_is_not_handled)
 }
 END_TEST
 
-START_TEST(a_caller_gives_up_at_its_deadline_and_a_late_answer_harms_nobody)
-{
-    struct house house;
-    struct outcome outcome = {0};
-    struct seen seen = {0};
-    struct rpc_call_options options = {.deadline_ms = 50};
-    house_open(&house, NULL);
-    rpc_server_handle(house.server, COORDINATOR_CANCEL, keep, &seen);
-    rpc_server_handle(house.server, COORDINATOR_GET_JOB, get_job, NULL);
-    struct rpc_client *client = house_client(&house);
-    Gimbal__CancelRequest request = cancel_request("j-1");
-    house_start(client, COORDINATOR_CANCEL, &request, &options, &outcome);
-    house_pump(&house, &outcome.done);
-    ck_assert_int_eq(outcome.status, RPC_DEADLINE_EXCEEDED);
-    ck_assert_ptr_nonnull(strstr(outcome.text, "did not answer within 50 ms"));
-    outcome_clear(&outcome);
-
-    house_pump_count(&house, &seen.count, 1);
-    Gimbal__CancelReply reply = GIMBAL__CANCEL_REPLY__INIT;
-    rpc_call_reply(seen.kept[0], &reply.base);
-    Gimbal__GetJobRequest get = GIMBAL__GET_JOB_REQUEST__INIT;
-    house_call(&house, client, COORDINATOR_GET_JOB, &get, &outcome);
-    ck_assert_int_eq(outcome.status, RPC_OK);
-    outcome_clear(&outcome);
-    house_close(&house);
-}
-END_TEST
-
 START_TEST(calls_that_are_kept_do_not_keep_others_waiting)
 {
     enum { COUNT = 100 };
@@ -271,84 +187,6 @@ START_TEST(calls_that_are_kept_do_not_keep_others_waiting)
         house_pump(&house, &kept[i].done);
         ck_assert_int_eq(kept[i].status, RPC_ABORTED);
     }
-    house_close(&house);
-}
-END_TEST
-
-START_TEST(an_idempotent_call_is_sent_again_when_its_server_died)
-{
-    struct house house;
-    struct outcome outcome = {0};
-    struct seen seen = {0};
-    house_open(&house, NULL);
-    rpc_server_handle(house.server, COORDINATOR_CANCEL, keep, &seen);
-    struct rpc_client *client = house_client(&house);
-    Gimbal__CancelRequest request = cancel_request("j-1");
-    house_start(client, COORDINATOR_CANCEL, &request, NULL, &outcome);
-    house_pump_count(&house, &seen.count, 1);
-    house_stop(&house);
-    house_restart(&house, NULL);
-    rpc_server_handle(house.server, COORDINATOR_CANCEL, cancel_job, &seen);
-    house_pump(&house, &outcome.done);
-    ck_assert_msg(outcome.status == RPC_OK, "%s", outcome.text);
-    ck_assert_uint_eq(seen.count, 2);
-    outcome_clear(&outcome);
-    house_close(&house);
-}
-END_TEST
-
-START_TEST(a_mutating_call_is_sent_once_with_a_key_and_its_loss_is_told)
-{
-    struct house house;
-    struct outcome outcome = {0};
-    struct seen seen = {0};
-    house_open(&house, NULL);
-    rpc_server_handle(house.server, COORDINATOR_SUBMIT, keep, &seen);
-    struct rpc_client *client = house_client(&house);
-    Gimbal__SubmitRequest request = GIMBAL__SUBMIT_REQUEST__INIT;
-    house_start(client, COORDINATOR_SUBMIT, &request, NULL, &outcome);
-    house_pump_count(&house, &seen.count, 1);
-    ck_assert_uint_gt(strlen(seen.key), 16);
-    house_stop(&house);
-    house_restart(&house, NULL);
-    rpc_server_handle(house.server, COORDINATOR_SUBMIT, keep, &seen);
-    house_pump(&house, &outcome.done);
-    ck_assert_int_eq(outcome.status, RPC_UNAVAILABLE);
-    ck_assert_ptr_nonnull(strstr(outcome.text, "whether it was done is not known"));
-    ck_assert_uint_eq(seen.count, 1);
-    outcome_clear(&outcome);
-
-    /* Who repeats it says so with its key. */
-    struct rpc_call_options options = {.deadline_ms = 10000, .idempotency_key = "wish-1"};
-    house_start(client, COORDINATOR_SUBMIT, &request, &options, &outcome);
-    house_pump_count(&house, &seen.count, 2);
-    ck_assert_str_eq(seen.key, "wish-1");
-    house_close(&house);
-}
-END_TEST
-
-START_TEST(a_coordinator_that_is_not_there_is_named)
-{
-    struct house house;
-    struct error err;
-    struct outcome outcome = {0};
-    struct rpc_call_options soon = {.deadline_ms = 50};
-    house_open(&house, NULL);
-    house_stop(&house);
-    struct rpc_client *client;
-    struct rpc_client_options options = {.service = &service_coordinator,
-                                         .address = house.address,
-                                         .caller = "me",
-                                         .fail_fast = true};
-    ck_assert_int_eq(rpc_client_open(&options, &client, &err), -ECONNREFUSED);
-    ck_assert_ptr_nonnull(strstr(err.text, house.address));
-    ck_assert_ptr_nonnull(strstr(err.text, "start the coordinator"));
-
-    Gimbal__HelloRequest hello = GIMBAL__HELLO_REQUEST__INIT;
-    house_start(house_stranger(&house), COORDINATOR_HELLO, &hello, &soon, &outcome);
-    house_pump(&house, &outcome.done);
-    ck_assert_int_eq(outcome.status, RPC_UNAVAILABLE);
-    ck_assert_ptr_nonnull(strstr(outcome.text, "is the coordinator running?"));
     house_close(&house);
 }
 END_TEST
@@ -457,27 +295,6 @@ START_TEST(a_reply_too_large_is_refused_in_words)
 }
 END_TEST
 
-START_TEST(a_cancelled_call_ends_without_its_callback)
-{
-    struct house house;
-    struct outcome outcome = {0}, next = {0};
-    struct seen seen = {0};
-    house_open(&house, NULL);
-    rpc_server_handle(house.server, COORDINATOR_CANCEL, keep, &seen);
-    rpc_server_handle(house.server, COORDINATOR_GET_JOB, get_job, NULL);
-    struct rpc_client *client = house_client(&house);
-    Gimbal__CancelRequest request = cancel_request("j-1");
-    struct rpc_pending *pending = house_start(client, COORDINATOR_CANCEL, &request, NULL, &outcome);
-    house_pump_count(&house, &seen.count, 1);
-    rpc_pending_cancel(pending);
-    Gimbal__GetJobRequest get = GIMBAL__GET_JOB_REQUEST__INIT;
-    house_call(&house, client, COORDINATOR_GET_JOB, &get, &next);
-    ck_assert(!outcome.done);
-    outcome_clear(&next);
-    house_close(&house);
-}
-END_TEST
-
 /* Frames of a megabyte, answered, refused, and answered too late: a hundred lost ones would
  * show. */
 START_TEST(calls_leave_no_memory_behind)
@@ -565,20 +382,13 @@ int main(void)
         a_handlers_refusal_arrives_with_its_sentence,
         a_method_without_a_handler_is_unimplemented,
         a_caller_must_say_hello_first,
-        a_call_of_an_ended_term_is_refused_until_hello_is_said_again,
-        an_old_or_second_coordinator_is_refused_by_its_callers,
         a_call_that_waited_past_its_deadline_is_not_handled,
-        a_caller_gives_up_at_its_deadline_and_a_late_answer_harms_nobody,
         calls_that_are_kept_do_not_keep_others_waiting,
-        an_idempotent_call_is_sent_again_when_its_server_died,
-        a_mutating_call_is_sent_once_with_a_key_and_its_loss_is_told,
-        a_coordinator_that_is_not_there_is_named,
         a_port_in_use_is_named_with_what_to_do,
         a_listener_lets_only_its_roles_in,
         who_is_not_admitted_is_unauthenticated,
         a_request_too_large_for_its_method_is_not_even_sent,
         a_reply_too_large_is_refused_in_words,
-        a_cancelled_call_ends_without_its_callback,
         calls_leave_no_memory_behind,
         a_waiting_call_returns_its_reply_or_its_sentence,
     };
