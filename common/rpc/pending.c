@@ -147,8 +147,9 @@ static void take_answer(struct rpc_pending *pending)
     nng_aio_set_msg(pending->aio, NULL);
     connection_heard(pending->connection);
     Gimbal__Envelope *answer = NULL;
-    if (check_answer(pending, frame, &answer, &pending->err) < 0) {
-        pending->status = RPC_INTERNAL;
+    int rc = check_answer(pending, frame, &answer, &pending->err);
+    if (rc < 0) {
+        pending->status = rc == -ESTALE ? RPC_FAILED_PRECONDITION : RPC_INTERNAL;
         error_prefix(&pending->err, 0, "%s: answer of %s", pending->method->name,
                      pending->client->address_text);
         if (answer)

@@ -1,6 +1,7 @@
 /* test_calls.c - unary calls over real sockets: what arrives, and what is refused. */
 #include "common/rpc/message.h"
 #include "tests/common/rpc/fixture.h"
+#include "tests/common/rpc/handlers.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -9,62 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the handlers of a test saw. */
-struct seen {
-    size_t count;
-    struct rpc_call *kept[128];
-    char key[64], caller[32];
-    uint64_t client;
-};
-
-static void cancel_job(struct rpc_call *call, void *data)
-{
-    const Gimbal__CancelRequest *request = rpc_call_request(call);
-    struct seen *seen = data;
-    seen->count++;
-    snprintf(seen->caller, sizeof seen->caller, "%s", rpc_call_envelope(call)->caller);
-    seen->client = rpc_call_envelope(call)->client;
-    if (*request->job) {
-        Gimbal__CancelReply reply = GIMBAL__CANCEL_REPLY__INIT;
-        rpc_call_reply(call, &reply.base);
-    } else {
-        rpc_call_fail(call, RPC_NOT_FOUND, "there is no job '%s'", request->job);
-    }
-}
-
-static void get_job(struct rpc_call *call, void *data)
-{
-    const Gimbal__GetJobRequest *request = rpc_call_request(call);
-    Gimbal__JobStatus status = GIMBAL__JOB_STATUS__INIT;
-    Gimbal__GetJobReply reply = GIMBAL__GET_JOB_REPLY__INIT;
-    (void)data;
-    status.job = request->job;
-    status.step = 41;
-    reply.status = &status;
-    rpc_call_reply(call, &reply.base);
-}
-
-static void keep(struct rpc_call *call, void *data)
-{
-    struct seen *seen = data;
-    ck_assert_uint_lt(seen->count, 128);
-    snprintf(seen->key, sizeof seen->key, "%s", rpc_call_envelope(call)->idempotency_key);
-    seen->kept[seen->count++] = call;
-}
-
-static Gimbal__CancelRequest cancel_request(const char *job)
-{
-    Gimbal__CancelRequest request = GIMBAL__CANCEL_REQUEST__INIT;
-    request.job = (char *)job;
-    return request;
-}
-
 START_TEST(a_call_reaches_its_handler_and_brings_its_reply)
 {
     struct house house;
     struct outcome outcome = {0};
     house_open(&house, NULL);
-    rpc_server_handle(house.server, COORDINATOR_GET_JOB, get_job, NULL);
+    rpc_server_handle(house.server, COORDINATOR_GET_JOB, handle_get_job, NULL);
     Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;
     request.job = (char *)"j-1";
     house_call(&house, house_client(&house), COORDINATOR_GET_JOB, &request, &outcome);
@@ -83,7 +34,7 @@ START_TEST(a_handlers_refusal_arrives_with_its_sentence)
     struct outcome outcome = {0};
     struct seen seen = {0};
     house_open(&house, NULL);
-    rpc_server_handle(house.server, COORDINATOR_CANCEL, cancel_job, &seen);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, handle_cancel, &seen);
     struct rpc_client *client = house_client(&house);
     Gimbal__CancelRequest request = cancel_request("");
     house_call(&house, client, COORDINATOR_CANCEL, &request, &outcome);
@@ -92,6 +43,26 @@ START_TEST(a_handlers_refusal_arrives_with_its_sentence)
     ck_assert_str_eq(seen.caller, "node-a");
     ck_assert_uint_eq(seen.client, rpc_client_id(client));
     ck_assert_uint_eq(rpc_server_counters(house.server)->answered[RPC_NOT_FOUND], 1);
+    house_close(&house);
+}
+END_TEST
+
+static void fail_with_broken_text(struct rpc_call *call, void *data)
+{
+    (void)data;
+    rpc_call_fail(call, RPC_NOT_FOUND, "no file %s here", "\xff\xfe");
+}
+
+START_TEST(a_sentence_that_is_no_utf8_arrives_mended)
+{
+    struct house house;
+    struct outcome outcome = {0};
+    house_open(&house, NULL);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, fail_with_broken_text, NULL);
+    Gimbal__CancelRequest request = cancel_request("j-1");
+    house_call(&house, house_client(&house), COORDINATOR_CANCEL, &request, &outcome);
+    ck_assert_int_eq(outcome.status, RPC_NOT_FOUND);
+    ck_assert_str_eq(outcome.text, "no file ?? here");
     house_close(&house);
 }
 END_TEST
@@ -115,7 +86,7 @@ START_TEST(a_caller_must_say_hello_first)
     struct outcome outcome = {0};
     struct seen seen = {0};
     house_open(&house, NULL);
-    rpc_server_handle(house.server, COORDINATOR_CANCEL, cancel_job, &seen);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, handle_cancel, &seen);
     Gimbal__CancelRequest request = cancel_request("j-1");
     house_call(&house, house_stranger(&house), COORDINATOR_CANCEL, &request, &outcome);
     ck_assert_int_eq(outcome.status, RPC_FAILED_PRECONDITION);
@@ -145,7 +116,7 @@ START_TEST(a_call_that_waited_past_its_deadline_is_not_handled)
     sem_init(&clock_was_read, 0, 0);
     options.clock_cb = telling_clock;
     house_open(&house, &options);
-    rpc_server_handle(house.server, COORDINATOR_CANCEL, cancel_job, &seen);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, handle_cancel, &seen);
     struct rpc_client *client = house_client(&house);
     while (sem_trywait(&clock_was_read) == 0)
         continue;
@@ -170,8 +141,8 @@ START_TEST(calls_that_are_kept_do_not_keep_others_waiting)
     struct outcome kept[COUNT] = {0}, outcome = {0};
     struct seen seen = {0};
     house_open(&house, NULL);
-    rpc_server_handle(house.server, COORDINATOR_CANCEL, keep, &seen);
-    rpc_server_handle(house.server, COORDINATOR_GET_JOB, get_job, NULL);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, handle_by_keeping, &seen);
+    rpc_server_handle(house.server, COORDINATOR_GET_JOB, handle_get_job, NULL);
     struct rpc_client *client = house_client(&house);
     Gimbal__CancelRequest request = cancel_request("j-1");
     for (size_t i = 0; i < COUNT; i++)
@@ -215,7 +186,7 @@ START_TEST(a_listener_lets_only_its_roles_in)
     struct seen seen = {0};
     struct error err;
     house_open(&house, NULL);
-    rpc_server_handle(house.server, COORDINATOR_CANCEL, cancel_job, &seen);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, handle_cancel, &seen);
     ck_assert_int_eq(rpc_server_listen(house.server, RPC_WORKER, "tcp://127.0.0.1:0", &err), 0);
     snprintf(house.address, sizeof house.address, "%s", rpc_server_address(house.server, 1));
     ck_assert_ptr_null(rpc_server_address(house.server, 2));
@@ -306,7 +277,7 @@ START_TEST(calls_leave_no_memory_behind)
     char *text = calloc(1, SIZE);
     memset(text, 'x', SIZE - 1);
     rpc_server_handle(house.server, COORDINATOR_PLAN, reply_too_much, text);
-    rpc_server_handle(house.server, COORDINATOR_SUBMIT, keep, &seen);
+    rpc_server_handle(house.server, COORDINATOR_SUBMIT, handle_by_keeping, &seen);
     struct rpc_client *client = house_client(&house);
     size_t before = 0;
     for (size_t i = 0; i < COUNT; i++) {
@@ -353,7 +324,7 @@ START_TEST(a_waiting_call_returns_its_reply_or_its_sentence)
     struct rpc_call_options options = {.deadline_ms = 10000};
     pthread_t thread;
     house_open(&house, NULL);
-    rpc_server_handle(house.server, COORDINATOR_CANCEL, cancel_job, &seen);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, handle_cancel, &seen);
     struct rpc_client *client = house_stranger(&house);
     pthread_create(&thread, NULL, serve_until_stopped, &house);
     Gimbal__HelloRequest hello = GIMBAL__HELLO_REQUEST__INIT;
@@ -380,6 +351,7 @@ int main(void)
     const TTest *const tests[] = {
         a_call_reaches_its_handler_and_brings_its_reply,
         a_handlers_refusal_arrives_with_its_sentence,
+        a_sentence_that_is_no_utf8_arrives_mended,
         a_method_without_a_handler_is_unimplemented,
         a_caller_must_say_hello_first,
         a_call_that_waited_past_its_deadline_is_not_handled,

@@ -1,5 +1,6 @@
 /* test_outages.c - servers that die, hang, return as another, or were never there. */
 #include "tests/common/rpc/fixture.h"
+#include "tests/common/rpc/handlers.h"
 
 #include <errno.h>
 #include <nng/nng.h>
@@ -7,56 +8,6 @@
 #include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
-
-/* What the handlers of a test saw. */
-struct seen {
-    size_t count;
-    struct rpc_call *kept[128];
-    char key[64], caller[32];
-    uint64_t client;
-};
-
-static void cancel_job(struct rpc_call *call, void *data)
-{
-    const Gimbal__CancelRequest *request = rpc_call_request(call);
-    struct seen *seen = data;
-    seen->count++;
-    snprintf(seen->caller, sizeof seen->caller, "%s", rpc_call_envelope(call)->caller);
-    seen->client = rpc_call_envelope(call)->client;
-    if (*request->job) {
-        Gimbal__CancelReply reply = GIMBAL__CANCEL_REPLY__INIT;
-        rpc_call_reply(call, &reply.base);
-    } else {
-        rpc_call_fail(call, RPC_NOT_FOUND, "there is no job '%s'", request->job);
-    }
-}
-
-static void get_job(struct rpc_call *call, void *data)
-{
-    const Gimbal__GetJobRequest *request = rpc_call_request(call);
-    Gimbal__JobStatus status = GIMBAL__JOB_STATUS__INIT;
-    Gimbal__GetJobReply reply = GIMBAL__GET_JOB_REPLY__INIT;
-    (void)data;
-    status.job = request->job;
-    status.step = 41;
-    reply.status = &status;
-    rpc_call_reply(call, &reply.base);
-}
-
-static void keep(struct rpc_call *call, void *data)
-{
-    struct seen *seen = data;
-    ck_assert_uint_lt(seen->count, 128);
-    snprintf(seen->key, sizeof seen->key, "%s", rpc_call_envelope(call)->idempotency_key);
-    seen->kept[seen->count++] = call;
-}
-
-static Gimbal__CancelRequest cancel_request(const char *job)
-{
-    Gimbal__CancelRequest request = GIMBAL__CANCEL_REQUEST__INIT;
-    request.job = (char *)job;
-    return request;
-}
 
 START_TEST(a_call_of_an_ended_term_is_refused_until_hello_is_said_again)
 {
@@ -71,7 +22,7 @@ START_TEST(a_call_of_an_ended_term_is_refused_until_hello_is_said_again)
     options.term++;
     options.instance++;
     house_restart(&house, &options);
-    rpc_server_handle(house.server, COORDINATOR_CANCEL, cancel_job, &seen);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, handle_cancel, &seen);
 
     Gimbal__CancelRequest request = cancel_request("j-1");
     house_call(&house, client, COORDINATOR_CANCEL, &request, &outcome);
@@ -121,8 +72,8 @@ START_TEST(a_caller_gives_up_at_its_deadline_and_a_late_answer_harms_nobody)
     struct seen seen = {0};
     struct rpc_call_options options = {.deadline_ms = 50};
     house_open(&house, NULL);
-    rpc_server_handle(house.server, COORDINATOR_CANCEL, keep, &seen);
-    rpc_server_handle(house.server, COORDINATOR_GET_JOB, get_job, NULL);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, handle_by_keeping, &seen);
+    rpc_server_handle(house.server, COORDINATOR_GET_JOB, handle_get_job, NULL);
     struct rpc_client *client = house_client(&house);
     Gimbal__CancelRequest request = cancel_request("j-1");
     house_start(client, COORDINATOR_CANCEL, &request, &options, &outcome);
@@ -148,8 +99,8 @@ START_TEST(a_cancelled_call_ends_without_its_callback)
     struct outcome outcome = {0}, next = {0};
     struct seen seen = {0};
     house_open(&house, NULL);
-    rpc_server_handle(house.server, COORDINATOR_CANCEL, keep, &seen);
-    rpc_server_handle(house.server, COORDINATOR_GET_JOB, get_job, NULL);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, handle_by_keeping, &seen);
+    rpc_server_handle(house.server, COORDINATOR_GET_JOB, handle_get_job, NULL);
     struct rpc_client *client = house_client(&house);
     Gimbal__CancelRequest request = cancel_request("j-1");
     struct rpc_pending *pending = house_start(client, COORDINATOR_CANCEL, &request, NULL, &outcome);
@@ -169,14 +120,14 @@ START_TEST(an_idempotent_call_is_sent_again_when_its_server_died)
     struct outcome outcome = {0};
     struct seen seen = {0};
     house_open(&house, NULL);
-    rpc_server_handle(house.server, COORDINATOR_CANCEL, keep, &seen);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, handle_by_keeping, &seen);
     struct rpc_client *client = house_client(&house);
     Gimbal__CancelRequest request = cancel_request("j-1");
     house_start(client, COORDINATOR_CANCEL, &request, NULL, &outcome);
     house_pump_count(&house, &seen.count, 1);
     house_stop(&house);
     house_restart(&house, NULL);
-    rpc_server_handle(house.server, COORDINATOR_CANCEL, cancel_job, &seen);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, handle_cancel, &seen);
     house_pump(&house, &outcome.done);
     ck_assert_msg(outcome.status == RPC_OK, "%s", outcome.text);
     ck_assert_uint_eq(seen.count, 2);
@@ -261,9 +212,9 @@ START_TEST(a_connection_over_which_others_are_answered_is_kept)
     struct seen seen = {0};
     struct rpc_call_options soon = {.deadline_ms = 100};
     house_open(&house, NULL);
-    rpc_server_handle(house.server, COORDINATOR_CANCEL, keep, &seen);
-    rpc_server_handle(house.server, COORDINATOR_SUBMIT, keep, &seen);
-    rpc_server_handle(house.server, COORDINATOR_GET_JOB, get_job, NULL);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, handle_by_keeping, &seen);
+    rpc_server_handle(house.server, COORDINATOR_SUBMIT, handle_by_keeping, &seen);
+    rpc_server_handle(house.server, COORDINATOR_GET_JOB, handle_get_job, NULL);
     struct rpc_client *client = house_client(&house);
     Gimbal__SubmitRequest submit = GIMBAL__SUBMIT_REQUEST__INIT;
     struct outcome submitted = {0};
@@ -295,7 +246,7 @@ START_TEST(a_mutating_call_is_sent_once_with_a_key_and_its_loss_is_told)
     struct outcome outcome = {0};
     struct seen seen = {0};
     house_open(&house, NULL);
-    rpc_server_handle(house.server, COORDINATOR_SUBMIT, keep, &seen);
+    rpc_server_handle(house.server, COORDINATOR_SUBMIT, handle_by_keeping, &seen);
     struct rpc_client *client = house_client(&house);
     Gimbal__SubmitRequest request = GIMBAL__SUBMIT_REQUEST__INIT;
     house_start(client, COORDINATOR_SUBMIT, &request, NULL, &outcome);
@@ -303,7 +254,7 @@ START_TEST(a_mutating_call_is_sent_once_with_a_key_and_its_loss_is_told)
     ck_assert_uint_gt(strlen(seen.key), 16);
     house_stop(&house);
     house_restart(&house, NULL);
-    rpc_server_handle(house.server, COORDINATOR_SUBMIT, keep, &seen);
+    rpc_server_handle(house.server, COORDINATOR_SUBMIT, handle_by_keeping, &seen);
     house_pump(&house, &outcome.done);
     ck_assert_int_eq(outcome.status, RPC_UNAVAILABLE);
     ck_assert_ptr_nonnull(strstr(outcome.text, "whether it was done is not known"));
