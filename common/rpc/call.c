@@ -166,6 +166,7 @@ void rpc_call_fail(struct rpc_call *call, enum rpc_status status, const char *fo
 {
     char text[ERROR_SIZE];
     va_list arguments;
+    assert(status != RPC_OK);
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
@@ -174,6 +175,7 @@ void rpc_call_fail(struct rpc_call *call, enum rpc_status status, const char *fo
 
 void rpc_call_fail_errno(struct rpc_call *call, int rc, const struct error *err)
 {
+    assert(rc < 0);
     call_answer(call, rpc_status_of_errno(rc), err->text, NULL);
 }
 

@@ -33,7 +33,7 @@ static void quota_free(void *data, void *block)
 
 size_t message_quota(size_t size)
 {
-    return 64 * 1024 + 32 * size;
+    return ((size_t)64 << 10) + 32 * size;
 }
 
 /* Bytes of the UTF-8 sequence that starts with lead; 0 where none does. */
