@@ -209,11 +209,12 @@ static void rendezvous(struct rpc_call *call, void *data)
     struct meeting *meeting = data;
     const Gimbal__RendezvousRequest *request = rpc_call_request(call);
     Gimbal__RendezvousReply reply = GIMBAL__RENDEZVOUS_REPLY__INIT;
-    if (!request->put && !meeting->there) {
+    bool put = request->put; /* the request goes with the answer */
+    if (!put && !meeting->there) {
         rpc_call_park(call, "rendezvous/j-1/1/key", request->epoch);
         return;
     }
-    if (request->put) {
+    if (put) {
         memcpy(&meeting->value, request->value.data, sizeof meeting->value);
         meeting->there = true;
     } else {
@@ -222,7 +223,7 @@ static void rendezvous(struct rpc_call *call, void *data)
         reply.value.len = sizeof meeting->value;
     }
     rpc_call_reply(call, &reply.base);
-    if (request->put)
+    if (put)
         rpc_server_wake(meeting->server, "rendezvous/j-1/1/key");
 }
 

@@ -1,4 +1,7 @@
 /* test_outages.c - servers that die, hang, return as another, or were never there. */
+#include "common/rpc/address.h"
+#include "common/rpc/envelope.h"
+#include "common/rpc/message.h"
 #include "tests/common/rpc/fixture.h"
 #include "tests/common/rpc/handlers.h"
 
@@ -6,7 +9,7 @@
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/rep.h>
 #include <semaphore.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 START_TEST(a_call_of_an_ended_term_is_refused_until_hello_is_said_again)
@@ -170,6 +173,58 @@ START_TEST(an_idempotent_call_is_sent_again_while_the_server_is_unavailable)
 }
 END_TEST
 
+/* Answer the Hello that has come to listener by sending its caller elsewhere for held calls. */
+static void redirect_hello(nng_socket listener, uint32_t held_port)
+{
+    nng_msg *frame;
+    Gimbal__Envelope *hello, answer = GIMBAL__ENVELOPE__INIT;
+    Gimbal__HelloReply reply = GIMBAL__HELLO_REPLY__INIT;
+    ck_assert_int_eq(nng_recvmsg(listener, &frame, 0), 0);
+    ck_assert_int_eq(envelope_decode(frame, &hello, NULL), 0);
+    nng_msg_free(frame);
+    reply.term = TERM;
+    reply.instance = INSTANCE;
+    reply.held_port = held_port;
+    answer.protocol_major = RPC_PROTOCOL_MAJOR;
+    answer.kind = GIMBAL__ENVELOPE__KIND__REPLY;
+    answer.call_id = hello->call_id;
+    answer.payload.data = message_pack(&reply.base, &answer.payload.len);
+    ck_assert_int_eq(nng_sendmsg(listener, envelope_encode(&answer), 0), 0);
+    free(answer.payload.data);
+    message_free(&hello->base);
+}
+
+START_TEST(held_calls_follow_hello_to_another_port)
+{
+    struct house house, other;
+    struct outcome outcome = {0}, held = {0};
+    struct seen seen = {0};
+    struct rpc_address address;
+    nng_socket listener;
+    house_open(&other, NULL);
+    rpc_server_handle(other.server, COORDINATOR_WATCH_EVENTS, handle_by_keeping, &seen);
+    ck_assert_int_eq(rpc_address_parse(other.address, &address, NULL), 0);
+    house_open(&house, NULL);
+    struct rpc_client *client = house_client(&house);
+    house_stop(&house);
+    ck_assert_int_eq(nng_rep0_open(&listener), 0);
+    ck_assert_int_eq(nng_listen(listener, house.address, NULL, 0), 0);
+
+    Gimbal__HelloRequest hello = GIMBAL__HELLO_REQUEST__INIT;
+    house_start(client, COORDINATOR_HELLO, &hello, NULL, &outcome);
+    redirect_hello(listener, address.port + 1u);
+    house_pump(&house, &outcome.done);
+    ck_assert_msg(outcome.status == RPC_OK, "%s", outcome.text);
+    outcome_clear(&outcome);
+    Gimbal__StreamPoll poll = GIMBAL__STREAM_POLL__INIT;
+    house_start(client, COORDINATOR_WATCH_EVENTS, &poll, NULL, &held);
+    house_pump_count(&other, &seen.count, 1);
+    house_close(&house);
+    house_close(&other);
+    nng_close(listener);
+}
+END_TEST
+
 /* A listener that takes connections, and says which it took, but never answers. */
 static void tell_connection(nng_pipe pipe, nng_pipe_ev event, void *data)
 {
@@ -305,6 +360,7 @@ int main(void)
         a_cancelled_call_ends_without_its_callback,
         an_idempotent_call_is_sent_again_when_its_server_died,
         an_idempotent_call_is_sent_again_while_the_server_is_unavailable,
+        held_calls_follow_hello_to_another_port,
         a_connection_on_which_nothing_is_heard_is_made_anew,
         a_connection_over_which_others_are_answered_is_kept,
         a_mutating_call_is_sent_once_with_a_key_and_its_loss_is_told,
