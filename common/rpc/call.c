@@ -110,13 +110,16 @@ static nng_msg *encode_answer(const struct rpc_call *call, enum rpc_status statu
 {
     const struct rpc_server_options *options = &call->server->options;
     Gimbal__Envelope answer = GIMBAL__ENVELOPE__INIT;
+    char mended[ERROR_SIZE];
+    snprintf(mended, sizeof mended, "%s", text);
+    message_mend_text(mended);
     answer.protocol_major = RPC_PROTOCOL_MAJOR;
     answer.protocol_minor = RPC_PROTOCOL_MINOR;
     answer.kind = GIMBAL__ENVELOPE__KIND__REPLY;
     answer.term = options->term;
     answer.instance = options->instance;
     answer.status = status;
-    answer.status_text = (char *)text;
+    answer.status_text = mended;
     answer.payload.data = (void *)payload;
     answer.payload.len = payload_size;
     if (call->envelope) {
@@ -163,6 +166,7 @@ void rpc_call_fail(struct rpc_call *call, enum rpc_status status, const char *fo
 {
     char text[ERROR_SIZE];
     va_list arguments;
+    assert(status != RPC_OK);
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
@@ -171,6 +175,7 @@ void rpc_call_fail(struct rpc_call *call, enum rpc_status status, const char *fo
 
 void rpc_call_fail_errno(struct rpc_call *call, int rc, const struct error *err)
 {
+    assert(rc < 0);
     call_answer(call, rpc_status_of_errno(rc), err->text, NULL);
 }
 

@@ -2,14 +2,12 @@
 #include "common/rpc/client.h"
 
 #include "common/base/memory.h"
-#include "common/rpc/envelope.h"
 #include "common/rpc/message.h"
 #include "common/rpc/pending.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <nng/protocol/reqrep0/req.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,54 +15,25 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* NNG dials again after these pauses, doubling and jittered. */
-#define REDIAL_MS_MIN 50
-#define REDIAL_MS_MAX 2000
-
-static int open_socket(nng_socket *socket, struct error *err)
-{
-    int rc = nng_req0_open(socket);
-    if (rc == 0) /* deadlines and retries are ours */
-        rc = nng_socket_set_ms(*socket, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE);
-    if (rc == 0)
-        rc = nng_socket_set_ms(*socket, NNG_OPT_RECONNMINT, REDIAL_MS_MIN);
-    if (rc == 0)
-        rc = nng_socket_set_ms(*socket, NNG_OPT_RECONNMAXT, REDIAL_MS_MAX);
-    if (rc == 0)
-        rc = nng_socket_set_size(*socket, NNG_OPT_RECVMAXSZ,
-                                 ENVELOPE_BYTES_MAX + RPC_REPLY_BYTES_MAX);
-    return rc == 0 ? 0 : error_set(err, -ENOMEM, "open a socket: %s", nng_strerror(rc));
-}
-
-static int dial(nng_socket socket, const char *address, bool wait, nng_dialer *dialer,
-                struct error *err)
-{
-    int rc = nng_dial(socket, address, dialer, wait ? 0 : NNG_FLAG_NONBLOCK);
-    if (rc == NNG_ECONNREFUSED)
-        return error_set(err, -ECONNREFUSED,
-                         "nobody listens at %s: start the coordinator, or give its address",
-                         address);
-    return rc == 0 ? 0 : error_set(err, -EHOSTDOWN, "dial %s: %s", address, nng_strerror(rc));
-}
-
 /* What cannot be copied from the options alone. */
 static int set_up(struct rpc_client *client, const struct rpc_client_options *options,
                   struct error *err)
 {
-    nng_dialer dialer;
     client->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (client->fd < 0 || getrandom(&client->id, sizeof client->id, 0) < 0)
         return error_set(err, -errno, "open a client: %s", strerror(errno));
     int rc = rpc_address_parse(options->address, &client->address, err);
     if (rc == 0)
-        rc = open_socket(&client->unary, err);
+        rc = connection_open(&client->unary, err);
+    client->unary_open = rc == 0;
     if (rc == 0)
-        rc = open_socket(&client->held, err);
+        rc = connection_open(&client->held, err);
+    client->held_open = rc == 0;
     if (rc < 0)
         return rc;
     rpc_address_print(client->address_text, sizeof client->address_text, &client->address,
                       client->address.port);
-    return dial(client->unary, client->address_text, options->fail_fast, &dialer, err);
+    return connection_dial(&client->unary, client->address_text, options->fail_fast, err);
 }
 
 int rpc_client_open(const struct rpc_client_options *options, struct rpc_client **out,
@@ -93,8 +62,10 @@ void rpc_client_close(struct rpc_client *client)
         return;
     while (client->calls)
         pending_destroy(client->calls);
-    nng_close(client->unary); /* one that was never opened is refused */
-    nng_close(client->held);
+    if (client->unary_open)
+        connection_close(&client->unary);
+    if (client->held_open)
+        connection_close(&client->held);
     if (client->fd >= 0)
         close(client->fd);
     pthread_cond_destroy(&client->done);
@@ -112,11 +83,9 @@ static int dial_held(struct rpc_client *client, uint32_t port, struct error *err
         return error_set(err, -EPROTO, "%" PRIu32 " is no port for held calls", port);
     if (client->held_port == port)
         return 0;
-    if (client->held_port)
-        nng_dialer_close(client->held_dialer);
     client->held_port = 0;
     rpc_address_print(address, sizeof address, &client->address, (uint16_t)port);
-    int rc = dial(client->held, address, false, &client->held_dialer, err);
+    int rc = connection_dial(&client->held, address, false, err);
     if (rc == 0)
         client->held_port = (uint16_t)port;
     return rc;

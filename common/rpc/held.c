@@ -1,7 +1,7 @@
 /* held.c - parked calls: one per (client, stream, lane), until woken, replaced, reaped or due.
  *
  * A plain array, searched from end to end: a thousand workers park some fifty calls a second,
- * and comparing a thousand hashes takes about a microsecond. */
+ * and comparing a thousand hashes takes microseconds. */
 #include "common/rpc/call.h"
 
 #include "common/base/hash.h"

@@ -33,7 +33,7 @@ static void quota_free(void *data, void *block)
 
 size_t message_quota(size_t size)
 {
-    return 64 * 1024 + 32 * size;
+    return ((size_t)64 << 10) + 32 * size;
 }
 
 /* Bytes of the UTF-8 sequence that starts with lead; 0 where none does. */
@@ -48,23 +48,40 @@ static size_t sequence_size(unsigned char lead)
     return lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
 }
 
-/* RFC 3629: no overlong forms, no surrogates, nothing beyond U+10FFFF. */
+/* Bytes of the character at at, 0 where there is none. RFC 3629: no overlong forms, no
+ * surrogates, nothing beyond U+10FFFF. */
+static size_t character_size(const unsigned char *at)
+{
+    size_t size = sequence_size(at[0]);
+    for (size_t i = 1; i < size; i++)
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) ||
+        (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f))
+        return 0;
+    return size;
+}
+
 static bool is_utf8(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
+    for (size_t size; *at; at += size)
+        if ((size = character_size(at)) == 0)
+            return false;
+    return true;
+}
+
+void message_mend_text(char *text)
+{
+    unsigned char *at = (unsigned char *)text;
     while (*at) {
-        size_t size = sequence_size(at[0]);
-        if (size == 0)
-            return false;
-        for (size_t i = 1; i < size; i++)
-            if ((at[i] & 0xc0) != 0x80)
-                return false;
-        if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) ||
-            (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f))
-            return false;
+        size_t size = character_size(at);
+        if (size == 0) {
+            *at = '?';
+            size = 1;
+        }
         at += size;
     }
-    return true;
 }
 
 static int check_texts(const ProtobufCMessage *message, struct error *err);

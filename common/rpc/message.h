@@ -22,6 +22,9 @@ int message_unpack(const ProtobufCMessageDescriptor *type, const void *bytes, si
 /* Accepts NULL. */
 void message_free(ProtobufCMessage *message);
 
+/* Put '?' for every byte that is not UTF-8: for text from elsewhere, or cut to a length. */
+void message_mend_text(char *text);
+
 /* Packed, on the heap and yours; *size is its size. */
 void *message_pack(const ProtobufCMessage *message, size_t *size);
 

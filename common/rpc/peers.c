@@ -20,18 +20,20 @@ void peers_changed(nng_pipe pipe, nng_pipe_ev event, void *data)
     int id = nng_pipe_id(pipe);
     pthread_mutex_lock(&server->lock);
     struct peer *peer = find(server, id);
+    bool is_gone = event == NNG_PIPE_EV_REM_POST && peer;
     if (event == NNG_PIPE_EV_ADD_PRE && !peer) {
         server->peers =
             grow(server->peers, server->peer_count, &server->peer_capacity, sizeof *server->peers);
         server->peers[server->peer_count++] = (struct peer){.pipe = id};
-    } else if (event == NNG_PIPE_EV_REM_POST && peer) {
+    } else if (is_gone) {
         server->gone =
             grow(server->gone, server->gone_count, &server->gone_capacity, sizeof *server->gone);
         server->gone[server->gone_count++] = *peer;
         *peer = server->peers[--server->peer_count];
     }
     pthread_mutex_unlock(&server->lock);
-    server_raise(server);
+    if (is_gone)
+        server_raise(server);
 }
 
 bool peers_claim(struct rpc_server *server, nng_pipe pipe, uint64_t client)

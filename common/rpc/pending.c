@@ -111,6 +111,7 @@ static void explain(struct rpc_pending *pending, int rc)
         pending->status = RPC_CANCELLED;
         error_set(&pending->err, 0, "%s was given up", name);
     } else if (rc == NNG_ETIMEDOUT && pending->phase == PENDING_RECEIVING) {
+        connection_suspect(pending->connection, pending->sent_ms);
         pending->status = RPC_DEADLINE_EXCEEDED;
         error_set(&pending->err, 0, "%s: %s did not answer within %" PRIu32 " ms", name, address,
                   pending->deadline_ms);
@@ -144,9 +145,11 @@ static void take_answer(struct rpc_pending *pending)
 {
     nng_msg *frame = nng_aio_get_msg(pending->aio);
     nng_aio_set_msg(pending->aio, NULL);
+    connection_heard(pending->connection);
     Gimbal__Envelope *answer = NULL;
-    if (check_answer(pending, frame, &answer, &pending->err) < 0) {
-        pending->status = RPC_INTERNAL;
+    int rc = check_answer(pending, frame, &answer, &pending->err);
+    if (rc < 0) {
+        pending->status = rc == -ESTALE ? RPC_FAILED_PRECONDITION : RPC_INTERNAL;
         error_prefix(&pending->err, 0, "%s: answer of %s", pending->method->name,
                      pending->client->address_text);
         if (answer)
@@ -187,6 +190,7 @@ static void progress(void *data)
         break;
     case PENDING_SENDING:
         pending->phase = PENDING_RECEIVING;
+        pending->sent_ms = rpc_clock_ms();
         nng_aio_set_msg(pending->aio, NULL);
         nng_aio_set_timeout(pending->aio, duration(left_ms(pending)));
         nng_ctx_recv(pending->ctx, pending->aio);
@@ -212,8 +216,9 @@ static enum rpc_status prepare(struct rpc_pending *pending)
         return RPC_FAILED_PRECONDITION;
     }
     int rc = nng_aio_alloc(&pending->aio, progress, pending);
+    pending->connection = held ? &client->held : &client->unary;
     if (rc == 0)
-        rc = nng_ctx_open(&pending->ctx, held ? client->held : client->unary);
+        rc = nng_ctx_open(&pending->ctx, pending->connection->socket);
     if (rc != 0) {
         error_set(&pending->err, 0, "%s: %s", pending->method->name, nng_strerror(rc));
         return RPC_RESOURCE_EXHAUSTED;

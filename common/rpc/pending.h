@@ -7,6 +7,7 @@
 
 #include "common/rpc/address.h"
 #include "common/rpc/client.h"
+#include "common/rpc/connection.h"
 #include "proto/envelope.pb-c.h"
 
 #include <nng/nng.h>
@@ -24,6 +25,8 @@ struct rpc_pending {
     struct rpc_pending *next_done;
     bool is_done; /* under the client's lock */
 
+    struct connection *connection;
+    uint64_t sent_ms;
     nng_ctx ctx;
     bool ctx_open;
     nng_aio *aio;
@@ -49,8 +52,8 @@ struct rpc_client {
     char address_text[96];
     char *caller, *credential;
     uint64_t id;
-    nng_socket unary, held;
-    nng_dialer held_dialer;
+    struct connection unary, held;
+    bool unary_open, held_open;
     uint16_t held_port; /* 0 before Hello */
     uint64_t next_call_id;
     struct rpc_pending *calls;

@@ -27,6 +27,8 @@ static int endpoint_init(struct endpoint *endpoint, struct rpc_server *server, b
     int rc = nng_rep0_open(&endpoint->socket);
     if (rc == 0) /* a larger frame closes its connection before a byte of it is kept */
         rc = nng_socket_set_size(endpoint->socket, NNG_OPT_RECVMAXSZ, bytes_max);
+    if (rc == 0) /* so that connections of machines that went without a word end some day */
+        rc = nng_socket_set_bool(endpoint->socket, NNG_OPT_TCP_KEEPALIVE, true);
     if (rc != 0)
         return error_set(err, -ENOMEM, "open a socket for calls: %s", nng_strerror(rc));
     endpoint->server = server;

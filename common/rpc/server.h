@@ -3,7 +3,8 @@
  * What arrives waits in a queue until rpc_server_poll runs its handler, so that everything behind
  * a server may be single-threaded. A handler ends in one of three ways:
  *
- *   - it answers, with rpc_call_reply or rpc_call_fail, and does not touch the call again;
+ *   - it answers, with rpc_call_reply or rpc_call_fail, and does not touch the call, or what
+ *     the call lent it, again;
  *   - it parks the call under a stream's name (rpc_call_park): the handler runs again when that
  *     stream is woken, and if it never is, the call is answered empty;
  *   - it returns and keeps the pointer, and answers later. The call lives until it is answered

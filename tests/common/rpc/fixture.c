@@ -4,12 +4,22 @@
 #include "common/rpc/message.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PATIENCE_MS 10000
+
+/* NNG frees closed connections on a thread of its own, and LeakSanitizer, when a test ends before
+ * that, takes them for leaks. Lost frames are found by tests that count memory. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libnng.so\n";
+}
 
 _Atomic uint64_t house_now_ms = 1000000;
 
@@ -22,6 +32,11 @@ struct rpc_server_options house_options(void)
 {
     return (struct rpc_server_options){
         .service = &service_coordinator, .term = TERM, .instance = INSTANCE, .release = "0.1.0"};
+}
+
+size_t house_memory_bytes(void)
+{
+    return mallinfo2().uordblks;
 }
 
 /* A server at this address; false when a port of it is taken. */
@@ -40,12 +55,10 @@ void house_open(struct house *house, const struct rpc_server_options *options)
 {
     struct rpc_server_options standard = house_options();
     *house = (struct house){0};
-    /* First a free port, then that and the one above it: so the server can be restarted there.
-     * Where the second is taken, another try finds another pair. */
-    for (int attempt = 0; attempt < 20; attempt++) {
-        ck_assert(serve(house, &standard, "tcp://127.0.0.1:0"));
-        snprintf(house->address, sizeof house->address, "%s", rpc_server_address(house->server, 0));
-        house_stop(house);
+    /* Below the ports that the system hands out, so that nobody takes them during a restart. */
+    for (unsigned attempt = 0; attempt < 50; attempt++) {
+        unsigned port = 20000 + ((unsigned)getpid() * 2 + attempt * 202) % 12000;
+        snprintf(house->address, sizeof house->address, "tcp://127.0.0.1:%u", port);
         if (serve(house, options ? options : &standard, house->address))
             return;
         house_stop(house);

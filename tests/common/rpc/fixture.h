@@ -63,6 +63,10 @@ void outcome_clear(struct outcome *outcome);
 extern _Atomic uint64_t house_now_ms;
 uint64_t house_clock(void);
 
+/* What is allocated in this process, to find frames that nobody frees; under a sanitizer, which
+ * allocates itself, always 0. */
+size_t house_memory_bytes(void);
+
 /* A suite of one case, run; the program's exit status. */
 int house_run(const char *name, const TTest *const *tests, size_t count);
 

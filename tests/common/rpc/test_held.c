@@ -3,6 +3,7 @@
 #include "common/rpc/stream.h"
 #include "proto/stream.pb-c.h"
 #include "tests/common/rpc/fixture.h"
+#include "tests/common/rpc/handlers.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -11,13 +12,6 @@
 static void watch_events(struct rpc_call *call, void *data)
 {
     rpc_call_reply_stream(call, data, "events");
-}
-
-static void cancel_job(struct rpc_call *call, void *data)
-{
-    Gimbal__CancelReply reply = GIMBAL__CANCEL_REPLY__INIT;
-    (void)data;
-    rpc_call_reply(call, &reply.base);
 }
 
 /* A poll behind (our term, revision). */
@@ -215,11 +209,12 @@ static void rendezvous(struct rpc_call *call, void *data)
     struct meeting *meeting = data;
     const Gimbal__RendezvousRequest *request = rpc_call_request(call);
     Gimbal__RendezvousReply reply = GIMBAL__RENDEZVOUS_REPLY__INIT;
-    if (!request->put && !meeting->there) {
+    bool put = request->put; /* the request goes with the answer */
+    if (!put && !meeting->there) {
         rpc_call_park(call, "rendezvous/j-1/1/key", request->epoch);
         return;
     }
-    if (request->put) {
+    if (put) {
         memcpy(&meeting->value, request->value.data, sizeof meeting->value);
         meeting->there = true;
     } else {
@@ -228,7 +223,7 @@ static void rendezvous(struct rpc_call *call, void *data)
         reply.value.len = sizeof meeting->value;
     }
     rpc_call_reply(call, &reply.base);
-    if (request->put)
+    if (put)
         rpc_server_wake(meeting->server, "rendezvous/j-1/1/key");
 }
 
@@ -278,15 +273,16 @@ START_TEST(hundreds_of_held_calls_keep_no_other_call_waiting)
     enum { COUNT = 300 };
     struct house house;
     static struct outcome outcomes[COUNT];
+    struct seen seen = {0};
     struct outcome outcome = {0};
     house_open(&house, NULL);
     rpc_server_handle(house.server, COORDINATOR_WATCH_EVENTS, park_on_lane, NULL);
-    rpc_server_handle(house.server, COORDINATOR_CANCEL, cancel_job, NULL);
+    rpc_server_handle(house.server, COORDINATOR_CANCEL, handle_cancel, &seen);
     struct rpc_client *client = house_client(&house);
     for (uint64_t i = 0; i < COUNT; i++)
         poll_events(client, i, NULL, &outcomes[i]);
     house_pump_held(&house, COUNT);
-    Gimbal__CancelRequest request = GIMBAL__CANCEL_REQUEST__INIT;
+    Gimbal__CancelRequest request = cancel_request("j-1");
     house_call(&house, client, COORDINATOR_CANCEL, &request, &outcome);
     ck_assert_int_eq(outcome.status, RPC_OK);
     outcome_clear(&outcome);

@@ -8,6 +8,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <nng/protocol/reqrep0/rep.h>
 #include <nng/protocol/reqrep0/req.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -301,6 +302,75 @@ START_TEST(a_thousand_changed_requests_are_all_answered)
 }
 END_TEST
 
+/* A server that answers a Hello with what the test gives it. */
+static void answer_hello(nng_socket mute, struct house *house, nng_msg *frame,
+                         enum rpc_status status, const char *words)
+{
+    Gimbal__HelloRequest hello = GIMBAL__HELLO_REQUEST__INIT;
+    struct outcome outcome = {0};
+    nng_msg *request_frame;
+    house_start(house_stranger(house), COORDINATOR_HELLO, &hello, NULL, &outcome);
+    ck_assert_int_eq(nng_recvmsg(mute, &request_frame, 0), 0);
+    nng_msg_free(request_frame);
+    ck_assert_int_eq(nng_sendmsg(mute, frame, 0), 0);
+    house_pump(house, &outcome.done);
+    ck_assert_msg(outcome.status == status, "%s", outcome.text);
+    ck_assert_msg(strstr(outcome.text, words) && strstr(outcome.text, house->address), "%s",
+                  outcome.text);
+}
+
+START_TEST(a_client_does_not_believe_every_answer)
+{
+    struct house house;
+    nng_socket server;
+    house_open(&house, NULL);
+    house_stop(&house);
+    ck_assert_int_eq(nng_rep0_open(&server), 0);
+    ck_assert_int_eq(nng_listen(server, house.address, NULL, 0), 0);
+    Gimbal__Envelope answer = request("");
+    answer.kind = GIMBAL__ENVELOPE__KIND__REPLY;
+    answer.call_id = 1;
+    answer_hello(server, &house, frame_of("garbage", 7), RPC_INTERNAL, "no such message");
+    answer.protocol_major++;
+    answer_hello(server, &house, envelope_encode(&answer), RPC_FAILED_PRECONDITION,
+                 "protocol 2.0 meets protocol 1.0");
+    answer.protocol_major--;
+    answer.call_id++;
+    answer_hello(server, &house, envelope_encode(&answer), RPC_INTERNAL, "no answer to this call");
+    answer.call_id--;
+    answer.payload = (ProtobufCBinaryData){3, (uint8_t *)"\x0a\x7f\x01"};
+    answer_hello(server, &house, envelope_encode(&answer), RPC_INTERNAL, "gimbal.HelloReply");
+    house_close(&house);
+    nng_close(server);
+}
+END_TEST
+
+START_TEST(refused_frames_leave_no_memory_behind)
+{
+    enum { COUNT = 100, SIZE = 1 << 20 };
+    struct house house;
+    struct stranger stranger;
+    size_t before = 0;
+    house_open(&house, NULL);
+    stranger_open(&stranger, &house, false);
+    unsigned char *bytes = calloc(1, SIZE);
+    for (size_t i = 0; i < COUNT; i++) {
+        Gimbal__Envelope envelope = request("Hello");
+        envelope.payload = (ProtobufCBinaryData){SIZE, bytes};
+        nng_msg *frame = envelope_encode(&envelope);
+        if (i % 2)
+            nng_msg_chop(frame, 1);
+        message_free(&ask(&house, &stranger, frame)->base);
+        if (i == COUNT / 10)
+            before = house_memory_bytes();
+    }
+    ck_assert_uint_lt(house_memory_bytes(), before + 20 * SIZE);
+    free(bytes);
+    stranger_close(&stranger);
+    house_close(&house);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -311,6 +381,8 @@ int main(void)
         a_frame_above_every_limit_costs_its_connection_only,
         bytes_that_are_not_even_nngs_protocol_are_dropped,
         a_thousand_changed_requests_are_all_answered,
+        a_client_does_not_believe_every_answer,
+        refused_frames_leave_no_memory_behind,
     };
     return house_run("rpc hostile", tests, sizeof tests / sizeof *tests);
 }

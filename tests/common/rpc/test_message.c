@@ -134,6 +134,14 @@ START_TEST(text_that_is_no_utf8_is_refused_and_the_field_named)
 }
 END_TEST
 
+START_TEST(text_that_is_no_utf8_is_mended)
+{
+    char text[] = "a\xff\xc3\xa9\xe2\x82";
+    message_mend_text(text);
+    ck_assert_str_eq(text, "a?\xc3\xa9??");
+}
+END_TEST
+
 /* The text of the member that a oneof does not have must not be looked at. */
 START_TEST(only_the_member_that_a_oneof_has_is_looked_at)
 {
@@ -211,6 +219,7 @@ int main(void)
         a_bomb_of_empty_submessages_is_refused,
         sparse_records_fit_the_quota,
         text_that_is_no_utf8_is_refused_and_the_field_named,
+        text_that_is_no_utf8_is_mended,
         only_the_member_that_a_oneof_has_is_looked_at,
         changed_frames_are_messages_or_errors,
     };

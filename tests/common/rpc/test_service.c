@@ -4,6 +4,7 @@
 #include "common/rpc/envelope.h"
 #include "common/rpc/services/coordinator.h"
 #include "common/rpc/status.h"
+#include "proto/executor.pb-c.h"
 #include "tests/common/rpc/fixture.h"
 
 #include <errno.h>
@@ -68,6 +69,8 @@ START_TEST(no_message_contains_itself)
     assert_not_within_itself(&gimbal__envelope__descriptor, above, 0);
     assert_not_within_itself(&gimbal__worker_record__descriptor, above, 0);
     assert_not_within_itself(&gimbal__telemetry_record__descriptor, above, 0);
+    assert_not_within_itself(&gimbal__executor_event__descriptor, above, 0);
+    assert_not_within_itself(&gimbal__executor_command__descriptor, above, 0);
 }
 END_TEST
 

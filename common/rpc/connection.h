@@ -1,0 +1,36 @@
+/* connection.h - inside the client: one REQ socket and the connection it keeps making.
+ *
+ * NNG dials again when a connection closes, but a peer that was stopped, or that a cut cable
+ * separates, closes nothing. So a connection is given up when a call runs out on it and nothing
+ * at all was heard since that call was sent; a server that is slow for one call and answers
+ * others keeps it. */
+#ifndef COMMON_RPC_CONNECTION_H
+#define COMMON_RPC_CONNECTION_H
+
+#include "common/base/error.h"
+
+#include <nng/nng.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct connection {
+    nng_socket socket;
+    nng_dialer dialer; /* the last one */
+    pthread_mutex_t lock;
+    nng_pipe pipe; /* under lock, as heard_ms: the last one made */
+    uint64_t heard_ms;
+};
+
+/* After a failure there is nothing to close. */
+int connection_open(struct connection *connection, struct error *err);
+void connection_close(struct connection *connection);
+/* Connect to address from now on, and to no other; with wait, fail where nobody listens. */
+int connection_dial(struct connection *connection, const char *address, bool wait,
+                    struct error *err);
+/* Something came in; on any thread. */
+void connection_heard(struct connection *connection);
+/* A call that was sent at that time has run out; on any thread. */
+void connection_suspect(struct connection *connection, uint64_t sent_ms);
+
+#endif
