@@ -50,7 +50,8 @@ static int put(void *context, const char *key, const void *value, size_t size, s
         snprintf(entry->key, sizeof entry->key, "%s", key);
     }
     if (entry) {
-        memcpy(entry->value, value, size);
+        if (size > 0)
+            memcpy(entry->value, value, size);
         entry->size = size;
         pthread_cond_broadcast(&store->added);
     } else {

@@ -68,8 +68,8 @@ struct collectives {
     int (*send)(struct fabric *fabric, int peer, uint32_t tag, const float *source, size_t count,
                 struct fabric_request **out, struct error *err);
     int (*wait)(struct fabric *fabric, struct fabric_request *request, struct error *err);
-    int (*receive)(struct fabric *fabric, int peer, uint32_t tag, float *destination,
-                   size_t count, struct error *err);
+    int (*receive)(struct fabric *fabric, int peer, uint32_t tag, float *destination, size_t count,
+                   struct error *err);
 
     /* Elements that this rank has sent to others so far, counted where data is copied;
      * ranks inside one process only. (optional) */
