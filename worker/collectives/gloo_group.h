@@ -7,7 +7,7 @@
 namespace gimbal
 {
 
-enum call { REDUCE_PART, GATHER_PART, REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL, MESSAGE };
+enum call { REDUCE_ALL, REDUCE_PART, GATHER_PART, REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL, MESSAGE };
 
 /* What both ends of a transfer call it: the same only where id, call, mark and count are. */
 uint64_t slot(uint64_t id, call call, uint64_t mark, size_t count);
@@ -35,6 +35,7 @@ class group
         size_t offset, count;
     };
 
+    void all_reduce_small(float *data, size_t count, size_t mark, enum reduction reduction);
     range chunk(size_t count, size_t index) const;
     float *scratch_for(size_t count);
     void begin();
