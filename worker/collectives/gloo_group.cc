@@ -21,7 +21,8 @@ namespace gimbal
 {
 
 /* Elements up to which a second round of messages costs more than sending everything to everybody:
- * over loopback, the sum of 16 elements over 2 ranks takes 125 us in one round and 270 us in two. */
+ * over loopback, the sum of 16 elements over 2 ranks takes 125 us in one round and 270 us in two.
+ */
 static constexpr size_t small = 1024;
 
 group::group(mesh &owner, const int *members, int size, int index, uint64_t identity)

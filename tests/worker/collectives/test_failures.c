@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define LIMIT_S 20
-#define SHORT_S 0.2
+#define SHORT_S 0.3
 
 #define ck_assert_says(err, words) ck_assert_msg(strstr((err).text, words), "'%s'", (err).text)
 

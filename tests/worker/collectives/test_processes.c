@@ -136,7 +136,7 @@ static void disagree_body(struct test_rank *rank)
 
 START_TEST(members_that_disagree_do_not_mix_their_data)
 {
-    test_ranks_run(collectives_find("gloo"), 2, 0.2, disagree_body, NULL);
+    test_ranks_run(collectives_find("gloo"), 2, 0.3, disagree_body, NULL);
 }
 END_TEST
 
