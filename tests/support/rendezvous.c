@@ -50,7 +50,8 @@ static int put(void *context, const char *key, const void *value, size_t size, s
         snprintf(entry->key, sizeof entry->key, "%s", key);
     }
     if (entry) {
-        memcpy(entry->value, value, size);
+        if (size > 0)
+            memcpy(entry->value, value, size);
         entry->size = size;
         pthread_cond_broadcast(&store->added);
     } else {
@@ -65,7 +66,9 @@ static int get(void *context, const char *key, void *value, size_t *size, struct
     struct store *store = context;
     struct timespec deadline;
     clock_gettime(CLOCK_REALTIME, &deadline);
-    deadline.tv_sec += (time_t)store->limit_s + 1;
+    long limit_ns = deadline.tv_nsec + (long)(store->limit_s * 1e9);
+    deadline.tv_sec += limit_ns / 1000000000;
+    deadline.tv_nsec = limit_ns % 1000000000;
     int rc = 0;
     struct entry *entry;
     pthread_mutex_lock(&store->lock);

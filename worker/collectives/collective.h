@@ -3,14 +3,18 @@
  * A fabric joins the ranks of one epoch. A group is some of these ranks in a fixed order; every
  * member creates its groups in the same order. Calls on one group are made in the same order by
  * all its members and block until this rank's part is done. All data is f32 and contiguous;
- * counts are elements and may be 0, and differ from rank to rank.
+ * counts are elements and may be 0, and differ from rank to rank. Calls on different groups and
+ * messages may run side by side, in threads of their own; on one group there is one at a time.
  *
  * Sums are taken in the order of the group's members, chunk by chunk, so that all members hold
  * the same bits.
  *
  * Errors: -ECONNRESET a peer is gone, -ETIMEDOUT no answer within the limit, -ECANCELED the
- * fabric was aborted; the sentence names operation, group and peer. After an error the fabric
- * can only be closed. */
+ * fabric was aborted; the sentence names operation, group and peer. Members that disagree about
+ * a call (operation, counts) get -EINVAL from local and time out over gloo; no data is mixed. After
+ * an error the fabric can only be closed.
+ *
+ * gloo ignores SIGPIPE in this process, if nobody else has decided about it. */
 #ifndef WORKER_COLLECTIVES_COLLECTIVE_H
 #define WORKER_COLLECTIVES_COLLECTIVE_H
 
@@ -34,7 +38,7 @@ struct fabric_config {
     double timeout_s;
     const struct rendezvous *rendezvous; /* NULL for a fabric inside one process */
     void *shared;                        /* local: the hub that the threads share */
-    const char *interface;               /* gloo: address to bind to */
+    const char *interface;               /* gloo: address to bind to; NULL: 127.0.0.1 */
 };
 
 struct collectives {
@@ -53,23 +57,24 @@ struct collectives {
     int (*all_reduce)(struct fabric_group *group, float *data, size_t count,
                       enum reduction reduction, struct error *err);
     /* source: one chunk per member, one after the other, counts[i] long; destination: the sum
-     * of this member's chunks. */
+     * of this member's chunks, which may replace this member's own chunk. */
     int (*reduce_scatter)(struct fabric_group *group, const float *source, float *destination,
                           const size_t *counts, struct error *err);
-    /* source: this member's chunk, counts[me] long; destination: all chunks in order. */
+    /* source: this member's chunk, counts[me] long; destination: all chunks in order. source may
+     * lie in its place already. */
     int (*all_gather)(struct fabric_group *group, const float *source, float *destination,
                       const size_t *counts, struct error *err);
     /* source: a chunk for every member; destination: a chunk from every member. */
     int (*all_to_all)(struct fabric_group *group, const float *source, const size_t *sends,
                       float *destination, const size_t *receives, struct error *err);
 
-    /* Begins to send; source must stay as it is until wait returns for this request. Messages
-     * of one (sender, receiver, tag) arrive in order. */
+    /* Begins to send; source must stay as it is until wait returns for this request, which ends
+     * the request whatever it returns. Messages of one (sender, receiver, tag) arrive in order. */
     int (*send)(struct fabric *fabric, int peer, uint32_t tag, const float *source, size_t count,
                 struct fabric_request **out, struct error *err);
     int (*wait)(struct fabric *fabric, struct fabric_request *request, struct error *err);
-    int (*receive)(struct fabric *fabric, int peer, uint32_t tag, float *destination,
-                   size_t count, struct error *err);
+    int (*receive)(struct fabric *fabric, int peer, uint32_t tag, float *destination, size_t count,
+                   struct error *err);
 
     /* Elements that this rank has sent to others so far, counted where data is copied;
      * ranks inside one process only. (optional) */

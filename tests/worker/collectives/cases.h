@@ -42,8 +42,9 @@ static inline size_t total(const size_t *counts, int count)
 
 TCase *sequence_cases(int rows);
 TCase *failure_cases(int rows);
-/* Of this library alone; NULL when it is not built in. */
+/* Of local alone. */
 TCase *local_cases(void);
+/* Of gloo alone, with ranks as processes. */
 TCase *process_cases(void);
 
 #endif

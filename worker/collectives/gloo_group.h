@@ -1,0 +1,58 @@
+/* gloo_group.h - the collectives of one group over Gloo's transfers. C++, behind gloo.cc. */
+#ifndef WORKER_COLLECTIVES_GLOO_GROUP_H
+#define WORKER_COLLECTIVES_GLOO_GROUP_H
+
+#include "worker/collectives/gloo_mesh.h"
+
+namespace gimbal
+{
+
+enum call { REDUCE_ALL, REDUCE_PART, GATHER_PART, REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL, MESSAGE };
+
+/* What both ends of a transfer call it: the same only where id, call, mark and count are. */
+uint64_t slot(uint64_t id, call call, uint64_t mark, size_t count);
+
+class group
+{
+  public:
+    group(mesh &owner, const int *members, int size, int index, uint64_t identity);
+
+    void all_reduce(float *data, size_t count, enum reduction reduction);
+    void reduce_scatter(const float *source, float *destination, const size_t *counts);
+    void all_gather(const float *source, float *destination, const size_t *counts);
+    void all_to_all(const float *source, const size_t *sends, float *destination,
+                    const size_t *receives);
+
+    /* After a failure: the caller's memory is his again. */
+    void drop();
+
+    mesh &world;
+    std::string name; /* "{0,2,5}" */
+    const std::vector<int> ranks;
+
+  private:
+    struct range {
+        size_t offset, count;
+    };
+
+    void all_reduce_small(float *data, size_t count, size_t mark, enum reduction reduction);
+    range chunk(size_t count, size_t index) const;
+    float *scratch_for(size_t count);
+    void begin();
+    void receive(size_t member, call call, size_t mark, float *destination, size_t count);
+    void send(size_t member, call call, size_t mark, const float *source, size_t count);
+    void finish();
+    void reduce(const float *own, float *destination, size_t count, enum reduction reduction);
+
+    const size_t me;
+    const uint64_t id; /* the same for all members, another for every other group */
+    std::vector<const float *> parts;
+    std::unique_ptr<float[]> scratch; /* the others' parts of a sum, one after the other */
+    size_t scratch_count = 0;
+    std::vector<transfer> under_way;
+    deadline limit;
+};
+
+} // namespace gimbal
+
+#endif

@@ -1,0 +1,247 @@
+/* gloo_mesh.cc - connecting through the rendezvous, and transfers over Gloo's unbound buffers. */
+#include "worker/collectives/gloo_mesh.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include <gloo/common/error.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+
+namespace gimbal
+{
+namespace
+{
+
+/* Gloo's store of addresses over the epoch's. */
+class store : public gloo::rendezvous::Store
+{
+  public:
+    store(const struct rendezvous *where, int count)
+        : rendezvous(where), size_max(1024 + 256 * static_cast<size_t>(count))
+    {
+    }
+
+    void set(const std::string &key, const std::vector<char> &data) override
+    {
+        struct error err;
+        int rc = rendezvous->put(rendezvous->context, ("gloo/" + key).c_str(), data.data(),
+                                 data.size(), &err);
+        if (rc < 0)
+            throw failure(rc, err.text);
+    }
+
+    std::vector<char> get(const std::string &key) override
+    {
+        struct error err;
+        std::vector<char> data(size_max);
+        size_t size = data.size();
+        int rc =
+            rendezvous->get(rendezvous->context, ("gloo/" + key).c_str(), data.data(), &size, &err);
+        if (rc < 0)
+            throw failure(rc, err.text);
+        data.resize(size);
+        return data;
+    }
+
+    void wait(const std::vector<std::string> &) override
+    {
+        /* get waits. */
+    }
+
+    void wait(const std::vector<std::string> &, const std::chrono::milliseconds &) override
+    {
+    }
+
+  private:
+    const struct rendezvous *const rendezvous;
+    const size_t size_max; /* the addresses of one rank, one for every other */
+};
+
+/* Gloo writes to sockets without MSG_NOSIGNAL: a peer that died would kill this process too. */
+void ignore_sigpipe()
+{
+    struct sigaction action;
+    if (sigaction(SIGPIPE, nullptr, &action) == 0 && action.sa_handler == SIG_DFL)
+        std::signal(SIGPIPE, SIG_IGN);
+}
+
+std::shared_ptr<gloo::transport::Device> device_create(const char *address)
+{
+    try {
+        gloo::transport::tcp::attr attributes(address);
+        return gloo::transport::tcp::CreateDevice(attributes);
+    } catch (const std::exception &cause) {
+        throw failure(-EADDRNOTAVAIL,
+                      std::string("cannot bind to '") + address + "': " + cause.what());
+    }
+}
+
+std::chrono::milliseconds milliseconds(double seconds)
+{
+    return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(seconds));
+}
+
+std::string seconds_text(double seconds)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%g s", seconds);
+    return text;
+}
+
+/* Gloo's words without the source line in front of them. */
+std::string words(const std::exception &cause)
+{
+    std::string text = cause.what();
+    size_t end = text.front() == '[' ? text.find("] ") : std::string::npos;
+    return end == std::string::npos ? text : text.substr(end + 2);
+}
+
+const char other_timeout[] = "Application timeout caused pair closure";
+
+} // namespace
+
+mesh::mesh(const struct fabric_config &config)
+    : rank(config.rank), count(config.count), timeout_s(config.timeout_s)
+{
+    const char *address = config.interface ? config.interface : "127.0.0.1";
+    ignore_sigpipe();
+    auto device = device_create(address);
+    context = std::make_shared<gloo::rendezvous::Context>(rank, count);
+    context->setTimeout(milliseconds(timeout_s));
+    store addresses(config.rendezvous, count);
+    deadline end = limit();
+    try {
+        context->connectFullMesh(addresses, device);
+    } catch (const failure &) {
+        throw;
+    } catch (const std::exception &cause) {
+        throw failure(std::chrono::steady_clock::now() >= end ? -ETIMEDOUT : -ECONNRESET,
+                      "cannot connect all " + std::to_string(count) + " ranks: " + words(cause));
+    }
+}
+
+deadline mesh::limit() const
+{
+    return std::chrono::steady_clock::now() + milliseconds(timeout_s);
+}
+
+void mesh::check() const
+{
+    if (aborted)
+        throw failure(-ECANCELED, "the exchange was aborted");
+    if (ended_rc < 0)
+        throw failure(ended_rc, "given up after an earlier failure: " + ended_words);
+}
+
+void mesh::wake()
+{
+    for (const transfer *each : waits)
+        if (each->incoming)
+            each->buffer->abortWaitRecv();
+        else
+            each->buffer->abortWaitSend();
+}
+
+void mesh::fail(int peer, deadline limit, const std::exception &cause)
+{
+    std::string who = "rank " + std::to_string(peer);
+    failure end(-ECONNRESET, who + " is gone: " + words(cause));
+    if (std::chrono::steady_clock::now() >= limit)
+        end = failure(-ETIMEDOUT, who + " has not arrived within " + seconds_text(timeout_s));
+    else if (std::strstr(cause.what(), other_timeout))
+        end = failure(-ETIMEDOUT, "given up, because another call has timed out");
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        if (ended_rc == 0) {
+            ended_rc = end.rc;
+            ended_words = end.what();
+        }
+        wake();
+    }
+    context->closeConnections();
+    throw end;
+}
+
+void mesh::begin()
+{
+    std::lock_guard<std::mutex> guard(lock);
+    check();
+}
+
+transfer mesh::receive(int peer, uint64_t slot, float *destination, size_t elements)
+{
+    begin();
+    try {
+        transfer begun{context->createUnboundBuffer(destination, elements * sizeof *destination),
+                       peer, true};
+        begun.buffer->recv(peer, slot);
+        return begun;
+    } catch (const std::exception &cause) {
+        fail(peer, deadline::max(), cause);
+    }
+}
+
+transfer mesh::send(int peer, uint64_t slot, const float *source, size_t elements)
+{
+    try {
+        /* Gloo has one kind of buffer; it only reads from this one. */
+        transfer begun{
+            context->createUnboundBuffer(const_cast<float *>(source), elements * sizeof *source),
+            peer, false};
+        begun.buffer->send(peer, slot);
+        return begun;
+    } catch (const std::exception &cause) {
+        fail(peer, deadline::max(), cause);
+    }
+}
+
+/* While it lives, abort wakes the transfer. */
+class mesh::waiting
+{
+  public:
+    waiting(mesh &waited, const transfer &transfer) : owner(waited), mine(&transfer)
+    {
+        std::lock_guard<std::mutex> guard(owner.lock);
+        owner.check();
+        owner.waits.push_back(mine);
+    }
+
+    ~waiting()
+    {
+        std::lock_guard<std::mutex> guard(owner.lock);
+        owner.waits.erase(std::find(owner.waits.begin(), owner.waits.end(), mine));
+    }
+
+  private:
+    mesh &owner;
+    const transfer *mine;
+};
+
+void mesh::await(const transfer &transfer, deadline limit)
+{
+    waiting here(*this, transfer);
+    auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(limit - std::chrono::steady_clock::now());
+    left = std::max(left, std::chrono::milliseconds(0));
+    bool done = false;
+    try {
+        done = transfer.incoming ? transfer.buffer->waitRecv(nullptr, left)
+                                 : transfer.buffer->waitSend(nullptr, left);
+    } catch (const std::exception &cause) {
+        fail(transfer.peer, limit, cause);
+    }
+    if (!done)
+        begin(); /* says why it was woken */
+}
+
+void mesh::abort()
+{
+    std::lock_guard<std::mutex> guard(lock);
+    aborted = true;
+    wake();
+}
+
+} // namespace gimbal

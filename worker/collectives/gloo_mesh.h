@@ -1,0 +1,81 @@
+/* gloo_mesh.h - the ranks of an epoch, each connected with each by Gloo: transfers between two of
+ * them, waiting with a limit, abort, and words for what went wrong. C++, behind the face of
+ * gloo.cc.
+ *
+ * All groups share these connections; a transfer finds its counterpart by slot. The first failure
+ * hangs up on all peers: whoever waits for a rank that has given up hears it at once, in whatever
+ * group, and not after the limit. So a rank that is said to be gone may have lost another one. */
+#ifndef WORKER_COLLECTIVES_GLOO_MESH_H
+#define WORKER_COLLECTIVES_GLOO_MESH_H
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gloo/rendezvous/context.h>
+#include <gloo/transport/unbound_buffer.h>
+
+extern "C" {
+#include "worker/collectives/collective.h"
+}
+
+namespace gimbal
+{
+
+using deadline = std::chrono::steady_clock::time_point;
+
+/* What a call returns, and its sentence without "call in group ...: ". */
+struct failure : std::runtime_error {
+    failure(int code, const std::string &words) : std::runtime_error(words), rc(code)
+    {
+    }
+    int rc;
+};
+
+/* One message on its way, to or from peer. The memory may be used again when this is gone. */
+struct transfer {
+    std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
+    int peer;
+    bool incoming;
+};
+
+/* All functions throw failure. */
+class mesh
+{
+  public:
+    /* Blocks until all ranks are connected. */
+    explicit mesh(const struct fabric_config &config);
+
+    const int rank, count;
+    const double timeout_s;
+
+    deadline limit() const; /* of a call that begins now */
+    transfer receive(int peer, uint64_t slot, float *destination, size_t elements);
+    transfer send(int peer, uint64_t slot, const float *source, size_t elements);
+    void await(const transfer &transfer, deadline limit);
+    /* From any thread: calls that wait, and all later ones, fail with -ECANCELED. */
+    void abort();
+
+  private:
+    class waiting;
+
+    void begin();
+    [[noreturn]] void fail(int peer, deadline limit, const std::exception &cause);
+    /* The lock is held: */
+    void check() const;
+    void wake();
+
+    std::shared_ptr<gloo::rendezvous::Context> context;
+    std::mutex lock;
+    bool aborted = false;
+    int ended_rc = 0; /* of the first failure */
+    std::string ended_words;
+    std::vector<const transfer *> waits; /* transfers that threads are waiting for now */
+};
+
+} // namespace gimbal
+
+#endif
