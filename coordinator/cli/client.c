@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ADDRESS_DEFAULT "tcp://127.0.0.1:7250"
+#define ADDRESS_DEFAULT "tcp://127.0.0.1:7070"
 
 const char *client_address(const struct common *common)
 {

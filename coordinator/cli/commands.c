@@ -8,17 +8,9 @@
 #define NAMES_MAX 64
 
 const struct command *const commands[] = {
-    &command_cancel,
-    &command_completion,
-    &command_events,
-    &command_jobs,
-    &command_logs,
-    &command_nodes,
-    &command_plan,
-    &command_submit,
-    &command_train,
-    &command_version,
-    NULL,
+    &command_cancel, &command_completion, &command_demo,    &command_events,
+    &command_jobs,   &command_logs,       &command_nodes,   &command_plan,
+    &command_submit, &command_train,      &command_version, NULL,
 };
 
 const struct command *command_find(const char *name)

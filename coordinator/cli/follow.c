@@ -58,11 +58,10 @@ static void take_plan(struct follow *follow, const json_t *json)
     free(text);
 }
 
-static void take_sample(struct follow *follow, const json_t *json)
+static void take_text(char **out, const char *text)
 {
-    const char *text = json_string_value(json_object_get(json, "text"));
-    free(follow->sample);
-    follow->sample = text ? xstrdup(text) : NULL;
+    free(*out);
+    *out = output_clean(text, strlen(text));
 }
 
 static bool is_end(const char *kind)
@@ -86,7 +85,7 @@ static bool take(void *data, const Gimbal__Event *event)
     else if (strcmp(event->kind, "evaluation") == 0)
         follow->state.heldout_loss = number(json, "loss", follow->state.heldout_loss);
     else if (strcmp(event->kind, "sample") == 0)
-        take_sample(follow, json);
+        take_text(&follow->sample, event->text);
     else
         progress_note(follow->progress, "%s", event->text);
     if (strcmp(event->kind, "plan-chosen") == 0)
