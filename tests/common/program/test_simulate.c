@@ -2,8 +2,8 @@
  * said, and the timeline of textbook pipelines is the textbook's. */
 #include "common/base/memory.h"
 #include "common/base/random.h"
-#include "common/models/model.h"
 #include "common/program/simulate.h"
+#include "tests/common/program/world.h"
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
 
@@ -21,61 +21,12 @@ static double one_second(const void *context, const struct program *program,
 
 static const struct timing plain_timing = {NULL, one_second};
 
-/* All ranks' programs of one plan. */
-struct world {
-    struct graph *graph;
-    struct plan *plan;
-    struct program **programs;
-    int ranks;
-};
-
-static struct graph *small_graph(int layers)
-{
-    struct model_config config = {.family = "gpt",
-                                  .layers = layers,
-                                  .hidden = 24,
-                                  .heads = 4,
-                                  .seq = 12,
-                                  .vocab = 36,
-                                  .ffn = 48};
-    struct graph *graph;
-    struct error err;
-    ck_assert_msg(model_build(&config, &graph, &err) == 0, "%s", err.text);
-    return graph;
-}
-
-/* Takes graph and plan. */
-static struct world world_create(struct graph *graph, struct plan *plan)
-{
-    struct world world = {graph, plan, NULL, plan_ranks(plan)};
-    struct error err;
-    world.programs = xcalloc((size_t)world.ranks, sizeof *world.programs);
-    for (int rank = 0; rank < world.ranks; rank++)
-        ck_assert_msg(lower(graph, plan, rank, &world.programs[rank], &err) == 0, "%s", err.text);
-    return world;
-}
-
-static void world_destroy(struct world *world)
-{
-    for (int rank = 0; rank < world->ranks; rank++)
-        program_destroy(world->programs[rank]);
-    free(world->programs);
-    plan_destroy(world->plan);
-    graph_destroy(world->graph);
-}
-
 static int world_simulate(const struct world *world, enum program_kind kind,
                           const struct timing *timing, const struct simulation_trace *trace,
                           struct simulation *out, struct error *err)
 {
     return simulate((const struct program *const *)world->programs, world->ranks, kind, timing,
                     trace, out, err);
-}
-
-static struct world random_world(uint64_t seed)
-{
-    struct graph *graph = small_graph(1 + (int)random_below(seed, 7, 0, 4));
-    return world_create(graph, engine_plan_random(graph, seed, 12, 8));
 }
 
 /* ---- what lowering makes ---- */
@@ -108,7 +59,7 @@ static int instructions_of_step(const struct program *program, enum program_kind
 START_TEST(a_random_plan_never_deadlocks)
 {
     uint64_t seed = test_seed() + (uint64_t)_i;
-    struct world world = random_world(seed);
+    struct world world = world_random(seed);
     for (int kind = PROGRAM_TRAIN; kind <= PROGRAM_EVALUATE; kind++) {
         struct simulation simulation;
         struct error err;
@@ -198,7 +149,7 @@ static void check_deadlock(const struct world *world, uint64_t seed, const char 
 START_TEST(a_send_that_is_dropped_is_missed_by_its_receiver)
 {
     uint64_t seed = test_seed() + (uint64_t)_i;
-    struct world world = random_world(seed);
+    struct world world = world_random(seed);
     int rank, index;
     char text[96];
     if (pick(&world, seed, is_send, &rank, &index)) {
@@ -214,7 +165,7 @@ END_TEST
 START_TEST(a_receive_that_is_dropped_is_missed_by_its_sender)
 {
     uint64_t seed = test_seed() + (uint64_t)_i;
-    struct world world = random_world(seed);
+    struct world world = world_random(seed);
     int rank, index;
     char text[96];
     if (pick(&world, seed, is_receive, &rank, &index)) {
@@ -236,7 +187,7 @@ END_TEST
 START_TEST(a_collective_that_is_dropped_is_missed_by_its_group)
 {
     uint64_t seed = test_seed() + (uint64_t)_i;
-    struct world world = random_world(seed);
+    struct world world = world_random(seed);
     int rank, index;
     char text[32];
     if (pick(&world, seed, is_collective, &rank, &index)) {
@@ -253,7 +204,7 @@ END_TEST
 static struct world plan_world(int stages, int axis, const char *role, int micro_batches,
                                const char *schedule)
 {
-    struct graph *graph = small_graph(4);
+    struct graph *graph = world_graph(4);
     return world_create(
         graph, engine_plan(graph, stages, &axis, axis > 1, &role, micro_batches, 2, schedule));
 }
