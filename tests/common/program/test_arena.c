@@ -217,7 +217,10 @@ static void check_instruction_seen(struct program *program, int index)
         break;
     case INSTRUCTION_COLLECTIVE:
         group = &program->groups[instruction->collective.group];
-        check_seen(program, &instruction->collective.kind, "collective", index);
+        /* Only to a kind with fewer counts: the program has no more. */
+        if (instruction->collective.kind == COLLECTIVE_REDUCE_SCATTER ||
+            instruction->collective.kind == COLLECTIVE_ALL_TO_ALL)
+            check_seen(program, &instruction->collective.kind, "collective", index);
         check_seen(program, &instruction->collective.reduction, "reduction", index);
         check_seen(program, &group->ranks[group->count - 1], "group", index);
         if (instruction->collective.kind != COLLECTIVE_ALL_REDUCE)
