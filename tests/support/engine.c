@@ -285,6 +285,25 @@ void engine_result_finish(struct engine_result *result)
     free(result->hashes);
 }
 
+const char *engine_differs(const struct engine_result *a, const struct engine_result *b,
+                           const struct graph *graph, int steps)
+{
+    size_t bytes = (size_t)steps * sizeof(double);
+    if (memcmp(a->loss, b->loss, bytes) != 0)
+        return "loss";
+    if (memcmp(a->norm, b->norm, bytes) != 0)
+        return "norm";
+    if (memcmp(&a->evaluation, &b->evaluation, sizeof a->evaluation) != 0)
+        return "evaluation";
+    for (size_t t = 0; t < graph->tensor_count; t++) {
+        bytes = (size_t)graph_tensor_count(graph, (int)t, 1) * sizeof(float);
+        if (a->gradients[t] && (memcmp(a->gradients[t], b->gradients[t], bytes) != 0 ||
+                                memcmp(a->parameters[t], b->parameters[t], bytes) != 0))
+            return graph->tensors[t].name;
+    }
+    return NULL;
+}
+
 double engine_loss_difference(const struct engine_result *a, const struct engine_result *b,
                               int steps)
 {

@@ -49,6 +49,10 @@ struct plan *engine_plan_one(const struct graph *graph, int micro_batches, int64
 struct plan *engine_plan_random(const struct graph *graph, uint64_t seed, int ranks_max,
                                 int64_t batch);
 
+/* What two runs of so many steps do not have in common bit by bit: "loss", a tensor's name; NULL:
+ * nothing, losses, norms, gradients and parameters are the same. */
+const char *engine_differs(const struct engine_result *a, const struct engine_result *b,
+                           const struct graph *graph, int steps);
 /* Largest difference of two runs: losses, relative; and gradients by the rule
  * ||d|| <= limit max(||g||, 1e-3 norm / sqrt(tensors)), as a multiple of the limit. */
 double engine_loss_difference(const struct engine_result *a, const struct engine_result *b,

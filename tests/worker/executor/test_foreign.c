@@ -8,6 +8,7 @@
 #include "common/models/model.h"
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
+#include "tests/worker/executor/derivative.h"
 #include "worker/kernels/call.h"
 
 #include <math.h>
@@ -299,6 +300,15 @@ START_TEST(foreign_operations_train_under_random_plans)
 }
 END_TEST
 
+START_TEST(gradients_through_foreign_operations_are_derivatives)
+{
+    const char *names[] = {"hidden", "context"};
+    struct plan *plan = engine_plan(graphs[2], 1, (int[]){2, 2}, 2, names, 1, 8, "1f1b");
+    derivative_check(graphs[2], plan, &foreign, test_seed() + (uint64_t)_i, "rotate and scale");
+    plan_destroy(plan);
+}
+END_TEST
+
 START_TEST(a_foreign_operation_matters)
 {
     struct model_config config = {
@@ -325,6 +335,8 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, a_foreign_operation_trains_under_every_vector_of_roles, 0, 36);
     tcase_add_loop_test(tcase, foreign_operations_train_under_random_plans, 0, test_share(12));
+    tcase_add_loop_test(tcase, gradients_through_foreign_operations_are_derivatives, 0,
+                        test_share(1));
     tcase_add_test(tcase, a_foreign_operation_matters);
     return suite_run("foreign", tcase, NULL);
 }
