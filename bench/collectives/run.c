@@ -7,8 +7,8 @@
 #include <time.h>
 
 #define SAMPLES 9
-#define SMALL 16                            /* elements */
-#define LARGE ((16u << 20) / sizeof(float)) /* 16 MiB */
+#define SMALL 16 /* elements */
+#define LARGE_BYTES (16u << 20)
 
 static double now_s(void)
 {
@@ -53,9 +53,10 @@ static void body(struct test_rank *rank)
         fprintf(stderr, "%s\n", err.text);
         exit(EXIT_FAILURE);
     }
-    float *data = calloc(LARGE, sizeof *data);
+    const size_t large = LARGE_BYTES / sizeof(float);
+    float *data = calloc(large, sizeof *data);
     double small_s = measure(rank, group, data, SMALL, 1000);
-    double large_s = measure(rank, group, data, LARGE, 1);
+    double large_s = measure(rank, group, data, large, 1);
     free(data);
     if (rank->rank != 0)
         return;
@@ -63,7 +64,7 @@ static void body(struct test_rank *rank)
     printf("bench collectives/%s_all_reduce_2_small_s %.3g s\n", name, small_s);
     printf("bench collectives/%s_all_reduce_2_16MiB_s %.3g s\n", name, large_s);
     printf("bench collectives/%s_all_reduce_2_16MiB_bytes_per_s %.4g B/s\n", name,
-           (double)(LARGE * sizeof *data) / large_s);
+           LARGE_BYTES / large_s);
 }
 
 int main(void)

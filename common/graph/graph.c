@@ -138,16 +138,27 @@ int64_t graph_parameter_count(const struct graph *graph)
     return count;
 }
 
+static uint64_t hash_float(uint64_t hash, float number)
+{
+    return hash_bytes(hash, &number, sizeof number);
+}
+
 uint64_t graph_hash(const struct graph *graph, uint64_t hash)
 {
     for (int i = 0; i < 26; i++)
         hash = hash_number(hash, (uint64_t)graph->sizes.of[i]);
     for (size_t i = 0; i < graph->tensor_count; i++) {
-        hash = hash_text(hash, graph->tensors[i].name);
-        hash = hash_text(hash, graph->tensors[i].dims);
+        const struct tensor *tensor = &graph->tensors[i];
+        hash = hash_text(hash, tensor->name);
+        hash = hash_text(hash, tensor->dims);
+        hash = hash_number(hash, (uint64_t)tensor->kind);
+        hash = hash_number(hash, (uint64_t)tensor->decays << 1 | tensor->targets);
+        hash = hash_float(hash, tensor->initializer.mean);
+        hash = hash_float(hash, tensor->initializer.deviation);
     }
     for (size_t n = 0; n < graph->node_count; n++) {
         hash = hash_text(hash, graph->nodes[n].operation->name);
+        hash = hash_float(hash, graph->nodes[n].epsilon);
         for (int i = 0; i < operation_operands(graph->nodes[n].operation); i++)
             hash = hash_number(hash, (uint64_t)graph->nodes[n].operands[i]);
     }

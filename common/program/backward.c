@@ -169,9 +169,10 @@ static void emit_phase(struct lowering *l, int node, int phase, const struct box
             emit_piece(l, i, &(struct piece){.buffer = -1, .box = boxes[i]});
     }
     for (int i = 0; i < VIEWS_MAX; i++) {
+        if (!(leaving->present >> i & 1))
+            continue;
         int statistic = i - last - 1;
-        bool later = statistic >= 0 && operation->statistics[BACKWARD][statistic].phase > phase;
-        if (leaving->present >> i & 1 && !later)
+        if (statistic < 0 || operation->statistics[BACKWARD][statistic].phase <= phase)
             emit_piece(l, VIEWS_MAX + i, &leaving->pieces[i]);
     }
     emit_use(l, workspace);

@@ -58,7 +58,8 @@ void emit_use(struct lowering *l, int buffer)
 int emit_workspace(struct lowering *l, const struct operation *operation, const struct box *boxes,
                    enum direction direction)
 {
-    uint64_t bytes = operation->workspace ? operation->workspace(boxes, direction) : 0;
+    bool computes = box_count(&boxes[0]) > 0; /* an empty share does not */
+    uint64_t bytes = operation->workspace && computes ? operation->workspace(boxes, direction) : 0;
     return bytes ? emit_buffer(l, REGION_TRANSIENT, (int64_t)(bytes / ELEMENT_BYTES), -1) : -1;
 }
 

@@ -1,8 +1,6 @@
 /* program.c - reading a program: sizes, words, work, and the walk over a step. */
 #include "common/program/program.h"
 
-#include "common/base/hash.h"
-
 #include <assert.h>
 #include <stdlib.h>
 
@@ -95,8 +93,7 @@ double instruction_flops(const struct program *program, const struct instruction
 {
     if (instruction->kind != INSTRUCTION_KERNEL)
         return 0;
-    const struct operation *operation =
-        program->graph->nodes[instruction->kernel.node].operation;
+    const struct operation *operation = program->graph->nodes[instruction->kernel.node].operation;
     int last = operation_output(operation);
     struct box boxes[OPERANDS_MAX] = {0};
     for (int i = 0; i < instruction->piece_count; i++) {
@@ -123,45 +120,6 @@ double instruction_bytes(const struct program *program, const struct instruction
     if (instruction->kind == INSTRUCTION_UPDATE)
         elements *= 7; /* parameter and moments read and written, the gradient read */
     return elements * ELEMENT_BYTES;
-}
-
-uint64_t program_hash(const struct program *program)
-{
-    uint64_t hash = graph_hash(program->graph, HASH_START);
-    for (size_t i = 0; i < program->instruction_count; i++) {
-        const struct instruction *instruction = &program->instructions[i];
-        hash = hash_number(hash, (uint64_t)instruction->kind);
-        if (instruction->kind == INSTRUCTION_COLLECTIVE) {
-            const struct group *group = &program->groups[instruction->collective.group];
-            hash = hash_number(hash, (uint64_t)instruction->collective.kind);
-            hash = hash_bytes(hash, group->ranks, (size_t)group->count * sizeof *group->ranks);
-        } else if (instruction->kind == INSTRUCTION_KERNEL) {
-            hash = hash_number(hash, (uint64_t)instruction->kernel.node);
-            hash = hash_number(hash, (uint64_t)instruction->kernel.phase);
-            hash = hash_number(hash, instruction->kernel.accumulate);
-        } else if (instruction->kind == INSTRUCTION_SEND ||
-                   instruction->kind == INSTRUCTION_RECEIVE) {
-            hash = hash_number(hash, instruction->message.tag);
-            hash = hash_number(hash, (uint64_t)instruction->message.peer);
-        }
-        for (int j = 0; j < instruction->piece_count; j++) {
-            const struct piece *piece = &program_pieces(program, instruction)[j];
-            if (piece->buffer >= 0) {
-                const struct buffer *buffer = &program->buffers[piece->buffer];
-                hash = hash_number(hash, (uint64_t)buffer->region);
-                hash = hash_number(hash, buffer->offset + (uint64_t)piece->offset * ELEMENT_BYTES);
-            }
-            for (int dim = 0; dim < piece->box.dims; dim++) {
-                hash = hash_number(hash, (uint64_t)piece->box.low[dim]);
-                hash = hash_number(hash, (uint64_t)piece->box.high[dim]);
-            }
-        }
-    }
-    for (int i = 0; i < program->event_count; i++) {
-        hash = hash_number(hash, (uint64_t)program->events[i].direction);
-        hash = hash_number(hash, (uint64_t)program->events[i].slot);
-    }
-    return hash;
 }
 
 /* What a kind of step runs, in order; EVENTS stands for the schedule. */

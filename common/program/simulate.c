@@ -12,7 +12,7 @@
 struct message {
     int from, to;
     uint32_t tag;
-    bool taken;
+    bool taken, waited; /* waited: the sender knows that it is taken */
     double posted, done;
     int64_t count;
 };
@@ -20,8 +20,6 @@ struct message {
 /* A group as all its members know it, and who has arrived at its next collective. */
 struct meeting {
     const struct group *group;
-    const struct instruction *first;
-    int64_t count;
     int arrived;
     double latest, longest;
 };
@@ -85,15 +83,55 @@ static double seconds(const struct world *world, const struct rank *rank)
     return world->timing->seconds(world->timing->context, rank->program, rank->cursor.instruction);
 }
 
-static int mismatch(struct world *world, int index, const struct meeting *meeting)
+static int64_t element_count(const struct rank *rank)
 {
+    return box_count(&program_pieces(rank->program, rank->cursor.instruction)->box);
+}
+
+/* Do two members mean the same collective, and expect of each other what the other gives? */
+static bool agree(const struct rank *a, const struct rank *b)
+{
+    const struct instruction *x = a->cursor.instruction, *y = b->cursor.instruction;
+    const struct group *first = &a->program->groups[x->collective.group];
+    const struct group *second = &b->program->groups[y->collective.group];
+    const int64_t *gives = &a->program->counts[x->collective.counts_first];
+    const int64_t *other = &b->program->counts[y->collective.counts_first];
+    size_t count = (size_t)first->count;
+    if (x->collective.kind != y->collective.kind)
+        return false;
+    switch (x->collective.kind) {
+    case COLLECTIVE_ALL_REDUCE:
+        return x->collective.reduction == y->collective.reduction &&
+               element_count(a) == element_count(b);
+    case COLLECTIVE_REDUCE_SCATTER:
+    case COLLECTIVE_ALL_GATHER:
+        return memcmp(gives, other, count * sizeof *gives) == 0;
+    case COLLECTIVE_ALL_TO_ALL:
+        return gives[second->own] == other[count + (size_t)first->own] &&
+               other[first->own] == gives[count + (size_t)second->own];
+    }
+    return false;
+}
+
+static int check_agreement(struct world *world, int index, int meeting_index)
+{
+    const struct meeting *meeting = &world->meetings[meeting_index];
     const struct rank *rank = &world->ranks[index];
-    return error_set(world->err, -EDEADLK,
-                     "rank %d comes to %s of %lld elements where another member of its group came "
-                     "to one of %lld",
-                     index, instruction_name(rank->program, rank->cursor.instruction),
-                     (long long)box_count(&program_pieces(rank->program, rank->cursor.instruction)->box),
-                     (long long)meeting->count);
+    for (int i = 0; i < meeting->group->count; i++) {
+        int peer = meeting->group->ranks[i];
+        const struct rank *member = &world->ranks[peer];
+        if (peer == index || !member->met ||
+            member->meetings[member->cursor.instruction->collective.group] != meeting_index ||
+            agree(rank, member))
+            continue;
+        return error_set(world->err, -EDEADLK,
+                         "rank %d comes to %s of %lld elements where rank %d came to %s of %lld",
+                         index, instruction_name(rank->program, rank->cursor.instruction),
+                         (long long)element_count(rank), peer,
+                         instruction_name(member->program, member->cursor.instruction),
+                         (long long)element_count(member));
+    }
+    return 0;
 }
 
 /* A barrier: the last to arrive lets all go. 1: went on, 0: waits, or an error. */
@@ -103,16 +141,13 @@ static int collective(struct world *world, int index)
     const struct instruction *instruction = rank->cursor.instruction;
     if (rank->met)
         return 0;
-    struct meeting *meeting = &world->meetings[rank->meetings[instruction->collective.group]];
-    int64_t count = box_count(&program_pieces(rank->program, instruction)->box);
-    if (meeting->arrived == 0) {
-        meeting->first = instruction;
-        meeting->count = count;
+    int meeting_index = rank->meetings[instruction->collective.group];
+    struct meeting *meeting = &world->meetings[meeting_index];
+    if (meeting->arrived == 0)
         meeting->latest = meeting->longest = 0;
-    } else if (meeting->first->collective.kind != instruction->collective.kind ||
-               (instruction->collective.kind == COLLECTIVE_ALL_REDUCE && meeting->count != count)) {
-        return mismatch(world, index, meeting);
-    }
+    int rc = check_agreement(world, index, meeting_index);
+    if (rc < 0)
+        return rc;
     double takes = seconds(world, rank);
     rank->met = true;
     meeting->latest = rank->now > meeting->latest ? rank->now : meeting->latest;
@@ -141,13 +176,17 @@ static int send(struct world *world, int index)
         *message = (struct message){.from = index,
                                     .to = instruction->message.peer,
                                     .tag = instruction->message.tag,
-                                    .taken = true};
+                                    .taken = true,
+                                    .waited = true};
     }
-    if (!message->taken)
-        return 0; /* the buffer still holds the one before: a WAIT should have come first */
-    message->taken = false;
+    if (!message->waited)
+        return error_set(world->err, -EDEADLK,
+                         "rank %d comes to send to rank %d while the message before it may still "
+                         "be on its way: it has not waited for it",
+                         index, message->to);
+    message->taken = message->waited = false;
     message->posted = rank->now;
-    message->count = box_count(&program_pieces(rank->program, instruction)->box);
+    message->count = element_count(rank);
     done(world, index, rank->now);
     return 1;
 }
@@ -160,6 +199,10 @@ static int receive(struct world *world, int index)
         find_message(world, instruction->message.peer, index, instruction->message.tag);
     if (!message || message->taken)
         return 0;
+    if (message->count != element_count(rank))
+        return error_set(world->err, -EDEADLK,
+                         "rank %d receives %lld elements where rank %d sends it %lld", index,
+                         (long long)element_count(rank), message->from, (long long)message->count);
     double begin = rank->now;
     rank->now = (message->posted > rank->now ? message->posted : rank->now) + seconds(world, rank);
     message->taken = true;
@@ -172,13 +215,15 @@ static int wait_sent(struct world *world, int index)
 {
     struct rank *rank = &world->ranks[index];
     const struct instruction *instruction = rank->cursor.instruction;
-    const struct message *message =
+    struct message *message =
         find_message(world, index, instruction->message.peer, instruction->message.tag);
     double begin = rank->now;
     if (message && !message->taken)
         return 0;
     if (message && message->done > rank->now)
         rank->now = message->done;
+    if (message)
+        message->waited = true;
     done(world, index, begin);
     return 1;
 }
@@ -214,8 +259,8 @@ static int deadlock(struct world *world)
         if (rank->finished)
             continue;
         const struct instruction *instruction = rank->cursor.instruction;
-        used += snprintf(text + used, sizeof text - (size_t)used, "%srank %d in %s", used ? "; " : "",
-                         i, instruction_name(rank->program, instruction));
+        used += snprintf(text + used, sizeof text - (size_t)used, "%srank %d in %s",
+                         used ? "; " : "", i, instruction_name(rank->program, instruction));
         if (used >= (int)sizeof text - 1)
             break;
         if (instruction->kind != INSTRUCTION_COLLECTIVE) {
@@ -268,7 +313,8 @@ int simulate(const struct program *const *programs, int count, enum program_kind
              const struct timing *timing, const struct simulation_trace *trace,
              struct simulation *out, struct error *err)
 {
-    struct world world = {.count = count, .timing = timing, .trace = trace, .kind = kind, .err = err};
+    struct world world = {
+        .count = count, .timing = timing, .trace = trace, .kind = kind, .err = err};
     world.ranks = xcalloc((size_t)count, sizeof *world.ranks);
     for (int i = 0; i < count; i++) {
         struct rank *rank = &world.ranks[i];

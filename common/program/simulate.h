@@ -31,7 +31,8 @@ struct simulation {
 };
 
 /* One step of all ranks (programs[rank]). -EDEADLK: it does not finish, or two members of a
- * group do not agree on what comes next; the sentence names the ranks and their instructions. */
+ * group, or sender and receiver, do not agree on what they exchange, or a message is overwritten
+ * on its way; the sentence names the ranks and their instructions. */
 int simulate(const struct program *const *programs, int count, enum program_kind kind,
              const struct timing *timing, const struct simulation_trace *trace,
              struct simulation *out, struct error *err);

@@ -29,7 +29,8 @@ static int32_t token_at(const struct engine *engine, enum program_kind kind, uin
 {
     uint64_t seq = (uint64_t)sizes_get(&engine->graph->sizes, 's');
     uint64_t vocab = (uint64_t)sizes_get(&engine->graph->sizes, 'v');
-    uint64_t index = sample * seq + (uint64_t)place, stream = 100 + (uint64_t)kind * 2;
+    uint64_t index = sample * seq + (uint64_t)place;
+    uint64_t stream = kind == PROGRAM_TRAIN || engine->options->same_samples ? 100 : 102;
     if (targets && random_uniform(3, stream, index) < engine->options->ignored)
         return -1;
     /* A target depends on its token, so that there is something to learn. */
@@ -37,8 +38,8 @@ static int32_t token_at(const struct engine *engine, enum program_kind kind, uin
     return (int32_t)(targets ? (token * 7 + 3) % vocab : token);
 }
 
-static void fill(const void *context, enum program_kind kind, uint64_t first,
-                 const struct box *box, bool targets, int32_t *out)
+static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
+                 bool targets, int32_t *out)
 {
     for (int64_t sample = box->low[0]; sample < box->high[0]; sample++)
         for (int64_t place = box->low[1]; place < box->high[1]; place++)
@@ -64,6 +65,21 @@ static void fail(struct engine *engine, int rc, const char *text)
     pthread_mutex_unlock(&engine->lock);
 }
 
+/* Offset of an element, `at`, in the whole tensor; the next element of the box. */
+static int64_t whole_index(const struct box *whole, const int64_t *at)
+{
+    int64_t index = 0;
+    for (int dim = 0; dim < whole->dims; dim++)
+        index = index * box_length(whole, dim) + at[dim];
+    return index;
+}
+
+static void step_on(const struct box *box, int64_t *at)
+{
+    for (int dim = box->dims - 1; dim >= 0 && ++at[dim] == box->high[dim]; dim--)
+        at[dim] = box->low[dim];
+}
+
 /* Put a rank's piece where it belongs in the whole; what another replica has put there must be
  * the same bits. */
 static void bring(struct engine *engine, float **wholes, int tensor, const struct box *box,
@@ -82,15 +98,10 @@ static void bring(struct engine *engine, float **wholes, int tensor, const struc
     }
     memcpy(at, box->low, sizeof at);
     bool differs = false;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t index = 0;
-        for (int dim = 0; dim < box->dims; dim++)
-            index = index * box_length(&whole, dim) + at[dim];
-        float *place = &wholes[tensor][index];
+    for (int64_t i = 0; i < count; i++, step_on(box, at)) {
+        float *place = &wholes[tensor][whole_index(&whole, at)];
         differs = differs || (!isnan(*place) && memcmp(place, &data[i], sizeof *place) != 0);
         *place = data[i];
-        for (int dim = box->dims - 1; dim >= 0 && ++at[dim] == box->high[dim]; dim--)
-            at[dim] = box->low[dim];
     }
     pthread_mutex_unlock(&engine->lock);
     if (differs)
@@ -108,11 +119,35 @@ static void bring_gradients(struct engine *engine, const struct program *program
     }
 }
 
+static void add_offsets(const struct engine *engine, const struct program *program,
+                        struct interpreter *in)
+{
+    struct sizes sizes = graph_sizes(engine->graph, 1);
+    for (size_t i = 0; i < program->parameter_count && engine->options->offsets; i++) {
+        const struct parameter *parameter = &program->parameters[i];
+        const float *offsets = engine->options->offsets[parameter->tensor];
+        const struct box *box = &parameter->box;
+        struct box whole = box_whole(engine->graph->tensors[parameter->tensor].dims, &sizes);
+        float *data = interpreter_buffer(in, parameter->master);
+        int64_t at[DIMS_MAX], count = box_count(box);
+        memcpy(at, box->low, sizeof at);
+        for (int64_t j = 0; j < count && offsets; j++, step_on(box, at))
+            data[j] += offsets[whole_index(&whole, at)];
+    }
+}
+
+static void before_step(const struct engine *engine, int rank, int step)
+{
+    if (engine->options->before_step)
+        engine->options->before_step(engine->options->context, rank, step);
+}
+
 static int train(struct engine *engine, struct interpreter *in, const struct program *program,
                  struct error *err)
 {
     struct step_result step;
     for (int i = 0; i < engine->options->steps; i++) {
+        before_step(engine, program->rank, i);
         int rc = interpreter_run(in, PROGRAM_TRAIN, (uint64_t)i, &step, err);
         if (rc < 0)
             return rc;
@@ -123,6 +158,7 @@ static int train(struct engine *engine, struct interpreter *in, const struct pro
         if (i == 0)
             bring_gradients(engine, program, in);
     }
+    before_step(engine, program->rank, engine->options->steps);
     return 0;
 }
 
@@ -137,8 +173,13 @@ static void run_rank(struct test_rank *rank)
         .collectives = rank->library,
         .fabric = rank->fabric,
         .feed = &feed,
-        .optimizer = {.rate = 1e-2, .steps = 1000, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8,
-                      .decay = 0.1, .clip = 1},
+        .optimizer = {.rate = 1e-2,
+                      .steps = 1000,
+                      .beta1 = 0.9,
+                      .beta2 = 0.95,
+                      .epsilon = 1e-8,
+                      .decay = 0.1,
+                      .clip = 1},
         .poison = engine->options->poison,
     };
     struct interpreter *in = NULL;
@@ -147,6 +188,7 @@ static void run_rank(struct test_rank *rank)
     int rc = interpreter_prepare(program, &config, &in, &err);
     if (rc == 0) {
         interpreter_initialize(in, 11);
+        add_offsets(engine, program, in);
         rc = train(engine, in, program, &err);
     }
     if (rc == 0)
@@ -158,11 +200,10 @@ static void run_rank(struct test_rank *rank)
             bring(engine, result->parameters, program->parameters[i].tensor,
                   &program->parameters[i].box,
                   interpreter_buffer(in, program->parameters[i].master));
-        for (int region = 0; region < REGIONS; region++)
-            result->touched[region][rank->rank] =
-                program->bytes[region] ? (double)arena_touched(interpreter_arena(in), region) /
-                                             (double)program->bytes[region]
-                                       : 1;
+        for (int region = 0; region < REGIONS; region++) {
+            result->touched[region][rank->rank] = arena_touched(interpreter_arena(in), region);
+            result->reserved[region][rank->rank] = program->bytes[region];
+        }
         rc = interpreter_run(in, PROGRAM_EVALUATE, 0, &step, &err);
     }
     if (rc == 0)
@@ -188,8 +229,10 @@ static void result_init(struct engine_result *out, const struct graph *graph, in
     *out = (struct engine_result){.tensor_count = graph->tensor_count, .ranks = ranks};
     out->gradients = xcalloc(graph->tensor_count, sizeof *out->gradients);
     out->parameters = xcalloc(graph->tensor_count, sizeof *out->parameters);
-    for (int region = 0; region < REGIONS; region++)
-        out->touched[region] = xcalloc((size_t)ranks, sizeof(double));
+    for (int region = 0; region < REGIONS; region++) {
+        out->touched[region] = xcalloc((size_t)ranks, sizeof(uint64_t));
+        out->reserved[region] = xcalloc((size_t)ranks, sizeof(uint64_t));
+    }
     out->sent = xcalloc((size_t)ranks, sizeof *out->sent);
     out->words = xcalloc((size_t)ranks, sizeof *out->words);
     out->hashes = xcalloc((size_t)ranks, sizeof *out->hashes);
@@ -233,11 +276,32 @@ void engine_result_finish(struct engine_result *result)
     }
     free(result->gradients);
     free(result->parameters);
-    for (int region = 0; region < REGIONS; region++)
+    for (int region = 0; region < REGIONS; region++) {
         free(result->touched[region]);
+        free(result->reserved[region]);
+    }
     free(result->sent);
     free(result->words);
     free(result->hashes);
+}
+
+const char *engine_differs(const struct engine_result *a, const struct engine_result *b,
+                           const struct graph *graph, int steps)
+{
+    size_t bytes = (size_t)steps * sizeof(double);
+    if (memcmp(a->loss, b->loss, bytes) != 0)
+        return "loss";
+    if (memcmp(a->norm, b->norm, bytes) != 0)
+        return "norm";
+    if (memcmp(&a->evaluation, &b->evaluation, sizeof a->evaluation) != 0)
+        return "evaluation";
+    for (size_t t = 0; t < graph->tensor_count; t++) {
+        bytes = (size_t)graph_tensor_count(graph, (int)t, 1) * sizeof(float);
+        if (a->gradients[t] && (memcmp(a->gradients[t], b->gradients[t], bytes) != 0 ||
+                                memcmp(a->parameters[t], b->parameters[t], bytes) != 0))
+            return graph->tensors[t].name;
+    }
+    return NULL;
 }
 
 double engine_loss_difference(const struct engine_result *a, const struct engine_result *b,

@@ -14,14 +14,20 @@ struct engine_options {
     int steps;
     double ignored; /* share of the targets that do not count */
     bool poison;
+    bool same_samples; /* the evaluation reads the samples of step 0 */
+    /* Per tensor, whole: added to the initial parameters. (optional) */
+    const float *const *offsets;
+    /* Called by every rank before each step and, with step == steps, after the last. (optional) */
+    void (*before_step)(void *context, int rank, int step);
+    void *context;
 };
 
 struct engine_result {
     double loss[ENGINE_STEPS_MAX], norm[ENGINE_STEPS_MAX];
-    double evaluation;      /* loss of an evaluation after the last step */
-    float **gradients;      /* per tensor, whole; of step 0; NULL for what is no weight */
-    float **parameters;     /* after the last step */
-    double *touched[REGIONS]; /* per rank: high-water mark over the reservation (1 when empty) */
+    double evaluation;  /* loss of an evaluation after the last step */
+    float **gradients;  /* per tensor, whole; of step 0; NULL for what is no weight */
+    float **parameters; /* after the last step */
+    uint64_t *touched[REGIONS], *reserved[REGIONS]; /* per rank: bytes; high-water marks */
     uint64_t *sent, *words; /* per rank: elements sent in the training steps; what programs say */
     uint64_t *hashes;       /* per rank */
     size_t tensor_count;
@@ -43,6 +49,10 @@ struct plan *engine_plan_one(const struct graph *graph, int micro_batches, int64
 struct plan *engine_plan_random(const struct graph *graph, uint64_t seed, int ranks_max,
                                 int64_t batch);
 
+/* What two runs of so many steps do not have in common bit by bit: "loss", a tensor's name; NULL:
+ * nothing, losses, norms, gradients and parameters are the same. */
+const char *engine_differs(const struct engine_result *a, const struct engine_result *b,
+                           const struct graph *graph, int steps);
 /* Largest difference of two runs: losses, relative; and gradients by the rule
  * ||d|| <= limit max(||g||, 1e-3 norm / sqrt(tensors)), as a multiple of the limit. */
 double engine_loss_difference(const struct engine_result *a, const struct engine_result *b,

@@ -95,8 +95,8 @@ std::string seconds_text(double seconds)
 std::string words(const std::exception &cause)
 {
     std::string text = cause.what();
-    size_t end = text.front() == '[' ? text.find("] ") : std::string::npos;
-    return end == std::string::npos ? text : text.substr(end + 2);
+    size_t end = text.find("] ");
+    return text[0] == '[' && end != std::string::npos ? text.substr(end + 2) : text;
 }
 
 const char other_timeout[] = "Application timeout caused pair closure";
@@ -186,6 +186,7 @@ transfer mesh::receive(int peer, uint64_t slot, float *destination, size_t eleme
 
 transfer mesh::send(int peer, uint64_t slot, const float *source, size_t elements)
 {
+    begin();
     try {
         /* Gloo has one kind of buffer; it only reads from this one. */
         transfer begun{

@@ -118,6 +118,11 @@ int local_send(struct fabric *fabric, int peer, uint32_t tag, const float *sourc
     if (rc < 0)
         return rc;
     pthread_mutex_lock(&hub->lock);
+    if (hub->aborted) {
+        pthread_mutex_unlock(&hub->lock);
+        return error_set(err, -ECANCELED, "send to rank %d, tag %u: the exchange was aborted", peer,
+                         tag);
+    }
     struct fabric_request *request = request_take(fabric);
     *request = (struct fabric_request){
         .state = REQUEST_QUEUED,

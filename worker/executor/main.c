@@ -12,7 +12,7 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: gimbal-executor --channel FD                                    one rank, as assigned\n"
+    "usage: gimbal-executor --channel FD [--devices SET]                    one rank, as assigned\n"
     "       gimbal-executor --channel FD --local N --job FILE --plan FILE   N ranks as threads\n"
     "       gimbal-executor --channel FD --probe [--devices SETS]           measure devices\n"
     "\n"

@@ -226,8 +226,13 @@ int executor_rank(const struct executor_options *options, struct error *err)
     work.hash = assignment->program_hash;
     work.collectives = collectives_find("gloo");
     struct rank rank = {.work = &work, .rank = (int)assignment->rank};
-    sched_getaffinity(0, sizeof rank.cores, &rank.cores);
-    rc = job_config_parse(assignment->job_yaml, strlen(assignment->job_yaml), "job", &work.job, err);
+    static cpu_set_t sets[CPUSETS_MAX];
+    rc = device_sets(options, 1, sets, err);
+    rank.cores = sets[0];
+    rank.bind = rc > 0;
+    if (rc > 0)
+        rc = job_config_parse(assignment->job_yaml, strlen(assignment->job_yaml), "job", &work.job,
+                              err);
     if (rc == 0)
         rc = plan_decode(assignment->plan ? assignment->plan->json : "", &work.plan, err);
     if (rc == 0)

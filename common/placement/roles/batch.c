@@ -3,6 +3,7 @@
  * Weight gradients leave partial and are reduced once per step. */
 #include "common/placement/role.h"
 
+/* clang-format off */
 static const struct role_cell cells[] = {
     {"embed", "b.>b"},
     {"position", "b.>b"},
@@ -18,6 +19,7 @@ static const struct role_cell cells[] = {
     {"loss", "bb>+"},
     {NULL, NULL},
 };
+/* clang-format on */
 
 const struct role role_batch = {
     .name = "batch",

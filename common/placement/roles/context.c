@@ -1,6 +1,7 @@
 /* context.c - the sequence split throughout; attention gathers keys and values. */
 #include "common/placement/role.h"
 
+/* clang-format off */
 static const struct role_cell cells[] = {
     {"embed", "s.>s"},
     {"position", "ss>s"},
@@ -16,6 +17,7 @@ static const struct role_cell cells[] = {
     {"loss", "ss>+"},
     {NULL, NULL},
 };
+/* clang-format on */
 
 const struct role role_context = {
     .name = "context",

@@ -2,6 +2,7 @@
  * product whose outputs are finished by reduce-scatter. */
 #include "common/placement/role.h"
 
+/* clang-format off */
 static const struct role_cell cells[] = {
     {"embed", ".h>h"},
     {"position", "hh>h"},
@@ -17,6 +18,7 @@ static const struct role_cell cells[] = {
     {"loss", "v.>."},
     {NULL, NULL},
 };
+/* clang-format on */
 
 const struct role role_hidden = {
     .name = "hidden",

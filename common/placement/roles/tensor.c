@@ -3,6 +3,7 @@
  * head and the loss are split along the vocabulary. */
 #include "common/placement/role.h"
 
+/* clang-format off */
 static const struct role_cell cells[] = {
     {"embed", ".v>+"},
     {"position", "..>."},
@@ -18,6 +19,7 @@ static const struct role_cell cells[] = {
     {"loss", "v.>."},
     {NULL, NULL},
 };
+/* clang-format on */
 
 const struct role role_tensor = {
     .name = "tensor",

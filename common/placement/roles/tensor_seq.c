@@ -2,6 +2,7 @@
  * (Korthikanti et al., arXiv 2205.05198): gathers and reduce-scatters where `tensor` all-reduces. */
 #include "common/placement/role.h"
 
+/* clang-format off */
 static const struct role_cell cells[] = {
     {"embed", ".v>+"},
     {"position", "ss>s"},
@@ -17,6 +18,7 @@ static const struct role_cell cells[] = {
     {"loss", "v.>."},
     {NULL, NULL},
 };
+/* clang-format on */
 
 const struct role role_tensor_seq = {
     .name = "tensor_seq",

@@ -2,6 +2,7 @@
  * 2309.14509): four all-to-alls forward per layer. */
 #include "common/placement/role.h"
 
+/* clang-format off */
 static const struct role_cell cells[] = {
     {"embed", "s.>s"},
     {"position", "ss>s"},
@@ -17,6 +18,7 @@ static const struct role_cell cells[] = {
     {"loss", "ss>+"},
     {NULL, NULL},
 };
+/* clang-format on */
 
 const struct role role_ulysses = {
     .name = "ulysses",

@@ -167,6 +167,7 @@ static void abort_body(struct test_rank *rank)
     struct fabric_group *group = world(rank);
     struct error err;
     float data[8] = {0};
+    struct fabric_request *request;
     if (rank->rank == 0) {
         struct aborter aborter = {rank, gettid()};
         pthread_t thread;
@@ -183,6 +184,8 @@ static void abort_body(struct test_rank *rank)
         ck_assert_int_eq(rank->library->all_reduce(group, data, 8, REDUCTION_SUM, &err),
                          -ECANCELED);
         ck_assert_int_eq(rank->library->receive(rank->fabric, 1, 7, data, 8, &err), -ECANCELED);
+        ck_assert_int_eq(rank->library->send(rank->fabric, 1, 7, data, 8, &request, NULL),
+                         -ECANCELED);
     }
     pthread_barrier_wait(rank->barrier);
 }

@@ -21,8 +21,8 @@ static int disagree(struct test_rank *rank, int about, struct error *err)
     struct fabric_group *group = world(rank);
     bool odd = rank->rank == 2;
     float data[64] = {0}, result[64];
-    size_t counts[] = {1, 2, 3, 4, 5};
-    const size_t other[] = {1, 3, 3, 4, 5}, equal[] = {2, 2, 2, 2, 2};
+    const size_t counts[] = {1, 2, 3, 4, 5}, other[] = {1, 3, 3, 4, 5};
+    const size_t equal[] = {2, 2, 2, 2, 2}, unequal[] = {2, 2, 2, 2, 3};
     switch (about) {
     case 0:
         if (odd)
@@ -36,8 +36,8 @@ static int disagree(struct test_rank *rank, int about, struct error *err)
         return rank->library->reduce_scatter(group, data, result, odd ? other : counts, err);
     default:
         if (odd)
-            counts[0] = counts[1] = counts[2] = counts[3] = counts[4] = 2, counts[4] = 3;
-        return rank->library->all_to_all(group, data, odd ? counts : equal, result, equal, err);
+            return rank->library->all_to_all(group, data, unequal, result, equal, err);
+        return rank->library->all_to_all(group, data, equal, result, equal, err);
     }
 }
 
@@ -45,8 +45,8 @@ static const char *const words[] = {
     "group {0,1,2,3,4}: rank 0 calls all_reduce, but rank 2 calls all_gather",
     "all_reduce in group {0,1,2,3,4}: rank 0 has 8 elements, but rank 2 has 9",
     "group {0,1,2,3,4}: rank 0 calls all_reduce, but rank 2 calls all_reduce of maxima",
-    "reduce_scatter in group {0,1,2,3,4}: the chunk of rank 1 has 2 elements for rank 0, but 3 for "
-    "rank 2",
+    ("reduce_scatter in group {0,1,2,3,4}: the chunk of rank 1 has 2 elements for rank 0, but 3 "
+     "for rank 2"),
     "all_to_all in group {0,1,2,3,4}: rank 2 sends 3 elements to rank 4, which expects 2",
 };
 

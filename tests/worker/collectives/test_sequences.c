@@ -68,13 +68,20 @@ static void sequence_reduce_scatter(struct sequence *sequence, struct fabric_gro
     free(source);
 }
 
+/* What a member has for another. */
+static size_t parcel(const struct sequence *sequence, int sender, int receiver)
+{
+    int index = 100 + sender * 10 + receiver;
+    return (size_t)draw(sequence, (uint64_t)index, LENGTH_MAX);
+}
+
 static void sequence_all_to_all(struct sequence *sequence, struct fabric_group *group)
 {
     const struct members *members = sequence->members;
     size_t sends[RANKS_MAX], receives[RANKS_MAX];
     for (int i = 0; i < members->count; i++) {
-        sends[i] = (size_t)draw(sequence, (uint64_t)(100 + sequence->me * 10 + i), LENGTH_MAX);
-        receives[i] = (size_t)draw(sequence, (uint64_t)(100 + i * 10 + sequence->me), LENGTH_MAX);
+        sends[i] = parcel(sequence, sequence->me, i);
+        receives[i] = parcel(sequence, i, sequence->me);
     }
     float *source = values(sequence->rank->rank, sequence->call, total(sends, members->count));
     float *destination = values(0, 0, total(receives, members->count));
@@ -84,7 +91,7 @@ static void sequence_all_to_all(struct sequence *sequence, struct fabric_group *
     for (int i = 0; i < members->count; i++) {
         size_t offset = 0;
         for (int j = 0; j < sequence->me; j++)
-            offset += (size_t)draw(sequence, (uint64_t)(100 + i * 10 + j), LENGTH_MAX);
+            offset += parcel(sequence, i, j);
         for (size_t j = 0; j < receives[i]; j++)
             must_equal(*at++, value(members->ranks[i], sequence->call, offset + j));
     }

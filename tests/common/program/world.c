@@ -1,0 +1,50 @@
+/* world.c - building and lowering. */
+#include "tests/common/program/world.h"
+
+#include "common/base/memory.h"
+#include "common/base/random.h"
+#include "common/models/model.h"
+#include "tests/support/engine.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+
+struct graph *world_graph(int layers)
+{
+    struct model_config config = {.family = "gpt",
+                                  .layers = layers,
+                                  .hidden = 24,
+                                  .heads = 4,
+                                  .seq = 12,
+                                  .vocab = 36,
+                                  .ffn = 48};
+    struct graph *graph;
+    struct error err;
+    ck_assert_msg(model_build(&config, &graph, &err) == 0, "%s", err.text);
+    return graph;
+}
+
+struct world world_create(struct graph *graph, struct plan *plan)
+{
+    struct world world = {graph, plan, NULL, plan_ranks(plan)};
+    struct error err;
+    world.programs = xcalloc((size_t)world.ranks, sizeof *world.programs);
+    for (int rank = 0; rank < world.ranks; rank++)
+        ck_assert_msg(lower(graph, plan, rank, &world.programs[rank], &err) == 0, "%s", err.text);
+    return world;
+}
+
+struct world world_random(uint64_t seed)
+{
+    struct graph *graph = world_graph(1 + (int)random_below(seed, 7, 0, 4));
+    return world_create(graph, engine_plan_random(graph, seed, 12, 8));
+}
+
+void world_destroy(struct world *world)
+{
+    for (int rank = 0; rank < world->ranks; rank++)
+        program_destroy(world->programs[rank]);
+    free(world->programs);
+    plan_destroy(world->plan);
+    graph_destroy(world->graph);
+}

@@ -1,0 +1,214 @@
+/* test_allocations.c - in a step our own code allocates nothing.
+ *
+ * This program defines the allocator's entry points itself: they count, while a measurement is
+ * on, who called, and pass on to the C library. Our code is all in this executable; whoever
+ * calls from outside it is a library, counted apart and shown. */
+#include "common/models/model.h"
+#include "tests/support/engine.h"
+#include "tests/support/suite.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define FIRST_STEP 2
+#define STEPS 6
+#define CALLERS_MAX 64
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *block, size_t size);
+void *__libc_memalign(size_t alignment, size_t size);
+void __libc_free(void *block);
+extern const char __executable_start, etext;
+
+static atomic_bool counting;
+static atomic_int own_calls, library_calls;
+static struct {
+    const char *function;
+    const void *address;
+} own[CALLERS_MAX], libraries[CALLERS_MAX];
+
+static void count(const char *function, const void *caller)
+{
+    if (!atomic_load(&counting))
+        return;
+    bool ours = (const char *)caller >= &__executable_start && (const char *)caller < &etext;
+    int index = atomic_fetch_add(ours ? &own_calls : &library_calls, 1);
+    if (index < CALLERS_MAX) {
+        (ours ? own : libraries)[index].function = function;
+        (ours ? own : libraries)[index].address = caller;
+    }
+}
+
+#define COUNT(function) count(function, __builtin_extract_return_addr(__builtin_return_address(0)))
+
+void *malloc(size_t size)
+{
+    COUNT("malloc");
+    return __libc_malloc(size);
+}
+
+void *calloc(size_t number, size_t size)
+{
+    COUNT("calloc");
+    return __libc_calloc(number, size);
+}
+
+void *realloc(void *block, size_t size)
+{
+    COUNT("realloc");
+    return __libc_realloc(block, size);
+}
+
+void free(void *block)
+{
+    if (block)
+        COUNT("free");
+    __libc_free(block);
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    COUNT("aligned_alloc");
+    return __libc_memalign(alignment, size);
+}
+
+int posix_memalign(void **out, size_t alignment, size_t size)
+{
+    COUNT("posix_memalign");
+    *out = __libc_memalign(alignment, size);
+    return *out ? 0 : ENOMEM;
+}
+
+void *mmap(void *address, size_t length, int protection, int flags, int file, off_t offset)
+{
+    COUNT("mmap");
+    return (void *)syscall(SYS_mmap, address, length, protection, flags, file, offset);
+}
+
+/* ---- measuring ---- */
+
+static pthread_barrier_t barrier;
+
+/* All ranks stand still while counting begins and ends. */
+static void before_step(void *context, int rank, int step)
+{
+    (void)context;
+    if (step != FIRST_STEP && step != STEPS)
+        return;
+    pthread_barrier_wait(&barrier);
+    if (rank == 0)
+        atomic_store(&counting, step == FIRST_STEP);
+    pthread_barrier_wait(&barrier);
+}
+
+static void show(const char *what, int total, int list)
+{
+    for (int i = 0; i < total && i < CALLERS_MAX; i++) {
+        const void *address = list ? libraries[i].address : own[i].address;
+        Dl_info info = {0};
+        dladdr(address, &info);
+        fprintf(stderr, "%s: %s called by %s, %s\n", what,
+                list ? libraries[i].function : own[i].function,
+                info.dli_sname ? info.dli_sname : "?", info.dli_fname ? info.dli_fname : "?");
+    }
+}
+
+static void measure(const struct graph *graph, struct plan *plan, const struct device *device)
+{
+    struct engine_options options = {
+        .device = device, .steps = STEPS, .ignored = 0.2, .before_step = before_step};
+    struct engine_result result;
+    struct error err = {""};
+    char text[128];
+    plan_print(text, sizeof text, plan);
+    own_calls = library_calls = 0;
+    pthread_barrier_init(&barrier, NULL, (unsigned)plan_ranks(plan));
+    int rc = engine_run(graph, plan, &options, &result, &err);
+    ck_assert_msg(rc == 0, "%s: %s", text, err.text);
+    pthread_barrier_destroy(&barrier);
+    show("library", library_calls, 1);
+    show("own code", own_calls, 0);
+    ck_assert_msg(own_calls == 0, "%s on %s: %d calls of the allocator in steps %d to %d", text,
+                  device->name, own_calls, FIRST_STEP, STEPS - 1);
+    engine_result_finish(&result);
+    plan_destroy(plan);
+}
+
+static struct graph *build(void)
+{
+    struct model_config config = {
+        .family = "gpt", .layers = 3, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48};
+    struct graph *graph;
+    struct error err;
+    ck_assert_int_eq(model_build(&config, &graph, &err), 0);
+    return graph;
+}
+
+START_TEST(a_step_allocates_nothing)
+{
+    struct graph *graph = build();
+    for (int d = 0; devices[d]; d++) {
+        struct error err;
+        if (devices[d]->probe(&err) == 0)
+            measure(graph, engine_plan_random(graph, test_seed() + (uint64_t)_i, 6, 8), devices[d]);
+    }
+    graph_destroy(graph);
+}
+END_TEST
+
+START_TEST(a_call_of_our_own_is_counted_as_ours)
+{
+    own_calls = library_calls = 0;
+    atomic_store(&counting, true);
+    void *volatile block = malloc(1);
+    free(block);
+    atomic_store(&counting, false);
+    ck_assert_int_eq(own_calls, 2);
+    ck_assert_str_eq(own[0].function, "malloc");
+    ck_assert_str_eq(own[1].function, "free");
+}
+END_TEST
+
+START_TEST(a_call_of_a_library_is_not_ours)
+{
+    own_calls = library_calls = 0;
+    atomic_store(&counting, true);
+    char *volatile text = strdup("a copy that the C library makes");
+    atomic_store(&counting, false);
+    free(text);
+    ck_assert_int_eq(own_calls, 0);
+    ck_assert_int_eq(library_calls, 1);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("allocations");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, a_call_of_our_own_is_counted_as_ours);
+    tcase_add_test(tcase, a_call_of_a_library_is_not_ours);
+    tcase_add_loop_test(tcase, a_step_allocates_nothing, 0, test_share(12));
+    return suite_run("allocations", tcase, NULL);
+}
+
+#else
+
+int main(void)
+{
+    suite_skip("allocations", "a sanitizer has the allocator; the plain build counts");
+    return suite_run("allocations", NULL, NULL);
+}
+
+#endif
