@@ -22,7 +22,7 @@ json_t *output_object(const char *kind, json_t *members)
 void output_print_object(enum output output, json_t *object, FILE *out)
 {
     size_t layout = output == OUTPUT_JSONL ? JSON_COMPACT : JSON_INDENT(2);
-    json_dumpf(object, out, layout | JSON_REAL_PRECISION(9));
+    json_dumpf(object, out, layout | JSON_REAL_PRECISION(15));
     fputc('\n', out);
     fflush(out);
     json_decref(object);

@@ -50,6 +50,8 @@ struct demo {
     struct follow follow;
     int signals;
     uint64_t executor_bytes;
+    int joining; /* how the last look at the nodes went, an enum exit_code */
+    struct error joining_words;
 };
 
 static void say(const struct demo *demo, const char *text)
@@ -90,8 +92,9 @@ static bool all_joined(void *data, const Gimbal__Event *event)
     if (strncmp(event->kind, "node-", 5) != 0)
         return false;
     progress_note(&demo->progress, "%s", event->text);
-    if (list_nodes(demo, &reply, &alive, NULL) != EXIT_DONE)
-        return false;
+    demo->joining = list_nodes(demo, &reply, &alive, &demo->joining_words);
+    if (demo->joining != EXIT_DONE)
+        return true;
     message_free(reply);
     return alive;
 }
@@ -128,6 +131,12 @@ static int gather(struct demo *demo, struct error *err)
     say(demo, text);
     struct history_options options = waiting(demo, JOIN_TIMEOUT_S);
     code = history_follow(&options, all_joined, demo, err);
+    if (code == EXIT_TIMEOUT)
+        error_prefix(err, 0, "the workers have not all joined");
+    if (code == EXIT_DONE && demo->joining != EXIT_DONE) {
+        *err = demo->joining_words;
+        return demo->joining;
+    }
     return code == EXIT_DONE ? show_nodes(demo, err) : code;
 }
 
