@@ -30,19 +30,18 @@ static double now(void)
     return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
 }
 
-static void fill(const void *context, enum program_kind kind, uint64_t first,
-                 const struct box *box, bool targets, int32_t *out)
+static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
+                 bool targets, int32_t *out)
 {
     (void)context;
     (void)kind;
     for (int64_t sample = box->low[0]; sample < box->high[0]; sample++)
         for (int64_t place = box->low[1]; place < box->high[1]; place++)
-            *out++ = (int32_t)random_below(1, targets, (first + (uint64_t)sample) * 4096 +
-                                                           (uint64_t)place, 256);
+            *out++ = (int32_t)random_below(
+                1, targets, (first + (uint64_t)sample) * 4096 + (uint64_t)place, 256);
 }
 
-static double targets(const void *context, enum program_kind kind, uint64_t first,
-                      uint64_t samples)
+static double targets(const void *context, enum program_kind kind, uint64_t first, uint64_t samples)
 {
     (void)context;
     (void)kind;
@@ -99,9 +98,13 @@ static void *rank_run(void *context)
                                          .collectives = &collectives_local,
                                          .fabric = fabric,
                                          .feed = &feed,
-                                         .optimizer = {.rate = 1e-3, .steps = 1000, .beta1 = 0.9,
-                                                       .beta2 = 0.95, .epsilon = 1e-8,
-                                                       .decay = 0.1, .clip = 1}};
+                                         .optimizer = {.rate = 1e-3,
+                                                       .steps = 1000,
+                                                       .beta1 = 0.9,
+                                                       .beta2 = 0.95,
+                                                       .epsilon = 1e-8,
+                                                       .decay = 0.1,
+                                                       .clip = 1}};
     need(interpreter_prepare(rank->program, &prepare, &in, &err), &err);
     interpreter_initialize(in, 1);
     for (uint64_t step = 0; step < STEPS + 1; step++) {
@@ -234,14 +237,15 @@ int main(void)
 
     double one = rates[0][ROUNDS / 2], tokens = BATCH * 256;
     printf("bench training/gpt6x384_f32_tokens_per_core_s %.0f tokens/s  # 1 rank, best %.0f, "
-           "worst %.0f\n", one, rates[0][ROUNDS - 1], rates[0][0]);
+           "worst %.0f\n",
+           one, rates[0][ROUNDS - 1], rates[0][0]);
     printf("bench training/matmul_peak %.1f GFLOP/s  # one core, 2048x384x1536\n", peak * 1e-9);
     printf("bench training/matmul_share_of_peak %.3f ratio\n",
            one / tokens * model_flops(graph) / peak);
     for (size_t i = 1; i < SETTINGS; i++) {
         double two = rates[i][ROUNDS / 2];
-        printf("bench training/gpt6x384_f32_%s_tokens_per_core_s %.0f tokens/s\n",
-               settings[i].name, two / 2);
+        printf("bench training/gpt6x384_f32_%s_tokens_per_core_s %.0f tokens/s\n", settings[i].name,
+               two / 2);
         printf("bench training/%s_scaling %.3f ratio\n", settings[i].name, two / (2 * one));
     }
     printf("bench training/gpt6x384_f32_vs_torch - skipped not measured yet\n");

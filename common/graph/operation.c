@@ -8,9 +8,19 @@ extern const struct operation operation_embed, operation_position, operation_nor
     operation_logits, operation_loss;
 
 const struct operation *const operations[] = {
-    &operation_embed, &operation_position, &operation_norm, &operation_qkv, &operation_core,
-    &operation_out,   &operation_add,      &operation_fc1,  &operation_gelu, &operation_fc2,
-    &operation_logits, &operation_loss,    NULL,
+    &operation_embed,
+    &operation_position,
+    &operation_norm,
+    &operation_qkv,
+    &operation_core,
+    &operation_out,
+    &operation_add,
+    &operation_fc1,
+    &operation_gelu,
+    &operation_fc2,
+    &operation_logits,
+    &operation_loss,
+    NULL,
 };
 
 const struct operation *operation_find(const char *name)

@@ -14,8 +14,11 @@ static int check_sizes(const struct model_config *config, struct error *err)
     const struct {
         const char *name;
         int64_t value;
-    } sizes[] = {{"layers", config->layers}, {"hidden", config->hidden}, {"heads", config->heads},
-                 {"seq", config->seq},       {"vocab", config->vocab}};
+    } sizes[] = {{"layers", config->layers},
+                 {"hidden", config->hidden},
+                 {"heads", config->heads},
+                 {"seq", config->seq},
+                 {"vocab", config->vocab}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i].value < 1)
             return error_set(err, -EINVAL, "model.%s is %lld, at least 1 is needed", sizes[i].name,
@@ -35,5 +38,6 @@ int model_build(const struct model_config *config, struct graph **out, struct er
         used += snprintf(known + used, sizeof known - (size_t)used, i ? ", %s" : "%s",
                          models[i]->family);
     }
-    return error_set(err, -EINVAL, "model.family '%s' is unknown; known: %s", config->family, known);
+    return error_set(err, -EINVAL, "model.family '%s' is unknown; known: %s", config->family,
+                     known);
 }

@@ -25,7 +25,7 @@ static void enumerate_partial(const struct shape *shape, const struct placement 
                               void (*found)(void *, const struct step *), void *context)
 {
     struct step step = {STEP_ALL_REDUCE, 1u << axis, *from};
-    step.to.partial &= (uint8_t)~(1u << axis);
+    step.to.partial &= (uint8_t) ~(1u << axis);
     found(context, &step);
     step.kind = STEP_REDUCE_SCATTER;
     struct placement rest = step.to;
@@ -82,8 +82,8 @@ void step_enumerate(const struct mesh *mesh, const struct shape *shape,
     }
 }
 
-int64_t step_words(const struct mesh *mesh, const struct shape *shape,
-                   const struct placement *from, const struct step *step)
+int64_t step_words(const struct mesh *mesh, const struct shape *shape, const struct placement *from,
+                   const struct step *step)
 {
     int64_t words = 0, span = mesh_span(mesh, step->axes);
     int count = mesh_count(mesh);
@@ -97,7 +97,8 @@ int64_t step_words(const struct mesh *mesh, const struct shape *shape,
         else if (step->kind == STEP_REDUCE_SCATTER)
             words += box_count(&before) - box_count(&after);
         else
-            words += box_count(&after) - (box_overlap(&before, &after, &both) ? box_count(&both) : 0);
+            words +=
+                box_count(&after) - (box_overlap(&before, &after, &both) ? box_count(&both) : 0);
     }
     return step->kind == STEP_ALL_REDUCE ? words / span : words;
 }
@@ -136,8 +137,8 @@ static void relax(void *context, const struct step *step)
     if (i < search->count && search->states[i].cost <= cost)
         return;
     search->states = grow(search->states, search->count, &search->capacity, sizeof *search->states);
-    search->states[i] = (struct state){step->to, cost, search->current,
-                                       search->states[search->current].length + 1, *step, false};
+    search->states[i] = (struct state){
+        step->to, cost, search->current, search->states[search->current].length + 1, *step, false};
     if (i == search->count)
         search->count++;
 }
@@ -146,7 +147,8 @@ static int cheapest_open(const struct search *search)
 {
     int best = -1;
     for (size_t i = 0; i < search->count; i++)
-        if (!search->states[i].done && (best < 0 || search->states[i].cost < search->states[best].cost))
+        if (!search->states[i].done &&
+            (best < 0 || search->states[i].cost < search->states[best].cost))
             best = (int)i;
     return best;
 }
@@ -169,8 +171,8 @@ static int merge(struct step *steps, int count)
 }
 
 int redistribute_path(const struct mesh *mesh, const struct shape *shape,
-                      const struct placement *from, const struct placement *to,
-                      struct step *steps, struct error *err)
+                      const struct placement *from, const struct placement *to, struct step *steps,
+                      struct error *err)
 {
     if (placement_equal(from, to))
         return 0;

@@ -10,8 +10,14 @@
 #include "common/base/error.h"
 #include "common/placement/placement.h"
 
-enum step_kind { STEP_ALL_REDUCE, STEP_REDUCE_SCATTER, STEP_ALL_GATHER, STEP_ALL_TO_ALL,
-                 STEP_PERMUTE, STEP_SLICE };
+enum step_kind {
+    STEP_ALL_REDUCE,
+    STEP_REDUCE_SCATTER,
+    STEP_ALL_GATHER,
+    STEP_ALL_TO_ALL,
+    STEP_PERMUTE,
+    STEP_SLICE
+};
 
 struct step {
     enum step_kind kind;
@@ -29,12 +35,12 @@ void step_enumerate(const struct mesh *mesh, const struct shape *shape,
                     const struct placement *from, void (*found)(void *context, const struct step *),
                     void *context);
 /* Words that all ranks of the mesh together receive in one step (an all-reduce as a ring). */
-int64_t step_words(const struct mesh *mesh, const struct shape *shape,
-                   const struct placement *from, const struct step *step);
+int64_t step_words(const struct mesh *mesh, const struct shape *shape, const struct placement *from,
+                   const struct step *step);
 /* Fills steps (at most STEPS_MAX) and returns how many there are, 0 when nothing moves; or
  * -EINVAL: no way, as when `to` is an unfinished sum and `from` is not. */
 int redistribute_path(const struct mesh *mesh, const struct shape *shape,
-                      const struct placement *from, const struct placement *to,
-                      struct step *steps, struct error *err);
+                      const struct placement *from, const struct placement *to, struct step *steps,
+                      struct error *err);
 
 #endif

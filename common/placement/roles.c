@@ -7,8 +7,7 @@ extern const struct role role_batch, role_tensor, role_tensor_seq, role_ulysses,
     role_hidden;
 
 const struct role *const roles[] = {
-    &role_batch,   &role_tensor, &role_tensor_seq, &role_ulysses,
-    &role_context, &role_hidden, NULL,
+    &role_batch, &role_tensor, &role_tensor_seq, &role_ulysses, &role_context, &role_hidden, NULL,
 };
 
 const struct role *role_find(const char *name)

@@ -52,13 +52,13 @@ static json_t *encode_block(const struct plan *plan, const struct graph *graph, 
     json_t *names = json_array();
     for (int axis = 0; axis < plan->stages[block->stage].mesh.axes; axis++)
         json_array_append_new(names, json_string(block->roles[axis]->name));
-    return json_pack(
-        "{s:s, s:i, s:o, s:i, s:i, s:i, s:o, s:i, s:s}", "name", graph->blocks[index].name, "stage",
-        block->stage, "roles", names, "dp",
-        plan_degree(plan, index, (const char *[]){"batch", NULL}), "tp",
-        plan_degree(plan, index, (const char *[]){"tensor", "tensor_seq", NULL}), "sp",
-        plan_degree(plan, index, (const char *[]){"ulysses", "context", NULL}), "shares",
-        encode_shares(plan, index), "zero", block->zero, "recompute", "none");
+    return json_pack("{s:s, s:i, s:o, s:i, s:i, s:i, s:o, s:i, s:s}", "name",
+                     graph->blocks[index].name, "stage", block->stage, "roles", names, "dp",
+                     plan_degree(plan, index, (const char *[]){"batch", NULL}), "tp",
+                     plan_degree(plan, index, (const char *[]){"tensor", "tensor_seq", NULL}), "sp",
+                     plan_degree(plan, index, (const char *[]){"ulysses", "context", NULL}),
+                     "shares", encode_shares(plan, index), "zero", block->zero, "recompute",
+                     "none");
 }
 
 char *plan_encode(const struct plan *plan, const struct graph *graph)
@@ -76,18 +76,18 @@ char *plan_encode(const struct plan *plan, const struct graph *graph)
     }
     for (int i = 0; i < plan->block_count; i++)
         json_array_append_new(blocks, encode_block(plan, graph, i));
-    json_t *root = json_pack(
-        "{s:s, s:s, s:s, s:s, s:{s:s, s:f, s:i}, s:i, s:i, s:I, s:s, s:I, s:o, s:o, "
-        "s:{s:f, s:f, s:I, s:f}}",
-        "apiVersion", "gimbal/v1", "kind", "Plan", "id", plan->id, "referee",
-        plan->predicted.referee, "search", "name", plan->predicted.search, "wall_s",
-        plan->predicted.wall_s, "candidates", plan->predicted.candidates, "pp", plan->stage_count,
-        "micro_batches", plan->micro_batches, "micro_batch_samples",
-        (json_int_t)plan->micro_batch_samples, "schedule", plan->schedule->name, "global_batch",
-        (json_int_t)plan_global_batch(plan), "stages", stages, "blocks", blocks, "predicted",
-        "step_time_s", plan->predicted.step_time_s, "tokens_per_s", plan->predicted.tokens_per_s,
-        "memory_bytes_max", (json_int_t)plan->predicted.memory_bytes_max, "bubble",
-        plan->predicted.bubble);
+    json_t *root =
+        json_pack("{s:s, s:s, s:s, s:s, s:{s:s, s:f, s:i}, s:i, s:i, s:I, s:s, s:I, s:o, s:o, "
+                  "s:{s:f, s:f, s:I, s:f}}",
+                  "apiVersion", "gimbal/v1", "kind", "Plan", "id", plan->id, "referee",
+                  plan->predicted.referee, "search", "name", plan->predicted.search, "wall_s",
+                  plan->predicted.wall_s, "candidates", plan->predicted.candidates, "pp",
+                  plan->stage_count, "micro_batches", plan->micro_batches, "micro_batch_samples",
+                  (json_int_t)plan->micro_batch_samples, "schedule", plan->schedule->name,
+                  "global_batch", (json_int_t)plan_global_batch(plan), "stages", stages, "blocks",
+                  blocks, "predicted", "step_time_s", plan->predicted.step_time_s, "tokens_per_s",
+                  plan->predicted.tokens_per_s, "memory_bytes_max",
+                  (json_int_t)plan->predicted.memory_bytes_max, "bubble", plan->predicted.bubble);
     char *text = json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     json_decref(root);
     return text;
@@ -113,8 +113,9 @@ static int decode_stage(json_t *from, int index, struct plan *plan, struct error
                     &end, "devices", &devices, "weights", &weights, "time_s", &stage->time_s,
                     "memory_bytes", &memory) < 0 ||
         !json_is_array(axes) || json_array_size(axes) > AXES_MAX)
-        return error_set(err, -EINVAL, "stages[%d]: wants axes (at most %d) and layers [first, end]",
-                         index, AXES_MAX);
+        return error_set(err, -EINVAL,
+                         "stages[%d]: wants axes (at most %d) and layers [first, end]", index,
+                         AXES_MAX);
     decode_layers(plan, index, first, end);
     stage->memory_bytes = (uint64_t)memory;
     int64_t count = 1;
@@ -187,8 +188,9 @@ static int decode(json_t *root, struct plan **out, struct error *err)
                          "not a plan: wants apiVersion, kind, micro_batches, micro_batch_samples, "
                          "schedule, stages and blocks");
     if (strcmp(version, "gimbal/v1") != 0 || strcmp(kind, "Plan") != 0)
-        return error_set(err, -EINVAL, "not a plan: apiVersion '%s', kind '%s'; wants gimbal/v1, Plan",
-                         version, kind);
+        return error_set(err, -EINVAL,
+                         "not a plan: apiVersion '%s', kind '%s'; wants gimbal/v1, Plan", version,
+                         kind);
 
     struct plan *plan = plan_create((int)json_array_size(stages), (int)json_array_size(blocks));
     *out = plan;

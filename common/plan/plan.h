@@ -14,11 +14,11 @@
 #define PLAN_ID_SIZE 16
 
 struct plan_stage {
-    struct mesh mesh;   /* lends weights */
-    int *weights;       /* share of the samples of each rank; NULL: all equal */
-    char **devices;     /* "node/index" of each rank; NULL: not yet placed */
+    struct mesh mesh; /* lends weights */
+    int *weights;     /* share of the samples of each rank; NULL: all equal */
+    char **devices;   /* "node/index" of each rank; NULL: not yet placed */
     int block_first, block_count;
-    double time_s;      /* predicted, one micro-batch forward and backward */
+    double time_s;         /* predicted, one micro-batch forward and backward */
     uint64_t memory_bytes; /* predicted: the reservation of its largest rank */
 };
 

@@ -60,8 +60,7 @@ double profile_seconds(const struct profile *profile, const struct profile_link 
     case INSTRUCTION_COLLECTIVE:
         return collective_seconds(link, program, instruction);
     case INSTRUCTION_RECEIVE:
-        return link->latency_s +
-               link->seconds_per_byte * instruction_bytes(program, instruction);
+        return link->latency_s + link->seconds_per_byte * instruction_bytes(program, instruction);
     case INSTRUCTION_SEND:
     case INSTRUCTION_WAIT:
         return 0;
@@ -84,11 +83,11 @@ char *profile_encode(const struct profile *profile)
         json_object_set_new(rates, profile->rates[i].operation,
                             json_pack("[f, f]", profile->rates[i].seconds_per_flop[FORWARD],
                                       profile->rates[i].seconds_per_flop[BACKWARD]));
-    json_t *root = json_pack("{s:o, s:f, s:f, s:f, s:o, s:o}", "rates", rates, "seconds_per_flop",
-                             profile->seconds_per_flop, "seconds_per_byte",
-                             profile->seconds_per_byte, "overhead_s", profile->overhead_s, "host",
-                             encode_link(&profile->host), "network",
-                             encode_link(&profile->network));
+    json_t *root =
+        json_pack("{s:o, s:f, s:f, s:f, s:o, s:o}", "rates", rates, "seconds_per_flop",
+                  profile->seconds_per_flop, "seconds_per_byte", profile->seconds_per_byte,
+                  "overhead_s", profile->overhead_s, "host", encode_link(&profile->host), "network",
+                  encode_link(&profile->network));
     char *text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(6));
     json_decref(root);
     return text;
@@ -121,13 +120,12 @@ int profile_decode(const char *text, struct profile *out, struct error *err)
     *out = (struct profile){0};
     if (!root)
         return error_set(err, -EINVAL, "profile: %s", where.text);
-    int rc = json_unpack_ex(root, &where, 0, "{s:o, s:F, s:F, s:F, s:{s:F, s:F}, s:{s:F, s:F}}",
-                            "rates", &rates, "seconds_per_flop", &out->seconds_per_flop,
-                            "seconds_per_byte", &out->seconds_per_byte, "overhead_s",
-                            &out->overhead_s, "host", "latency_s", &out->host.latency_s,
-                            "seconds_per_byte", &out->host.seconds_per_byte, "network",
-                            "latency_s", &out->network.latency_s, "seconds_per_byte",
-                            &out->network.seconds_per_byte);
+    int rc = json_unpack_ex(
+        root, &where, 0, "{s:o, s:F, s:F, s:F, s:{s:F, s:F}, s:{s:F, s:F}}", "rates", &rates,
+        "seconds_per_flop", &out->seconds_per_flop, "seconds_per_byte", &out->seconds_per_byte,
+        "overhead_s", &out->overhead_s, "host", "latency_s", &out->host.latency_s,
+        "seconds_per_byte", &out->host.seconds_per_byte, "network", "latency_s",
+        &out->network.latency_s, "seconds_per_byte", &out->network.seconds_per_byte);
     if (rc < 0)
         rc = error_set(err, -EINVAL, "profile: %s", where.text);
     else

@@ -222,7 +222,7 @@ static int backward_node(struct lowering *l, int node)
     if (!operation->is_loss) {
         rc = collect(l, n->operands[last], &l->signatures[node].gradient[last], &any, &gradient);
         if (rc < 0 || !any)
-            return rc; /* nobody wants its gradient */
+            return rc;                /* nobody wants its gradient */
         l->shares[gradient.buffer]++; /* read until the end of this node */
         leaving.pieces[last] = gradient;
         leaving.present |= 1u << last;
@@ -282,11 +282,13 @@ int blocks_backward(struct lowering *l)
     l->block = stage->block_first + stage->block_count - 1;
     if (l->stage + 1 < l->plan->stage_count)
         rc = go_back(l, l->stage);
-    for (int b = stage->block_first + stage->block_count - 1; b >= stage->block_first && rc == 0; b--) {
+    for (int b = stage->block_first + stage->block_count - 1; b >= stage->block_first && rc == 0;
+         b--) {
         const struct block *block = &l->graph->blocks[b];
         l->block = b;
         l->versions.count = 0;
-        for (int n = block->node_first + block->node_count - 1; n >= block->node_first && rc == 0; n--)
+        for (int n = block->node_first + block->node_count - 1; n >= block->node_first && rc == 0;
+             n--)
             rc = backward_node(l, n);
     }
     if (rc == 0 && l->stage > 0)

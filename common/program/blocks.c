@@ -195,7 +195,8 @@ struct placement entry_placement(const struct lowering *l, int stage, int tensor
 static int leave(struct lowering *l, int stage, struct piece *piece)
 {
     const struct block *block =
-        &l->graph->blocks[l->plan->stages[stage].block_first + l->plan->stages[stage].block_count - 1];
+        &l->graph
+             ->blocks[l->plan->stages[stage].block_first + l->plan->stages[stage].block_count - 1];
     int tensor = block->output, producer = l->graph->tensors[tensor].producer;
     int last = operation_output(l->graph->nodes[producer].operation);
     struct placement from = placement_settled(&l->signatures[producer].operand[last]);

@@ -26,8 +26,8 @@ int emit_buffer(struct lowering *l, enum region region, int64_t count, int tenso
 struct instruction *emit(struct lowering *l, enum instruction_kind kind)
 {
     struct program *p = l->program;
-    p->instructions =
-        grow(p->instructions, p->instruction_count, &p->instruction_capacity, sizeof *p->instructions);
+    p->instructions = grow(p->instructions, p->instruction_count, &p->instruction_capacity,
+                           sizeof *p->instructions);
     struct instruction *instruction = &p->instructions[p->instruction_count++];
     *instruction = (struct instruction){
         .kind = kind,

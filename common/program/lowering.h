@@ -50,12 +50,12 @@ struct lowering {
     const struct mesh *mesh;
     int section, block;
     struct signature *signatures; /* per node, in its block's roles */
-    struct held *homes;           /* per tensor: as it was made, or as it came; tensor -1: not here */
-    struct fetched (*fetched)[OPERANDS_MAX]; /* per node */
+    struct held *homes; /* per tensor: as it was made, or as it came; tensor -1: not here */
+    struct fetched (*fetched)[OPERANDS_MAX];    /* per node */
     struct piece (*statistics)[STATISTICS_MAX]; /* per node, of forward */
-    struct held_list versions;    /* redistributed copies inside the open block */
-    struct held_list arriving;    /* gradients of tensors, by placement */
-    int *shares;                  /* per buffer: how many arriving gradients it holds */
+    struct held_list versions;                  /* redistributed copies inside the open block */
+    struct held_list arriving;                  /* gradients of tensors, by placement */
+    int *shares; /* per buffer: how many arriving gradients it holds */
     size_t shares_capacity;
     struct weight_use *uses;
     size_t use_count, use_capacity;

@@ -143,11 +143,13 @@ static struct piece one_step(struct lowering *l, const struct shape *shape, int 
     }
     struct piece result;
     if (step->kind == STEP_REDUCE_SCATTER)
-        result = exchange(l, COLLECTIVE_REDUCE_SCATTER, group, tensor, piece, &target, &sends, NULL);
+        result =
+            exchange(l, COLLECTIVE_REDUCE_SCATTER, group, tensor, piece, &target, &sends, NULL);
     else if (step->kind == STEP_ALL_GATHER)
         result = exchange(l, COLLECTIVE_ALL_GATHER, group, tensor, piece, &target, NULL, &receives);
     else
-        result = exchange(l, COLLECTIVE_ALL_TO_ALL, group, tensor, piece, &target, &sends, &receives);
+        result =
+            exchange(l, COLLECTIVE_ALL_TO_ALL, group, tensor, piece, &target, &sends, &receives);
     free(ranks);
     free(sends.boxes);
     free(receives.boxes);
@@ -165,8 +167,8 @@ int move_within(struct lowering *l, const struct shape *shape, int tensor,
 }
 
 /* The sender of the box that `holder` has to the receiver: the n-th of those that hold it. */
-static int sender_of(const struct lowering *l, int stage,
-                     const struct placement *placement, int holder, int receiver)
+static int sender_of(const struct lowering *l, int stage, const struct placement *placement,
+                     int holder, int receiver)
 {
     const struct mesh *mesh = stage_mesh(l, stage);
     unsigned replicas = ~placement_split_axes(placement) & ((1u << mesh->axes) - 1);
@@ -217,8 +219,10 @@ void move_across(struct lowering *l, const struct shape *shape, int tensor, enum
                  const struct placement *to, struct piece *piece)
 {
     const struct mesh *senders = stage_mesh(l, from_stage), *receivers = stage_mesh(l, to_stage);
-    int from_rank = plan_stage_rank(l->plan, from_stage), to_rank = plan_stage_rank(l->plan, to_stage);
-    uint32_t tag = (uint32_t)((use * (int)l->graph->tensor_count + tensor) * PURPOSES + (int)purpose);
+    int from_rank = plan_stage_rank(l->plan, from_stage),
+        to_rank = plan_stage_rank(l->plan, to_stage);
+    uint32_t tag =
+        (uint32_t)((use * (int)l->graph->tensor_count + tensor) * PURPOSES + (int)purpose);
     struct piece made = {0};
     if (l->stage == to_stage) {
         struct box box = placement_slice(receivers, shape, to, l->inside);

@@ -25,8 +25,8 @@ const char *instruction_name(const struct program *program, const struct instruc
     return names[instruction->kind];
 }
 
-static void print_instruction(const struct program *program,
-                              const struct instruction *instruction, FILE *out)
+static void print_instruction(const struct program *program, const struct instruction *instruction,
+                              FILE *out)
 {
     fprintf(out, "  %-10s %-14s",
             instruction->block >= 0 ? program->graph->blocks[instruction->block].name : "",

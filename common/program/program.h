@@ -57,8 +57,12 @@ enum instruction_kind {
     INSTRUCTION_KINDS,
 };
 
-enum collective { COLLECTIVE_ALL_REDUCE, COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALL_GATHER,
-                  COLLECTIVE_ALL_TO_ALL };
+enum collective {
+    COLLECTIVE_ALL_REDUCE,
+    COLLECTIVE_REDUCE_SCATTER,
+    COLLECTIVE_ALL_GATHER,
+    COLLECTIVE_ALL_TO_ALL
+};
 
 struct instruction {
     enum instruction_kind kind;
@@ -82,7 +86,7 @@ struct instruction {
         struct {
             int peer;
             uint32_t tag;
-        } message; /* send, wait, receive */
+        } message;     /* send, wait, receive */
         int parameter; /* square sum, update */
     };
 };
@@ -124,8 +128,8 @@ struct program {
     const struct graph *graph; /* lent */
     int rank, ranks;
     int stage;
-    struct sizes sizes;     /* b: the samples of a micro-batch */
-    int64_t samples;        /* of a micro-batch */
+    struct sizes sizes; /* b: the samples of a micro-batch */
+    int64_t samples;    /* of a micro-batch */
     int micro_batches;
 
     struct buffer *buffers;

@@ -22,9 +22,12 @@ static int add_use(struct lowering *l, int node, int operand)
             placement_equal(&l->uses[i].leaving, leaving))
             return (int)i;
     l->uses = grow(l->uses, l->use_count, &l->use_capacity, sizeof *l->uses);
-    l->uses[l->use_count] =
-        (struct weight_use){.tensor = tensor, .stage = stage, .node = node, .compute = *compute,
-                            .leaving = *leaving, .bucket = -1};
+    l->uses[l->use_count] = (struct weight_use){.tensor = tensor,
+                                                .stage = stage,
+                                                .node = node,
+                                                .compute = *compute,
+                                                .leaving = *leaving,
+                                                .bucket = -1};
     return (int)l->use_count++;
 }
 

@@ -52,8 +52,8 @@ static double price(const void *context, const struct program *program,
 {
     const struct planner_request *request = context;
     const struct profile *profile = device_of(request, program->rank)->profile;
-    bool moves = instruction->kind == INSTRUCTION_COLLECTIVE ||
-                 instruction->kind == INSTRUCTION_RECEIVE;
+    bool moves =
+        instruction->kind == INSTRUCTION_COLLECTIVE || instruction->kind == INSTRUCTION_RECEIVE;
     const struct profile_link *link =
         moves && !on_one_host(request, program, instruction) ? &profile->network : &profile->host;
     return profile_seconds(profile, link, program, instruction);
@@ -176,13 +176,14 @@ static int explain_memory(const struct planner_request *request,
     units_print_bytes(need, sizeof need, (double)least->predicted.memory_bytes_max);
     units_print_bytes(have, sizeof have, (double)limit);
     plan_print(text, sizeof text, least);
-    return error_set(err, -ENOSPC,
-                     "no plan fits: the smallest of %zu, %s on %d devices, needs %s on a device "
-                     "where %s may be used%s; it would run with plan.memory of at least %llu bytes, "
-                     "more devices, or a smaller train.global_batch or model",
-                     result->count, text, plan_ranks(least), need, have,
-                     request->job->plan.memory ? " (plan.memory)" : "",
-                     (unsigned long long)least->predicted.memory_bytes_max);
+    return error_set(
+        err, -ENOSPC,
+        "no plan fits: the smallest of %zu, %s on %d devices, needs %s on a device "
+        "where %s may be used%s; it would run with plan.memory of at least %llu bytes, "
+        "more devices, or a smaller train.global_batch or model",
+        result->count, text, plan_ranks(least), need, have,
+        request->job->plan.memory ? " (plan.memory)" : "",
+        (unsigned long long)least->predicted.memory_bytes_max);
 }
 
 int planner_run(const struct planner_request *request, struct planner_result *out,

@@ -36,8 +36,7 @@ static void start(const char *ranks)
 START_TEST(a_probe_measures_every_device)
 {
     struct profile profile;
-    executor_start(&executor, EXECUTOR,
-                   (const char *[]){"--probe", "--devices", "0;0", NULL});
+    executor_start(&executor, EXECUTOR, (const char *[]){"--probe", "--devices", "0;0", NULL});
     Gimbal__ExecutorEvent *event = executor_next(&executor);
     ck_assert_ptr_nonnull(event);
     ck_assert_int_eq(event->event_case, GIMBAL__EXECUTOR_EVENT__EVENT_PROFILE);

@@ -19,8 +19,8 @@ static void draw(const struct graph *graph, int tensor, const struct box *box, u
             index = index * (uint64_t)box_length(&whole, dim) + (uint64_t)at[dim];
         out[i] = t->initializer.mean;
         if (t->initializer.deviation > 0)
-            out[i] += t->initializer.deviation *
-                      (float)random_normal(seed, (uint64_t)tensor, index);
+            out[i] +=
+                t->initializer.deviation * (float)random_normal(seed, (uint64_t)tensor, index);
         for (int dim = box->dims - 1; dim >= 0 && ++at[dim] == box->high[dim]; dim--)
             at[dim] = box->low[dim];
     }
@@ -33,7 +33,7 @@ void interpreter_initialize(struct interpreter *interpreter, uint64_t seed)
         const struct parameter *parameter = &program->parameters[i];
         size_t bytes = (size_t)box_count(&parameter->box) * ELEMENT_BYTES;
         draw(program->graph, parameter->tensor, &parameter->box, seed,
-                   interpreter_buffer(interpreter, parameter->master));
+             interpreter_buffer(interpreter, parameter->master));
         memset(interpreter_buffer(interpreter, parameter->first), 0, bytes);
         memset(interpreter_buffer(interpreter, parameter->second), 0, bytes);
     }

@@ -21,7 +21,7 @@ struct interpreter {
     struct interpreter_config config;
     struct arena *arena;
     struct fabric_group **groups;
-    size_t *counts; /* the program's, as the fabric wants them */
+    size_t *counts;                /* the program's, as the fabric wants them */
     const struct kernel **kernels; /* per node */
     struct sending *sendings;
     size_t sending_count;
@@ -56,8 +56,8 @@ static struct view view_of(const struct interpreter *in, const struct piece *pie
     return view;
 }
 
-static float *floats(const struct interpreter *in, const struct instruction *instruction,
-                     int index, int slot)
+static float *floats(const struct interpreter *in, const struct instruction *instruction, int index,
+                     int slot)
 {
     return view_of(in, &program_pieces(in->program, instruction)[index], slot).data;
 }
@@ -111,7 +111,8 @@ static int run_collective(struct interpreter *in, const struct instruction *inst
         return c->all_gather(group, source, floats(in, instruction, 1, slot), counts, err);
     case COLLECTIVE_ALL_TO_ALL:
         return c->all_to_all(group, source, counts, floats(in, instruction, 1, slot),
-                             counts + in->program->groups[instruction->collective.group].count, err);
+                             counts + in->program->groups[instruction->collective.group].count,
+                             err);
     }
     return 0;
 }
@@ -250,8 +251,7 @@ int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t ste
     uint64_t global = (uint64_t)(p->samples * p->micro_batches);
     in->kind = kind;
     in->step = step;
-    in->targets =
-        in->config.feed->targets(in->config.feed->context, kind, step * global, global);
+    in->targets = in->config.feed->targets(in->config.feed->context, kind, step * global, global);
     in->rate = optimizer_rate(&in->config.optimizer, step);
 
     struct program_cursor cursor = {0};
@@ -266,8 +266,7 @@ int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t ste
         int rc = run_instruction(in, &cursor, err);
         if (rc < 0)
             return error_prefix(err, rc, "rank %d, step %llu, %s", p->rank,
-                                (unsigned long long)step,
-                                instruction_name(p, cursor.instruction));
+                                (unsigned long long)step, instruction_name(p, cursor.instruction));
         double end = now();
         in->seconds[index] += end - begin;
         in->runs[index]++;
@@ -294,8 +293,8 @@ static void find_sendings(struct interpreter *in)
         if (instruction->kind != INSTRUCTION_SEND || find_sending(in, instruction))
             continue;
         in->sendings = grow(in->sendings, in->sending_count, &capacity, sizeof *in->sendings);
-        in->sendings[in->sending_count++] = (struct sending){
-            .peer = instruction->message.peer, .tag = instruction->message.tag};
+        in->sendings[in->sending_count++] =
+            (struct sending){.peer = instruction->message.peer, .tag = instruction->message.tag};
     }
 }
 

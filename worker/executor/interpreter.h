@@ -16,8 +16,8 @@
 struct feed {
     const void *context;
     /* Fill out with the box (samples, seq) of the samples first + ...: inputs or targets. */
-    void (*fill)(const void *context, enum program_kind kind, uint64_t first,
-                 const struct box *box, bool targets, int32_t *out);
+    void (*fill)(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
+                 bool targets, int32_t *out);
     /* Targets that count among `samples` samples from first on. */
     double (*targets)(const void *context, enum program_kind kind, uint64_t first,
                       uint64_t samples);

@@ -24,10 +24,14 @@ static const char usage[] =
 static int parse(int argc, char **argv, struct executor_options *options)
 {
     static const struct option names[] = {
-        {"channel", required_argument, NULL, 'c'}, {"local", required_argument, NULL, 'l'},
-        {"job", required_argument, NULL, 'j'},     {"plan", required_argument, NULL, 'p'},
-        {"probe", no_argument, NULL, 'q'},         {"devices", required_argument, NULL, 'd'},
-        {"fabric", required_argument, NULL, 'f'},  {"help", no_argument, NULL, 'h'},
+        {"channel", required_argument, NULL, 'c'},
+        {"local", required_argument, NULL, 'l'},
+        {"job", required_argument, NULL, 'j'},
+        {"plan", required_argument, NULL, 'p'},
+        {"probe", no_argument, NULL, 'q'},
+        {"devices", required_argument, NULL, 'd'},
+        {"fabric", required_argument, NULL, 'f'},
+        {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     int option;
@@ -79,9 +83,9 @@ int main(int argc, char **argv)
         return 64;
     }
     signal(SIGPIPE, SIG_IGN);
-    int rc = options.probe     ? executor_probe(&options, &err)
+    int rc = options.probe   ? executor_probe(&options, &err)
              : options.local ? executor_local(&options, &err)
-                               : executor_rank(&options, &err);
+                             : executor_rank(&options, &err);
     if (rc < 0 && rc != -ECANCELED)
         log_line(LOG_ERROR, "%s", err.text);
     return rc == 0 ? EXIT_SUCCESS : rc == -ECANCELED ? 130 : EXIT_FAILURE;

@@ -44,9 +44,12 @@ struct rank {
 static int open_work(struct work *work, struct error *err)
 {
     const struct job_model *model = &work->job->model;
-    struct model_config config = {.family = model->family, .layers = model->layers,
-                                  .hidden = model->hidden, .heads = model->heads,
-                                  .seq = model->seq,       .vocab = model->vocab,
+    struct model_config config = {.family = model->family,
+                                  .layers = model->layers,
+                                  .hidden = model->hidden,
+                                  .heads = model->heads,
+                                  .seq = model->seq,
+                                  .vocab = model->vocab,
                                   .ffn = model->ffn};
     int rc = model_build(&config, &work->graph, err);
     if (rc == 0)
@@ -161,8 +164,8 @@ static int read_plan(const char *path, struct plan **out, struct error *err)
         return error_set(err, -errno, "%s: %s", path, strerror(errno));
     ssize_t length = getdelim(&text, &size, '\0', file);
     fclose(file);
-    int rc = length < 0 ? error_set(err, -EINVAL, "the plan is empty")
-                        : plan_decode(text, out, err);
+    int rc =
+        length < 0 ? error_set(err, -EINVAL, "the plan is empty") : plan_decode(text, out, err);
     free(text);
     return rc < 0 ? error_prefix(err, rc, "%s", path) : 0;
 }

@@ -7,10 +7,10 @@
 #include <stdbool.h>
 
 struct executor_options {
-    int channel;         /* descriptor */
-    int local;           /* ranks as threads; 0: not */
-    const char *job;     /* file: what to train */
-    const char *plan;    /* file: the plan's JSON */
+    int channel;      /* descriptor */
+    int local;        /* ranks as threads; 0: not */
+    const char *job;  /* file: what to train */
+    const char *plan; /* file: the plan's JSON */
     bool probe;
     const char *devices; /* cores of each device, or NULL */
     const char *fabric;  /* collectives for the probe, or NULL for the default */

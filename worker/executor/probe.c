@@ -96,8 +96,8 @@ static int get(void *context, const char *key, void *value, size_t *size, struct
     return 0;
 }
 
-static void fill(const void *context, enum program_kind kind, uint64_t first,
-                 const struct box *box, bool targets, int32_t *out)
+static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
+                 bool targets, int32_t *out)
 {
     (void)context;
     (void)kind;
@@ -107,8 +107,7 @@ static void fill(const void *context, enum program_kind kind, uint64_t first,
         out[i] = (int32_t)(i * 31 % 256);
 }
 
-static double targets(const void *context, enum program_kind kind, uint64_t first,
-                      uint64_t samples)
+static double targets(const void *context, enum program_kind kind, uint64_t first, uint64_t samples)
 {
     (void)context;
     (void)kind;
@@ -167,10 +166,10 @@ static int time_model(struct prober *prober, const struct model_config *model, i
     struct program *program = NULL;
     struct interpreter *in = NULL;
     struct feed feed = {NULL, fill, targets};
-    struct interpreter_config config = {.device = probe->device,
-                                        .feed = &feed,
-                                        .optimizer = {.rate = 1e-3, .steps = 10, .beta1 = 0.9,
-                                                      .beta2 = 0.95, .epsilon = 1e-8}};
+    struct interpreter_config config = {
+        .device = probe->device,
+        .feed = &feed,
+        .optimizer = {.rate = 1e-3, .steps = 10, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8}};
     int rc = model_build(model, &graph, err);
     if (rc < 0)
         return rc;
@@ -228,8 +227,8 @@ static void fill_rates(struct profile *profile, const struct sums *big, const st
     for (size_t i = 0; i < small->count; i++)
         for (int direction = 0; direction < DIRECTIONS; direction++) {
             measured += small->rates[i].seconds[direction];
-            expected += small->rates[i].flops[direction] *
-                        profile->rates[i].seconds_per_flop[direction];
+            expected +=
+                small->rates[i].flops[direction] * profile->rates[i].seconds_per_flop[direction];
         }
     expected += small->other_bytes * profile->seconds_per_byte;
     profile->overhead_s = fmax(0, (measured - expected) / small->runs);
@@ -339,9 +338,14 @@ static void *companion_run(void *context)
 int probe_run(const cpu_set_t *sets, int count, const struct device *device,
               const struct collectives *collectives, struct profile *out, struct error *err)
 {
-    struct probe probe = {.sets = sets, .device = device, .collectives = collectives,
-                          .profiles = out, .devices = count, .ranks = count > 1 ? count : 2,
-                          .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER,
+    struct probe probe = {.sets = sets,
+                          .device = device,
+                          .collectives = collectives,
+                          .profiles = out,
+                          .devices = count,
+                          .ranks = count > 1 ? count : 2,
+                          .lock = PTHREAD_MUTEX_INITIALIZER,
+                          .changed = PTHREAD_COND_INITIALIZER,
                           .err = err};
     memset(out, 0, (size_t)count * sizeof *out);
     probe.hub = local_hub_create(probe.ranks);

@@ -24,10 +24,10 @@ static int send_slices(const struct trainer_config *config, struct interpreter *
         struct fabric_request *request;
         if (!parameter->counted || box_count(&parameter->box) == 0)
             continue;
-        int rc = config->collectives->send(
-            config->fabric, 0, TAG_FIRST + (uint32_t)parameter->tensor,
-            interpreter_buffer(in, parameter->master), (size_t)box_count(&parameter->box), &request,
-            err);
+        int rc =
+            config->collectives->send(config->fabric, 0, TAG_FIRST + (uint32_t)parameter->tensor,
+                                      interpreter_buffer(in, parameter->master),
+                                      (size_t)box_count(&parameter->box), &request, err);
         if (rc == 0)
             rc = config->collectives->wait(config->fabric, request, err);
         if (rc < 0)
@@ -98,8 +98,7 @@ static void fill(const void *data, enum program_kind kind, uint64_t first, const
         *out++ = targets || place >= context->used ? (targets ? -1 : 0) : context->tokens[place];
 }
 
-static double no_targets(const void *data, enum program_kind kind, uint64_t first,
-                         uint64_t samples)
+static double no_targets(const void *data, enum program_kind kind, uint64_t first, uint64_t samples)
 {
     (void)data;
     (void)kind;
@@ -148,8 +147,8 @@ static int generate(const struct trainer_config *config, struct interpreter *who
         rc = interpreter_run(whole, PROGRAM_EVALUATE, 0, &result, err);
         if (rc < 0)
             break;
-        const float *row = (const float *)interpreter_buffer(whole, logits) +
-                           (context->used - 1) * vocab;
+        const float *row =
+            (const float *)interpreter_buffer(whole, logits) + (context->used - 1) * vocab;
         text[i] = (uint8_t)draw(row, (uint64_t)config->job->train.seed, i);
         if (context->used == context->seq) {
             context->used /= 2;

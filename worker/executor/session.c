@@ -227,12 +227,11 @@ static void obey(struct session *session, const Gimbal__ExecutorCommand *command
     pthread_mutex_unlock(&session->lock);
 }
 
-int session_assignment(struct session *session, const Gimbal__Assignment **out,
-                       struct error *err)
+int session_assignment(struct session *session, const Gimbal__Assignment **out, struct error *err)
 {
     ProtobufCMessage *message;
-    int rc = channel_read(&session->channel, &gimbal__executor_command__descriptor, -1, &message,
-                          err);
+    int rc =
+        channel_read(&session->channel, &gimbal__executor_command__descriptor, -1, &message, err);
     if (rc < 0)
         return rc;
     session->first = (Gimbal__ExecutorCommand *)message;
@@ -399,7 +398,7 @@ void session_stopped(struct session *session, int rank, int rc, const struct err
     stopped.job = session->job;
     stopped.epoch = session->epoch;
     stopped.rank = (uint32_t)rank;
-    stopped.cause = rc == 0                       ? GIMBAL__STOPPED_REQUEST__CAUSE__DONE
+    stopped.cause = rc == 0                      ? GIMBAL__STOPPED_REQUEST__CAUSE__DONE
                     : session_cancelled(session) ? GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED
                                                  : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
     stopped.reason = (char *)(rc < 0 ? err->text : "");

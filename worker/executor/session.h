@@ -36,8 +36,7 @@ bool session_cancelled(struct session *session);
 void session_abort(struct session *session);
 
 /* Wait for the first command, which has to be an assignment; lent until the session ends. */
-int session_assignment(struct session *session, const Gimbal__Assignment **out,
-                       struct error *err);
+int session_assignment(struct session *session, const Gimbal__Assignment **out, struct error *err);
 /* Serve the channel until session_finish is called by another thread. */
 void session_serve(struct session *session);
 void session_finish(struct session *session);

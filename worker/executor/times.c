@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct class {
+struct class
+{
     const char *block_type; /* the first block of the type */
     char instruction[32];
 };
@@ -22,8 +23,7 @@ struct times {
     uint64_t *runs;
 };
 
-static struct class class_make(const struct program *program,
-                               const struct instruction *instruction)
+static struct class class_make(const struct program *program, const struct instruction *instruction)
 {
     const struct graph *graph = program->graph;
     struct class class = {.block_type = "step"};
@@ -51,9 +51,8 @@ struct times *times_create(const struct program *program)
     for (size_t i = 0; i < program->instruction_count; i++) {
         struct class class = class_make(program, &program->instructions[i]);
         size_t c = 0;
-        while (c < times->count &&
-               (strcmp(times->classes[c].block_type, class.block_type) != 0 ||
-                strcmp(times->classes[c].instruction, class.instruction) != 0))
+        while (c < times->count && (strcmp(times->classes[c].block_type, class.block_type) != 0 ||
+                                    strcmp(times->classes[c].instruction, class.instruction) != 0))
             c++;
         if (c == times->count) {
             times->classes =

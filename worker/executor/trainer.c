@@ -20,15 +20,14 @@ static enum data_split split_of(enum program_kind kind)
     return kind == PROGRAM_TRAIN ? DATA_TRAIN : DATA_HOLDOUT;
 }
 
-static void fill(const void *context, enum program_kind kind, uint64_t first,
-                 const struct box *box, bool targets, int32_t *out)
+static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
+                 bool targets, int32_t *out)
 {
     data_fill(context, split_of(kind), first, box->low[0], box->high[0], box->low[1], box->high[1],
               targets, out);
 }
 
-static double targets(const void *context, enum program_kind kind, uint64_t first,
-                      uint64_t samples)
+static double targets(const void *context, enum program_kind kind, uint64_t first, uint64_t samples)
 {
     return (double)data_targets(context, split_of(kind), first, samples);
 }

@@ -1,5 +1,6 @@
 /* tensor_seq.c - tensor parallelism with the residual stream split along the sequence
- * (Korthikanti et al., arXiv 2205.05198): gathers and reduce-scatters where `tensor` all-reduces. */
+ * (Korthikanti et al., arXiv 2205.05198): gathers and reduce-scatters where `tensor` all-reduces.
+ */
 #include "common/placement/role.h"
 
 /* clang-format off */

@@ -63,10 +63,10 @@ static bool allowed(const struct planner_request *request, const struct point *p
     const struct job_plan *plan = &request->job->plan;
     int64_t samples = request->job->train.global_batch / point->micro_batches;
     return !pinned(plan->pin.pp, point->pp) && !pinned(plan->pin.tp, point->tp) &&
-           !pinned(plan->pin.dp, point->dp) && !pinned(plan->pin.micro_batches, point->micro_batches) &&
+           !pinned(plan->pin.dp, point->dp) &&
+           !pinned(plan->pin.micro_batches, point->micro_batches) &&
            !(plan->forbid.zero >> point->zero & 1) && point->dp <= samples &&
-           point->pp <= (int)request->graph->block_count - 2 &&
-           (point->zero == 0 || point->dp > 1);
+           point->pp <= (int)request->graph->block_count - 2 && (point->zero == 0 || point->dp > 1);
 }
 
 /* All micro-batch counts for one division; schedules differ only where there is a pipeline. */
@@ -92,12 +92,12 @@ static void try_division(const struct planner_request *request, struct point poi
     }
 }
 
-static int run(const struct planner_request *request, struct planner_result *out,
-               struct error *err)
+static int run(const struct planner_request *request, struct planner_result *out, struct error *err)
 {
     int failure = 0;
     int64_t least = request->job->devices.min > 0 ? request->job->devices.min : 1;
-    int64_t most = request->job->devices.max > 0 ? request->job->devices.max : request->device_count;
+    int64_t most =
+        request->job->devices.max > 0 ? request->job->devices.max : request->device_count;
     most = most > request->device_count ? request->device_count : most;
     const char *schedule = request->job->plan.schedule;
     if (schedule && !schedule_find(schedule))
@@ -113,8 +113,8 @@ static int run(const struct planner_request *request, struct planner_result *out
     if (out->count > 0)
         return 0;
     if (failure)
-        return error_prefix(err, failure, "no legal plan on %lld to %lld devices",
-                            (long long)least, (long long)most);
+        return error_prefix(err, failure, "no legal plan on %lld to %lld devices", (long long)least,
+                            (long long)most);
     return error_set(err, -EINVAL,
                      "no plan on %lld to %lld devices agrees with plan.pin and plan.forbid, a "
                      "global batch of %lld and %zu layers",
