@@ -75,6 +75,22 @@ char *output_clean(const void *bytes, size_t size)
     return text;
 }
 
+void output_print_rows(const char *text, size_t rows, FILE *out)
+{
+    size_t line = 0, left_out = 0;
+    while (*text) {
+        size_t length = strcspn(text, "\n");
+        if (rows == 0 || line <= rows)
+            fprintf(out, "%.*s\n", (int)length, text);
+        else
+            left_out++;
+        line++;
+        text += length + (text[length] == '\n');
+    }
+    if (left_out)
+        fprintf(out, "and %zu more\n", left_out);
+}
+
 struct table {
     const struct column *columns;
     size_t column_count;

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define JOIN_TIMEOUT_S 120.0
+#define PLANS 8 /* rows of the table */
 
 struct demo_values {
     const char *text;
@@ -29,8 +30,8 @@ struct demo_values {
 };
 
 static const struct flag demo_flags[] = {
-    {"steps", 0, FLAG_NUMBER, offsetof(struct demo_values, steps), "N", "training steps (800)",
-     .least = 1, .standard = 800},
+    {"steps", 0, FLAG_NUMBER, offsetof(struct demo_values, steps), "N", "training steps (600)",
+     .least = 1, .standard = 600},
     {"workers", 0, FLAG_NUMBER, offsetof(struct demo_values, workers), "N",
      "worker processes (4), at most 26", .least = 1, .standard = 4},
     {"text", 0, FLAG_TEXT, offsetof(struct demo_values, text), "PATH",
@@ -150,8 +151,9 @@ static void watch_job(void *data, const Gimbal__Event *event)
         return;
     json_t *json = json_loads(event->json, 0, NULL);
     const char *candidates = json_string_value(json_object_get(json, "candidates"));
-    if (candidates)
-        fprintf(demo->people, "\n%s\n", candidates);
+    fputc('\n', demo->people);
+    output_print_rows(candidates ? candidates : "", PLANS, demo->people);
+    fputc('\n', demo->people);
     fflush(demo->people);
     json_decref(json);
 }

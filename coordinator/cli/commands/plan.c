@@ -78,7 +78,7 @@ static int print_reply(enum output output, const Gimbal__PlanReply *reply, struc
         return error_set(err, EXIT_INTERNAL, "the coordinator's answer has no plan");
     if (output >= OUTPUT_JSON)
         return print_json(output, reply->plan->json, err);
-    fputs(reply->explanation, stdout);
+    output_print_rows(reply->explanation, output == OUTPUT_WIDE ? 0 : ROWS, stdout);
     return EXIT_DONE;
 }
 
