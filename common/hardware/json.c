@@ -123,7 +123,7 @@ static int read_numa(struct hardware_report *report, const json_t *json, struct 
 static int read_device(struct hardware_report *report, const json_t *json, struct error *err)
 {
     struct hardware_device device = {0};
-    const char *kind, *name, *cpuset;
+    const char *kind = "", *name = "", *cpuset = "";
     unsigned index = 0;
     int rc = read_text(json, "kind", &kind, err);
     if (rc == 0)
