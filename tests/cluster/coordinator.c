@@ -32,9 +32,23 @@ static void say_hello(struct rpc_call *call, void *data)
     rpc_hello(call, NULL);
 }
 
+/* A lost instance never returns. */
+static bool refuse_lost(struct coordinator *coordinator, struct rpc_call *call)
+{
+    uint64_t client = rpc_call_envelope(call)->client;
+    if (client == coordinator->lost_client) {
+        rpc_call_fail(call, RPC_FAILED_PRECONDITION, "it was silent for too long");
+        return true;
+    }
+    coordinator->client = client;
+    return false;
+}
+
 static void take_report(struct rpc_call *call, void *data)
 {
     struct coordinator *coordinator = data;
+    if (refuse_lost(coordinator, call))
+        return;
     Gimbal__ReportHardwareReply reply = GIMBAL__REPORT_HARDWARE_REPLY__INIT;
     message_free((ProtobufCMessage *)coordinator->report);
     coordinator->report = copy(rpc_call_request(call));
@@ -47,6 +61,8 @@ static void take_report(struct rpc_call *call, void *data)
 static void take_heartbeat(struct rpc_call *call, void *data)
 {
     struct coordinator *coordinator = data;
+    if (refuse_lost(coordinator, call))
+        return;
     Gimbal__HeartbeatReply reply = GIMBAL__HEARTBEAT_REPLY__INIT;
     message_free((ProtobufCMessage *)coordinator->heartbeat);
     coordinator->heartbeat = copy(rpc_call_request(call));
@@ -108,7 +124,10 @@ static void take_telemetry(struct rpc_call *call, void *data)
     struct coordinator *coordinator = data;
     const Gimbal__PushBatch *batch = rpc_call_request(call);
     Gimbal__PushAck ack = GIMBAL__PUSH_ACK__INIT;
-    struct inbox inbox = {.acknowledged = coordinator->acknowledged};
+    struct inbox inbox = {0}; /* a new instance counts from 1 again */
+    if (coordinator->pushing == rpc_call_envelope(call)->client)
+        inbox.acknowledged = coordinator->acknowledged;
+    coordinator->pushing = rpc_call_envelope(call)->client;
     size_t skip;
     ck_assert_int_eq(inbox_accept(&inbox, batch->first_sequence, batch->n_records, &skip, NULL), 0);
     for (size_t i = skip; i < batch->n_records && coordinator->telemetry_count < KEPT; i++) {

@@ -30,11 +30,13 @@ struct coordinator {
     size_t stopped_count;
     Gimbal__TelemetryRecord *telemetry[KEPT]; /* the first ones */
     size_t telemetry_count;
-    uint64_t acknowledged;
+    uint64_t pushing, acknowledged; /* who pushed last, and how far */
 
-    bool refuse_ready;  /* answer Ready with FAILED_PRECONDITION */
-    char put_keys[256]; /* all keys that were put, each between blanks */
-    char value[64];     /* of the key "other"; "" while nobody has put it */
+    bool refuse_ready;    /* answer Ready with FAILED_PRECONDITION */
+    uint64_t client;      /* the worker's instance that called last */
+    uint64_t lost_client; /* its reports and heartbeats are refused */
+    char put_keys[256];   /* all keys that were put, each between blanks */
+    char value[64];       /* of the key "other"; "" while nobody has put it */
 };
 
 void coordinator_open(struct coordinator *coordinator);

@@ -272,6 +272,22 @@ START_TEST(a_worker_registers_with_a_new_coordinator_and_its_executor_goes_on)
 }
 END_TEST
 
+START_TEST(a_worker_that_was_taken_for_lost_comes_back_as_another_instance)
+{
+    pid_t executor = run_rank("");
+    coordinator.lost_client = coordinator.client;
+    const Stopped *stopped = wait_for_stopped(1);
+    ck_assert_int_eq(stopped->cause, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT);
+    ck_assert_str_eq(stopped->reason,
+                     "node 'node-a' was taken for lost: it was silent for too long");
+    ck_assert(is_gone(executor));
+    ck_assert_uint_eq(coordinator.reports, 2);
+    ck_assert_uint_ne(coordinator.client, coordinator.lost_client);
+    coordinator_assign(&coordinator, "job-1", 2, 0, 0, "");
+    PUMP(&coordinator, coordinator.ready_count == 2);
+}
+END_TEST
+
 START_TEST(an_end_that_no_coordinator_heard_of_is_told_to_the_next)
 {
     pid_t executor = run_rank("");
@@ -334,6 +350,7 @@ int main(void)
     tcase_add_test(working, a_killed_worker_leaves_no_executor_behind);
     tcase_add_test(working, a_worker_told_to_stop_stops_its_executors_and_leaves_with_0);
     tcase_add_test(working, a_worker_registers_with_a_new_coordinator_and_its_executor_goes_on);
+    tcase_add_test(working, a_worker_that_was_taken_for_lost_comes_back_as_another_instance);
     tcase_add_test(working, an_end_that_no_coordinator_heard_of_is_told_to_the_next);
     tcase_add_test(refusing, a_worker_without_an_executor_says_so_and_leaves_with_69);
     return suite_run("worker", working, refusing, NULL);

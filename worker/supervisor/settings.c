@@ -2,6 +2,8 @@
 #include "worker/supervisor/settings.h"
 
 #include "common/base/memory.h"
+#include "common/hardware/hardware.h"
+#include "common/rpc/address.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -10,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "common/hardware/hardware.h"
 
 #define FILE_STANDARD "/etc/gimbal/worker.yaml"
 #define STATUS_USAGE 64
@@ -127,12 +127,14 @@ static int complete(struct worker_settings *values, struct error *err)
         text[sizeof text - 1] = '\0';
         values->name = xstrdup(text);
     }
-    if (hardware_name_valid(values->name))
-        return 0;
-    return error_set(err, -EINVAL,
-                     "'%s' is no name for a node: give --name, 1 to %d letters, digits, '.', '-' "
-                     "or '_', a letter or digit first",
-                     values->name, HARDWARE_NAME_SIZE - 1);
+    if (!hardware_name_valid(values->name))
+        return error_set(err, -EINVAL,
+                         "'%s' is no name for a node: give --name, 1 to %d letters, digits, '.', "
+                         "'-' or '_', a letter or digit first",
+                         values->name, HARDWARE_NAME_SIZE - 1);
+    struct rpc_address address;
+    int rc = rpc_address_parse(values->coordinator, &address, err);
+    return rc < 0 ? error_prefix(err, rc, "coordinator") : 0;
 }
 
 int worker_settings_read(int argc, char **argv, struct worker_settings *values,
