@@ -17,6 +17,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,6 +161,36 @@ static void train(const char *text)
         message_free(&next(-1)->base);
 }
 
+static void wait_for_go(void)
+{
+    bool go = false;
+    while (!go) {
+        Gimbal__ExecutorCommand *command = next(-1);
+        go = command->command_case == GIMBAL__EXECUTOR_COMMAND__COMMAND_GO;
+        message_free(&command->base);
+    }
+}
+
+static void obey(const Gimbal__Assignment *assignment)
+{
+    const char *text = assignment->job_yaml;
+    if (strstr(text, "deafening"))
+        signal(SIGTERM, SIG_IGN);
+    if (strstr(text, "breed"))
+        breed();
+    if (strstr(text, "rude") && write(channel_to_worker.fd, "\377\377\377\377", 4) != 4)
+        abort();
+    if (strstr(text, "meet")) {
+        char *key = xasprintf("rank-%" PRIu32, assignment->rank);
+        ask(1, key, "here");
+        ask(2, "other", NULL);
+        free(key);
+    }
+    send_ready(assignment);
+    wait_for_go();
+    train(text);
+}
+
 int main(int argc, char **argv)
 {
     log_open("executor", LOG_INFO);
@@ -169,26 +200,12 @@ int main(int argc, char **argv)
     channel_open(&channel_to_worker, atoi(argv[2]));
     if (argc > 3) {
         send_profiles(argc > 5 ? argv[5] : "");
+        channel_close(&channel_to_worker);
         return EXIT_SUCCESS;
     }
-    Gimbal__ExecutorCommand *first = next(-1), *go;
-    const char *text = first->assignment->job_yaml;
-    if (strstr(text, "deafening"))
-        signal(SIGTERM, SIG_IGN);
-    if (strstr(text, "breed"))
-        breed();
-    if (strstr(text, "rude") && write(channel_to_worker.fd, "\377\377\377\377", 4) != 4)
-        abort();
-    if (strstr(text, "meet")) {
-        char *key = xasprintf("rank-%" PRIu32, first->assignment->rank);
-        ask(1, key, "here");
-        ask(2, "other", NULL);
-        free(key);
-    }
-    send_ready(first->assignment);
-    do
-        go = next(-1);
-    while (go->command_case != GIMBAL__EXECUTOR_COMMAND__COMMAND_GO);
-    train(text);
+    Gimbal__ExecutorCommand *first = next(-1);
+    obey(first->assignment);
+    message_free(&first->base);
+    channel_close(&channel_to_worker);
     return EXIT_SUCCESS;
 }
