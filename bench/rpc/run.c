@@ -111,7 +111,7 @@ static int run(const char *address)
         if (measure(client, CALL_COUNT, seconds, &err) < 0)
             return fail(err.text);
         p50_s[i] = seconds[CALL_COUNT / 2];
-        p99_s[i] = seconds[CALL_COUNT / 100 * 99];
+        p99_s[i] = seconds[(size_t)CALL_COUNT / 100 * 99];
     }
     rpc_client_close(client);
     qsort(p50_s, RUN_COUNT, sizeof *p50_s, by_value);

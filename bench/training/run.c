@@ -178,8 +178,8 @@ static double throughput(const struct graph *graph, const struct setting *settin
 static double matmul_peak(void)
 {
     enum { M = BATCH * 256, K = 384, N = 1536 };
-    float *a = xcalloc(M * K, sizeof *a), *b = xcalloc(K * N, sizeof *b);
-    float *c = xcalloc(M * N, sizeof *c);
+    float *a = xcalloc((size_t)M * K, sizeof *a), *b = xcalloc((size_t)K * N, sizeof *b);
+    float *c = xcalloc((size_t)M * N, sizeof *c);
     double best = 1e9;
     device_cpu.threads(1);
     for (int round = 0; round < 10; round++) {

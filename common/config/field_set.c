@@ -170,22 +170,21 @@ static int set_list(const struct field *field, const char *text, void *at, struc
 {
     struct field row = *field;
     row.offset = 0;
-    if (field->kind == FIELD_CHOICES) {
-        uint32_t fresh = 0;
-        int rc = append_items(&row, text, &fresh, err);
-        if (rc == 0)
-            *(uint32_t *)at = fresh;
-        return rc;
-    }
     const struct field rows[] = {row, {.key = NULL}};
-    struct texts fresh = {0};
+    union {
+        struct texts texts;
+        uint32_t choices;
+    } fresh = {.texts = {0}};
     int rc = append_items(&row, text, &fresh, err);
     if (rc < 0) {
         fields_clear(rows, &fresh);
         return rc;
     }
     fields_clear(rows, at);
-    *(struct texts *)at = fresh;
+    if (field->kind == FIELD_CHOICES)
+        *(uint32_t *)at = fresh.choices;
+    else
+        *(struct texts *)at = fresh.texts;
     return 0;
 }
 

@@ -26,15 +26,23 @@ void hardware_report_destroy(struct hardware_report *report)
     for (size_t i = 0; i < report->device_count; i++) {
         free(report->devices[i].name);
         free(report->devices[i].cpuset);
+        free(report->devices[i].profile);
     }
     free(report->devices);
     free(report->numa);
     free(report->caches);
+    free(report->address);
     free(report->cpuset);
     free(report->processor);
     free(report->host);
     free(report->node);
     free(report);
+}
+
+void hardware_set_text(char **field, const char *text)
+{
+    free(*field);
+    *field = text && text[0] ? xstrdup(text) : NULL;
 }
 
 void hardware_report_add_cache(struct hardware_report *report, struct hardware_cache cache)
@@ -61,6 +69,8 @@ struct hardware_device *hardware_report_add_device(struct hardware_report *repor
     added->index = (unsigned)report->device_count++;
     added->name = xstrdup(device->name);
     added->cpuset = xstrdup(device->cpuset);
+    added->profile = NULL;
+    hardware_set_text(&added->profile, device->profile);
     return added;
 }
 
@@ -68,6 +78,7 @@ struct hardware_report *hardware_report_copy(const struct hardware_report *repor
 {
     struct hardware_report *copy =
         hardware_report_create(report->node, report->host, report->processor, report->cpuset);
+    hardware_set_text(&copy->address, report->address);
     copy->cores = report->cores;
     copy->oversubscribed = report->oversubscribed;
     copy->memory_bytes = report->memory_bytes;
@@ -80,12 +91,18 @@ struct hardware_report *hardware_report_copy(const struct hardware_report *repor
     return copy;
 }
 
+/* Both none, or the same. */
+static bool text_equal(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
 static bool device_equal(const struct hardware_device *a, const struct hardware_device *b)
 {
     return a->kind == b->kind && a->index == b->index && strcmp(a->name, b->name) == 0 &&
            strcmp(a->cpuset, b->cpuset) == 0 && a->cores == b->cores &&
            a->memory_bytes == b->memory_bytes && a->flops == b->flops &&
-           a->bandwidth == b->bandwidth;
+           a->bandwidth == b->bandwidth && text_equal(a->profile, b->profile);
 }
 
 bool hardware_report_equal(const struct hardware_report *a, const struct hardware_report *b)
@@ -124,17 +141,22 @@ bool hardware_name_valid(const char *name)
     return length < HARDWARE_NAME_SIZE;
 }
 
-/* Texts end on terminals, in JSON and in labels: printable ASCII, of bounded length. */
-static int check_text(const char *field, const char *text, struct error *err)
+/* Texts end on terminals, in JSON and in labels: printable ASCII, shorter than size. */
+static int check_length(const char *field, const char *text, size_t size, struct error *err)
 {
     size_t length = 0;
     for (; text[length]; length++)
         if (text[length] < ' ' || text[length] > '~')
             return error_set(err, -EINVAL, "%s has a character that is not printable ASCII", field);
-    if (length >= HARDWARE_TEXT_SIZE)
-        return error_set(err, -EINVAL, "%s is %zu characters long; the most is %d", field, length,
-                         HARDWARE_TEXT_SIZE - 1);
+    if (length >= size)
+        return error_set(err, -EINVAL, "%s is %zu characters long; the most is %zu", field, length,
+                         size - 1);
     return 0;
+}
+
+static int check_text(const char *field, const char *text, struct error *err)
+{
+    return check_length(field, text, HARDWARE_TEXT_SIZE, err);
 }
 
 static int check_rate(const char *field, double rate, struct error *err)
@@ -164,6 +186,8 @@ static int check_device(const struct hardware_device *device, size_t index, stru
         rc = check_rate("flops", device->flops, err);
     if (rc == 0)
         rc = check_rate("bandwidth", device->bandwidth, err);
+    if (rc == 0 && device->profile)
+        rc = check_length("profile", device->profile, HARDWARE_PROFILE_SIZE, err);
     return rc;
 }
 
@@ -183,6 +207,8 @@ int hardware_report_check(const struct hardware_report *report, struct error *er
         rc = check_text("processor", report->processor, err);
     if (rc == 0)
         rc = check_text("cpuset", report->cpuset, err);
+    if (rc == 0 && report->address)
+        rc = check_text("address", report->address, err);
     if (rc < 0)
         return error_prefix(err, rc, "node '%s'", report->node);
     if (report->device_count == 0 || report->device_count > HARDWARE_DEVICES_MAX)

@@ -17,6 +17,7 @@
 
 #define HARDWARE_NAME_SIZE 64      /* of a node's name, with its final NUL */
 #define HARDWARE_TEXT_SIZE 1024    /* of any other text in a report */
+#define HARDWARE_PROFILE_SIZE 8192 /* of a device's profile */
 #define HARDWARE_DEVICES_MAX 1024u /* of one worker */
 
 enum hardware_kind { HARDWARE_CPU, HARDWARE_GPU };
@@ -42,6 +43,7 @@ struct hardware_device {
     uint64_t memory_bytes;
     double flops;     /* floating-point operations per second */
     double bandwidth; /* bytes of its memory per second */
+    char *profile;    /* what a probe measured, as profile_encode() writes it; NULL: nothing yet */
 };
 
 struct hardware_report {
@@ -50,6 +52,7 @@ struct hardware_report {
     char *processor;
     unsigned cores;
     char *cpuset;
+    char *address;       /* where other machines reach this one for collectives; NULL: none does */
     bool oversubscribed; /* some core is shared: more devices or workers than cores */
     uint64_t memory_bytes;
     struct hardware_cache *caches;
@@ -73,6 +76,9 @@ void hardware_report_add_cache(struct hardware_report *report, struct hardware_c
 void hardware_report_add_numa(struct hardware_report *report, struct hardware_numa numa);
 struct hardware_device *hardware_report_add_device(struct hardware_report *report,
                                                    const struct hardware_device *device);
+
+/* Sets the report's address, or a device's profile, to a copy of text; "" and NULL are none. */
+void hardware_set_text(char **field, const char *text);
 
 /* Does the report hold together? Reports come from the network and from files, so whoever takes
  * one in asks. -EINVAL with the field and what would be right. */

@@ -19,10 +19,10 @@ static json_t *packed(json_t *json)
 static json_t *device_to_json(const struct hardware_device *device)
 {
     return packed(json_pack(
-        "{s:s, s:I, s:s, s:s, s:I, s:I, s:f, s:f}", "kind", hardware_kind_name(device->kind),
+        "{s:s, s:I, s:s, s:s, s:I, s:I, s:f, s:f, s:s*}", "kind", hardware_kind_name(device->kind),
         "index", (json_int_t)device->index, "name", device->name, "cpuset", device->cpuset, "cores",
         (json_int_t)device->cores, "memory_bytes", (json_int_t)device->memory_bytes, "flops",
-        device->flops, "bandwidth", device->bandwidth));
+        device->flops, "bandwidth", device->bandwidth, "profile", device->profile));
 }
 
 json_t *hardware_report_to_json(const struct hardware_report *report)
@@ -41,11 +41,12 @@ json_t *hardware_report_to_json(const struct hardware_report *report)
                                    (json_int_t)report->numa[i].memory_bytes)));
     for (size_t i = 0; i < report->device_count; i++)
         json_array_append_new(devices, device_to_json(&report->devices[i]));
-    return packed(json_pack(
-        "{s:s, s:s, s:s, s:I, s:s, s:b, s:I, s:o, s:o, s:o}", "name", report->node, "host",
-        report->host, "processor", report->processor, "cores", (json_int_t)report->cores, "cpuset",
-        report->cpuset, "oversubscribed", report->oversubscribed, "memory_bytes",
-        (json_int_t)report->memory_bytes, "caches", caches, "numa", numa, "devices", devices));
+    return packed(json_pack("{s:s, s:s, s:s, s:I, s:s, s:s*, s:b, s:I, s:o, s:o, s:o}", "name",
+                            report->node, "host", report->host, "processor", report->processor,
+                            "cores", (json_int_t)report->cores, "cpuset", report->cpuset, "address",
+                            report->address, "oversubscribed", report->oversubscribed,
+                            "memory_bytes", (json_int_t)report->memory_bytes, "caches", caches,
+                            "numa", numa, "devices", devices));
 }
 
 static int read_text(const json_t *object, const char *key, const char **out, struct error *err)
@@ -58,6 +59,13 @@ static int read_text(const json_t *object, const char *key, const char **out, st
     if (strlen(*out) != json_string_length(value))
         return error_set(err, -EINVAL, "'%s' has a NUL character", key);
     return 0;
+}
+
+/* A text that may be missing: *out is NULL then. */
+static int read_optional(const json_t *object, const char *key, const char **out, struct error *err)
+{
+    *out = NULL;
+    return json_object_get(object, key) ? read_text(object, key, out, err) : 0;
 }
 
 static int read_size(const json_t *object, const char *key, uint64_t most, uint64_t *out,
@@ -123,7 +131,7 @@ static int read_numa(struct hardware_report *report, const json_t *json, struct 
 static int read_device(struct hardware_report *report, const json_t *json, struct error *err)
 {
     struct hardware_device device = {0};
-    const char *kind, *name, *cpuset;
+    const char *kind = "", *name = "", *cpuset = "", *profile = NULL;
     unsigned index = 0;
     int rc = read_text(json, "kind", &kind, err);
     if (rc == 0)
@@ -140,6 +148,8 @@ static int read_device(struct hardware_report *report, const json_t *json, struc
         rc = read_rate(json, "flops", &device.flops, err);
     if (rc == 0)
         rc = read_rate(json, "bandwidth", &device.bandwidth, err);
+    if (rc == 0)
+        rc = read_optional(json, "profile", &profile, err);
     if (rc < 0)
         return rc;
     if (strcmp(kind, "cpu") != 0 && strcmp(kind, "gpu") != 0)
@@ -147,6 +157,7 @@ static int read_device(struct hardware_report *report, const json_t *json, struc
     device.kind = strcmp(kind, "gpu") == 0 ? HARDWARE_GPU : HARDWARE_CPU;
     device.name = (char *)name; /* lent: adding the device copies them */
     device.cpuset = (char *)cpuset;
+    device.profile = (char *)profile;
     hardware_report_add_device(report, &device)->index = index; /* for the check */
     return 0;
 }
@@ -170,7 +181,7 @@ static int read_list(struct hardware_report *report, const json_t *object, const
 
 int hardware_report_from_json(const json_t *json, struct hardware_report **out, struct error *err)
 {
-    const char *node, *host, *processor, *cpuset;
+    const char *node, *host, *processor, *cpuset, *address = NULL;
     int rc = read_text(json, "name", &node, err);
     if (rc == 0)
         rc = read_text(json, "host", &host, err);
@@ -178,10 +189,13 @@ int hardware_report_from_json(const json_t *json, struct hardware_report **out, 
         rc = read_text(json, "processor", &processor, err);
     if (rc == 0)
         rc = read_text(json, "cpuset", &cpuset, err);
+    if (rc == 0)
+        rc = read_optional(json, "address", &address, err);
     if (rc < 0)
         return rc;
 
     struct hardware_report *report = hardware_report_create(node, host, processor, cpuset);
+    hardware_set_text(&report->address, address);
     report->oversubscribed = json_is_true(json_object_get(json, "oversubscribed"));
     rc = read_count(json, "cores", &report->cores, err);
     if (rc == 0)

@@ -113,7 +113,7 @@ static struct piece one_step(struct lowering *l, const struct shape *shape, int 
                              const struct piece *piece)
 {
     struct box target = placement_slice(l->mesh, shape, &step->to, l->inside);
-    int64_t offset;
+    int64_t offset = 0;
     if (step->kind == STEP_SLICE) {
         struct piece part = *piece;
         part.box = target;

@@ -2,6 +2,7 @@
 #include "coordinator/cli/nodetable.h"
 
 #include "common/base/units.h"
+#include "common/hardware/wire.h"
 
 #include <string.h>
 
@@ -29,44 +30,23 @@ const char *nodetable_state(Gimbal__NodeStatus__State state)
     return value ? value->name : "UNKNOWN";
 }
 
-static const char *kind_name(Gimbal__Device__Kind kind)
-{
-    return kind == GIMBAL__DEVICE__KIND__GPU   ? "gpu"
-           : kind == GIMBAL__DEVICE__KIND__CPU ? "cpu"
-                                               : "unknown";
-}
-
-static json_t *device_to_json(const Gimbal__Device *device, const char *job)
-{
-    return json_pack(
-        "{s:s, s:I, s:s, s:s, s:I, s:f, s:f, s:s, s:s, s:s}", "kind", kind_name(device->kind),
-        "index", (json_int_t)device->index, "name", device->name, "cpuset", device->cpuset,
-        "memory_bytes", (json_int_t)device->memory_bytes, "flops", device->flops, "bandwidth",
-        device->bandwidth_bytes_per_s, "uuid", device->uuid, "pci_id", device->pci_id, "job", job);
-}
-
 json_t *nodetable_json(const Gimbal__NodeStatus *node)
 {
-    json_t *object =
-        output_object("Node", json_pack("{s:s, s:s, s:s, s:f}", "name", node->name, "state",
-                                        nodetable_state(node->state), "reason", node->reason,
-                                        "heartbeat_age_s", (double)node->heartbeat_age_ms / 1000));
-    const Gimbal__HardwareReport *hardware = node->hardware;
-    if (!hardware)
-        return object;
-    json_t *devices = json_array();
-    for (size_t i = 0; i < hardware->n_devices; i++)
-        json_array_append_new(devices,
-                              device_to_json(hardware->devices[i],
-                                             i < node->n_device_jobs ? node->device_jobs[i] : ""));
-    json_t *members = json_pack(
-        "{s:s, s:s, s:I, s:s, s:I, s:s, s:s, s:o}", "host", hardware->host_id, "processor",
-        hardware->cpu_model, "cores", (json_int_t)hardware->core_count, "cpuset", hardware->cpuset,
-        "memory_bytes", (json_int_t)hardware->memory_bytes, "address", hardware->host_address,
-        "release", hardware->release, "devices", devices);
-    json_object_update(object, members);
-    json_decref(members);
-    return object;
+    struct hardware_report *report;
+    json_t *jobs = json_array();
+    for (size_t i = 0; i < node->n_device_jobs; i++)
+        json_array_append_new(jobs, json_string(node->device_jobs[i]));
+    json_t *members =
+        json_pack("{s:s, s:s, s:s, s:f, s:o}", "name", node->name, "state",
+                  nodetable_state(node->state), "reason", node->reason, "heartbeat_age_s",
+                  (double)node->heartbeat_age_ms / 1000, "device_jobs", jobs);
+    if (node->hardware && hardware_report_from_wire(node->hardware, &report, NULL) == 0) {
+        json_t *hardware = hardware_report_to_json(report);
+        json_object_update(members, hardware);
+        json_decref(hardware);
+        hardware_report_destroy(report);
+    }
+    return output_object("Node", members);
 }
 
 /* "2 cpu, 1 gpu", and the sums of their rates. */

@@ -17,6 +17,8 @@ void session_destroy(struct session *session);
 
 /* What the ranks report is of this job and epoch; texts are copied. */
 void session_name(struct session *session, const char *job, uint64_t epoch);
+char *session_job(const struct session *session); /* lent */
+uint64_t session_epoch(const struct session *session);
 /* Send an event; a broken channel ends the session. Any thread. */
 void session_send(struct session *session, Gimbal__ExecutorEvent *event);
 /* The reporter of ranks in this process. With `wait`, ready returns when the other side says go. */
@@ -25,6 +27,9 @@ struct reporter session_reporter(struct session *session, bool wait);
 struct rendezvous session_rendezvous(struct session *session);
 /* This rank's end: cause and reason go to the other side. */
 void session_stopped(struct session *session, int rank, int rc, const struct error *err);
+
+/* Until the other side says go; -ECANCELED when it cancels instead. */
+int session_wait_go(struct session *session, struct error *err);
 
 /* Fabrics that a cancel aborts, so that blocked calls return. */
 void session_guard(struct session *session, const struct collectives *collectives,

@@ -1,5 +1,5 @@
 /* test_hardware.c - reports: copying, checking, JSON there and back, the table row. */
-#include "common/hardware/hardware.h"
+#include "common/hardware/wire.h"
 
 #include <errno.h>
 #include <math.h>
@@ -46,6 +46,7 @@ static struct hardware_report *random_report(uint64_t seed)
     struct hardware_report *report = hardware_report_create("n-1", "h", processor, cpuset);
     report->cores = (unsigned)random_below(seed, 0, index++, 512);
     report->oversubscribed = random_below(seed, 0, index++, 2);
+    hardware_set_text(&report->address, random_below(seed, 8, 0, 2) ? "10.0.0.7" : "");
     report->memory_bytes = random_bits(seed, 0, index++) >> 1;
     for (uint64_t i = random_below(seed, 0, index++, 20); i; i--)
         hardware_report_add_cache(
@@ -61,13 +62,36 @@ static struct hardware_report *random_report(uint64_t seed)
                                          .cores = 1 + (unsigned)random_below(seed, 4, i, 99),
                                          .memory_bytes = 1 + (random_bits(seed, 5, i) >> 2),
                                          .flops = random_uniform(seed, 6, i) * 1e15,
-                                         .bandwidth = random_uniform(seed, 7, i) * 1e12};
+                                         .bandwidth = random_uniform(seed, 7, i) * 1e12,
+                                         .profile = random_below(seed, 9, i, 2) ? "{}" : NULL};
         hardware_report_add_device(report, &device);
     }
     free(processor);
     free(cpuset);
     return report;
 }
+
+START_TEST(a_report_comes_back_from_the_wire_as_it_was)
+{
+    struct error err = {""};
+    struct hardware_report *report = random_report((uint64_t)_i), *back = NULL;
+    Gimbal__HardwareReport *message = hardware_report_to_wire(report);
+    ck_assert_msg(hardware_report_from_wire(message, &back, &err) == 0, "seed %d: %s", _i,
+                  err.text);
+    ck_assert(hardware_report_equal(report, back));
+    /* What a report may not say, a message may not either. */
+    message->devices[0]->kind = GIMBAL__DEVICE__KIND__UNKNOWN;
+    ck_assert_int_eq(hardware_report_from_wire(message, &back, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "device 0: kind 0 is neither CPU nor GPU"));
+    message->devices[0]->kind = GIMBAL__DEVICE__KIND__CPU;
+    message->devices[0]->index = 7;
+    ck_assert_int_eq(hardware_report_from_wire(message, &(struct hardware_report *){NULL}, &err),
+                     -EINVAL);
+    gimbal__hardware_report__free_unpacked(message, NULL);
+    hardware_report_destroy(report);
+    hardware_report_destroy(back);
+}
+END_TEST
 
 START_TEST(a_report_comes_back_from_json_as_it_was)
 {
@@ -205,6 +229,7 @@ int main(void)
 {
     TCase *tcase = tcase_create("hardware");
     tcase_add_loop_test(tcase, a_report_comes_back_from_json_as_it_was, 0, 200);
+    tcase_add_loop_test(tcase, a_report_comes_back_from_the_wire_as_it_was, 0, 200);
     tcase_add_test(tcase, a_copy_is_equal_and_shares_nothing);
     tcase_add_test(tcase, a_recorded_cluster_comes_back_in_order);
     tcase_add_test(tcase, two_recorded_nodes_with_one_name_are_refused);

@@ -54,7 +54,7 @@ static void forward_loss(const struct kernel_call *call)
     double sum = 0;
     for (int64_t row = 0; row < rows; row++)
         if (targets[row] >= 0)
-            sum += log(exponentials[row]) - target[row];
+            sum += log((double)exponentials[row]) - (double)target[row];
     if (rows > 0)
         put(call->operand[LOSS].data, true, sum / call->targets);
 }

@@ -1,0 +1,165 @@
+/* supervised.c - records that are real messages, and time that only moves when asked to. */
+#include "tests/worker/supervisor/supervised.h"
+
+#include "common/base/memory.h"
+#include "common/rpc/message.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+void supervised_open(struct supervised *supervised, uint64_t seed)
+{
+    *supervised = (struct supervised){.now_ms = 1000000};
+    supervised->supervisor = supervisor_create("node-a", DEVICES, seed);
+    supervisor_start(supervised->supervisor, &supervised->actions);
+}
+
+void supervised_open_up(struct supervised *supervised)
+{
+    supervised_open(supervised, 1);
+    answer_hello(supervised, 1);
+    answer_report(supervised, RPC_OK);
+    done(supervised);
+}
+
+void supervised_close(struct supervised *supervised)
+{
+    supervisor_destroy(supervised->supervisor);
+    supervisor_actions_finish(&supervised->actions);
+}
+
+size_t wanted(const struct supervised *supervised, enum supervisor_action_kind kind)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < supervised->actions.count; i++)
+        count += supervised->actions.items[i].kind == kind;
+    return count;
+}
+
+const struct supervisor_action *want(const struct supervised *supervised,
+                                     enum supervisor_action_kind kind)
+{
+    for (size_t i = supervised->actions.count; i-- > 0;)
+        if (supervised->actions.items[i].kind == kind)
+            return &supervised->actions.items[i];
+    ck_abort_msg("action %d is not wanted", (int)kind);
+}
+
+void done(struct supervised *supervised)
+{
+    supervisor_actions_clear(&supervised->actions);
+}
+
+/* To the next thing to do, but not beyond until_ms. */
+static void step(struct supervised *supervised, uint64_t until_ms)
+{
+    uint64_t next_ms = supervisor_next_ms(supervised->supervisor);
+    if (next_ms > supervised->now_ms)
+        supervised->now_ms = next_ms < until_ms ? next_ms : until_ms;
+    supervisor_expire(supervised->supervisor, supervised->now_ms, &supervised->actions);
+}
+
+void advance(struct supervised *supervised, uint64_t milliseconds)
+{
+    uint64_t until_ms = supervised->now_ms + milliseconds;
+    while (supervised->now_ms < until_ms)
+        step(supervised, until_ms);
+}
+
+uint64_t advance_to(struct supervised *supervised, enum supervisor_action_kind kind)
+{
+    uint64_t from_ms = supervised->now_ms;
+    while (wanted(supervised, kind) == 0) {
+        ck_assert_msg(supervised->now_ms - from_ms < 100000, "action %d never comes", (int)kind);
+        step(supervised, from_ms + 100000);
+    }
+    return supervised->now_ms - from_ms;
+}
+
+void answer_hello(struct supervised *supervised, uint64_t term)
+{
+    want(supervised, SUPERVISOR_HELLO);
+    supervisor_hello_answered(supervised->supervisor, RPC_OK, "", term, supervised->now_ms,
+                              &supervised->actions);
+}
+
+void answer_report(struct supervised *supervised, enum rpc_status status)
+{
+    want(supervised, SUPERVISOR_REPORT);
+    supervisor_report_answered(supervised->supervisor, status, status == RPC_OK ? "" : "refused",
+                               HEARTBEAT_MS, supervised->now_ms, &supervised->actions);
+}
+
+void lose_heartbeat(struct supervised *supervised)
+{
+    advance_to(supervised, SUPERVISOR_HEARTBEAT);
+    supervisor_heartbeat_answered(supervised->supervisor, RPC_UNAVAILABLE, "gone", 0,
+                                  supervised->now_ms, &supervised->actions);
+}
+
+/* The supervisor frees what it takes, so it gets what came off a wire. */
+static void feed(struct supervised *supervised, const Gimbal__WorkerRecord *record)
+{
+    ProtobufCMessage *copy;
+    size_t size;
+    void *bytes = message_pack(&record->base, &size);
+    ck_assert_int_eq(
+        message_unpack(record->base.descriptor, bytes, size, message_quota(size), &copy, NULL), 0);
+    free(bytes);
+    supervisor_record(supervised->supervisor, ++supervised->revision, (Gimbal__WorkerRecord *)copy,
+                      supervised->now_ms, &supervised->actions);
+}
+
+void assign(struct supervised *supervised, const char *job, uint64_t epoch, uint32_t rank,
+            uint32_t device)
+{
+    Gimbal__Assignment assignment = GIMBAL__ASSIGNMENT__INIT;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    assignment.job = (char *)job;
+    assignment.epoch = epoch;
+    assignment.rank = rank;
+    assignment.device_index = device;
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_ASSIGNMENT;
+    record.assignment = &assignment;
+    feed(supervised, &record);
+}
+
+void go(struct supervised *supervised, const char *job, uint64_t epoch)
+{
+    Gimbal__Go message = GIMBAL__GO__INIT;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    message.job = (char *)job;
+    message.epoch = epoch;
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_GO;
+    record.go = &message;
+    feed(supervised, &record);
+}
+
+void cancel(struct supervised *supervised, const char *job, uint64_t epoch)
+{
+    Gimbal__CancelJob message = GIMBAL__CANCEL_JOB__INIT;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    message.job = (char *)job;
+    message.epoch = epoch;
+    message.reason = (char *)"asked for";
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_CANCEL;
+    record.cancel = &message;
+    feed(supervised, &record);
+}
+
+uint64_t start_rank(struct supervised *supervised, const char *job, uint64_t epoch)
+{
+    assign(supervised, job, epoch, 0, 0);
+    uint64_t rank = want(supervised, SUPERVISOR_START)->rank;
+    Gimbal__Assignment *assignment = supervisor_take_assignment(supervised->supervisor, rank);
+    ck_assert_str_eq(assignment->job, job);
+    message_free(&assignment->base);
+    done(supervised);
+    return rank;
+}
+
+void rank_gone(struct supervised *supervised, uint64_t rank, const char *how)
+{
+    supervisor_executor_gone(supervised->supervisor, rank, how, "", supervised->now_ms,
+                             &supervised->actions);
+}

@@ -1,0 +1,50 @@
+/* supervised.h - a supervisor in virtual time, and what it wants done. */
+#ifndef TESTS_WORKER_SUPERVISOR_SUPERVISED_H
+#define TESTS_WORKER_SUPERVISOR_SUPERVISED_H
+
+#include "worker/supervisor/supervisor.h"
+
+#include <stddef.h>
+
+#define HEARTBEAT_MS 1000
+#define DEVICES 2
+
+struct supervised {
+    struct supervisor *supervisor;
+    struct supervisor_actions actions; /* since they were last cleared */
+    uint64_t now_ms;
+    uint64_t revision;
+};
+
+void supervised_open(struct supervised *supervised, uint64_t seed);
+/* The same, and registered in term 1; no actions are left. */
+void supervised_open_up(struct supervised *supervised);
+void supervised_close(struct supervised *supervised);
+
+/* How many actions of this kind there are; forget them all. */
+size_t wanted(const struct supervised *supervised, enum supervisor_action_kind kind);
+/* The last of the kind; fails the test when there is none. */
+const struct supervisor_action *want(const struct supervised *supervised,
+                                     enum supervisor_action_kind kind);
+void done(struct supervised *supervised);
+/* Let it do what it is time for until then, step by step. */
+void advance(struct supervised *supervised, uint64_t milliseconds);
+/* ... until it wants such a thing; returns the milliseconds that took. */
+uint64_t advance_to(struct supervised *supervised, enum supervisor_action_kind kind);
+
+/* Answer Hello and the report. */
+void answer_hello(struct supervised *supervised, uint64_t term);
+void answer_report(struct supervised *supervised, enum rpc_status status);
+void lose_heartbeat(struct supervised *supervised);
+
+/* Records. */
+void assign(struct supervised *supervised, const char *job, uint64_t epoch, uint32_t rank,
+            uint32_t device);
+void go(struct supervised *supervised, const char *job, uint64_t epoch);
+void cancel(struct supervised *supervised, const char *job, uint64_t epoch);
+
+/* Assign a rank on device 0 and take its assignment, as who starts it does; its id. */
+uint64_t start_rank(struct supervised *supervised, const char *job, uint64_t epoch);
+void rank_gone(struct supervised *supervised, uint64_t rank, const char *how);
+
+#endif

@@ -1,0 +1,155 @@
+/* child.c - posix_spawn, a pidfd, a socket pair and a pipe. */
+#include "worker/supervisor/child.h"
+
+#include "common/base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHANNEL_FD 3
+#define ARGUMENTS_MAX 24
+/* Commands are few and small and executors read them at once: one that lets its buffer fill up
+ * for so long is stuck, and must not keep the node waiting. */
+#define SEND_TIMEOUT_S 1
+
+extern char **environ;
+
+/* Fill argv, of ARGUMENTS_MAX; parent is our process id as text. */
+static void fill_arguments(const struct child_options *options, const char *parent,
+                           const char **argv)
+{
+    const char *const fixed[] = {
+        options->shim,   "--parent", parent,           "--channel", "3", "--cpuset",
+        options->cpuset, "--",       options->program, "--channel", "3"};
+    size_t count = sizeof fixed / sizeof *fixed;
+    memcpy(argv, fixed, sizeof fixed);
+    for (const char *const *argument = options->arguments; *argument; argument++)
+        if (count < ARGUMENTS_MAX - 1)
+            argv[count++] = *argument;
+    argv[count] = NULL;
+}
+
+/* All signals as a new program expects them, whatever we block or ignore. */
+static void fill_attributes(posix_spawnattr_t *attributes)
+{
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_init(attributes);
+    posix_spawnattr_setsigmask(attributes, &none);
+    posix_spawnattr_setsigdefault(attributes, &all);
+    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+}
+
+static int spawn(const struct child_options *options, int channel, int output, pid_t *pid)
+{
+    const char *argv[ARGUMENTS_MAX];
+    char parent[16];
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    snprintf(parent, sizeof parent, "%d", (int)getpid());
+    fill_arguments(options, parent, argv);
+    fill_attributes(&attributes);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, output, 1);
+    posix_spawn_file_actions_adddup2(&actions, output, 2);
+    posix_spawn_file_actions_adddup2(&actions, channel, CHANNEL_FD);
+    int rc = posix_spawn(pid, options->shim, &actions, &attributes, (char **)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return -rc;
+}
+
+static void close_all(const int *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+int child_start(const struct child_options *options, struct child *out, struct error *err)
+{
+    enum { PARENT, CHILD, READ, WRITE, FDS };
+    int fds[FDS] = {-1, -1, -1, -1}, pid_fd = -1;
+    pid_t pid = -1;
+    int rc = channel_pair(&fds[PARENT], &fds[CHILD], err);
+    if (rc == 0 && pipe2(&fds[READ], O_CLOEXEC) < 0)
+        rc = error_set(err, -errno, "pipe: %s", strerror(errno));
+    if (rc == 0 && (rc = spawn(options, fds[CHILD], fds[WRITE], &pid)) < 0)
+        error_set(err, rc, "%s: %s", options->shim, strerror(-rc));
+    if (rc == 0 && (pid_fd = pidfd_open(pid, 0)) < 0) {
+        rc = error_set(err, -errno, "pidfd_open: %s", strerror(errno));
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+    if (rc < 0) {
+        close_all(fds, FDS);
+        return rc;
+    }
+    close(fds[CHILD]);
+    close(fds[WRITE]);
+    fcntl(fds[READ], F_SETFL, O_NONBLOCK);
+    setsockopt(fds[PARENT], SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){.tv_sec = SEND_TIMEOUT_S},
+               sizeof(struct timeval));
+    *out = (struct child){.pid = pid, .pid_fd = pid_fd, .output_fd = fds[READ]};
+    channel_open(&out->channel, fds[PARENT]);
+    return 0;
+}
+
+int child_send(struct child *child, const ProtobufCMessage *command, struct error *err)
+{
+    return channel_write(&child->channel, command, err);
+}
+
+void child_signal(const struct child *child, int signal)
+{
+    /* Until the shim leads a group there is none, but only the process itself. */
+    if (kill(-child->pid, signal) < 0)
+        kill(child->pid, signal);
+}
+
+void child_read_output(struct child *child, lines_cb callback, void *data)
+{
+    char bytes[4096];
+    while (child->output_fd >= 0) {
+        ssize_t n = read(child->output_fd, bytes, sizeof bytes);
+        if (n > 0) {
+            lines_feed(&child->lines, bytes, (size_t)n, callback, data);
+        } else if (n < 0 && errno == EINTR) {
+            continue;
+        } else if (n < 0 && errno == EAGAIN) {
+            return;
+        } else {
+            close(child->output_fd);
+            child->output_fd = -1;
+        }
+    }
+}
+
+char *child_kill(struct child *child, char *how, size_t size)
+{
+    siginfo_t info = {0};
+    /* Before it is collected: until then its number is nobody else's. */
+    child_signal(child, SIGKILL);
+    while (waitid(P_PID, (id_t)child->pid, &info, WEXITED) < 0 && errno == EINTR)
+        ;
+    if (info.si_code == CLD_EXITED)
+        snprintf(how, size, "left with exit status %d", info.si_status);
+    else
+        snprintf(how, size, "was killed by signal %d (%s)", info.si_status,
+                 strsignal(info.si_status));
+    channel_close(&child->channel);
+    close_all((const int[]){child->pid_fd, child->output_fd}, 2);
+    return how;
+}

@@ -1,0 +1,40 @@
+/* child.h - one gimbal-executor process: started through the shim, talked to, watched, reaped.
+ *
+ * It dies with the thread that started it, which therefore has to be the program's main one. */
+#ifndef WORKER_SUPERVISOR_CHILD_H
+#define WORKER_SUPERVISOR_CHILD_H
+
+#include "common/base/error.h"
+#include "common/channel/channel.h"
+#include "worker/supervisor/lines.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct child_options {
+    const char *shim, *program;
+    const char *const *arguments; /* behind --channel FD, NULL-ended */
+    const char *cpuset;           /* its cores, "0-3" */
+};
+
+struct child {
+    pid_t pid;
+    int pid_fd;    /* readable when the process is gone */
+    int output_fd; /* what it prints, not blocking; -1 once that has ended */
+    struct channel channel;
+    struct lines lines;
+};
+
+/* -errno when it cannot be spawned; *out is then untouched. */
+int child_start(const struct child_options *options, struct child *out, struct error *err);
+/* A command to it. -EPIPE when it is gone; -EAGAIN when it has not read for a second. */
+int child_send(struct child *child, const ProtobufCMessage *command, struct error *err);
+/* To the whole process group. */
+void child_signal(const struct child *child, int signal);
+/* Take what it has printed, without waiting. */
+void child_read_output(struct child *child, lines_cb callback, void *data);
+/* Kill whatever is left of it and its group, collect it and close everything. How it ended, as in
+ * "was killed by signal 9 (Killed)", goes to how; if pid_fd was readable, it had ended before. */
+char *child_kill(struct child *child, char *how, size_t size);
+
+#endif

@@ -1,0 +1,149 @@
+/* deliver.c - what executors say and how they end, and getting that to the coordinator.
+ *
+ * Ready and Stopped are sent while the worker is registered, until they are taken. One that is
+ * refused as stale may have crossed a new term: it is sent again once. Refused twice in a term it
+ * belongs to an epoch that is over, and so does its executor. */
+#include "worker/supervisor/internal.h"
+
+#include "common/base/memory.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Forget the oldest of those that ended and were reported. */
+static void prune(struct supervisor *supervisor)
+{
+    size_t ended = 0, oldest = 0;
+    for (size_t i = supervisor->rank_count; i-- > 0;) {
+        if (supervisor->ranks[i].stopped == DELIVERY_DONE) {
+            ended++;
+            oldest = i;
+        }
+    }
+    if (ended <= SUPERVISOR_ENDED_MAX)
+        return;
+    rank_finish(&supervisor->ranks[oldest]);
+    supervisor->rank_count--;
+    memmove(&supervisor->ranks[oldest], &supervisor->ranks[oldest + 1],
+            (supervisor->rank_count - oldest) * sizeof *supervisor->ranks);
+}
+
+void ranks_deliver(struct supervisor *supervisor, struct supervisor_actions *actions)
+{
+    if (supervisor->link.state != LINK_UP)
+        return;
+    for (size_t i = 0; i < supervisor->rank_count; i++) {
+        struct rank *rank = &supervisor->ranks[i];
+        if (rank->ready == DELIVERY_DUE) {
+            rank->ready = DELIVERY_SENT;
+            rank->sent_in = supervisor->link.term;
+            act_on_rank(actions, SUPERVISOR_READY, rank);
+        }
+        /* Calls overtake each other: Stopped waits until Ready has its answer. */
+        if (rank->stopped == DELIVERY_DUE && rank->ready != DELIVERY_SENT) {
+            rank->stopped = DELIVERY_SENT;
+            rank->sent_in = supervisor->link.term;
+            act_on_rank(actions, SUPERVISOR_STOPPED, rank);
+        }
+    }
+}
+
+void ranks_unsend(struct supervisor *supervisor)
+{
+    for (size_t i = 0; i < supervisor->rank_count; i++) {
+        struct rank *rank = &supervisor->ranks[i];
+        if (rank->ready == DELIVERY_SENT)
+            rank->ready = rank->state == RANK_ENDED ? DELIVERY_DONE : DELIVERY_DUE;
+        if (rank->stopped == DELIVERY_SENT)
+            rank->stopped = DELIVERY_DUE;
+    }
+}
+
+bool ranks_all_reported(const struct supervisor *supervisor)
+{
+    for (size_t i = 0; i < supervisor->rank_count; i++)
+        if (supervisor->ranks[i].stopped == DELIVERY_DUE ||
+            supervisor->ranks[i].stopped == DELIVERY_SENT)
+            return false;
+    return true;
+}
+
+/* A message of the rank was refused as stale: true if that is not the first time in this term.
+ * While the link is being made again it says nothing. */
+static bool refused_again(struct supervisor *supervisor, struct rank *rank, const char *text,
+                          uint64_t now_ms, struct supervisor_actions *actions)
+{
+    if (supervisor->link.state != LINK_UP || rank->sent_in != supervisor->link.term)
+        return false; /* it crossed a new term */
+    if (rank->refused_in == supervisor->link.term)
+        return true;
+    rank->refused_in = supervisor->link.term;
+    link_lose(supervisor, RPC_FAILED_PRECONDITION, text, now_ms, actions);
+    return false;
+}
+
+static void stop_refused(struct rank *rank, const char *text, uint64_t now_ms,
+                         struct supervisor_actions *actions)
+{
+    char *reason = xasprintf("the coordinator refuses it: %s", text);
+    ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason, now_ms, actions);
+    free(reason);
+}
+
+void supervisor_ready_answered(struct supervisor *supervisor, uint64_t id, enum rpc_status status,
+                               const char *text, uint64_t now_ms,
+                               struct supervisor_actions *actions)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (!rank || rank->ready != DELIVERY_SENT)
+        return;
+    rank->ready = DELIVERY_DONE;
+    if (link_will_pass(status)) {
+        rank->ready = DELIVERY_DUE;
+        link_lose(supervisor, status, text, now_ms, actions);
+    } else if (status == RPC_FAILED_PRECONDITION &&
+               !refused_again(supervisor, rank, text, now_ms, actions)) {
+        rank->ready = DELIVERY_DUE;
+    } else if (status != RPC_OK) {
+        stop_refused(rank, text, now_ms, actions);
+    }
+    if (rank->state == RANK_ENDED)
+        rank->ready = DELIVERY_DONE;
+    ranks_deliver(supervisor, actions);
+}
+
+void supervisor_stopped_answered(struct supervisor *supervisor, uint64_t id, enum rpc_status status,
+                                 const char *text, uint64_t now_ms,
+                                 struct supervisor_actions *actions)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (!rank || rank->stopped != DELIVERY_SENT)
+        return;
+    rank->stopped = DELIVERY_DONE;
+    if (link_will_pass(status)) {
+        rank->stopped = DELIVERY_DUE;
+        link_lose(supervisor, status, text, now_ms, actions);
+    } else if (status == RPC_FAILED_PRECONDITION &&
+               !refused_again(supervisor, rank, text, now_ms, actions)) {
+        rank->stopped = DELIVERY_DUE;
+    } else if (status != RPC_OK) {
+        act_log(actions, LOG_WARN,
+                "job %s epoch %" PRIu64 " rank %" PRIu32 ": its end was not taken: %s", rank->job,
+                rank->epoch, rank->rank, text);
+    }
+    ranks_deliver(supervisor, actions);
+    prune(supervisor);
+    supervisor_settle(supervisor, now_ms, actions);
+}
+
+void supervisor_rank_failed(struct supervisor *supervisor, uint64_t id, enum rpc_status status,
+                            const char *text, uint64_t now_ms, struct supervisor_actions *actions)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (!rank || rank->state != RANK_RUNNING)
+        return;
+    rank->sent_in = supervisor->link.term;
+    if (status != RPC_FAILED_PRECONDITION || refused_again(supervisor, rank, text, now_ms, actions))
+        stop_refused(rank, text, now_ms, actions);
+}

@@ -1,0 +1,72 @@
+/* executors.c - what executors say, and what is said of them when they are gone.
+ *
+ * Why an executor ended is, in this order: what it said itself if that is DONE, the reason for
+ * which it was asked to stop, what it said itself, how its process ended. */
+#include "worker/supervisor/internal.h"
+
+#include "common/base/memory.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+void supervisor_executor_ready(struct supervisor *supervisor, uint64_t id, uint64_t program_hash,
+                               uint64_t step, struct supervisor_actions *actions)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (!rank || rank->state != RANK_RUNNING || rank->ready != DELIVERY_NONE)
+        return;
+    rank->program_hash = program_hash;
+    rank->ready_step = rank->step = step;
+    rank->ready = DELIVERY_DUE;
+    ranks_deliver(supervisor, actions);
+}
+
+void supervisor_executor_stepped(struct supervisor *supervisor, uint64_t id, uint64_t step)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (rank && step > rank->step)
+        rank->step = step;
+}
+
+void supervisor_executor_stopping(struct supervisor *supervisor, uint64_t id,
+                                  Gimbal__StoppedRequest__Cause cause, const char *reason,
+                                  uint64_t step, uint64_t now_ms)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (!rank || !rank_has_executor(rank))
+        return;
+    rank->step = step;
+    if (!rank->asked || cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE)
+        rank_set_cause(rank, cause, reason);
+    rank->said = true;
+    if (rank->state == RANK_RUNNING)
+        rank->kill_at_ms = now_ms + SUPERVISOR_PATIENCE_MS;
+    rank->state = RANK_STOPPING;
+}
+
+void supervisor_executor_faulty(struct supervisor *supervisor, uint64_t id, const char *reason,
+                                uint64_t now_ms, struct supervisor_actions *actions)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (rank)
+        ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason, now_ms, actions);
+}
+
+void supervisor_executor_gone(struct supervisor *supervisor, uint64_t id, const char *how,
+                              const char *last_lines, uint64_t now_ms,
+                              struct supervisor_actions *actions)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (!rank || !rank_has_executor(rank))
+        return;
+    if (!rank->asked && !rank->said) {
+        char *reason = xasprintf("the executor %s%s%s", how,
+                                 last_lines[0] ? "; its last lines: " : "", last_lines);
+        rank_set_cause(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason);
+        free(reason);
+    }
+    rank_end(rank, actions);
+    ranks_start_waiting(supervisor, actions);
+    ranks_deliver(supervisor, actions);
+    supervisor_settle(supervisor, now_ms, actions);
+}

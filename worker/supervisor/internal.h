@@ -1,0 +1,96 @@
+/* internal.h - inside the supervisor: its state, and what link.c and ranks.c ask of each other. */
+#ifndef WORKER_SUPERVISOR_INTERNAL_H
+#define WORKER_SUPERVISOR_INTERNAL_H
+
+#include "worker/supervisor/supervisor.h"
+
+enum link_state {
+    LINK_IDLE,    /* not started yet */
+    LINK_WAITING, /* until link.due_ms, then Hello */
+    LINK_HELLO,   /* said, not answered */
+    LINK_REPORT,
+    LINK_UP, /* registered; a heartbeat at link.due_ms, or under way */
+};
+
+struct link {
+    enum link_state state;
+    uint64_t due_ms;
+    unsigned attempt; /* failures since the last heartbeat that was answered */
+    uint64_t draws;   /* random numbers used */
+    uint64_t term;    /* 0: none yet */
+    uint32_t heartbeat_ms;
+    bool heartbeat_sent;
+    uint64_t heartbeat_term; /* in which it was sent */
+    uint64_t refused_in;     /* term in which the report was refused as stale; 0: none */
+    bool watching;           /* a watch runs */
+    uint64_t watch_term;     /* of the newest watch; 0: there was none */
+    uint64_t revision;       /* newest record taken, of watch_term */
+    uint64_t lagged_from; /* revision at the last heartbeat, if there was a newer one; else MAX */
+    char complaint[256];  /* what was last logged about the coordinator */
+};
+
+struct supervisor {
+    char *node;
+    uint32_t device_count;
+    uint64_t seed;
+    struct link link;
+    struct rank *ranks;
+    size_t rank_count, rank_capacity;
+    uint64_t next_id;
+    bool leaving; /* no new executors; quits when all are gone and reported */
+    bool quit;    /* said */
+    int status;
+    uint64_t farewell_ms; /* quits then even if not all is reported; UINT64_MAX: executors live */
+};
+
+/* Append an action; the result is lent, to be filled in. */
+struct supervisor_action *act(struct supervisor_actions *actions, enum supervisor_action_kind kind);
+void act_on_rank(struct supervisor_actions *actions, enum supervisor_action_kind kind,
+                 const struct rank *rank);
+void act_log(struct supervisor_actions *actions, enum log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* link.c */
+void link_begin(struct supervisor *supervisor, struct supervisor_actions *actions);
+void link_expire(struct supervisor *supervisor, uint64_t now_ms,
+                 struct supervisor_actions *actions);
+uint64_t link_next_ms(const struct supervisor *supervisor);
+/* A call failed for a reason that has to do with the coordinator: register again, after a pause. */
+void link_lose(struct supervisor *supervisor, enum rpc_status status, const char *text,
+               uint64_t now_ms, struct supervisor_actions *actions);
+/* The coordinator is away, busy or another; nothing is wrong with the call. */
+bool link_will_pass(enum rpc_status status);
+
+/* ranks.c */
+struct rank *ranks_find(struct supervisor *supervisor, uint64_t id);
+void ranks_expire(struct supervisor *supervisor, uint64_t now_ms,
+                  struct supervisor_actions *actions);
+uint64_t ranks_next_ms(const struct supervisor *supervisor);
+bool ranks_all_gone(const struct supervisor *supervisor);
+/* Stop an executor, and give up what waits; harmless for one that is stopping or has ended. */
+void ranks_stop(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
+                uint64_t now_ms, struct supervisor_actions *actions);
+void ranks_stop_all(struct supervisor *supervisor, Gimbal__StoppedRequest__Cause cause,
+                    const char *reason, uint64_t now_ms, struct supervisor_actions *actions);
+/* Start those whose device is free now. */
+void ranks_start_waiting(struct supervisor *supervisor, struct supervisor_actions *actions);
+void rank_set_cause(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason);
+/* It has no executor any more; the cause is set. */
+void rank_end(struct rank *rank, struct supervisor_actions *actions);
+void rank_finish(struct rank *rank);
+
+/* deliver.c: while registered, send what is due. */
+void ranks_deliver(struct supervisor *supervisor, struct supervisor_actions *actions);
+/* Messages that were under way will not be answered. */
+void ranks_unsend(struct supervisor *supervisor);
+/* Whether every Stopped has been taken. */
+bool ranks_all_reported(const struct supervisor *supervisor);
+
+/* supervisor.c: leave once all executors are gone, with this status. */
+void supervisor_leave(struct supervisor *supervisor, int status, const char *reason,
+                      uint64_t now_ms, struct supervisor_actions *actions);
+/* Quit if it is time to. */
+void supervisor_settle(struct supervisor *supervisor, uint64_t now_ms,
+                       struct supervisor_actions *actions);
+
+#endif

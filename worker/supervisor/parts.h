@@ -1,0 +1,68 @@
+/* parts.h - inside the daemon: what its loop, its calls and its executors share.
+ *
+ * Whatever happens is told to the supervisor at once, from any callback; what follows is
+ * collected in `actions` and carried out at one place only, between two turns of the loop. */
+#ifndef WORKER_SUPERVISOR_PARTS_H
+#define WORKER_SUPERVISOR_PARTS_H
+
+#include "common/rpc/client.h"
+#include "common/rpc/push.h"
+#include "common/rpc/watch.h"
+#include "proto/cluster.pb-c.h"
+#include "proto/executor.pb-c.h"
+#include "worker/supervisor/child.h"
+#include "worker/supervisor/daemon.h"
+#include "worker/supervisor/relay.h"
+#include "worker/supervisor/supervisor.h"
+
+/* An executor of ours. */
+struct process {
+    struct daemon *daemon;
+    uint64_t rank; /* the supervisor's id */
+    struct child child;
+    bool deaf; /* its channel is closed or broken */
+};
+
+struct daemon {
+    struct daemon_options options;
+    Gimbal__HardwareReport *report;
+    uint64_t term; /* the highest known; survives a client */
+    struct rpc_client *client;
+    struct rpc_watch *watch;
+    struct rpc_push *push;
+    struct relay *relay;
+    struct rank_call *calls; /* under way, for a rank */
+    struct supervisor *supervisor;
+    struct supervisor_actions actions;
+    struct process **processes;
+    size_t process_count, process_capacity;
+    bool quit;
+    int status;
+};
+
+/* calls.c: to the coordinator. Their answers go to the supervisor. */
+int calls_open(struct daemon *daemon, struct error *err);
+void calls_close(struct daemon *daemon);
+void calls_hello(struct daemon *daemon);
+void calls_report(struct daemon *daemon);
+void calls_heartbeat(struct daemon *daemon);
+void calls_watch(struct daemon *daemon, uint64_t revision);
+void calls_ready(struct daemon *daemon, uint64_t rank);
+void calls_stopped(struct daemon *daemon, uint64_t rank);
+void calls_push(struct daemon *daemon, const Gimbal__TelemetryRecord *record);
+
+/* processes.c: executors, by the supervisor's id. */
+void processes_start(struct daemon *daemon, uint64_t rank);
+void processes_go(struct daemon *daemon, uint64_t rank);
+void processes_signal(struct daemon *daemon, uint64_t rank, int signal);
+/* The answer to what an executor asked of the coordinator. */
+void processes_answer(void *daemon, uint64_t rank, const Gimbal__ExecutorRendezvous *answer);
+/* Take what it has sent and printed. */
+void process_read(struct process *process);
+/* It has ended: tell why, and forget it. */
+void process_end(struct process *process);
+void processes_kill_all(struct daemon *daemon);
+
+uint64_t daemon_now_ms(void);
+
+#endif

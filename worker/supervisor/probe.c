@@ -1,0 +1,106 @@
+/* probe.c - one executor, one event, one profile per device. */
+#include "worker/supervisor/probe.h"
+
+#include "common/base/memory.h"
+#include "common/rpc/message.h"
+#include "proto/executor.pb-c.h"
+#include "worker/supervisor/child.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A machine that is busy elsewhere may need longer than the usual second, but not this long. */
+#define PROBE_TIMEOUT_MS 30000
+#define GONE_TIMEOUT_MS 2000
+
+static void ignore_line(void *data, const char *line)
+{
+    (void)data;
+    (void)line;
+}
+
+/* "0-1;2-3": the cores of the CPU devices, in their order; *count is how many. Yours to free. */
+static char *print_cpusets(const struct hardware_report *report, size_t *count)
+{
+    char *text = xstrdup("");
+    *count = 0;
+    for (size_t i = 0; i < report->device_count; i++) {
+        if (report->devices[i].kind != HARDWARE_CPU)
+            continue;
+        char *longer = xasprintf("%s%s%s", text, *text ? ";" : "", report->devices[i].cpuset);
+        free(text);
+        text = longer;
+        (*count)++;
+    }
+    return text;
+}
+
+static void set_profiles(struct hardware_report *report, char *const *profiles)
+{
+    for (size_t i = 0; i < report->device_count; i++)
+        if (report->devices[i].kind == HARDWARE_CPU)
+            hardware_set_text(&report->devices[i].profile, *profiles++);
+}
+
+/* It has closed its channel, so it is about to be gone: say how, and what it printed last. */
+static int explain(struct child *child, struct error *err)
+{
+    char how[96], last[768];
+    struct pollfd gone = {.fd = child->pid_fd, .events = POLLIN};
+    poll(&gone, 1, GONE_TIMEOUT_MS);
+    child_read_output(child, ignore_line, NULL);
+    lines_end(&child->lines, ignore_line, NULL);
+    lines_last(&child->lines, last, sizeof last);
+    child_kill(child, how, sizeof how);
+    return error_set(err, -EPIPE, "it %s%s%s", how, last[0] ? "; its last lines: " : "", last);
+}
+
+/* *out is yours, for message_free. Ends the child in any case. */
+static int wait_for_event(struct child *child, ProtobufCMessage **out, struct error *err)
+{
+    char how[96];
+    int rc = channel_read(&child->channel, &gimbal__executor_event__descriptor, PROBE_TIMEOUT_MS,
+                          out, err);
+    if (rc == -EPIPE)
+        return explain(child, err);
+    child_kill(child, how, sizeof how);
+    if (rc == 0)
+        return error_set(err, -ETIMEDOUT, "it has measured nothing for %d s",
+                         PROBE_TIMEOUT_MS / 1000);
+    return rc < 0 ? rc : 0;
+}
+
+static int take_profiles(struct hardware_report *report, size_t count,
+                         const Gimbal__ExecutorEvent *event, struct error *err)
+{
+    if (event->event_case != GIMBAL__EXECUTOR_EVENT__EVENT_PROFILE)
+        return error_set(err, -EPROTO, "it answered with something else than profiles");
+    if (event->profile->n_device_json != count)
+        return error_set(err, -EPROTO, "it measured %zu devices of %zu",
+                         event->profile->n_device_json, count);
+    set_profiles(report, event->profile->device_json);
+    return 0;
+}
+
+int probe_devices(const char *shim, const char *program, struct hardware_report *report,
+                  struct error *err)
+{
+    size_t count;
+    char *cpusets = print_cpusets(report, &count);
+    const char *const arguments[] = {"--probe", "--devices", cpusets, NULL};
+    struct child_options options = {
+        .shim = shim, .program = program, .arguments = arguments, .cpuset = report->cpuset};
+    struct child child;
+    ProtobufCMessage *event;
+    int rc = child_start(&options, &child, err);
+    free(cpusets);
+    if (rc == 0)
+        rc = wait_for_event(&child, &event, err);
+    if (rc == 0) {
+        rc = take_profiles(report, count, (const Gimbal__ExecutorEvent *)event, err);
+        message_free(event);
+    }
+    return rc < 0 ? error_prefix(err, rc, "probe by %s", program) : 0;
+}

@@ -1,0 +1,13 @@
+/* probe.h - how fast this worker's devices are, measured by an executor when the worker starts. */
+#ifndef WORKER_SUPERVISOR_PROBE_H
+#define WORKER_SUPERVISOR_PROBE_H
+
+#include "common/base/error.h"
+#include "common/hardware/hardware.h"
+
+/* Measure all CPU devices of the report at once, and set their profiles. Waits for the executor,
+ * which takes a second or two; -ETIMEDOUT when it takes far longer. */
+int probe_devices(const char *shim, const char *program, struct hardware_report *report,
+                  struct error *err);
+
+#endif

@@ -1,0 +1,242 @@
+/* processes.c - the executors: what they are told, what they say, and how they end. */
+#include "worker/supervisor/parts.h"
+
+#include "common/base/log.h"
+#include "common/base/memory.h"
+#include "common/rpc/message.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static struct process *find(const struct daemon *daemon, uint64_t rank)
+{
+    for (size_t i = 0; i < daemon->process_count; i++)
+        if (daemon->processes[i]->rank == rank)
+            return daemon->processes[i];
+    return NULL;
+}
+
+/* Whoever cannot be talked to any more is of no use. */
+static void send_command(struct process *process, const Gimbal__ExecutorCommand *command)
+{
+    struct error err;
+    if (process->deaf)
+        return;
+    int rc = child_send(&process->child, &command->base, &err);
+    if (rc == 0)
+        return;
+    process->deaf = true;
+    if (rc != -EPIPE) /* else it is going, and will say why */
+        supervisor_executor_faulty(process->daemon->supervisor, process->rank, err.text,
+                                   daemon_now_ms(), &process->daemon->actions);
+}
+
+static void send_assignment(struct process *process, Gimbal__Assignment *assignment)
+{
+    Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
+    command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_ASSIGNMENT;
+    command.assignment = assignment;
+    send_command(process, &command);
+}
+
+void processes_start(struct daemon *daemon, uint64_t id)
+{
+    static const char *const no_arguments[] = {NULL};
+    const struct hardware_report *report = daemon->options.report;
+    Gimbal__Assignment *assignment = supervisor_take_assignment(daemon->supervisor, id);
+    struct process *process = xcalloc(1, sizeof *process);
+    process->daemon = daemon;
+    process->rank = id;
+    struct child_options options = {
+        .shim = daemon->options.shim,
+        .program = daemon->options.executor,
+        .arguments = no_arguments,
+        .cpuset = report->devices[assignment->device_index].cpuset,
+    };
+    struct error err;
+    if (child_start(&options, &process->child, &err) < 0) {
+        error_prefix(&err, 0, "could not be started");
+        supervisor_executor_gone(daemon->supervisor, id, err.text, "", daemon_now_ms(),
+                                 &daemon->actions);
+        free(process);
+    } else {
+        daemon->processes = grow(daemon->processes, daemon->process_count,
+                                 &daemon->process_capacity, sizeof(struct process *));
+        daemon->processes[daemon->process_count++] = process;
+        log_line(LOG_INFO, "job %s epoch %" PRIu64 " rank %" PRIu32 " runs as process %d on %s",
+                 assignment->job, assignment->epoch, assignment->rank, (int)process->child.pid,
+                 options.cpuset);
+        send_assignment(process, assignment);
+    }
+    message_free(&assignment->base);
+}
+
+void processes_go(struct daemon *daemon, uint64_t id)
+{
+    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
+    struct process *process = find(daemon, id);
+    Gimbal__Go go = GIMBAL__GO__INIT;
+    Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
+    if (!process)
+        return;
+    go.job = rank->job;
+    go.epoch = rank->epoch;
+    command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_GO;
+    command.go = &go;
+    send_command(process, &command);
+}
+
+void processes_signal(struct daemon *daemon, uint64_t id, int signal)
+{
+    const struct process *process = find(daemon, id);
+    if (process)
+        child_signal(&process->child, signal);
+}
+
+void processes_answer(void *data, uint64_t id, const Gimbal__ExecutorRendezvous *answer)
+{
+    struct process *process = find(data, id);
+    Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
+    command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_RENDEZVOUS;
+    command.rendezvous = (Gimbal__ExecutorRendezvous *)answer;
+    if (process)
+        send_command(process, &command);
+}
+
+/* Where a record does not say whose it is, it is this rank's. */
+static void complete(const struct rank *rank, char **job, uint64_t *epoch, uint32_t *number)
+{
+    if (**job)
+        return;
+    if (*job != protobuf_c_empty_string)
+        free(*job);
+    *job = xstrdup(rank->job);
+    *epoch = rank->epoch;
+    if (number)
+        *number = rank->rank;
+}
+
+static void take_telemetry(struct process *process, const struct rank *rank,
+                           Gimbal__TelemetryRecord *record)
+{
+    switch (record->record_case) {
+    case GIMBAL__TELEMETRY_RECORD__RECORD_STEP:
+        complete(rank, &record->step->job, &record->step->epoch, &record->step->rank);
+        supervisor_executor_stepped(process->daemon->supervisor, process->rank, record->step->step);
+        break;
+    case GIMBAL__TELEMETRY_RECORD__RECORD_INSTRUCTION:
+        complete(rank, &record->instruction->job, &record->instruction->epoch,
+                 &record->instruction->rank);
+        break;
+    case GIMBAL__TELEMETRY_RECORD__RECORD_LOG:
+        complete(rank, &record->log->job, &record->log->epoch, &record->log->rank);
+        break;
+    case GIMBAL__TELEMETRY_RECORD__RECORD_EVALUATION:
+        complete(rank, &record->evaluation->job, &record->evaluation->epoch, NULL);
+        break;
+    default:
+        return;
+    }
+    calls_push(process->daemon, record);
+}
+
+static void take_event(struct process *process, Gimbal__ExecutorEvent *event)
+{
+    struct daemon *daemon = process->daemon;
+    const struct rank *rank = supervisor_rank(daemon->supervisor, process->rank);
+    switch (event->event_case) {
+    case GIMBAL__EXECUTOR_EVENT__EVENT_READY:
+        supervisor_executor_ready(daemon->supervisor, process->rank, event->ready->program_hash,
+                                  event->ready->step, &daemon->actions);
+        break;
+    case GIMBAL__EXECUTOR_EVENT__EVENT_RENDEZVOUS:
+        relay_ask(daemon->relay, process->rank, rank->job, rank->epoch, event->rendezvous);
+        break;
+    case GIMBAL__EXECUTOR_EVENT__EVENT_TELEMETRY:
+        take_telemetry(process, rank, event->telemetry);
+        break;
+    case GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED:
+        supervisor_executor_stopping(daemon->supervisor, process->rank, event->stopped->cause,
+                                     event->stopped->reason, event->stopped->step, daemon_now_ms());
+        break;
+    default:
+        break; /* of a newer release, or of a probe */
+    }
+}
+
+static uint64_t unix_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static void take_line(void *data, const char *line)
+{
+    struct process *process = data;
+    const struct rank *rank = supervisor_rank(process->daemon->supervisor, process->rank);
+    char level[8], text[LINES_SIZE];
+    Gimbal__LogLine log = GIMBAL__LOG_LINE__INIT;
+    Gimbal__TelemetryRecord record = GIMBAL__TELEMETRY_RECORD__INIT;
+    line_read(line, level, text, sizeof text);
+    log.job = rank->job;
+    log.epoch = rank->epoch;
+    log.rank = rank->rank;
+    log.unix_us = unix_us();
+    log.level = level;
+    log.text = text;
+    record.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_LOG;
+    record.log = &log;
+    calls_push(process->daemon, &record);
+}
+
+void process_read(struct process *process)
+{
+    ProtobufCMessage *message;
+    struct error err;
+    int rc = 0;
+    child_read_output(&process->child, take_line, process);
+    while (!process->deaf &&
+           (rc = channel_read(&process->child.channel, &gimbal__executor_event__descriptor, 0,
+                              &message, &err)) > 0) {
+        take_event(process, (Gimbal__ExecutorEvent *)message);
+        message_free(message);
+    }
+    if (rc >= 0)
+        return;
+    process->deaf = true;
+    if (rc != -EPIPE)
+        supervisor_executor_faulty(process->daemon->supervisor, process->rank, err.text,
+                                   daemon_now_ms(), &process->daemon->actions);
+}
+
+void process_end(struct process *process)
+{
+    struct daemon *daemon = process->daemon;
+    char how[96], last[1024];
+    process_read(process);
+    lines_end(&process->child.lines, take_line, process);
+    lines_last(&process->child.lines, last, sizeof last);
+    child_kill(&process->child, how, sizeof how);
+    relay_forget(daemon->relay, process->rank);
+    supervisor_executor_gone(daemon->supervisor, process->rank, how, last, daemon_now_ms(),
+                             &daemon->actions);
+    for (size_t i = 0; i < daemon->process_count; i++)
+        if (daemon->processes[i] == process)
+            daemon->processes[i] = daemon->processes[--daemon->process_count];
+    free(process);
+}
+
+void processes_kill_all(struct daemon *daemon)
+{
+    char how[96];
+    while (daemon->process_count > 0) {
+        struct process *process = daemon->processes[--daemon->process_count];
+        child_kill(&process->child, how, sizeof how);
+        free(process);
+    }
+    free(daemon->processes);
+}

@@ -1,0 +1,159 @@
+/* settings.c - the table of settings, and the command line. */
+#include "worker/supervisor/settings.h"
+
+#include "common/base/memory.h"
+#include "common/hardware/hardware.h"
+#include "common/rpc/address.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FILE_STANDARD "/etc/gimbal/worker.yaml"
+#define STATUS_USAGE 64
+#define STATUS_CONFIGURATION 78
+
+const char worker_usage[] =
+    "usage: gimbal-worker [OPTION...]\n"
+    "\n"
+    "  --name NAME            of this node; else the host's\n"
+    "  --coordinator ADDRESS  tcp://HOST:PORT, else tcp://127.0.0.1:7070\n"
+    "  --devices N            CPU devices to cut the cores into, else 1\n"
+    "  --cpuset CORES         use these, as in 0-3,8; else all that this process may use\n"
+    "  --share K/N            of those, the K-th of N shares, from 0: for N workers on one host\n"
+    "  --memory SIZE          use at most this, as in 16GiB\n"
+    "  --executor PATH        gimbal-executor; else the one beside this program\n"
+    "  --log-level LEVEL      debug, info, warn or error\n"
+    "  --config FILE          settings, else " FILE_STANDARD "\n"
+    "  -h, --help             this text\n"
+    "  -V, --version          the release\n"
+    "\n"
+    "A setting is also read from the environment (GIMBAL_NAME) and from the file (name:).\n";
+
+static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
+
+#define AT(member) .offset = offsetof(struct worker_settings, member)
+
+static const struct field fields[] = {
+    {.key = "name", .kind = FIELD_TEXT, AT(name)},
+    {.key = "coordinator", .kind = FIELD_TEXT, AT(coordinator), .standard = "tcp://127.0.0.1:7070"},
+    {.key = "devices",
+     .kind = FIELD_INTEGER,
+     AT(devices),
+     .standard = "1",
+     .least = 1,
+     .greatest = HARDWARE_DEVICES_MAX,
+     .unit = "devices"},
+    {.key = "cpuset", .kind = FIELD_TEXT, AT(cpuset)},
+    {.key = "share", .kind = FIELD_TEXT, AT(share)},
+    {.key = "memory", .kind = FIELD_SIZE, AT(memory), .least = 1, .greatest = (double)(1ull << 50)},
+    {.key = "executor", .kind = FIELD_TEXT, AT(executor)},
+    {.key = "log_level", .kind = FIELD_CHOICE, AT(log_level), .standard = "info", .words = levels},
+    {.key = NULL},
+};
+
+/* --config comes first, wherever it stands: its layer is the lowest. */
+static int read_file(int argc, char **argv, struct settings *settings, struct error *err)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--config") == 0 && i + 1 < argc)
+            return settings_read_file(settings, argv[i + 1], true, err);
+        if (strncmp(argv[i], "--config=", 9) == 0)
+            return settings_read_file(settings, argv[i] + 9, true, err);
+    }
+    return settings_read_file(settings, FILE_STANDARD, false, err);
+}
+
+/* Returns 0 or an exit status. */
+static int read_flags(int argc, char **argv, struct settings *settings, struct error *err)
+{
+    static const struct option names[] = {
+        {"name", required_argument, NULL, 0},     {"coordinator", required_argument, NULL, 0},
+        {"devices", required_argument, NULL, 0},  {"cpuset", required_argument, NULL, 0},
+        {"share", required_argument, NULL, 0},    {"memory", required_argument, NULL, 0},
+        {"executor", required_argument, NULL, 0}, {"log-level", required_argument, NULL, 0},
+        {"config", required_argument, NULL, 'c'}, {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0},
+    };
+    int option, index;
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, "hV", names, &index)) != -1) {
+        if (option == 'h') {
+            fputs(worker_usage, stdout);
+            exit(EXIT_SUCCESS);
+        }
+        if (option == 'V') {
+            puts("gimbal-worker " GIMBAL_RELEASE);
+            exit(EXIT_SUCCESS);
+        }
+        if (option == '?') {
+            error_set(err, 0, "%s is no option, or lacks its value; see --help", argv[optind - 1]);
+            return STATUS_USAGE;
+        }
+        const char *key = strcmp(names[index].name, "log-level") ? names[index].name : "log_level";
+        if (option == 0 && settings_set_flag(settings, key, optarg, err) < 0)
+            return STATUS_USAGE;
+    }
+    if (optind == argc)
+        return 0;
+    error_set(err, 0, "'%s': gimbal-worker takes options only; see --help", argv[optind]);
+    return STATUS_USAGE;
+}
+
+static int read_share(struct worker_settings *values, const struct settings *settings,
+                      struct error *err)
+{
+    char rest;
+    values->share_count = 1;
+    if (!values->share)
+        return 0;
+    if (sscanf(values->share, "%u/%u%c", &values->share_index, &values->share_count, &rest) == 2 &&
+        values->share_index < values->share_count)
+        return 0;
+    return error_set(err, -EINVAL, "%s: '%s' is no share; write K/N, as in 0/3 for the first of 3",
+                     settings_origin(settings, "share"), values->share);
+}
+
+static int complete(struct worker_settings *values, struct error *err)
+{
+    char text[PATH_MAX];
+    if (!values->name) {
+        if (gethostname(text, sizeof text) < 0)
+            return error_set(err, -errno, "the host has no name: give --name");
+        text[sizeof text - 1] = '\0';
+        values->name = xstrdup(text);
+    }
+    if (!hardware_name_valid(values->name))
+        return error_set(err, -EINVAL,
+                         "'%s' is no name for a node: give --name, 1 to %d letters, digits, '.', "
+                         "'-' or '_', a letter or digit first",
+                         values->name, HARDWARE_NAME_SIZE - 1);
+    struct rpc_address address;
+    int rc = rpc_address_parse(values->coordinator, &address, err);
+    return rc < 0 ? error_prefix(err, rc, "coordinator") : 0;
+}
+
+int worker_settings_read(int argc, char **argv, struct worker_settings *values,
+                         struct settings **out, struct error *err)
+{
+    *values = (struct worker_settings){0};
+    struct settings *settings = settings_create(fields, values);
+    int status = 0;
+    if (read_file(argc, argv, settings, err) < 0 || settings_read_environment(settings, err) < 0)
+        status = STATUS_CONFIGURATION;
+    if (status == 0)
+        status = read_flags(argc, argv, settings, err);
+    if (status == 0 && (settings_check(settings, err) < 0 ||
+                        read_share(values, settings, err) < 0 || complete(values, err) < 0))
+        status = STATUS_CONFIGURATION;
+    if (status != 0) {
+        settings_destroy(settings);
+        return status;
+    }
+    *out = settings;
+    return 0;
+}
