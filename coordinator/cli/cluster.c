@@ -47,7 +47,7 @@ static int start_process(struct cluster *cluster, const char *name, char *const 
 }
 
 /* Wait for the file to appear under its name; it is whole then. */
-static int wait_for_file(const struct cluster *cluster, const char *path, int signals, int watch,
+static int wait_for_file(struct cluster *cluster, const char *path, int signals, int watch,
                          struct error *err)
 {
     struct pollfd fds[] = {{watch, POLLIN, 0}, {cluster->ended, POLLIN, 0}, {signals, POLLIN, 0}};
@@ -158,16 +158,16 @@ static void read_last_words(const struct cluster *cluster, const char *name, cha
     free(path);
 }
 
-int cluster_explain_end(const struct cluster *cluster, struct error *err)
+int cluster_explain_end(struct cluster *cluster, struct error *err)
 {
-    char words[LAST_WORDS + 1];
+    char words[LAST_WORDS + 1], end[64];
     for (int i = 0; i < cluster->count; i++) {
-        struct pollfd fd = {.fd = cluster->processes[i].child.pidfd, .events = POLLIN};
-        if (poll(&fd, 1, 0) <= 0)
+        struct cluster_process *process = &cluster->processes[i];
+        if (process->child.pid == 0 || !child_wait(&process->child, 0))
             continue;
-        read_last_words(cluster, cluster->processes[i].name, words, sizeof words);
-        return error_set(err, EXIT_FAILED, "%s has ended too early; its last words:\n%s",
-                         cluster->processes[i].name, words);
+        read_last_words(cluster, process->name, words, sizeof words);
+        return error_set(err, EXIT_FAILED, "%s has ended too early (%s); its last words:\n%s",
+                         process->name, child_print_end(&process->child, end, sizeof end), words);
     }
     return error_set(err, EXIT_FAILED, "a process of the cluster has ended");
 }

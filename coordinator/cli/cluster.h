@@ -30,8 +30,8 @@ struct cluster {
  * exit_code; EXIT_SIGNAL + n when a signal (of signals_open) came first. Whatever came out, the
  * cluster is the caller's to stop. */
 int cluster_start(int workers, int signals, struct cluster *cluster, struct error *err);
-/* Which process has ended too early, and the last it said; EXIT_FAILED. */
-int cluster_explain_end(const struct cluster *cluster, struct error *err);
+/* Which process has ended too early, how, and the last it said; EXIT_FAILED. */
+int cluster_explain_end(struct cluster *cluster, struct error *err);
 /* Highest resident memory of any one of our executors so far, or 0. */
 uint64_t cluster_executor_bytes(void);
 
