@@ -15,7 +15,7 @@ static const char format[] = "apiVersion: gimbal/v1\n"
                              "name: demo\n"
                              "model: {family: gpt, layers: 4, hidden: 128, heads: 4, seq: 64}\n"
                              "data: {text: [%s]}\n"
-                             "train: {steps: %lld, global_batch: 32, lr: 2.0e-3, warmup: 50}\n"
+                             "train: {steps: %lld, global_batch: 32, lr: 2.0e-3, warmup: %lld}\n"
                              "devices: {min: %d, max: %d}\n"
                              "eval: {every: 100, holdout: 0.05, sample: 400}\n";
 
@@ -65,7 +65,8 @@ int demojob_write(const char *text_path, int64_t steps, int devices, char **out,
     int rc = text_path ? list_given(text_path, &list, err) : list_fortunes(&list, err);
     if (rc < 0)
         return rc;
-    *out = xasprintf(format, list, (long long)steps, devices, devices);
+    long long warmup = steps < 500 ? steps / 10 : 50;
+    *out = xasprintf(format, list, (long long)steps, warmup, devices, devices);
     free(list);
     return 0;
 }

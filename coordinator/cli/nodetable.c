@@ -3,6 +3,7 @@
 
 #include "common/base/units.h"
 #include "common/hardware/wire.h"
+#include "common/profile/profile.h"
 
 #include <string.h>
 
@@ -49,6 +50,20 @@ json_t *nodetable_json(const Gimbal__NodeStatus *node)
     return output_object("Node", members);
 }
 
+/* What its probe measured, else its peak rates; 0 where nobody knows. */
+static void add_rates(const Gimbal__Device *device, double *flops, double *bandwidth)
+{
+    struct profile profile;
+    if (*device->profile_json && profile_decode(device->profile_json, &profile, NULL) == 0 &&
+        profile.seconds_per_flop > 0 && profile.seconds_per_byte > 0) {
+        *flops += 1 / profile.seconds_per_flop;
+        *bandwidth += 1 / profile.seconds_per_byte;
+    } else {
+        *flops += device->flops;
+        *bandwidth += device->bandwidth_bytes_per_s;
+    }
+}
+
 /* "2 cpu, 1 gpu", and the sums of their rates. */
 static void add_devices(struct table *table, const Gimbal__HardwareReport *hardware, double *flops,
                         double *bandwidth)
@@ -57,8 +72,7 @@ static void add_devices(struct table *table, const Gimbal__HardwareReport *hardw
     for (size_t i = 0; i < hardware->n_devices; i++) {
         cpus += hardware->devices[i]->kind == GIMBAL__DEVICE__KIND__CPU;
         gpus += hardware->devices[i]->kind == GIMBAL__DEVICE__KIND__GPU;
-        *flops += hardware->devices[i]->flops;
-        *bandwidth += hardware->devices[i]->bandwidth_bytes_per_s;
+        add_rates(hardware->devices[i], flops, bandwidth);
     }
     if (cpus && gpus)
         table_add(table, "%u cpu, %u gpu", cpus, gpus);
@@ -69,7 +83,7 @@ static void add_devices(struct table *table, const Gimbal__HardwareReport *hardw
 static void add_rate(struct table *table, double rate)
 {
     if (rate > 0)
-        table_add(table, "%.0f", rate / 1e9);
+        table_add(table, "%.1f", rate / 1e9);
     else
         table_add(table, "%s", "");
 }

@@ -168,10 +168,11 @@ static int refuse(const struct reader *reader, int result, char **argv, struct e
     return refuse_unknown(reader, text, err);
 }
 
+/* getopt returns no letter that it was not given. */
 static size_t find_letter(const struct reader *reader, int letter)
 {
     size_t i = 0;
-    while (reader->flags[i]->letter != letter)
+    while (i + 1 < reader->count && reader->flags[i]->letter != letter)
         i++;
     return i;
 }

@@ -87,7 +87,8 @@ void progress_open(struct progress *progress, FILE *out, bool quiet)
 {
     const char *terminal = getenv("TERM"), *ci = getenv("CI");
     *progress = (struct progress){.out = out, .quiet = quiet};
-    progress->live = isatty(fileno(out)) && !(ci && *ci) && terminal && strcmp(terminal, "dumb");
+    progress->live =
+        isatty(fileno(out)) && !(ci && *ci) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
 /* Cut the line so that it does not wrap: a wrapped line cannot be rewritten. */
