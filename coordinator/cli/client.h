@@ -1,0 +1,31 @@
+/* client.h - the coordinator as a command sees it: Hello, then calls that end in exit codes. */
+#ifndef COORDINATOR_CLI_CLIENT_H
+#define COORDINATOR_CLI_CLIENT_H
+
+#include "common/rpc/client.h"
+#include "common/rpc/services/coordinator.h"
+#include "coordinator/cli/options.h"
+
+/* Of a call, where no --timeout says otherwise. */
+#define CLIENT_TIMEOUT_S 10.0
+
+struct client {
+    struct rpc_client *rpc;
+    enum rpc_status status; /* of the last call */
+    uint32_t deadline_ms;
+};
+
+/* The address: --address, else GIMBAL_ADDRESS, else where a coordinator listens by default. */
+const char *client_address(const struct common *common);
+/* Connect and say Hello. EXIT_DONE, or EXIT_UNAVAILABLE with how to start a coordinator. */
+int client_open(const struct common *common, struct client *client, struct error *err);
+/* Again, after the coordinator was started anew. */
+int client_hello(struct client *client, struct error *err);
+/* Accepts a zeroed one. */
+void client_close(struct client *client);
+/* Call and wait, after delay_ms; where the coordinator was started anew in between, once more.
+ * On EXIT_DONE *reply, any reply message, is the caller's, for message_free. */
+int client_call(struct client *client, unsigned method, const ProtobufCMessage *request,
+                uint32_t delay_ms, ProtobufCMessage **reply, struct error *err);
+
+#endif

@@ -1,0 +1,47 @@
+/* commands.c - the table of commands. */
+#include "coordinator/cli/commands.h"
+
+#include "common/config/nearest.h"
+
+#include <string.h>
+
+#define NAMES_MAX 64
+
+const struct command *const commands[] = {
+    &command_cancel, &command_completion, &command_demo,    &command_events,
+    &command_jobs,   &command_logs,       &command_nodes,   &command_plan,
+    &command_submit, &command_train,      &command_version, NULL,
+};
+
+const struct command *command_find(const char *name)
+{
+    for (size_t i = 0; commands[i]; i++)
+        if (strcmp(commands[i]->name, name) == 0 ||
+            (commands[i]->alias && strcmp(commands[i]->alias, name) == 0))
+            return commands[i];
+    return NULL;
+}
+
+const char *command_nearest(const char *name)
+{
+    const char *names[NAMES_MAX];
+    size_t count = 0;
+    for (size_t i = 0; commands[i] && count + 2 <= NAMES_MAX; i++) {
+        names[count++] = commands[i]->name;
+        if (commands[i]->alias)
+            names[count++] = commands[i]->alias;
+    }
+    return nearest_word(name, names, count);
+}
+
+void commands_print(FILE *out)
+{
+    fputs("usage: gimbal COMMAND [FLAGS] [ARGUMENTS]\n\nCommands:\n", out);
+    for (size_t i = 0; commands[i]; i++)
+        fprintf(out, "  %-12s %s%s%s%s\n", commands[i]->name, commands[i]->summary,
+                commands[i]->alias ? " (" : "", commands[i]->alias ? commands[i]->alias : "",
+                commands[i]->alias ? ")" : "");
+    fputs("\nFlags of most commands:\n", out);
+    options_print_common(~0u, out);
+    fputs("\n'gimbal COMMAND -h' tells more.\n", out);
+}

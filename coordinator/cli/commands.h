@@ -1,0 +1,27 @@
+/* commands.h - every command of `gimbal`: one file in commands/, one row in commands.c. */
+#ifndef COORDINATOR_CLI_COMMANDS_H
+#define COORDINATOR_CLI_COMMANDS_H
+
+#include "coordinator/cli/options.h"
+
+extern const struct command *const commands[]; /* by name; ended by NULL */
+
+/* By name or alias; NULL when there is none. */
+const struct command *command_find(const char *name);
+/* The command that name was probably meant to be, or NULL. */
+const char *command_nearest(const char *name);
+void commands_print(FILE *out);
+
+extern const struct command command_cancel;
+extern const struct command command_completion;
+extern const struct command command_demo;
+extern const struct command command_events;
+extern const struct command command_jobs;
+extern const struct command command_logs;
+extern const struct command command_nodes;
+extern const struct command command_plan;
+extern const struct command command_submit;
+extern const struct command command_train;
+extern const struct command command_version;
+
+#endif

@@ -1,0 +1,315 @@
+/* demo.c - `gimbal demo`: a real cluster on this machine trains a small model, from nothing to
+ * nothing left behind. */
+#include "coordinator/cli/client.h"
+#include "coordinator/cli/cluster.h"
+#include "coordinator/cli/commands.h"
+#include "coordinator/cli/demojob.h"
+#include "coordinator/cli/exit.h"
+#include "coordinator/cli/follow.h"
+#include "coordinator/cli/nodetable.h"
+#include "coordinator/cli/signals.h"
+#include "coordinator/cli/submission.h"
+
+#include "common/base/memory.h"
+#include "common/base/units.h"
+#include "common/plan/plan.h"
+#include "common/rpc/message.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define JOIN_TIMEOUT_S 120.0
+#define PLANS 8 /* rows of the table */
+
+struct demo_values {
+    const char *text;
+    int64_t steps, workers;
+    bool keep;
+};
+
+static const struct flag demo_flags[] = {
+    {"steps", 0, FLAG_NUMBER, offsetof(struct demo_values, steps), "N", "training steps (600)",
+     .least = 1, .standard = 600},
+    {"workers", 0, FLAG_NUMBER, offsetof(struct demo_values, workers), "N",
+     "worker processes (4), at most 26", .least = 1, .standard = 4},
+    {"text", 0, FLAG_TEXT, offsetof(struct demo_values, text), "PATH",
+     "a file or folder of text to learn (" DEMOJOB_TEXT ")"},
+    {"keep", 0, FLAG_SWITCH, offsetof(struct demo_values, keep), NULL,
+     "keep the folder with the logs"},
+    {.name = NULL},
+};
+
+struct demo {
+    const struct invocation *invocation;
+    const struct demo_values *values;
+    FILE *people; /* tables: stdout, or stderr where that is for JSON */
+    struct cluster cluster;
+    struct client client;
+    struct progress progress;
+    struct follow follow;
+    int signals;
+    uint64_t executor_bytes;
+    int joining; /* how the last look at the nodes went, an enum exit_code */
+    struct error joining_words;
+};
+
+static void say(const struct demo *demo, const char *text)
+{
+    if (!demo->invocation->common.quiet)
+        fprintf(stderr, "%s\n", text);
+}
+
+static struct history_options waiting(struct demo *demo, double timeout_s)
+{
+    return (struct history_options){.client = &demo->client,
+                                    .signals = demo->signals,
+                                    .end_fd = demo->cluster.ended,
+                                    .timeout_s = timeout_s};
+}
+
+/* *reply is the caller's, for message_free; its nodes are alive if *alive. */
+static int list_nodes(struct demo *demo, ProtobufCMessage **reply, bool *alive, struct error *err)
+{
+    Gimbal__ListNodesRequest request = GIMBAL__LIST_NODES_REQUEST__INIT;
+    int code = client_call(&demo->client, COORDINATOR_LIST_NODES, &request.base, 0, reply, err);
+    if (code != EXIT_DONE)
+        return code;
+    const Gimbal__ListNodesReply *list = (const Gimbal__ListNodesReply *)*reply;
+    int64_t count = 0;
+    for (size_t i = 0; i < list->n_nodes; i++)
+        count += list->nodes[i]->state == GIMBAL__NODE_STATUS__STATE__ALIVE;
+    *alive = count >= demo->values->workers;
+    return EXIT_DONE;
+}
+
+/* An event about a node: perhaps it was the last to join. */
+static bool all_joined(void *data, const Gimbal__Event *event)
+{
+    struct demo *demo = data;
+    ProtobufCMessage *reply;
+    bool alive;
+    if (strncmp(event->kind, "node-", 5) != 0)
+        return false;
+    progress_note(&demo->progress, "%s", event->text);
+    demo->joining = list_nodes(demo, &reply, &alive, &demo->joining_words);
+    if (demo->joining != EXIT_DONE)
+        return true;
+    message_free(reply);
+    return alive;
+}
+
+static int show_nodes(struct demo *demo, struct error *err)
+{
+    ProtobufCMessage *reply;
+    bool alive;
+    int code = list_nodes(demo, &reply, &alive, err);
+    if (code != EXIT_DONE)
+        return code;
+    const Gimbal__ListNodesReply *list = (const Gimbal__ListNodesReply *)reply;
+    struct common table = {.output = OUTPUT_TABLE};
+    fputc('\n', demo->people);
+    nodetable_print(&table, list->nodes, list->n_nodes, demo->people);
+    fputc('\n', demo->people);
+    message_free(reply);
+    return EXIT_DONE;
+}
+
+static int gather(struct demo *demo, struct error *err)
+{
+    struct common common = demo->invocation->common;
+    char text[128];
+    int code = cluster_start((int)demo->values->workers, demo->signals, &demo->cluster, err);
+    if (code != EXIT_DONE)
+        return code;
+    common.address = demo->cluster.address;
+    code = client_open(&common, &demo->client, err);
+    if (code != EXIT_DONE)
+        return code;
+    snprintf(text, sizeof text, "a coordinator listens at %s; %d workers measure their cores",
+             demo->cluster.address, (int)demo->values->workers);
+    say(demo, text);
+    struct history_options options = waiting(demo, JOIN_TIMEOUT_S);
+    code = history_follow(&options, all_joined, demo, err);
+    if (code == EXIT_TIMEOUT)
+        error_prefix(err, 0, "the workers have not all joined");
+    if (code == EXIT_DONE && demo->joining != EXIT_DONE) {
+        *err = demo->joining_words;
+        return demo->joining;
+    }
+    return code == EXIT_DONE ? show_nodes(demo, err) : code;
+}
+
+/* Beside the live line: the table of plans once, and what memory the executors take. */
+static void watch_job(void *data, const Gimbal__Event *event)
+{
+    struct demo *demo = data;
+    uint64_t bytes = cluster_executor_bytes();
+    demo->executor_bytes = bytes > demo->executor_bytes ? bytes : demo->executor_bytes;
+    if (strcmp(event->kind, "plan-chosen") != 0)
+        return;
+    json_t *json = json_loads(event->json, 0, NULL);
+    const char *candidates = json_string_value(json_object_get(json, "candidates"));
+    fputc('\n', demo->people);
+    output_print_rows(candidates ? candidates : "", PLANS, demo->people);
+    fputc('\n', demo->people);
+    fflush(demo->people);
+    json_decref(json);
+}
+
+static int write_job(const struct demo *demo, const char *text, struct error *err)
+{
+    char *path = xasprintf("%s/job.yaml", demo->cluster.folder);
+    FILE *file = fopen(path, "we");
+    bool written = file && fputs(text, file) >= 0;
+    if (file && fclose(file) != 0)
+        written = false;
+    if (!written)
+        error_set(err, 0, "write '%s': %m", path);
+    free(path);
+    return written ? EXIT_DONE : EXIT_IO;
+}
+
+static int train(struct demo *demo, const char *text, struct submission *submission,
+                 struct error *err)
+{
+    int code = write_job(demo, text, err);
+    if (code == EXIT_DONE)
+        code = submission_send(&demo->client, "demo", text, NULL, false, submission, err);
+    if (code != EXIT_DONE)
+        return code;
+    struct history_options options = waiting(demo, 0);
+    follow_init(&demo->follow, submission->job, "demo", &demo->progress);
+    demo->follow.event_cb = watch_job;
+    demo->follow.data = demo;
+    return follow_run(&demo->follow, &options, err);
+}
+
+static void print_json(const struct demo *demo, const struct plan *plan, struct error *err)
+{
+    const struct progress_state *state = &demo->follow.state;
+    (void)err;
+    output_print_object(
+        (enum output)demo->invocation->common.output,
+        output_object(
+            "DemoResult",
+            json_pack("{s:s, s:I, s:f, s:o, s:{s:f, s:I}, s:{s:f, s:I, s:f}, s:s?}", "plan",
+                      plan->id, "steps", (json_int_t)state->step, "loss", state->loss,
+                      "heldout_loss",
+                      isnan(state->heldout_loss) ? json_null() : json_real(state->heldout_loss),
+                      "predicted", "step_time_s", plan->predicted.step_time_s, "memory_bytes_max",
+                      (json_int_t)plan->predicted.memory_bytes_max, "measured", "step_time_s",
+                      state->step_time_s, "resident_bytes_max", (json_int_t)demo->executor_bytes,
+                      "tokens_per_s", state->tokens_per_s, "sample", demo->follow.sample)),
+        stdout);
+}
+
+static void print_tables(const struct demo *demo, const struct plan *plan)
+{
+    const struct progress_state *state = &demo->follow.state;
+    char predicted[32], measured[32];
+    if (demo->follow.sample)
+        printf("\nwhat the model writes now:\n\n%s\n\n", demo->follow.sample);
+    printf("loss           %.3f after %llu steps", state->loss, (unsigned long long)state->step);
+    if (!isnan(state->heldout_loss))
+        printf(", %.3f on text it has not seen", state->heldout_loss);
+    printf("\nstep time      %s predicted, %s measured\n",
+           units_print_seconds(predicted, sizeof predicted, plan->predicted.step_time_s),
+           units_print_seconds(measured, sizeof measured, state->step_time_s));
+    printf("memory         %s predicted and reserved, %s resident with the program itself\n",
+           units_print_bytes(predicted, sizeof predicted, (double)plan->predicted.memory_bytes_max),
+           units_print_bytes(measured, sizeof measured, (double)demo->executor_bytes));
+    fflush(stdout);
+}
+
+/* Predicted beside measured; the plan is the coordinator's own. */
+static int report(struct demo *demo, const char *job, struct error *err)
+{
+    Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;
+    ProtobufCMessage *message;
+    struct plan *plan;
+    request.job = (char *)job;
+    int code = client_call(&demo->client, COORDINATOR_GET_JOB, &request.base, 0, &message, err);
+    if (code != EXIT_DONE)
+        return code;
+    const Gimbal__GetJobReply *reply = (const Gimbal__GetJobReply *)message;
+    int rc = reply->plan ? plan_decode(reply->plan->json, &plan, err)
+                         : error_set(err, -1, "%s has no plan", job);
+    message_free(message);
+    if (rc < 0)
+        return EXIT_INTERNAL;
+    if (demo->invocation->common.output >= OUTPUT_JSON)
+        print_json(demo, plan, err);
+    else
+        print_tables(demo, plan);
+    plan_destroy(plan);
+    return EXIT_DONE;
+}
+
+/* Stop, look, and say what was found; the code that the demo ends with. */
+static int clean_up(struct demo *demo, int code, struct error *err)
+{
+    char *left,
+        *kept = demo->values->keep && demo->cluster.folder ? xstrdup(demo->cluster.folder) : NULL;
+    client_close(&demo->client);
+    cluster_stop(&demo->cluster, demo->values->keep, &left);
+    if (left) {
+        fprintf(stderr, "left behind:\n%s", left);
+        if (code == EXIT_DONE)
+            code = error_set(err, EXIT_FAILED, "something was left behind");
+    } else {
+        say(demo, "everything is stopped; no process, file or shared memory is left behind");
+    }
+    if (kept)
+        fprintf(stderr, "kept: %s\n", kept);
+    free(kept);
+    free(left);
+    return code;
+}
+
+static int run_demo(struct demo *demo, const char *text, struct error *err)
+{
+    struct submission submission = {0};
+    progress_open(&demo->progress, stderr, demo->invocation->common.quiet);
+    int code = gather(demo, err);
+    if (code == EXIT_DONE)
+        code = train(demo, text, &submission, err);
+    if (code == EXIT_DONE)
+        code = report(demo, submission.job, err);
+    else if (code == EXIT_FAILED && !err->text[0])
+        code = cluster_explain_end(&demo->cluster, err);
+    code = clean_up(demo, code, err);
+    follow_finish(&demo->follow);
+    submission_finish(&submission);
+    return code;
+}
+
+static int run(const struct invocation *invocation, struct error *err)
+{
+    const struct demo_values *values = invocation->values;
+    struct demo demo = {.invocation = invocation, .values = values, .cluster.ended = -1};
+    char *text;
+    demo.people = invocation->common.output >= OUTPUT_JSON ? stderr : stdout;
+    if (values->workers > CLUSTER_WORKERS_MAX)
+        return error_set(err, EXIT_USAGE, "--workers %lld: at most %d", (long long)values->workers,
+                         CLUSTER_WORKERS_MAX);
+    if (demojob_write(values->text, values->steps, (int)values->workers, &text, err) < 0)
+        return EXIT_INPUT;
+    demo.signals = signals_open(err);
+    int code = demo.signals < 0 ? EXIT_INTERNAL : run_demo(&demo, text, err);
+    if (demo.signals >= 0)
+        close(demo.signals);
+    free(text);
+    return code;
+}
+
+const struct command command_demo = {
+    .name = "demo",
+    .summary = "Start a small cluster here, train a model on it, clean up",
+    .arguments = "",
+    .flags = demo_flags,
+    .values_size = sizeof(struct demo_values),
+    .takes = TAKES_OUTPUT,
+    .run = run,
+};

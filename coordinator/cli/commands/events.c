@@ -1,0 +1,78 @@
+/* events.c - `gimbal events [JOB]`: what happened, and with -w what happens. */
+#include "coordinator/cli/commands.h"
+#include "coordinator/cli/exit.h"
+#include "coordinator/cli/history.h"
+#include "coordinator/cli/signals.h"
+
+#include <string.h>
+#include <unistd.h>
+
+struct events_printing {
+    enum output output;
+    const char *job; /* NULL: all */
+    bool verbose;    /* also steps */
+    json_t *list;    /* for -o json */
+};
+
+static bool take(void *data, const Gimbal__Event *event)
+{
+    struct events_printing *printing = data;
+    if (printing->job && strcmp(event->job, printing->job) != 0)
+        return false;
+    if (printing->output == OUTPUT_JSON)
+        json_array_append_new(printing->list, history_json(event));
+    else if (printing->output == OUTPUT_JSONL)
+        output_print_object(OUTPUT_JSONL, history_json(event), stdout);
+    else if (printing->verbose || strcmp(event->kind, "step") != 0)
+        history_print(event, stdout);
+    fflush(stdout);
+    return false;
+}
+
+static int follow(const struct invocation *invocation, struct events_printing *printing,
+                  struct error *err)
+{
+    struct client client = {0};
+    int signals = signals_open(err);
+    if (signals < 0)
+        return EXIT_INTERNAL;
+    int code = client_open(&invocation->common, &client, err);
+    struct history_options options = {.client = &client, .signals = signals, .end_fd = -1};
+    if (code == EXIT_DONE)
+        code = history_follow(&options, take, printing, err);
+    client_close(&client);
+    close(signals);
+    return code;
+}
+
+static int run(const struct invocation *invocation, struct error *err)
+{
+    struct client client = {0};
+    struct events_printing printing = {
+        .output = (enum output)invocation->common.output,
+        .job = invocation->argument_count ? invocation->arguments[0] : NULL,
+        .verbose = invocation->common.verbose || invocation->common.output == OUTPUT_WIDE};
+    if (invocation->common.watch && printing.output == OUTPUT_JSON)
+        return error_set(err, EXIT_USAGE, "-o json is one object; with -w use -o jsonl");
+    if (invocation->common.watch)
+        return follow(invocation, &printing, err);
+    printing.list = json_array();
+    int code = client_open(&invocation->common, &client, err);
+    if (code == EXIT_DONE)
+        code = history_read(&client, take, &printing, err);
+    client_close(&client);
+    if (code == EXIT_DONE && printing.output == OUTPUT_JSON)
+        output_print_list(OUTPUT_JSON, "EventList", "events", printing.list, stdout);
+    else
+        json_decref(printing.list);
+    return code;
+}
+
+const struct command command_events = {
+    .name = "events",
+    .summary = "Print what happened in the cluster or to a job (-v: every step)",
+    .arguments = "[JOB]",
+    .arguments_max = 1,
+    .takes = TAKES_OUTPUT | TAKES_WATCH | TAKES_ADDRESS | TAKES_TIMEOUT,
+    .run = run,
+};

@@ -1,0 +1,34 @@
+/* nodes.c - `gimbal nodes`: the machines and what they have. */
+#include "coordinator/cli/commands.h"
+#include "coordinator/cli/exit.h"
+#include "coordinator/cli/nodetable.h"
+#include "coordinator/cli/watching.h"
+
+#include "common/rpc/message.h"
+
+static int print(const struct invocation *invocation, struct client *client, struct error *err)
+{
+    Gimbal__ListNodesRequest request = GIMBAL__LIST_NODES_REQUEST__INIT;
+    ProtobufCMessage *reply;
+    int code = client_call(client, COORDINATOR_LIST_NODES, &request.base, 0, &reply, err);
+    if (code != EXIT_DONE)
+        return code;
+    const Gimbal__ListNodesReply *list = (const Gimbal__ListNodesReply *)reply;
+    nodetable_print(&invocation->common, list->nodes, list->n_nodes, stdout);
+    message_free(reply);
+    return EXIT_DONE;
+}
+
+static int run(const struct invocation *invocation, struct error *err)
+{
+    return watching_run(invocation, print, err);
+}
+
+const struct command command_nodes = {
+    .name = "nodes",
+    .alias = "sinfo",
+    .summary = "List the nodes: state, devices, memory, speed, jobs",
+    .arguments = "",
+    .takes = TAKES_OUTPUT | TAKES_WATCH | TAKES_ADDRESS | TAKES_TIMEOUT,
+    .run = run,
+};

@@ -1,0 +1,125 @@
+/* submit.c - `gimbal submit`: hand a job to the coordinator, and wait for it if asked to. */
+#include "coordinator/cli/commands.h"
+#include "coordinator/cli/exit.h"
+#include "coordinator/cli/follow.h"
+#include "coordinator/cli/jobfile.h"
+#include "coordinator/cli/signals.h"
+#include "coordinator/cli/submission.h"
+
+#include "common/base/memory.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+struct submit_values {
+    const char *file, *plan;
+    bool wait, follow;
+};
+
+static const struct flag submit_flags[] = {
+    {"file", 'f', FLAG_TEXT, offsetof(struct submit_values, file), "FILE", "the job file"},
+    {"plan", 0, FLAG_TEXT, offsetof(struct submit_values, plan), "FILE",
+     "take this plan, as 'gimbal plan -o json' wrote it"},
+    {"wait", 0, FLAG_SWITCH, offsetof(struct submit_values, wait), NULL,
+     "until the job is over; exit 0 when it is done"},
+    {"follow", 0, FLAG_SWITCH, offsetof(struct submit_values, follow), NULL,
+     "the same, with progress on stderr"},
+    {.name = NULL},
+};
+
+static void print_accepted(const struct common *common, const struct submission *submission)
+{
+    if (common->output >= OUTPUT_JSON) {
+        output_print_object(
+            (enum output)common->output,
+            output_object("Submission",
+                          json_pack("{s:s, s:b, s:s}", "job", submission->job, "dry_run",
+                                    common->dry_run, "waiting_reason", submission->waiting)),
+            stdout);
+        return;
+    }
+    if (!common->dry_run)
+        puts(submission->job);
+    fflush(stdout);
+    if (*submission->waiting && !common->quiet)
+        fprintf(stderr, "it waits: %s\n", submission->waiting);
+}
+
+/* A signal ends the waiting and not the job. */
+static int wait_for_job(const struct invocation *invocation, const struct submission *submission,
+                        const char *name, struct client *client, int signals, struct error *err)
+{
+    const struct submit_values *values = invocation->values;
+    struct history_options options = {.client = client,
+                                      .signals = signals,
+                                      .end_fd = -1,
+                                      .timeout_s = invocation->common.timeout_s};
+    struct progress progress;
+    struct follow follow;
+    progress_open(&progress, stderr, !values->follow || invocation->common.quiet);
+    follow_init(&follow, submission->job, name, &progress);
+    follow.events_as_json = invocation->common.output == OUTPUT_JSONL;
+    int code = follow_run(&follow, &options, err);
+    if (follow.sample && !follow.events_as_json)
+        printf("%s\n", follow.sample);
+    if (code > EXIT_SIGNAL)
+        fprintf(stderr,
+                "%s goes on; 'gimbal events %s -w' follows it, 'gimbal cancel %s' ends it\n",
+                submission->job, submission->job, submission->job);
+    follow_finish(&follow);
+    return code;
+}
+
+static int submit(const struct invocation *invocation, const char *text, const char *plan,
+                  const char *name, struct error *err)
+{
+    const struct submit_values *values = invocation->values;
+    struct client client = {0};
+    struct submission submission = {0};
+    int signals = -1;
+    if (values->wait || values->follow)
+        signals = signals_open(err);
+    int code = client_open(&invocation->common, &client, err);
+    if (code == EXIT_DONE)
+        code = submission_send(&client, name, text, plan, invocation->common.dry_run, &submission,
+                               err);
+    if (code == EXIT_DONE)
+        print_accepted(&invocation->common, &submission);
+    if (code == EXIT_DONE && signals >= 0 && !invocation->common.dry_run)
+        code = wait_for_job(invocation, &submission, name, &client, signals, err);
+    else if (code == EXIT_DONE && *submission.waiting)
+        code = EXIT_WAITING;
+    submission_finish(&submission);
+    client_close(&client);
+    if (signals >= 0)
+        close(signals);
+    return code;
+}
+
+static int run(const struct invocation *invocation, struct error *err)
+{
+    const struct submit_values *values = invocation->values;
+    struct job_config *job;
+    char *text, *plan = NULL;
+    int code = jobfile_load(values->file, &text, &job, err);
+    if (code != EXIT_DONE)
+        return code;
+    if (values->plan && file_read(values->plan, &plan, err) < 0)
+        code = EXIT_INPUT;
+    if (code == EXIT_DONE)
+        code = submit(invocation, text, plan, job->name, err);
+    free(plan);
+    free(text);
+    job_config_destroy(job);
+    return code;
+}
+
+const struct command command_submit = {
+    .name = "submit",
+    .summary = "Hand a job to the coordinator; prints the job's name",
+    .arguments = "",
+    .flags = submit_flags,
+    .values_size = sizeof(struct submit_values),
+    .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT | TAKES_DRY_RUN,
+    .run = run,
+};

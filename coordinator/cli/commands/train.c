@@ -1,0 +1,109 @@
+/* train.c - `gimbal train --local N`: no cluster, the ranks are threads of one executor. */
+#include "coordinator/cli/commands.h"
+#include "coordinator/cli/exit.h"
+#include "coordinator/cli/training.h"
+
+#include "common/base/units.h"
+
+#include <math.h>
+
+struct train_values {
+    const char *file, *plan, *search;
+    int64_t local;
+};
+
+static const struct flag train_flags[] = {
+    {"file", 'f', FLAG_TEXT, offsetof(struct train_values, file), "FILE", "the job file"},
+    {"local", 0, FLAG_NUMBER, offsetof(struct train_values, local), "N",
+     "devices to cut this machine's cores into", .least = 1},
+    {"plan", 0, FLAG_TEXT, offsetof(struct train_values, plan), "FILE",
+     "take this plan, as 'gimbal plan -o json' wrote it"},
+    {"search", 0, FLAG_TEXT, offsetof(struct train_values, search), "NAME",
+     "the search, in place of the job's plan.search"},
+    {.name = NULL},
+};
+
+static json_t *number_or_null(double number)
+{
+    return isfinite(number) ? json_real(number) : json_null();
+}
+
+static void print_result_json(const struct common *common, const struct offline *offline,
+                              const struct training_result *result)
+{
+    const struct plan *plan = offline->best;
+    json_t *object = json_pack(
+        "{s:s, s:s, s:I, s:o, s:o, s:{s:f, s:f}, s:{s:f, s:f, s:I}, s:s?}", "name",
+        offline->job->name, "plan", plan->id, "steps", (json_int_t)result->steps, "loss",
+        number_or_null(result->loss), "heldout_loss", number_or_null(result->heldout_loss),
+        "measured", "step_time_s", result->step_time_s, "tokens_per_s", result->tokens_per_s,
+        "predicted", "step_time_s", plan->predicted.step_time_s, "tokens_per_s",
+        plan->predicted.tokens_per_s, "memory_bytes_max",
+        (json_int_t)plan->predicted.memory_bytes_max, "sample", result->sample);
+    output_print_object((enum output)common->output, output_object("TrainResult", object), stdout);
+}
+
+static void print_result(const struct offline *offline, const struct training_result *result)
+{
+    char predicted[32], measured[32];
+    printf("loss           %.4f after %llu steps\n", result->loss,
+           (unsigned long long)result->steps);
+    if (!isnan(result->heldout_loss))
+        printf("held-out loss  %.4f\n", result->heldout_loss);
+    printf("step time      %s predicted, %s measured\n",
+           units_print_seconds(predicted, sizeof predicted, offline->best->predicted.step_time_s),
+           units_print_seconds(measured, sizeof measured, result->step_time_s));
+    if (result->sample)
+        printf("\n%s\n", result->sample);
+}
+
+static int train(const struct invocation *invocation, const struct train_values *values,
+                 struct offline *offline, struct error *err)
+{
+    const struct common *common = &invocation->common;
+    struct progress progress;
+    struct training_result result;
+    struct training_options options = {.job_path = values->file,
+                                       .offline = offline,
+                                       .progress = &progress,
+                                       .steps_as_json = common->output == OUTPUT_JSONL};
+    progress_open(&progress, stderr, common->quiet);
+    int code = training_run(&options, &result, err);
+    if (result.steps > 0 && common->output >= OUTPUT_JSON)
+        print_result_json(common, offline, &result);
+    else if (result.steps > 0)
+        print_result(offline, &result);
+    training_result_finish(&result);
+    return code;
+}
+
+static int run(const struct invocation *invocation, struct error *err)
+{
+    const struct train_values *values = invocation->values;
+    if (values->local == 0)
+        return error_set(err, EXIT_USAGE,
+                         "needs --local N, the devices to cut this machine into; 'gimbal submit' "
+                         "trains on a cluster");
+    struct offline_request request = {.job_path = values->file,
+                                      .search = values->search,
+                                      .plan_path = values->plan,
+                                      .device_count = (int)values->local};
+    struct offline offline;
+    int code = offline_run(&request, &offline, err);
+    if (offline.result.count > 0 && !invocation->common.quiet)
+        planner_print(&offline.result, invocation->common.verbose ? 0 : 5, stderr);
+    if (code == EXIT_DONE && !invocation->common.dry_run)
+        code = train(invocation, values, &offline, err);
+    offline_finish(&offline);
+    return code;
+}
+
+const struct command command_train = {
+    .name = "train",
+    .summary = "Train on this machine, without a cluster",
+    .arguments = "",
+    .flags = train_flags,
+    .values_size = sizeof(struct train_values),
+    .takes = TAKES_OUTPUT | TAKES_DRY_RUN,
+    .run = run,
+};

@@ -1,0 +1,32 @@
+/* exit.h - what the end of a command tells a script: a table of our own, near sysexits.h. */
+#ifndef COORDINATOR_CLI_EXIT_H
+#define COORDINATOR_CLI_EXIT_H
+
+#include "common/rpc/status.h"
+
+enum exit_code {
+    EXIT_DONE = 0,
+    EXIT_FAILED = 1,
+    EXIT_WAITING = 2, /* accepted, but it cannot be placed now */
+    EXIT_NO_PLAN = 3, /* no feasible plan */
+    EXIT_WARNINGS = 4,
+    EXIT_BLOCKING = 5,
+    EXIT_USAGE = 64,
+    EXIT_INPUT = 65,       /* a file or a name that is wrong */
+    EXIT_UNAVAILABLE = 69, /* no coordinator answers */
+    EXIT_INTERNAL = 70,
+    EXIT_PRECONDITION = 73, /* what was true is so no more: a plan that fits another cluster */
+    EXIT_IO = 74,
+    EXIT_AGAIN = 75,
+    EXIT_PERMISSION = 77,
+    EXIT_CONFIGURATION = 78,
+    EXIT_TIMEOUT = 124,
+    EXIT_SIGNAL = 128, /* plus the signal's number: 130, 143 */
+};
+
+/* Of a call that ended so. */
+int exit_of_status(enum rpc_status status);
+/* Of a negative errno of our own libraries; EXIT_DONE for 0. -EINVAL is a wrong input. */
+int exit_of_errno(int rc);
+
+#endif

@@ -1,0 +1,13 @@
+/* jobfile.h - the job file of -f: read once, checked here before anybody else sees it. */
+#ifndef COORDINATOR_CLI_JOBFILE_H
+#define COORDINATOR_CLI_JOBFILE_H
+
+#include "common/config/job.h"
+
+/* A whole file as text, yours. -errno with its path. */
+int file_read(const char *path, char **out, struct error *err);
+/* Both are the caller's. An enum exit_code: EXIT_INPUT with file:line:column. path NULL is
+ * EXIT_USAGE: the flag is missing. */
+int jobfile_load(const char *path, char **text, struct job_config **job, struct error *err);
+
+#endif

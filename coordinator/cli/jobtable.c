@@ -1,0 +1,135 @@
+/* jobtable.c - what `gimbal jobs` shows of a job. */
+#include "coordinator/cli/jobtable.h"
+
+#include "coordinator/cli/progress.h"
+
+#include <time.h>
+
+static const struct column columns[] = {
+    {"JOB"},
+    {"NAME"},
+    {"USER", .wide = true},
+    {"STATE"},
+    {"PROGRESS", .right = true},
+    {"ETA", .right = true},
+    {"LOSS", .right = true},
+    {"TOK/S", .right = true},
+    {"STEP TIME", .right = true, .wide = true},
+    {"PLAN"},
+    {"DEVICES", .wide = true},
+    {"EPOCH", .right = true, .wide = true},
+    {"SUBMITTED", .wide = true},
+    {"REASON"},
+};
+#define COLUMNS (sizeof columns / sizeof *columns)
+
+const char *jobtable_state(Gimbal__JobStatus__State state)
+{
+    const ProtobufCEnumValue *value =
+        protobuf_c_enum_descriptor_get_value(&gimbal__job_status__state__descriptor, (int)state);
+    return value ? value->name : "UNKNOWN";
+}
+
+bool jobtable_is_final(Gimbal__JobStatus__State state)
+{
+    return state == GIMBAL__JOB_STATUS__STATE__DONE || state == GIMBAL__JOB_STATUS__STATE__FAILED ||
+           state == GIMBAL__JOB_STATUS__STATE__CANCELLED;
+}
+
+double jobtable_seconds_left(const Gimbal__JobStatus *job)
+{
+    if (jobtable_is_final(job->state) || job->step >= job->step_count)
+        return 0;
+    return job->step_time_s * (double)(job->step_count - job->step);
+}
+
+json_t *jobtable_json(const Gimbal__JobStatus *job)
+{
+    json_t *devices = json_array();
+    for (size_t i = 0; i < job->n_devices; i++)
+        json_array_append_new(devices, json_string(job->devices[i]));
+    json_t *members = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:s, s:o, s:f, s:f}", "job",
+        job->job, "name", job->name, "user", job->user, "state", jobtable_state(job->state),
+        "reason", job->reason, "epoch", (json_int_t)job->epoch, "step", (json_int_t)job->step,
+        "step_count", (json_int_t)job->step_count, "loss", job->loss, "tokens_per_s",
+        job->tokens_per_s, "step_time_s", job->step_time_s, "eta_s", jobtable_seconds_left(job),
+        "plan", job->plan_id, "devices", devices, "submitted_unix_s",
+        (double)job->submitted_unix_ms / 1000, "finished_unix_s",
+        (double)job->finished_unix_ms / 1000);
+    return output_object("Job", members);
+}
+
+static void add_devices(struct table *table, const Gimbal__JobStatus *job)
+{
+    char text[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < job->n_devices && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? "," : "",
+                                 job->devices[i]);
+    table_add(table, "%s", text);
+}
+
+static void add_time(struct table *table, uint64_t unix_ms)
+{
+    time_t seconds = (time_t)(unix_ms / 1000);
+    struct tm local;
+    char text[32] = "";
+    if (unix_ms && localtime_r(&seconds, &local))
+        strftime(text, sizeof text, "%F %T", &local);
+    table_add(table, "%s", text);
+}
+
+/* Nothing is said of a job that has made no step. */
+static void add_numbers(struct table *table, const Gimbal__JobStatus *job)
+{
+    char text[32];
+    double left = jobtable_seconds_left(job);
+    if (job->step_count)
+        table_add(table, "%.1f%%", 100.0 * (double)job->step / (double)job->step_count);
+    else
+        table_add(table, "%s", "");
+    table_add(table, "%s", left > 0 ? progress_format_time(text, sizeof text, left) : "");
+    if (job->step)
+        table_add(table, "%.3f", job->loss);
+    else
+        table_add(table, "%s", "");
+    table_add(table, "%s",
+              job->tokens_per_s > 0 ? progress_format_count(text, sizeof text, job->tokens_per_s)
+                                    : "");
+    if (job->step_time_s > 0)
+        table_add(table, "%.4gs", job->step_time_s);
+    else
+        table_add(table, "%s", "");
+}
+
+static void add_row(struct table *table, const Gimbal__JobStatus *job)
+{
+    table_add(table, "%s", job->job);
+    table_add(table, "%s", job->name);
+    table_add(table, "%s", job->user);
+    table_add(table, "%s", jobtable_state(job->state));
+    add_numbers(table, job);
+    table_add(table, "%s", job->plan_id);
+    add_devices(table, job);
+    table_add(table, "%llu", (unsigned long long)job->epoch);
+    add_time(table, job->submitted_unix_ms);
+    table_add(table, "%s", job->reason);
+}
+
+void jobtable_print(const struct common *common, Gimbal__JobStatus *const *jobs, size_t count,
+                    FILE *out)
+{
+    if (common->output >= OUTPUT_JSON) {
+        json_t *items = json_array();
+        for (size_t i = 0; i < count; i++)
+            json_array_append_new(items, jobtable_json(jobs[i]));
+        output_print_list((enum output)common->output, "JobList", "jobs", items, out);
+        return;
+    }
+    struct table *table = table_create(columns, COLUMNS);
+    for (size_t i = 0; i < count; i++)
+        add_row(table, jobs[i]);
+    table_print(table, common->output == OUTPUT_WIDE, !common->no_headers, out);
+    table_destroy(table);
+}

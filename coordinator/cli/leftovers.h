@@ -1,0 +1,16 @@
+/* leftovers.h - what a cluster has left behind: processes, files, shared memory. */
+#ifndef COORDINATOR_CLI_LEFTOVERS_H
+#define COORDINATOR_CLI_LEFTOVERS_H
+
+#include <stdint.h>
+
+/* Our children are taken to be gone: whatever child we still have is an orphan of theirs. It has
+ * a moment to end, else it is named here and killed. In the folder only *.log and job.yaml may
+ * be; in /dev/shm nothing of ours that is called gimbal. Lines, the caller's; NULL: nothing. */
+char *leftovers_find(const char *folder);
+/* Remove the folder with all its files; what cannot be removed is added to *left. */
+void leftovers_remove(const char *folder, char **left);
+/* The highest peak of resident memory among our descendants of that name, or 0. */
+uint64_t leftovers_resident_bytes(const char *name);
+
+#endif

@@ -1,0 +1,26 @@
+/* local.h - this machine's cores as devices of one node called "local", without a cluster. */
+#ifndef COORDINATOR_CLI_LOCAL_H
+#define COORDINATOR_CLI_LOCAL_H
+
+#include "coordinator/planner/planner.h"
+
+#include <sched.h>
+
+struct local {
+    int count;
+    struct planner_device *devices; /* local/0, local/1, ... */
+    struct profile *profiles;
+    char *cpusets; /* "0-1;2-3", one set per device */
+};
+
+/* Cut the process's cores into count devices, and have an executor measure them. -errno. */
+int local_open(int count, struct local *local, struct error *err);
+/* Accepts a zeroed one. */
+void local_finish(struct local *local);
+
+/* The cores of `allowed` in count runs of equal length (a longer one more core) as Linux writes
+ * sets, separated by ';'; with fewer cores than devices each set is the whole. The text is the
+ * caller's. */
+char *local_cpusets(const cpu_set_t *allowed, int count);
+
+#endif

@@ -1,0 +1,77 @@
+/* main.c - the command `gimbal`: find the command, read its flags, run it, tell how it ended. */
+#include "coordinator/cli/child.h"
+#include "coordinator/cli/commands.h"
+#include "coordinator/cli/exit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int fail_usage(const char *text)
+{
+    fprintf(stderr, "gimbal: %s\n", text);
+    return EXIT_USAGE;
+}
+
+static int find_command(const char *name, const struct command **out)
+{
+    struct error err;
+    *out = command_find(name);
+    if (*out)
+        return EXIT_DONE;
+    const char *nearest = command_nearest(name);
+    if (nearest)
+        error_set(&err, 0, "unknown command '%s'; did you mean '%s'?", name, nearest);
+    else
+        error_set(&err, 0, "unknown command '%s'; 'gimbal -h' lists them", name);
+    return fail_usage(err.text);
+}
+
+static int run_command(const struct command *command, int argc, char **argv, struct common common)
+{
+    struct invocation invocation = {.common = common};
+    struct error err = {""};
+    int code = EXIT_USAGE;
+    if (options_read(command, argc, argv, &invocation, &err) < 0)
+        ;
+    else if (invocation.common.version)
+        code = command_version.run(&invocation, &err);
+    else if (invocation.common.help) {
+        options_print_command(command, stdout);
+        code = EXIT_DONE;
+    } else {
+        code = command->run(&invocation, &err);
+    }
+    if (err.text[0])
+        fprintf(stderr, "gimbal %s: %s\n", command->name, err.text);
+    options_finish(&invocation);
+    return code;
+}
+
+static int run(int argc, char **argv)
+{
+    struct common common = {0};
+    struct error err = {""};
+    const struct command *command;
+    int next;
+    if (options_read_common(argc, argv, &common, &next, &err) < 0)
+        return fail_usage(err.text);
+    if (common.version)
+        return run_command(&command_version, 1, (char *[]){"version", NULL}, common);
+    if (next == argc) {
+        commands_print(common.help ? stdout : stderr);
+        return common.help ? EXIT_DONE : EXIT_USAGE;
+    }
+    int code = find_command(argv[next], &command);
+    return code == EXIT_DONE ? run_command(command, argc - next, argv + next, common) : code;
+}
+
+int main(int argc, char **argv)
+{
+    child_shim(argc, argv);
+    int code = run(argc, argv);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "gimbal: what was printed could not be written to stdout\n");
+        return code == EXIT_DONE ? EXIT_IO : code;
+    }
+    return code;
+}

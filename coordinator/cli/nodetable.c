@@ -1,0 +1,128 @@
+/* nodetable.c - what `gimbal nodes` shows of a node and its devices. */
+#include "coordinator/cli/nodetable.h"
+
+#include "common/base/units.h"
+#include "common/hardware/wire.h"
+
+#include <string.h>
+
+static const struct column columns[] = {
+    {"NODE"},
+    {"STATE"},
+    {"DEVICES"},
+    {"CORES", .right = true},
+    {"CPUSET", .wide = true},
+    {"MEMORY", .right = true},
+    {"GFLOP/S", .right = true},
+    {"GB/S", .right = true},
+    {"SEEN", .right = true, .wide = true},
+    {"RELEASE", .wide = true},
+    {"JOBS"},
+    {"PROCESSOR"},
+    {"REASON"},
+};
+#define COLUMNS (sizeof columns / sizeof *columns)
+
+const char *nodetable_state(Gimbal__NodeStatus__State state)
+{
+    const ProtobufCEnumValue *value =
+        protobuf_c_enum_descriptor_get_value(&gimbal__node_status__state__descriptor, (int)state);
+    return value ? value->name : "UNKNOWN";
+}
+
+json_t *nodetable_json(const Gimbal__NodeStatus *node)
+{
+    struct hardware_report *report;
+    json_t *jobs = json_array();
+    for (size_t i = 0; i < node->n_device_jobs; i++)
+        json_array_append_new(jobs, json_string(node->device_jobs[i]));
+    json_t *members =
+        json_pack("{s:s, s:s, s:s, s:f, s:o}", "name", node->name, "state",
+                  nodetable_state(node->state), "reason", node->reason, "heartbeat_age_s",
+                  (double)node->heartbeat_age_ms / 1000, "device_jobs", jobs);
+    if (node->hardware && hardware_report_from_wire(node->hardware, &report, NULL) == 0) {
+        json_t *hardware = hardware_report_to_json(report);
+        json_object_update(members, hardware);
+        json_decref(hardware);
+        hardware_report_destroy(report);
+    }
+    return output_object("Node", members);
+}
+
+/* "2 cpu, 1 gpu", and the sums of their rates. */
+static void add_devices(struct table *table, const Gimbal__HardwareReport *hardware, double *flops,
+                        double *bandwidth)
+{
+    unsigned cpus = 0, gpus = 0;
+    for (size_t i = 0; i < hardware->n_devices; i++) {
+        cpus += hardware->devices[i]->kind == GIMBAL__DEVICE__KIND__CPU;
+        gpus += hardware->devices[i]->kind == GIMBAL__DEVICE__KIND__GPU;
+        *flops += hardware->devices[i]->flops;
+        *bandwidth += hardware->devices[i]->bandwidth_bytes_per_s;
+    }
+    if (cpus && gpus)
+        table_add(table, "%u cpu, %u gpu", cpus, gpus);
+    else
+        table_add(table, "%u %s", cpus + gpus, gpus ? "gpu" : "cpu");
+}
+
+static void add_rate(struct table *table, double rate)
+{
+    if (rate > 0)
+        table_add(table, "%.0f", rate / 1e9);
+    else
+        table_add(table, "%s", "");
+}
+
+/* Each job once, in the order of the devices. */
+static void add_jobs(struct table *table, const Gimbal__NodeStatus *node)
+{
+    char text[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < node->n_device_jobs && used < sizeof text; i++) {
+        const char *job = node->device_jobs[i];
+        if (!*job || (i > 0 && strcmp(node->device_jobs[i - 1], job) == 0))
+            continue;
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? "," : "", job);
+    }
+    table_add(table, "%s", text);
+}
+
+static void add_row(struct table *table, const Gimbal__NodeStatus *node)
+{
+    static const Gimbal__HardwareReport nothing = GIMBAL__HARDWARE_REPORT__INIT;
+    const Gimbal__HardwareReport *hardware = node->hardware ? node->hardware : &nothing;
+    char memory[32];
+    double flops = 0, bandwidth = 0;
+    table_add(table, "%s", node->name);
+    table_add(table, "%s", nodetable_state(node->state));
+    add_devices(table, hardware, &flops, &bandwidth);
+    table_add(table, "%u", hardware->core_count);
+    table_add(table, "%s", hardware->cpuset);
+    table_add(table, "%s",
+              units_print_bytes(memory, sizeof memory, (double)hardware->memory_bytes));
+    add_rate(table, flops);
+    add_rate(table, bandwidth);
+    table_add(table, "%.1fs ago", (double)node->heartbeat_age_ms / 1000);
+    table_add(table, "%s", hardware->release);
+    add_jobs(table, node);
+    table_add(table, "%s", hardware->cpu_model);
+    table_add(table, "%s", node->reason);
+}
+
+void nodetable_print(const struct common *common, Gimbal__NodeStatus *const *nodes, size_t count,
+                     FILE *out)
+{
+    if (common->output >= OUTPUT_JSON) {
+        json_t *items = json_array();
+        for (size_t i = 0; i < count; i++)
+            json_array_append_new(items, nodetable_json(nodes[i]));
+        output_print_list((enum output)common->output, "NodeList", "nodes", items, out);
+        return;
+    }
+    struct table *table = table_create(columns, COLUMNS);
+    for (size_t i = 0; i < count; i++)
+        add_row(table, nodes[i]);
+    table_print(table, common->output == OUTPUT_WIDE, !common->no_headers, out);
+    table_destroy(table);
+}

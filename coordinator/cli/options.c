@@ -1,0 +1,280 @@
+/* options.c - flags by getopt_long, from the tables. */
+#include "coordinator/cli/options.h"
+
+#include "common/base/memory.h"
+#include "common/base/units.h"
+#include "common/config/nearest.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FLAGS_MAX 48
+#define VALUE_BASE 256 /* getopt's number of the first flag: beyond all letters */
+
+#define COMMON(member, what) .kind = what, .offset = offsetof(struct common, member)
+
+const struct flag common_flags[] = {
+    {"output", 'o', COMMON(output, FLAG_WORD), "FORMAT", "table, wide, json or jsonl",
+     .words = output_words},
+    {"watch", 'w', COMMON(watch, FLAG_SWITCH), NULL, "go on and print again what changes"},
+    {"no-headers", 0, COMMON(no_headers, FLAG_SWITCH), NULL, "tables without their first line"},
+    {"quiet", 'q', COMMON(quiet, FLAG_SWITCH), NULL, "no progress on stderr"},
+    {"verbose", 'v', COMMON(verbose, FLAG_SWITCH), NULL, "say more on stderr"},
+    {"timeout", 0, COMMON(timeout_s, FLAG_TIME), "TIME", "give up after this time, as in 30s"},
+    {"address", 0, COMMON(address, FLAG_TEXT), "ADDRESS",
+     "the coordinator, tcp://HOST:PORT (GIMBAL_ADDRESS)"},
+    {"dry-run", 0, COMMON(dry_run, FLAG_SWITCH), NULL, "check and plan, but change nothing"},
+    {"help", 'h', COMMON(help, FLAG_SWITCH), NULL, "print this text"},
+    {"version", 0, COMMON(version, FLAG_SWITCH), NULL, "print the version"},
+    {.name = NULL},
+};
+
+unsigned common_flag_takes(const struct flag *flag)
+{
+    switch (flag->offset) {
+    case offsetof(struct common, output):
+    case offsetof(struct common, no_headers):
+        return TAKES_OUTPUT;
+    case offsetof(struct common, watch):
+        return TAKES_WATCH;
+    case offsetof(struct common, address):
+        return TAKES_ADDRESS;
+    case offsetof(struct common, dry_run):
+        return TAKES_DRY_RUN;
+    case offsetof(struct common, timeout_s):
+        return TAKES_TIMEOUT;
+    default:
+        return 0;
+    }
+}
+
+/* The flags of one command line, as getopt wants them. */
+struct reader {
+    const struct command *command; /* NULL: before its name */
+    const struct flag *flags[FLAGS_MAX];
+    void *targets[FLAGS_MAX];
+    struct option options[FLAGS_MAX + 1];
+    char letters[2 * FLAGS_MAX + 3];
+    size_t count;
+};
+
+static void reader_add(struct reader *reader, const struct flag *flags, void *target)
+{
+    size_t letter = strlen(reader->letters);
+    for (; flags && flags->name && reader->count < FLAGS_MAX; flags++) {
+        size_t i = reader->count++;
+        reader->flags[i] = flags;
+        reader->targets[i] = target;
+        if (flags->kind == FLAG_NUMBER)
+            *(int64_t *)((char *)target + flags->offset) = flags->standard;
+        reader->options[i] =
+            (struct option){flags->name, flags->kind != FLAG_SWITCH, NULL, VALUE_BASE + (int)i};
+        if (!flags->letter)
+            continue;
+        reader->letters[letter++] = flags->letter;
+        if (flags->kind != FLAG_SWITCH)
+            reader->letters[letter++] = ':';
+    }
+}
+
+static int read_number(const struct flag *flag, const char *text, int64_t *out, struct error *err)
+{
+    char *end;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (end == text || *end || errno || number < flag->least)
+        return error_set(err, -EINVAL, "--%s '%s' must be a whole number, at least %lld",
+                         flag->name, text, (long long)flag->least);
+    *out = number;
+    return 0;
+}
+
+static int read_word(const struct flag *flag, const char *text, int *out, struct error *err)
+{
+    size_t used = 0;
+    char known[256] = "";
+    for (int i = 0; flag->words[i]; i++) {
+        if (strcmp(flag->words[i], text) == 0) {
+            *out = i;
+            return 0;
+        }
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
+                                 flag->words[i]);
+    }
+    return error_set(err, -EINVAL, "--%s '%s' is unknown; known: %s", flag->name, text, known);
+}
+
+static int read_value(const struct flag *flag, const char *text, void *target, struct error *err)
+{
+    void *value = (char *)target + flag->offset;
+    int rc = 0;
+    switch (flag->kind) {
+    case FLAG_SWITCH:
+        *(bool *)value = true;
+        return 0;
+    case FLAG_TEXT:
+        *(const char **)value = text;
+        return 0;
+    case FLAG_NUMBER:
+        return read_number(flag, text, value, err);
+    case FLAG_TIME:
+        rc = units_seconds(text, value, err);
+        return rc < 0 ? error_prefix(err, rc, "--%s", flag->name) : 0;
+    case FLAG_WORD:
+        return read_word(flag, text, value, err);
+    }
+    return rc;
+}
+
+static int refuse_unknown(const struct reader *reader, const char *text, struct error *err)
+{
+    const char *words[FLAGS_MAX];
+    char name[64];
+    size_t prefixed = 0, length;
+    const char *who = reader->command ? reader->command->name : "";
+    text += strspn(text, "-");
+    length = strcspn(text, "=");
+    snprintf(name, sizeof name, "%.*s", (int)length, text);
+    for (size_t i = 0; i < reader->count; i++) {
+        words[i] = reader->flags[i]->name;
+        prefixed += strncmp(words[i], name, strlen(name)) == 0;
+    }
+    if (prefixed > 1)
+        return error_set(err, -EINVAL, "--%s begins more than one flag; write it out", name);
+    const char *nearest = nearest_word(name, words, reader->count);
+    if (nearest)
+        return error_set(err, -EINVAL, "unknown flag --%s; did you mean --%s?", name, nearest);
+    return error_set(err, -EINVAL, "unknown flag --%s; 'gimbal %s%s-h' lists them", name, who,
+                     *who ? " " : "");
+}
+
+/* '?' and ':' of getopt in words. */
+static int refuse(const struct reader *reader, int result, char **argv, struct error *err)
+{
+    const char *text = argv[optind - 1];
+    if (optopt >= VALUE_BASE && result == ':')
+        return error_set(err, -EINVAL, "--%s needs %s", reader->flags[optopt - VALUE_BASE]->name,
+                         reader->flags[optopt - VALUE_BASE]->value);
+    if (optopt >= VALUE_BASE)
+        return error_set(err, -EINVAL, "--%s takes no value",
+                         reader->flags[optopt - VALUE_BASE]->name);
+    if (optopt && result == ':')
+        return error_set(err, -EINVAL, "-%c needs a value", optopt);
+    if (optopt)
+        return error_set(err, -EINVAL, "unknown flag -%c; 'gimbal %s%s-h' lists them", optopt,
+                         reader->command ? reader->command->name : "", reader->command ? " " : "");
+    return refuse_unknown(reader, text, err);
+}
+
+static size_t find_letter(const struct reader *reader, int letter)
+{
+    size_t i = 0;
+    while (reader->flags[i]->letter != letter)
+        i++;
+    return i;
+}
+
+static int read_flags(struct reader *reader, int argc, char **argv, struct common *common,
+                      struct error *err)
+{
+    int result, rc = 0;
+    opterr = 0;
+    optind = 0; /* glibc: start anew */
+    while (rc == 0 &&
+           (result = getopt_long(argc, argv, reader->letters, reader->options, NULL)) != -1) {
+        if (result == '?' || result == ':')
+            return refuse(reader, result, argv, err);
+        size_t index =
+            result >= VALUE_BASE ? (size_t)(result - VALUE_BASE) : find_letter(reader, result);
+        if (reader->targets[index] == common)
+            common->given |= common_flag_takes(reader->flags[index]);
+        rc = read_value(reader->flags[index], optarg, reader->targets[index], err);
+    }
+    return rc;
+}
+
+/* Flags that would be without effect are refused. */
+static int check_taken(const struct command *command, const struct common *common,
+                       struct error *err)
+{
+    for (const struct flag *flag = common_flags; flag->name; flag++)
+        if (common_flag_takes(flag) & common->given & ~command->takes)
+            return error_set(err, -EINVAL, "makes no use of --%s", flag->name);
+    return 0;
+}
+
+static int check_count(const struct command *command, int count, char **arguments,
+                       struct error *err)
+{
+    if (count < command->arguments_min)
+        return error_set(err, -EINVAL, "needs %s", command->arguments);
+    if (count > command->arguments_max)
+        return error_set(err, -EINVAL, "'%s' is one argument too many",
+                         arguments[command->arguments_max]);
+    return 0;
+}
+
+int options_read_common(int argc, char **argv, struct common *common, int *next, struct error *err)
+{
+    struct reader reader = {.letters = "+:"}; /* stop at the first word that is no flag */
+    reader_add(&reader, common_flags, common);
+    int rc = read_flags(&reader, argc, argv, common, err);
+    *next = optind;
+    return rc;
+}
+
+int options_read(const struct command *command, int argc, char **argv,
+                 struct invocation *invocation, struct error *err)
+{
+    struct reader reader = {.command = command, .letters = ":"};
+    invocation->command = command;
+    invocation->values = xcalloc(1, command->values_size + 1);
+    reader_add(&reader, command->flags, invocation->values);
+    reader_add(&reader, common_flags, &invocation->common);
+    int rc = read_flags(&reader, argc, argv, &invocation->common, err);
+    if (rc < 0 || invocation->common.help || invocation->common.version)
+        return rc;
+    invocation->arguments = argv + optind;
+    invocation->argument_count = argc - optind;
+    rc = check_taken(command, &invocation->common, err);
+    if (rc == 0)
+        rc = check_count(command, invocation->argument_count, invocation->arguments, err);
+    return rc;
+}
+
+void options_finish(struct invocation *invocation)
+{
+    free(invocation->values);
+    invocation->values = NULL;
+}
+
+static void print_flag(const struct flag *flag, FILE *out)
+{
+    char left[64], letter[8] = "   ";
+    if (flag->letter)
+        snprintf(letter, sizeof letter, "-%c,", flag->letter);
+    snprintf(left, sizeof left, "%s --%s%s%s", letter, flag->name, flag->value ? " " : "",
+             flag->value ? flag->value : "");
+    fprintf(out, "  %-26s %s\n", left, flag->help);
+}
+
+void options_print_common(unsigned takes, FILE *out)
+{
+    for (const struct flag *flag = common_flags; flag->name; flag++)
+        if ((common_flag_takes(flag) & ~takes) == 0)
+            print_flag(flag, out);
+}
+
+void options_print_command(const struct command *command, FILE *out)
+{
+    fprintf(out, "usage: gimbal %s [FLAGS]%s%s\n\n%s.\n", command->name,
+            *command->arguments ? " " : "", command->arguments, command->summary);
+    if (command->alias)
+        fprintf(out, "Also called %s.\n", command->alias);
+    fputs("\nFlags:\n", out);
+    for (const struct flag *flag = command->flags; flag && flag->name; flag++)
+        print_flag(flag, out);
+    options_print_common(command->takes, out);
+}

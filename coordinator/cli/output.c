@@ -1,0 +1,193 @@
+/* output.c - JSON objects and tables. */
+#include "coordinator/cli/output.h"
+
+#include "common/base/memory.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const output_words[] = {"table", "wide", "json", "jsonl", NULL};
+
+json_t *output_object(const char *kind, json_t *members)
+{
+    json_t *object = json_pack("{s:s, s:s}", "apiVersion", "gimbal/v1", "kind", kind);
+    assert(object && members);
+    json_object_update(object, members);
+    json_decref(members);
+    return object;
+}
+
+void output_print_object(enum output output, json_t *object, FILE *out)
+{
+    size_t layout = output == OUTPUT_JSONL ? JSON_COMPACT : JSON_INDENT(2);
+    json_dumpf(object, out, layout | JSON_REAL_PRECISION(15));
+    fputc('\n', out);
+    fflush(out);
+    json_decref(object);
+}
+
+void output_print_list(enum output output, const char *kind, const char *member, json_t *items,
+                       FILE *out)
+{
+    if (output == OUTPUT_JSONL) {
+        size_t i;
+        json_t *item;
+        json_array_foreach(items, i, item) output_print_object(output, json_incref(item), out);
+        json_decref(items);
+        return;
+    }
+    output_print_object(output, output_object(kind, json_pack("{s:o}", member, items)), out);
+}
+
+/* Length of the UTF-8 character at text (RFC 3629), or 0 when there is none. */
+static size_t character_length(const unsigned char *text, size_t left)
+{
+    size_t length = text[0] < 0x80                       ? 1
+                    : text[0] >= 0xc2 && text[0] < 0xe0  ? 2
+                    : text[0] >= 0xe0 && text[0] < 0xf0  ? 3
+                    : text[0] >= 0xf0 && text[0] <= 0xf4 ? 4
+                                                         : 0;
+    if (length == 0 || length > left)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    bool overlong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
+    bool outside = (text[0] == 0xed && text[1] > 0x9f) || (text[0] == 0xf4 && text[1] > 0x8f);
+    return overlong || outside ? 0 : length;
+}
+
+char *output_clean(const void *bytes, size_t size)
+{
+    const unsigned char *from = bytes;
+    char *text = xcalloc(size + 1, 1);
+    for (size_t i = 0, length; i < size; i += length ? length : 1) {
+        length = character_length(&from[i], size - i);
+        bool control = (length == 1 && from[i] < ' ' && from[i] != '\n' && from[i] != '\t') ||
+                       from[i] == 127 || (length == 2 && from[i] == 0xc2 && from[i + 1] < 0xa0);
+        if (length == 0 || control)
+            memset(&text[i], '?', length ? length : 1);
+        else
+            memcpy(&text[i], &from[i], length);
+    }
+    return text;
+}
+
+void output_print_rows(const char *text, size_t rows, FILE *out)
+{
+    size_t line = 0, left_out = 0;
+    while (*text) {
+        size_t length = strcspn(text, "\n");
+        if (rows == 0 || line <= rows)
+            fprintf(out, "%.*s\n", (int)length, text);
+        else
+            left_out++;
+        line++;
+        text += length + (text[length] == '\n');
+    }
+    if (left_out)
+        fprintf(out, "and %zu more\n", left_out);
+}
+
+struct table {
+    const struct column *columns;
+    size_t column_count;
+    char **cells;
+    size_t cell_count, cell_capacity;
+};
+
+struct table *table_create(const struct column *columns, size_t count)
+{
+    struct table *table = xcalloc(1, sizeof *table);
+    table->columns = columns;
+    table->column_count = count;
+    return table;
+}
+
+void table_destroy(struct table *table)
+{
+    if (!table)
+        return;
+    for (size_t i = 0; i < table->cell_count; i++)
+        free(table->cells[i]);
+    free(table->cells);
+    free(table);
+}
+
+/* One row is one line, whatever the text came from. */
+static void flatten(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 127)
+            *text = ' ';
+}
+
+void table_add(struct table *table, const char *format, ...)
+{
+    va_list arguments;
+    char *cell = NULL;
+    va_start(arguments, format);
+    if (vasprintf(&cell, format, arguments) < 0 || !*cell) {
+        free(cell);
+        cell = xstrdup("-");
+    }
+    va_end(arguments);
+    flatten(cell);
+    table->cells =
+        grow(table->cells, table->cell_count, &table->cell_capacity, sizeof *table->cells);
+    table->cells[table->cell_count++] = cell;
+}
+
+/* Code points of UTF-8: what our own texts have all take one column. */
+static int text_columns(const char *text)
+{
+    int columns = 0;
+    for (; *text; text++)
+        columns += ((unsigned char)*text & 0xc0) != 0x80;
+    return columns;
+}
+
+static int column_columns(const struct table *table, size_t column, bool headers)
+{
+    int widest = headers ? text_columns(table->columns[column].name) : 0;
+    for (size_t i = column; i < table->cell_count; i += table->column_count) {
+        int columns = text_columns(table->cells[i]);
+        widest = columns > widest ? columns : widest;
+    }
+    return widest;
+}
+
+static void print_row(const struct table *table, const int *widths, const char *const *texts,
+                      bool wide, FILE *out)
+{
+    int owed = 0; /* spaces that are written only if something follows */
+    for (size_t i = 0; i < table->column_count; i++) {
+        if (table->columns[i].wide && !wide)
+            continue;
+        int pad = widths[i] - text_columns(texts[i]);
+        bool right = table->columns[i].right;
+        fprintf(out, "%*s%s", owed + (right ? pad : 0), "", texts[i]);
+        owed = 2 + (right ? 0 : pad);
+    }
+    fputc('\n', out);
+}
+
+void table_print(const struct table *table, bool wide, bool headers, FILE *out)
+{
+    int *widths = xcalloc(table->column_count, sizeof *widths);
+    const char **names = xcalloc(table->column_count, sizeof *names);
+    assert(table->cell_count % table->column_count == 0);
+    for (size_t i = 0; i < table->column_count; i++) {
+        widths[i] = column_columns(table, i, headers);
+        names[i] = table->columns[i].name;
+    }
+    if (headers)
+        print_row(table, widths, names, wide, out);
+    for (size_t i = 0; i < table->cell_count; i += table->column_count)
+        print_row(table, widths, (const char *const *)&table->cells[i], wide, out);
+    fflush(out);
+    free(widths);
+    free(names);
+}

@@ -1,0 +1,70 @@
+/* sibling.c - an installed program has its siblings beside it; a build tree has them here. */
+#include "coordinator/cli/sibling.h"
+
+#include "common/base/memory.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* From the folder of our own binary, coordinator/cli. */
+static const struct {
+    const char *name, *path;
+} build_tree[] = {
+    {"gimbal-coordinator", "../gimbal-coordinator"},
+    {"gimbal-executor", "../../worker/executor/gimbal-executor"},
+    {"gimbal-worker", "../../worker/supervisor/gimbal-worker"},
+};
+
+static int own_folder(char *out, size_t size, struct error *err)
+{
+    ssize_t length = readlink("/proc/self/exe", out, size - 1);
+    if (length < 0)
+        return error_set(err, -errno, "read /proc/self/exe: %s", strerror(errno));
+    out[length] = '\0';
+    *strrchr(out, '/') = '\0';
+    return 0;
+}
+
+/* "gimbal-executor" -> "GIMBAL_EXECUTOR" */
+static const char *environment(const char *name, char *out, size_t size)
+{
+    size_t i = 0;
+    for (; name[i] && i + 1 < size; i++)
+        out[i] = name[i] == '-' ? '_' : (char)toupper((unsigned char)name[i]);
+    out[i] = '\0';
+    return getenv(out);
+}
+
+int sibling_path(const char *name, char **out, struct error *err)
+{
+    char folder[PATH_MAX], variable[64];
+    const char *given = environment(name, variable, sizeof variable);
+    if (given && *given) {
+        if (access(given, X_OK) < 0)
+            return error_set(err, -errno, "%s=%s: %s", variable, given, strerror(errno));
+        *out = xstrdup(given);
+        return 0;
+    }
+    int rc = own_folder(folder, sizeof folder, err);
+    if (rc < 0)
+        return rc;
+    char *path = xasprintf("%s/%s", folder, name);
+    for (size_t i = 0; access(path, X_OK) < 0 && i < sizeof build_tree / sizeof *build_tree; i++) {
+        if (strcmp(build_tree[i].name, name) != 0)
+            continue;
+        free(path);
+        path = xasprintf("%s/%s", folder, build_tree[i].path);
+    }
+    if (access(path, X_OK) < 0) {
+        free(path);
+        return error_set(err, -ENOENT,
+                         "there is no program '%s' in %s; install it there, or name it by %s", name,
+                         folder, variable);
+    }
+    *out = path;
+    return 0;
+}

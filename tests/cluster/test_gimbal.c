@@ -1,0 +1,262 @@
+/* test_gimbal.c - the command gimbal as people run it, without a cluster. */
+#include "tests/support/suite.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WORDS_MAX 24
+
+static char folder[64];
+static char out[1 << 16], err[1 << 16]; /* what the last run printed */
+
+static void make_folder(void)
+{
+    strcpy(folder, "/tmp/test_gimbal.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    setenv("GIMBAL_EXECUTOR", EXECUTOR, 1);
+    unsetenv("GIMBAL_ADDRESS");
+}
+
+static void remove_folder(void)
+{
+    static const char *const names[] = {"out", "err", "job.yaml", "text", "plan.json"};
+    char path[128];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        unlink(path);
+    }
+    ck_assert_int_eq(rmdir(folder), 0); /* and nothing else was left in it */
+}
+
+static const char *in_folder(const char *name)
+{
+    static char paths[4][128];
+    static unsigned next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+static void write_file(const char *name, const char *text)
+{
+    FILE *file = fopen(in_folder(name), "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void read_file(const char *name, char *to, size_t size)
+{
+    FILE *file = fopen(in_folder(name), "r");
+    ck_assert_ptr_nonnull(file);
+    to[fread(to, 1, size - 1, file)] = '\0';
+    fclose(file);
+}
+
+static pid_t start(const char *const *words)
+{
+    char *argv[WORDS_MAX] = {"gimbal"};
+    posix_spawn_file_actions_t files;
+    pid_t pid;
+    for (int i = 0; words[i]; i++)
+        argv[i + 1] = (char *)words[i];
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 1, in_folder("out"), O_WRONLY | O_CREAT | O_TRUNC,
+                                     0600);
+    posix_spawn_file_actions_addopen(&files, 2, in_folder("err"), O_WRONLY | O_CREAT | O_TRUNC,
+                                     0600);
+    ck_assert_int_eq(posix_spawn(&pid, GIMBAL, &files, NULL, argv, environ), 0);
+    posix_spawn_file_actions_destroy(&files);
+    return pid;
+}
+
+static int finish(pid_t pid)
+{
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    read_file("out", out, sizeof out);
+    read_file("err", err, sizeof err);
+    ck_assert_msg(WIFEXITED(status), "killed by signal %d", WTERMSIG(status));
+    return WEXITSTATUS(status);
+}
+
+#define START(...) start((const char *const[]){__VA_ARGS__, NULL})
+#define RUN(...) finish(START(__VA_ARGS__))
+
+/* A job of so many steps on a text of its own. */
+static void write_wide_job(int hidden, int steps, const char *more)
+{
+    char text[1024];
+    FILE *file = fopen(in_folder("text"), "w");
+    for (int i = 0; i < 400; i++)
+        fprintf(file, "%d bottles of beer on the wall\n", i);
+    fclose(file);
+    snprintf(text, sizeof text,
+             "apiVersion: gimbal/v1\nname: bottles\n"
+             "model: {family: gpt, layers: 2, hidden: %d, heads: 2, seq: 32}\n"
+             "data: {text: ['%s']}\n"
+             "train: {steps: %d, global_batch: 8, lr: 3.0e-3}\n"
+             "eval: {every: %d, holdout: 0.1, sample: 40}\n%s",
+             hidden, in_folder("text"), steps, steps, more);
+    write_file("job.yaml", text);
+}
+
+static void write_job(int steps, const char *more)
+{
+    write_wide_job(32, steps, more);
+}
+
+START_TEST(misspelt_commands_and_flags_are_usage)
+{
+    ck_assert_int_eq(RUN("jbos"), 64);
+    ck_assert_str_eq(err, "gimbal: unknown command 'jbos'; did you mean 'jobs'?\n");
+    ck_assert_int_eq(RUN("jobs", "--wacth"), 64);
+    ck_assert_str_eq(err, "gimbal jobs: unknown flag --wacth; did you mean --watch?\n");
+    ck_assert_str_eq(out, "");
+    ck_assert_int_eq(RUN("train"), 64);
+    ck_assert_int_eq(RUN("-h"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "gimbal COMMAND"));
+}
+END_TEST
+
+START_TEST(a_wrong_job_file_is_named_with_its_place)
+{
+    write_job(2, "plan: {serch: exact}\n");
+    ck_assert_int_eq(RUN("submit", "-f", in_folder("job.yaml")), 65);
+    ck_assert_ptr_nonnull(strstr(err, "job.yaml:7:"));
+    ck_assert_ptr_nonnull(strstr(err, "search"));
+    ck_assert_int_eq(RUN("train", "--local", "2", "-f", "/nonexistent.yaml"), 65);
+    ck_assert_ptr_nonnull(strstr(err, "/nonexistent.yaml"));
+}
+END_TEST
+
+START_TEST(without_a_coordinator_it_says_how_to_start_one)
+{
+    /* Port 1 of loopback: nobody listens there. */
+    ck_assert_int_eq(RUN("jobs", "--address", "tcp://127.0.0.1:1"), 69);
+    ck_assert_ptr_nonnull(strstr(err, "tcp://127.0.0.1:1"));
+    ck_assert_ptr_nonnull(strstr(err, "gimbal-coordinator"));
+    ck_assert_int_eq(RUN("jobs", "--address", "here"), 64);
+}
+END_TEST
+
+START_TEST(a_missing_executor_is_named)
+{
+    write_job(2, "");
+    setenv("GIMBAL_EXECUTOR", "/nonexistent/executor", 1);
+    ck_assert_int_eq(RUN("train", "--local", "1", "-f", in_folder("job.yaml")), 78);
+    ck_assert_ptr_nonnull(strstr(err, "GIMBAL_EXECUTOR=/nonexistent/executor"));
+}
+END_TEST
+
+/* Member of an object on stdout, which is all there is. */
+static json_t *object_out(const char *kind)
+{
+    json_t *json = json_loads(out, 0, NULL);
+    ck_assert_ptr_nonnull(json);
+    ck_assert_str_eq(json_string_value(json_object_get(json, "apiVersion")), "gimbal/v1");
+    ck_assert_str_eq(json_string_value(json_object_get(json, "kind")), kind);
+    return json;
+}
+
+START_TEST(a_plan_is_printed_and_can_be_trained)
+{
+    write_job(30, "");
+    ck_assert_int_eq(RUN("plan", "--local", "2", "-f", in_folder("job.yaml"), "-o", "json"), 0);
+    json_t *plan = object_out("Plan");
+    ck_assert_int_eq(json_integer_value(json_object_get(plan, "global_batch")), 8);
+    write_file("plan.json", out);
+    ck_assert_int_eq(RUN("train", "--local", "2", "-f", in_folder("job.yaml"), "--plan",
+                         in_folder("plan.json"), "-o", "json"),
+                     0);
+    json_t *result = object_out("TrainResult");
+    ck_assert_str_eq(json_string_value(json_object_get(result, "plan")),
+                     json_string_value(json_object_get(plan, "id")));
+    ck_assert_int_eq(json_integer_value(json_object_get(result, "steps")), 30);
+    ck_assert_double_lt(json_real_value(json_object_get(result, "loss")), 5);
+    ck_assert(json_is_real(json_object_get(result, "heldout_loss")));
+    ck_assert(json_is_string(json_object_get(result, "sample")));
+    ck_assert_ptr_nonnull(strstr(err, "bottles  step 30/30"));
+    json_decref(plan);
+    json_decref(result);
+}
+END_TEST
+
+START_TEST(what_cannot_fit_has_no_plan)
+{
+    write_wide_job(128, 2, "plan: {memory: 1MiB}\n");
+    ck_assert_int_eq(RUN("plan", "--local", "2", "-f", in_folder("job.yaml"), "-o", "json"), 3);
+    ck_assert_str_eq(out, "");
+    ck_assert_ptr_nonnull(strstr(err, "no plan fits"));
+}
+END_TEST
+
+START_TEST(a_plan_for_more_devices_is_refused)
+{
+    write_job(2, "devices: {min: 2}\n");
+    ck_assert_int_eq(RUN("plan", "--local", "2", "-f", in_folder("job.yaml"), "-o", "json"), 0);
+    write_file("plan.json", out);
+    ck_assert_int_eq(
+        RUN("plan", "--local", "1", "-f", in_folder("job.yaml"), "--plan", in_folder("plan.json")),
+        65);
+    ck_assert_ptr_nonnull(strstr(err, "plan.json"));
+}
+END_TEST
+
+/* Read from a pipe until the first step is told: then it trains. */
+START_TEST(an_interrupt_stops_the_training)
+{
+    int ends[2];
+    char line[512] = "";
+    write_job(1000000, "");
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    char *argv[] = {"gimbal", "train", "--local", "2", "-f", (char *)in_folder("job.yaml"),
+                    "-o",     "jsonl", NULL};
+    posix_spawn_file_actions_t files;
+    pid_t pid;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, ends[1], 1);
+    posix_spawn_file_actions_addopen(&files, 2, in_folder("err"), O_WRONLY | O_CREAT, 0600);
+    ck_assert_int_eq(posix_spawn(&pid, GIMBAL, &files, NULL, argv, environ), 0);
+    posix_spawn_file_actions_destroy(&files);
+    close(ends[1]);
+    FILE *from = fdopen(ends[0], "r");
+    ck_assert_ptr_nonnull(fgets(line, sizeof line, from));
+    ck_assert_ptr_nonnull(strstr(line, "\"kind\":\"Step\""));
+    kill(pid, SIGINT);
+    int status;
+    char *last = line;
+    while (last)
+        last = fgets(line, sizeof line, from);
+    fclose(from);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 130);
+    ck_assert_ptr_nonnull(strstr(line, "\"kind\":\"TrainResult\""));
+}
+END_TEST
+
+int main(void)
+{
+    TCase *words = tcase_create("words"), *training = tcase_create("training");
+    tcase_add_checked_fixture(words, make_folder, remove_folder);
+    tcase_add_test(words, misspelt_commands_and_flags_are_usage);
+    tcase_add_test(words, a_wrong_job_file_is_named_with_its_place);
+    tcase_add_test(words, without_a_coordinator_it_says_how_to_start_one);
+    tcase_add_test(words, a_missing_executor_is_named);
+    tcase_add_checked_fixture(training, make_folder, remove_folder);
+    tcase_set_timeout(training, 120);
+    tcase_add_test(training, a_plan_is_printed_and_can_be_trained);
+    tcase_add_test(training, what_cannot_fit_has_no_plan);
+    tcase_add_test(training, a_plan_for_more_devices_is_refused);
+    tcase_add_test(training, an_interrupt_stops_the_training);
+    return suite_run("gimbal", words, training, NULL);
+}

@@ -1,0 +1,221 @@
+/* test_options.c - command lines, right and wrong. */
+#include "coordinator/cli/commands.h"
+#include "coordinator/cli/options.h"
+#include "tests/support/suite.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct values {
+    bool all;
+    int64_t rank;
+    const char *file;
+};
+
+static const struct flag flags[] = {
+    {"all", 'a', FLAG_SWITCH, offsetof(struct values, all), NULL, "everything"},
+    {"rank", 'r', FLAG_NUMBER, offsetof(struct values, rank), "R", "one", .standard = -1},
+    {"file", 'f', FLAG_TEXT, offsetof(struct values, file), "FILE", "a file"},
+    {.name = NULL},
+};
+
+static const struct command command = {
+    .name = "try",
+    .summary = "Try",
+    .arguments = "JOB",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .flags = flags,
+    .values_size = sizeof(struct values),
+    .takes = TAKES_OUTPUT | TAKES_TIMEOUT,
+};
+
+static struct invocation invocation;
+static struct error err;
+
+/* Words are ended by NULL; argv[0] is added. */
+static int read_words(const char *const *words)
+{
+    static char *argv[16];
+    int argc = 0;
+    argv[argc++] = "try";
+    for (; *words; words++)
+        argv[argc++] = (char *)*words;
+    argv[argc] = NULL;
+    options_finish(&invocation);
+    invocation = (struct invocation){0};
+    return options_read(&command, argc, argv, &invocation, &err);
+}
+#define READ(...) read_words((const char *const[]){__VA_ARGS__, NULL})
+
+static void finish(void)
+{
+    options_finish(&invocation);
+}
+
+START_TEST(flags_and_arguments_come_in_any_order)
+{
+    ck_assert_int_eq(READ("--rank=3", "j-1", "-a", "-o", "json", "--timeout", "2m"), 0);
+    const struct values *values = invocation.values;
+    ck_assert(values->all);
+    ck_assert_int_eq(values->rank, 3);
+    ck_assert_int_eq(invocation.common.output, OUTPUT_JSON);
+    ck_assert_double_eq(invocation.common.timeout_s, 120);
+    ck_assert_int_eq(invocation.argument_count, 1);
+    ck_assert_str_eq(invocation.arguments[0], "j-1");
+}
+END_TEST
+
+START_TEST(what_is_not_given_has_its_standard)
+{
+    ck_assert_int_eq(READ("j-1"), 0);
+    const struct values *values = invocation.values;
+    ck_assert_int_eq(values->rank, -1);
+    ck_assert_ptr_null(values->file);
+    ck_assert(!values->all);
+    ck_assert_int_eq(invocation.common.output, OUTPUT_TABLE);
+}
+END_TEST
+
+START_TEST(after_two_dashes_all_words_are_arguments)
+{
+    ck_assert_int_eq(READ("--", "--all"), 0);
+    ck_assert_str_eq(invocation.arguments[0], "--all");
+    ck_assert(!((const struct values *)invocation.values)->all);
+}
+END_TEST
+
+START_TEST(a_misspelt_flag_is_answered_with_the_nearest)
+{
+    ck_assert_int_eq(READ("--rnak=3", "j-1"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "unknown flag --rnak; did you mean --rank?");
+    ck_assert_int_eq(READ("--completely-else", "j-1"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "unknown flag --completely-else; 'gimbal try -h' lists them");
+    ck_assert_int_eq(READ("-x", "j-1"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "unknown flag -x; 'gimbal try -h' lists them");
+}
+END_TEST
+
+START_TEST(a_beginning_is_enough_unless_there_are_two)
+{
+    ck_assert_int_eq(READ("--fi", "job.yaml", "j-1"), 0);
+    ck_assert_str_eq(((const struct values *)invocation.values)->file, "job.yaml");
+    ck_assert_int_eq(READ("--ver", "j-1"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "--ver begins more than one flag; write it out");
+}
+END_TEST
+
+START_TEST(a_wrong_value_is_answered_with_what_is_right)
+{
+    ck_assert_int_eq(READ("--rank", "-2", "j-1"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "--rank '-2' must be a whole number, at least 0");
+    ck_assert_int_eq(READ("--rank", "3x", "j-1"), -EINVAL);
+    ck_assert_int_eq(READ("--rank", "99999999999999999999", "j-1"), -EINVAL);
+    ck_assert_int_eq(READ("-o", "yaml", "j-1"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "--output 'yaml' is unknown; known: table, wide, json, jsonl");
+    ck_assert_int_eq(READ("--timeout", "3", "j-1"), -EINVAL);
+    ck_assert_pstr_eq(err.text,
+                      "--timeout: '3' is not a duration: write a number and us, ms, s, m or h");
+}
+END_TEST
+
+START_TEST(a_value_that_is_missing_or_too_many_is_named)
+{
+    ck_assert_int_eq(READ("j-1", "--file"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "--file needs FILE");
+    ck_assert_int_eq(READ("j-1", "-f"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "-f needs a value");
+    ck_assert_int_eq(READ("j-1", "--all=yes"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "--all takes no value");
+}
+END_TEST
+
+START_TEST(arguments_are_counted)
+{
+    ck_assert_int_eq(READ("-a"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "needs JOB");
+    ck_assert_int_eq(READ("j-1", "j-2"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "'j-2' is one argument too many");
+}
+END_TEST
+
+START_TEST(a_shared_flag_without_effect_is_refused)
+{
+    ck_assert_int_eq(READ("j-1", "--watch"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "makes no use of --watch");
+    ck_assert_int_eq(READ("j-1", "--dry-run"), -EINVAL);
+    ck_assert_int_eq(READ("j-1", "-q"), 0);
+}
+END_TEST
+
+START_TEST(help_needs_nothing_else)
+{
+    ck_assert_int_eq(READ("-h"), 0);
+    ck_assert(invocation.common.help);
+}
+END_TEST
+
+START_TEST(flags_in_front_of_the_command_are_read)
+{
+    struct common common = {0};
+    int next;
+    char *argv[] = {"gimbal", "-o", "wide", "--address", "tcp://127.0.0.1:1", "jobs", "-a", NULL};
+    ck_assert_int_eq(options_read_common(7, argv, &common, &next, &err), 0);
+    ck_assert_int_eq(common.output, OUTPUT_WIDE);
+    ck_assert_str_eq(common.address, "tcp://127.0.0.1:1");
+    ck_assert_str_eq(argv[next], "jobs");
+}
+END_TEST
+
+START_TEST(commands_are_in_order_and_found_by_name_and_alias)
+{
+    for (size_t i = 0; commands[i]; i++) {
+        if (i > 0)
+            ck_assert_int_lt(strcmp(commands[i - 1]->name, commands[i]->name), 0);
+        ck_assert_ptr_eq(command_find(commands[i]->name), commands[i]);
+        if (commands[i]->alias)
+            ck_assert_ptr_eq(command_find(commands[i]->alias), commands[i]);
+        ck_assert_ptr_nonnull(commands[i]->run);
+    }
+    ck_assert_ptr_null(command_find("nodse"));
+    ck_assert_str_eq(command_nearest("nodse"), "nodes");
+    ck_assert_ptr_null(command_nearest("frobnicate"));
+}
+END_TEST
+
+/* getopt takes the first of two flags of one name: the second would never be read. */
+START_TEST(no_command_has_a_flag_twice)
+{
+    for (size_t i = 0; commands[i]; i++)
+        for (const struct flag *flag = commands[i]->flags; flag && flag->name; flag++) {
+            for (const struct flag *other = common_flags; other->name; other++) {
+                ck_assert_str_ne(flag->name, other->name);
+                ck_assert(!flag->letter || flag->letter != other->letter);
+            }
+            for (const struct flag *other = commands[i]->flags; other != flag; other++) {
+                ck_assert_str_ne(flag->name, other->name);
+                ck_assert(!flag->letter || flag->letter != other->letter);
+            }
+        }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *reading = tcase_create("reading"), *table = tcase_create("table");
+    tcase_add_checked_fixture(reading, NULL, finish);
+    tcase_add_test(reading, flags_and_arguments_come_in_any_order);
+    tcase_add_test(reading, what_is_not_given_has_its_standard);
+    tcase_add_test(reading, after_two_dashes_all_words_are_arguments);
+    tcase_add_test(reading, a_misspelt_flag_is_answered_with_the_nearest);
+    tcase_add_test(reading, a_beginning_is_enough_unless_there_are_two);
+    tcase_add_test(reading, a_wrong_value_is_answered_with_what_is_right);
+    tcase_add_test(reading, a_value_that_is_missing_or_too_many_is_named);
+    tcase_add_test(reading, arguments_are_counted);
+    tcase_add_test(reading, a_shared_flag_without_effect_is_refused);
+    tcase_add_test(reading, help_needs_nothing_else);
+    tcase_add_test(reading, flags_in_front_of_the_command_are_read);
+    tcase_add_test(table, commands_are_in_order_and_found_by_name_and_alias);
+    tcase_add_test(table, no_command_has_a_flag_twice);
+    return suite_run("options", reading, table, NULL);
+}
