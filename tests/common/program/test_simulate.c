@@ -150,7 +150,7 @@ START_TEST(a_send_that_is_dropped_is_missed_by_its_receiver)
 {
     uint64_t seed = test_seed() + (uint64_t)_i;
     struct world world = world_random(seed);
-    int rank, index;
+    int rank = 0, index = 0;
     char text[96];
     if (pick(&world, seed, is_send, &rank, &index)) {
         int peer = world.programs[rank]->instructions[index].message.peer;
@@ -166,7 +166,7 @@ START_TEST(a_receive_that_is_dropped_is_missed_by_its_sender)
 {
     uint64_t seed = test_seed() + (uint64_t)_i;
     struct world world = world_random(seed);
-    int rank, index;
+    int rank = 0, index = 0;
     char text[96];
     if (pick(&world, seed, is_receive, &rank, &index)) {
         struct program *program = world.programs[rank];
@@ -188,7 +188,7 @@ START_TEST(a_collective_that_is_dropped_is_missed_by_its_group)
 {
     uint64_t seed = test_seed() + (uint64_t)_i;
     struct world world = world_random(seed);
-    int rank, index;
+    int rank = 0, index = 0;
     char text[32];
     if (pick(&world, seed, is_collective, &rank, &index)) {
         drop(world.programs[rank], index);
