@@ -35,8 +35,10 @@ static double kernel_seconds(const struct profile *profile, const struct program
     const struct profile_rate *rate = find_rate(profile, name);
     double flops = instruction_flops(program, instruction);
     if (rate)
-        return flops * rate->seconds_per_flop[instruction->kernel.direction];
-    return fmax(flops * profile->seconds_per_flop,
+        return rate->fixed_s[instruction->kernel.direction] +
+               flops * rate->seconds_per_flop[instruction->kernel.direction];
+    return profile->overhead_s +
+           fmax(flops * profile->seconds_per_flop,
                 instruction_bytes(program, instruction) * profile->seconds_per_byte);
 }
 
@@ -56,7 +58,7 @@ double profile_seconds(const struct profile *profile, const struct profile_link 
 {
     switch (instruction->kind) {
     case INSTRUCTION_KERNEL:
-        return profile->overhead_s + kernel_seconds(profile, program, instruction);
+        return kernel_seconds(profile, program, instruction);
     case INSTRUCTION_COLLECTIVE:
         return collective_seconds(link, program, instruction);
     case INSTRUCTION_RECEIVE:
@@ -81,7 +83,9 @@ char *profile_encode(const struct profile *profile)
     json_t *rates = json_object();
     for (size_t i = 0; i < profile->rate_count; i++)
         json_object_set_new(rates, profile->rates[i].operation,
-                            json_pack("[f, f]", profile->rates[i].seconds_per_flop[FORWARD],
+                            json_pack("[[f, f], [f, f]]", profile->rates[i].fixed_s[FORWARD],
+                                      profile->rates[i].seconds_per_flop[FORWARD],
+                                      profile->rates[i].fixed_s[BACKWARD],
                                       profile->rates[i].seconds_per_flop[BACKWARD]));
     json_t *root =
         json_pack("{s:o, s:f, s:f, s:f, s:o, s:o}", "rates", rates, "seconds_per_flop",
@@ -102,10 +106,14 @@ static int decode_rates(json_t *rates, struct profile *out, struct error *err)
         if (out->rate_count == PROFILE_RATES_MAX || strlen(name) >= PROFILE_NAME_SIZE)
             return error_set(err, -EINVAL, "profile: too many or too long names of operations");
         struct profile_rate *rate = &out->rates[out->rate_count];
-        if (json_unpack(value, "[F, F]", &rate->seconds_per_flop[FORWARD],
+        if (json_unpack(value, "[[F, F], [F, F]]", &rate->fixed_s[FORWARD],
+                        &rate->seconds_per_flop[FORWARD], &rate->fixed_s[BACKWARD],
                         &rate->seconds_per_flop[BACKWARD]) < 0 ||
-            !(rate->seconds_per_flop[FORWARD] >= 0) || !(rate->seconds_per_flop[BACKWARD] >= 0))
-            return error_set(err, -EINVAL, "profile: rates.%s is not two times, none negative",
+            !(rate->fixed_s[FORWARD] >= 0 && rate->seconds_per_flop[FORWARD] >= 0 &&
+              rate->fixed_s[BACKWARD] >= 0 && rate->seconds_per_flop[BACKWARD] >= 0))
+            return error_set(err, -EINVAL,
+                             "profile: rates.%s is not a fixed time and a time per operation for "
+                             "forward and for backward, none negative",
                              name);
         strcpy(rate->operation, name);
         out->rate_count++;

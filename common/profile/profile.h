@@ -10,10 +10,10 @@
 #define PROFILE_RATES_MAX 32
 #define PROFILE_NAME_SIZE 24
 
-/* Of one operation: seconds per floating-point operation of each direction. */
+/* Of one operation, each direction: an instruction takes fixed_s + flops x seconds_per_flop. */
 struct profile_rate {
     char operation[PROFILE_NAME_SIZE];
-    double seconds_per_flop[DIRECTIONS];
+    double fixed_s[DIRECTIONS], seconds_per_flop[DIRECTIONS];
 };
 
 struct profile_link {
@@ -26,7 +26,7 @@ struct profile {
     size_t rate_count;
     double seconds_per_flop; /* of an operation that has no rate: the mean of the matrix products */
     double seconds_per_byte; /* copies, sums and the optimizer */
-    double overhead_s;       /* of every instruction */
+    double overhead_s;       /* of every instruction that has no rate */
     struct profile_link host, network; /* between devices of one host; of two */
 };
 

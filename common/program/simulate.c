@@ -143,7 +143,7 @@ static int collective(struct world *world, int index)
     if (rank->met)
         return 0;
     int meeting_index = rank->meetings[instruction->collective.group];
-    assert(world->meetings && "every group has met its members");
+    assert(world->meetings && "every group has one");
     struct meeting *meeting = &world->meetings[meeting_index];
     if (meeting->arrived == 0)
         meeting->latest = meeting->longest = 0;

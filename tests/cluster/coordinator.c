@@ -83,6 +83,11 @@ static void rendezvous(struct rpc_call *call, void *data)
     const Gimbal__RendezvousRequest *request = rpc_call_request(call);
     Gimbal__RendezvousReply reply = GIMBAL__RENDEZVOUS_REPLY__INIT;
     size_t used = strlen(coordinator->put_keys);
+    uint64_t call_id = rpc_call_envelope(call)->call_id;
+    if (!request->put && call_id != coordinator->last_get) { /* woken, it comes here again */
+        coordinator->last_get = call_id;
+        coordinator->gets++;
+    }
     if (request->put) {
         snprintf(coordinator->put_keys + used, sizeof coordinator->put_keys - used, " %s ",
                  request->key);

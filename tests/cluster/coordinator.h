@@ -36,6 +36,8 @@ struct coordinator {
     uint64_t client;      /* the worker's instance that called last */
     uint64_t lost_client; /* its reports and heartbeats are refused */
     char put_keys[256];   /* all keys that were put, each between blanks */
+    size_t gets;          /* calls that wanted a value */
+    uint64_t last_get;    /* the number of the last of them */
     char value[64];       /* of the key "other"; "" while nobody has put it */
 };
 

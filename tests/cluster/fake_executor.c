@@ -4,7 +4,7 @@
  *   steps=N    report N steps and stop as done; else report one and train for ever
  *   meet       before ready, put a value under "rank-R" and get that under "other"
  *   crash=N    abort in step N, after a line on stderr
- *   deafening  ignore SIGTERM
+ *   deafening  ignore SIGTERM, and once it trains also the worker
  *   breed      have a child process that ignores SIGTERM
  *   rude       send bytes that are no message */
 #include "common/base/log.h"
@@ -72,6 +72,7 @@ static void send_profiles(const char *devices)
     send_event(&event);
 }
 
+/* Put a value, or without one, get it. */
 static void ask(uint64_t id, const char *key, const char *value)
 {
     Gimbal__ExecutorRendezvous question = GIMBAL__EXECUTOR_RENDEZVOUS__INIT;
@@ -84,14 +85,26 @@ static void ask(uint64_t id, const char *key, const char *value)
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_RENDEZVOUS;
     event.rendezvous = &question;
     send_event(&event);
-    Gimbal__ExecutorCommand *answer = next(-1);
-    if (answer->command_case != GIMBAL__EXECUTOR_COMMAND__COMMAND_RENDEZVOUS ||
-        answer->rendezvous->id != id)
-        abort();
-    if (!value)
-        log_line(LOG_INFO, "%s is %.*s", key, (int)answer->rendezvous->value.len,
-                 (const char *)answer->rendezvous->value.data);
-    message_free(&answer->base);
+}
+
+/* Ask first: who sees the value that was put knows that the question is on its way. */
+static void meet(uint32_t rank)
+{
+    enum { GET = 1, PUT = 2 };
+    char *key = xasprintf("rank-%" PRIu32, rank);
+    ask(GET, "other", NULL);
+    ask(PUT, key, "here");
+    free(key);
+    for (uint64_t answered = 0; answered != (GET | PUT);) {
+        Gimbal__ExecutorCommand *answer = next(-1);
+        if (answer->command_case != GIMBAL__EXECUTOR_COMMAND__COMMAND_RENDEZVOUS)
+            abort();
+        answered |= answer->rendezvous->id;
+        if (answer->rendezvous->id == GET)
+            log_line(LOG_INFO, "other is %.*s", (int)answer->rendezvous->value.len,
+                     (const char *)answer->rendezvous->value.data);
+        message_free(&answer->base);
+    }
 }
 
 static void send_ready(const Gimbal__Assignment *assignment)
@@ -157,6 +170,8 @@ static void train(const char *text)
         return;
     }
     send_step(1);
+    while (strstr(text, "deafening"))
+        pause();
     for (;;)
         message_free(&next(-1)->base);
 }
@@ -180,12 +195,8 @@ static void obey(const Gimbal__Assignment *assignment)
         breed();
     if (strstr(text, "rude") && write(channel_to_worker.fd, "\377\377\377\377", 4) != 4)
         abort();
-    if (strstr(text, "meet")) {
-        char *key = xasprintf("rank-%" PRIu32, assignment->rank);
-        ask(1, key, "here");
-        ask(2, "other", NULL);
-        free(key);
-    }
+    if (strstr(text, "meet"))
+        meet(assignment->rank);
     send_ready(assignment);
     wait_for_go();
     train(text);

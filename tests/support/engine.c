@@ -80,6 +80,14 @@ static void step_on(const struct box *box, int64_t *at)
         at[dim] = box->low[dim];
 }
 
+static bool same_bits(float a, float b)
+{
+    uint32_t first, second;
+    memcpy(&first, &a, sizeof first);
+    memcpy(&second, &b, sizeof second);
+    return first == second;
+}
+
 /* Put a rank's piece where it belongs in the whole; what another replica has put there must be
  * the same bits. */
 static void bring(struct engine *engine, float **wholes, int tensor, const struct box *box,
@@ -100,7 +108,7 @@ static void bring(struct engine *engine, float **wholes, int tensor, const struc
     bool differs = false;
     for (int64_t i = 0; i < count; i++, step_on(box, at)) {
         float *place = &wholes[tensor][whole_index(&whole, at)];
-        differs = differs || (!isnan(*place) && memcmp(place, &data[i], sizeof *place) != 0);
+        differs = differs || (!isnan(*place) && !same_bits(*place, data[i]));
         *place = data[i];
     }
     pthread_mutex_unlock(&engine->lock);
@@ -293,7 +301,7 @@ const char *engine_differs(const struct engine_result *a, const struct engine_re
         return "loss";
     if (memcmp(a->norm, b->norm, bytes) != 0)
         return "norm";
-    if (memcmp(&a->evaluation, &b->evaluation, sizeof a->evaluation) != 0)
+    if (a->evaluation != b->evaluation)
         return "evaluation";
     for (size_t t = 0; t < graph->tensor_count; t++) {
         bytes = (size_t)graph_tensor_count(graph, (int)t, 1) * sizeof(float);

@@ -30,7 +30,8 @@ struct plan *engine_plan(const struct graph *graph, int stages, const int *axes,
     divide_layers(plan);
     for (int i = 0; i < stages; i++) {
         plan->stages[i].mesh.axes = axis_count;
-        memcpy(plan->stages[i].mesh.size, axes, (size_t)axis_count * sizeof *axes);
+        for (int axis = 0; axis < axis_count; axis++)
+            plan->stages[i].mesh.size[axis] = axes[axis];
     }
     for (int b = 0; b < plan->block_count; b++)
         for (int axis = 0; axis < axis_count; axis++)

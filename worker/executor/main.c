@@ -19,23 +19,21 @@ static const char usage[] =
     "  --channel FD    a socket to the process that started this one\n"
     "  --devices SETS  cores of each device, \"0-1;2-3\"; else the process's cores, shared out\n"
     "  --fabric NAME   what the probe measures links with: local or gloo\n"
+    "  --crowd NUMBER  how many devices share a core, here and in other processes\n"
     "  -h, --help      this text\n";
 
 static int parse(int argc, char **argv, struct executor_options *options)
 {
     static const struct option names[] = {
-        {"channel", required_argument, NULL, 'c'},
-        {"local", required_argument, NULL, 'l'},
-        {"job", required_argument, NULL, 'j'},
-        {"plan", required_argument, NULL, 'p'},
-        {"probe", no_argument, NULL, 'q'},
-        {"devices", required_argument, NULL, 'd'},
-        {"fabric", required_argument, NULL, 'f'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"channel", required_argument, NULL, 'c'}, {"local", required_argument, NULL, 'l'},
+        {"job", required_argument, NULL, 'j'},     {"plan", required_argument, NULL, 'p'},
+        {"probe", no_argument, NULL, 'q'},         {"devices", required_argument, NULL, 'd'},
+        {"fabric", required_argument, NULL, 'f'},  {"crowd", required_argument, NULL, 'w'},
+
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
     };
     int option;
-    *options = (struct executor_options){.channel = -1};
+    *options = (struct executor_options){.channel = -1, .crowd = 1};
     while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
         switch (option) {
         case 'c':
@@ -59,6 +57,9 @@ static int parse(int argc, char **argv, struct executor_options *options)
         case 'f':
             options->fabric = optarg;
             break;
+        case 'w':
+            options->crowd = atof(optarg);
+            break;
         case 'h':
             fputs(usage, stdout);
             exit(EXIT_SUCCESS);
@@ -67,8 +68,8 @@ static int parse(int argc, char **argv, struct executor_options *options)
         }
     }
     bool local = options->local > 0;
-    return options->channel < 0 || optind < argc || (local && options->probe) ||
-                   (local && (!options->job || !options->plan))
+    return options->channel < 0 || options->crowd < 1 || optind < argc ||
+                   (local && options->probe) || (local && (!options->job || !options->plan))
                ? -EINVAL
                : 0;
 }

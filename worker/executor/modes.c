@@ -265,7 +265,7 @@ int executor_probe(const struct executor_options *options, struct error *err)
     if (!collectives && options->fabric)
         return error_set(err, -ENOSYS, "no collectives '%s' in this build", fabric);
     int rc = probe_run(sets, count, &device_cpu, collectives ? collectives : &collectives_local,
-                       profiles, err);
+                       options->crowd, profiles, err);
     if (rc < 0)
         return error_prefix(err, rc, "probe");
 

@@ -1,5 +1,5 @@
-/* probe.c - training steps of two small models: a larger one for the rates, a tiny one for what
- * an instruction costs beside its work; then messages of two sizes for the links. */
+/* probe.c - training steps of two small models, and the line through both times of each
+ * operation; then messages of two sizes for the links. */
 #include "worker/executor/probe.h"
 
 #include "common/base/memory.h"
@@ -23,6 +23,7 @@ struct probe {
     const struct device *device;
     const struct collectives *collectives;
     struct profile *profiles;
+    double crowd;
     int devices, ranks; /* ranks: of the link's probe, at least 2 */
     struct local_hub *hub;
     pthread_barrier_t barrier;
@@ -50,6 +51,14 @@ static double now(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/* Of this thread: what others do on its cores at the moment does not count. */
+static double processor_time(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
@@ -120,9 +129,11 @@ struct sums {
     struct {
         const char *operation;
         double seconds[DIRECTIONS], flops[DIRECTIONS];
+        int instructions[DIRECTIONS];
     } rates[PROFILE_RATES_MAX];
     size_t count;
-    double other_seconds, other_bytes, runs;
+    double other_seconds, other_bytes;
+    int other_instructions;
 };
 
 static void add_kernel(struct sums *sums, const struct program *program,
@@ -139,21 +150,24 @@ static void add_kernel(struct sums *sums, const struct program *program,
         sums->rates[sums->count++].operation = name;
     sums->rates[i].seconds[direction] += seconds;
     sums->rates[i].flops[direction] += instruction_flops(program, instruction);
+    sums->rates[i].instructions[direction]++;
 }
 
-static void collect(struct sums *sums, const struct interpreter *in, const double *before)
+/* share: of the time that passed, what this thread had the processor for. */
+static void collect(struct sums *sums, const struct interpreter *in, const double *before,
+                    double share)
 {
     const struct program *program = interpreter_program(in);
     for (size_t i = 0; i < program->instruction_count; i++) {
         const struct instruction *instruction = &program->instructions[i];
-        double seconds = (interpreter_seconds(in)[i] - before[i]) / STEPS;
+        double seconds = (interpreter_seconds(in)[i] - before[i]) * share / STEPS;
         if (instruction->kind == INSTRUCTION_KERNEL) {
             add_kernel(sums, program, instruction, seconds);
         } else if (instruction->kind != INSTRUCTION_LOAD) {
             sums->other_seconds += seconds;
             sums->other_bytes += instruction_bytes(program, instruction);
+            sums->other_instructions++;
         }
-        sums->runs += 1;
     }
 }
 
@@ -184,14 +198,18 @@ static int time_model(struct prober *prober, const struct model_config *model, i
         interpreter_initialize(in, 1);
         before = xcalloc(program->instruction_count, sizeof *before);
     }
+    double passed = 0, used = 0;
     for (int step = 0; step <= STEPS && rc == 0; step++) {
         struct step_result result;
-        if (step == 1)
+        if (step == 1) {
             memcpy(before, interpreter_seconds(in), program->instruction_count * sizeof *before);
+            passed = now();
+            used = processor_time();
+        }
         rc = interpreter_run(in, PROGRAM_TRAIN, (uint64_t)step, &result, err);
     }
     if (rc == 0)
-        collect(sums, in, before);
+        collect(sums, in, before, (processor_time() - used) / (now() - passed));
     free(before);
     interpreter_release(in);
     program_destroy(program);
@@ -200,49 +218,59 @@ static int time_model(struct prober *prober, const struct model_config *model, i
     return rc;
 }
 
+/* Two sizes between which most micro-batches of small models lie: 1,024 tokens and 64. */
 static const struct model_config large = {
     .family = "gpt", .layers = 1, .hidden = 256, .heads = 8, .seq = 128, .vocab = 256};
-static const struct model_config tiny = {
-    .family = "gpt", .layers = 1, .hidden = 16, .heads = 2, .seq = 8, .vocab = 32};
+static const struct model_config small = {
+    .family = "gpt", .layers = 1, .hidden = 64, .heads = 4, .seq = 64, .vocab = 256};
 
-static void fill_rates(struct profile *profile, const struct sums *big, const struct sums *small)
+/* The line through two measured points: work -> seconds. */
+static void fit(double work, double seconds, double less_work, double less_seconds, double *fixed,
+                double *slope)
 {
-    double seconds = 0, flops = 0, expected = 0;
+    *slope = work > less_work ? fmax(0, (seconds - less_seconds) / (work - less_work)) : 0;
+    *fixed = fmax(0, less_seconds - *slope * less_work);
+}
+
+static void fill_rates(struct profile *profile, const struct sums *big, const struct sums *little,
+                       double crowd)
+{
+    double seconds = 0, flops = 0;
     for (size_t i = 0; i < big->count; i++) {
         struct profile_rate *rate = &profile->rates[profile->rate_count++];
         strncpy(rate->operation, big->rates[i].operation, sizeof rate->operation - 1);
-        for (int direction = 0; direction < DIRECTIONS; direction++) {
-            double work = big->rates[i].flops[direction];
-            rate->seconds_per_flop[direction] =
-                work > 0 ? big->rates[i].seconds[direction] / work : 0;
+        for (int d = 0; d < DIRECTIONS; d++) {
+            double count = big->rates[i].instructions[d];
+            if (count == 0)
+                continue;
+            fit(big->rates[i].flops[d] / count, big->rates[i].seconds[d] / count,
+                little->rates[i].flops[d] / count, little->rates[i].seconds[d] / count,
+                &rate->fixed_s[d], &rate->seconds_per_flop[d]);
+            rate->fixed_s[d] *= crowd;
+            rate->seconds_per_flop[d] *= crowd;
         }
         if (strcmp(rate->operation, "fc1") == 0) {
             seconds = big->rates[i].seconds[FORWARD];
             flops = big->rates[i].flops[FORWARD];
         }
     }
-    profile->seconds_per_flop = seconds / flops;
-    profile->seconds_per_byte = big->other_seconds / big->other_bytes;
-    double measured = small->other_seconds;
-    for (size_t i = 0; i < small->count; i++)
-        for (int direction = 0; direction < DIRECTIONS; direction++) {
-            measured += small->rates[i].seconds[direction];
-            expected +=
-                small->rates[i].flops[direction] * profile->rates[i].seconds_per_flop[direction];
-        }
-    expected += small->other_bytes * profile->seconds_per_byte;
-    profile->overhead_s = fmax(0, (measured - expected) / small->runs);
+    profile->seconds_per_flop = crowd * seconds / flops;
+    double count = big->other_instructions;
+    fit(big->other_bytes / count, big->other_seconds / count, little->other_bytes / count,
+        little->other_seconds / count, &profile->overhead_s, &profile->seconds_per_byte);
+    profile->overhead_s *= crowd;
+    profile->seconds_per_byte *= crowd;
 }
 
 static int time_kernels(struct prober *prober, struct error *err)
 {
-    struct sums big = {0}, small = {0};
+    struct sums big = {0}, little = {0};
     pthread_barrier_wait(&prober->probe->barrier); /* all devices work at the same time */
     int rc = time_model(prober, &large, 8, &big, err);
     if (rc == 0)
-        rc = time_model(prober, &tiny, 1, &small, err);
+        rc = time_model(prober, &small, 1, &little, err);
     if (rc == 0)
-        fill_rates(&prober->probe->profiles[prober->index], &big, &small);
+        fill_rates(&prober->probe->profiles[prober->index], &big, &little, prober->probe->crowd);
     return rc;
 }
 
@@ -274,21 +302,21 @@ static int time_links(struct prober *prober, struct profile_link *link, struct e
     struct fabric *fabric = NULL;
     struct fabric_group *group;
     int *ranks = xcalloc((size_t)probe->ranks, sizeof *ranks);
-    double small, large_s;
+    double little, much;
     for (int i = 0; i < probe->ranks; i++)
         ranks[i] = i;
     int rc = probe->collectives->open(&config, &fabric, err);
     if (rc == 0)
         rc = probe->collectives->group(fabric, ranks, probe->ranks, &group, err);
     if (rc == 0)
-        rc = time_all_reduce(probe, group, SMALL_ELEMENTS, &small, err);
+        rc = time_all_reduce(probe, group, SMALL_ELEMENTS, &little, err);
     if (rc == 0)
-        rc = time_all_reduce(probe, group, LARGE_ELEMENTS, &large_s, err);
+        rc = time_all_reduce(probe, group, LARGE_ELEMENTS, &much, err);
     if (rc == 0) {
         double steps = 2.0 * (probe->ranks - 1);
         double bytes = steps / probe->ranks * (double)LARGE_ELEMENTS * sizeof(float);
-        link->latency_s = small / steps;
-        link->seconds_per_byte = fmax(large_s - small, 0) / bytes;
+        link->latency_s = little / steps;
+        link->seconds_per_byte = fmax(much - little, 0) / bytes;
     }
     if (rc < 0 && fabric)
         probe->collectives->abort(fabric);
@@ -336,9 +364,11 @@ static void *companion_run(void *context)
 }
 
 int probe_run(const cpu_set_t *sets, int count, const struct device *device,
-              const struct collectives *collectives, struct profile *out, struct error *err)
+              const struct collectives *collectives, double crowd, struct profile *out,
+              struct error *err)
 {
-    struct probe probe = {.sets = sets,
+    struct probe probe = {.crowd = crowd,
+                          .sets = sets,
                           .device = device,
                           .collectives = collectives,
                           .profiles = out,

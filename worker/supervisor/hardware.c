@@ -95,6 +95,20 @@ static int cut_shares(hwloc_topology_t topology, const struct hardware_options *
     return rc;
 }
 
+double hardware_crowd(hwloc_topology_t topology, const struct hardware_options *options)
+{
+    struct error ignored;
+    hwloc_cpuset_t base;
+    if (allowed_cores(topology, options->cpuset, &base, &ignored) < 0)
+        return 1;
+    double cores = cores_count(topology, base), shares = options->share_count;
+    double own = shares > 1 ? cores / shares : cores;
+    double crowd = own < 1 ? 1 / own : 1;
+    own = own < 1 ? 1 : own;
+    hwloc_bitmap_free(base);
+    return options->devices > own ? crowd * options->devices / own : crowd;
+}
+
 /* What all memory nodes have; *usable is that, or the limit where it is less. */
 static uint64_t machine_memory(hwloc_topology_t topology, uint64_t limit, uint64_t *usable)
 {

@@ -27,6 +27,10 @@ struct hardware_options {
 int hardware_detect(hwloc_topology_t topology, const struct hardware_options *options,
                     struct hardware_report **out, struct error *err);
 
+/* How many CPU devices there are for each core, of this worker and of those that share the host
+ * with it by the same options; 1 when there are cores enough. */
+double hardware_crowd(hwloc_topology_t topology, const struct hardware_options *options);
+
 /* Load the live machine's topology, restricted to the cores that this process may use; the
  * caller destroys it (hwloc_topology_destroy). */
 int hardware_topology_open(hwloc_topology_t *out, struct error *err);

@@ -44,7 +44,7 @@ static int open_signals(struct error *err)
 }
 
 static int detect(const struct worker_settings *settings, struct hardware_report **out,
-                  struct error *err)
+                  double *crowd, struct error *err)
 {
     hwloc_topology_t topology;
     char *host = NULL;
@@ -63,6 +63,7 @@ static int detect(const struct worker_settings *settings, struct hardware_report
             .memory_bytes = settings->memory,
         };
         rc = hardware_detect(topology, &options, out, err);
+        *crowd = hardware_crowd(topology, &options);
     }
     hwloc_topology_destroy(topology);
     free(host);
@@ -82,13 +83,14 @@ static int run(const struct worker_settings *settings, const char *shim, const c
     int signal_fd = open_signals(&err);
     if (signal_fd < 0)
         return fail(STATUS_INTERNAL, &err);
-    int status = detect(settings, &report, &err);
+    double crowd = 1;
+    int status = detect(settings, &report, &crowd, &err);
     if (status < 0)
         return fail(status == -EINVAL ? STATUS_CONFIGURATION : STATUS_INTERNAL, &err);
 
     log_line(LOG_INFO, "%s: %zu devices, %u cores (%s), measuring them", report->node,
              report->device_count, report->cores, report->cpuset);
-    status = probe_devices(shim, executor, report, &err);
+    status = probe_devices(shim, executor, crowd, report, &err);
     if (status < 0) {
         status = fail(STATUS_UNAVAILABLE, &err);
     } else {

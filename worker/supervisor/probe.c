@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,12 +85,13 @@ static int take_profiles(struct hardware_report *report, size_t count,
     return 0;
 }
 
-int probe_devices(const char *shim, const char *program, struct hardware_report *report,
-                  struct error *err)
+int probe_devices(const char *shim, const char *program, double crowd,
+                  struct hardware_report *report, struct error *err)
 {
     size_t count;
-    char *cpusets = print_cpusets(report, &count);
-    const char *const arguments[] = {"--probe", "--devices", cpusets, NULL};
+    char *cpusets = print_cpusets(report, &count), crowd_text[32];
+    const char *const arguments[] = {"--probe", "--devices", cpusets, "--crowd", crowd_text, NULL};
+    snprintf(crowd_text, sizeof crowd_text, "%.6g", crowd);
     struct child_options options = {
         .shim = shim, .program = program, .arguments = arguments, .cpuset = report->cpuset};
     struct child child;

@@ -5,9 +5,10 @@
 #include "common/base/error.h"
 #include "common/hardware/hardware.h"
 
-/* Measure all CPU devices of the report at once, and set their profiles. Waits for the executor,
- * which takes a second or two; -ETIMEDOUT when it takes far longer. */
-int probe_devices(const char *shim, const char *program, struct hardware_report *report,
-                  struct error *err);
+/* Measure all CPU devices of the report at once, and set their profiles; crowd is
+ * hardware_crowd(). Waits for the executor, which takes a second or two; -ETIMEDOUT when it takes
+ * far longer. */
+int probe_devices(const char *shim, const char *program, double crowd,
+                  struct hardware_report *report, struct error *err);
 
 #endif

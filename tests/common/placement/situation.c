@@ -215,10 +215,10 @@ int64_t situation_undone(const struct situation *s, int from, int to, enum step_
         enum step_kind single;
         if (s->costs[from * s->count + i] < 0)
             continue;
-        single_step(&s->placements[from], &s->placements[i], &single);
         /* No kind leads back, but a permute, and permutes are never merged. */
         bool last = kind == STEP_PERMUTE || kind == STEP_ALL_TO_ALL;
-        if (single != kind || (last && i != to))
+        if (!single_step(&s->placements[from], &s->placements[i], &single) || single != kind ||
+            (last && i != to))
             continue;
         int64_t rest = situation_undone(s, i, to, kind);
         if (rest >= 0 && (best < 0 || s->costs[from * s->count + i] + rest < best))

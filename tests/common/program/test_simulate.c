@@ -32,7 +32,7 @@ static int world_simulate(const struct world *world, enum program_kind kind,
 /* ---- what lowering makes ---- */
 
 struct timeline {
-    const struct world *world;
+    enum program_kind kind;
     int counts[64];
     double ends[64];
 };
@@ -41,7 +41,7 @@ static void check_event(void *context, int rank, const struct program_cursor *cu
                         double end)
 {
     struct timeline *timeline = context;
-    (void)cursor;
+    ck_assert(timeline->kind == PROGRAM_TRAIN || cursor->slot == 0);
     ck_assert(begin >= timeline->ends[rank] && end >= begin);
     timeline->ends[rank] = end;
     timeline->counts[rank]++;
@@ -63,7 +63,7 @@ START_TEST(a_random_plan_never_deadlocks)
     for (int kind = PROGRAM_TRAIN; kind <= PROGRAM_EVALUATE; kind++) {
         struct simulation simulation;
         struct error err;
-        struct timeline timeline = {.world = &world};
+        struct timeline timeline = {.kind = (enum program_kind)kind};
         struct simulation_trace trace = {&timeline, check_event};
         int rc = world_simulate(&world, kind, &plain_timing, &trace, &simulation, &err);
         ck_assert_msg(rc == 0, "seed %lu: %s", (unsigned long)seed, err.text);
@@ -150,7 +150,7 @@ START_TEST(a_send_that_is_dropped_is_missed_by_its_receiver)
 {
     uint64_t seed = test_seed() + (uint64_t)_i;
     struct world world = world_random(seed);
-    int rank, index;
+    int rank = 0, index = 0;
     char text[96];
     if (pick(&world, seed, is_send, &rank, &index)) {
         int peer = world.programs[rank]->instructions[index].message.peer;
@@ -166,7 +166,7 @@ START_TEST(a_receive_that_is_dropped_is_missed_by_its_sender)
 {
     uint64_t seed = test_seed() + (uint64_t)_i;
     struct world world = world_random(seed);
-    int rank, index;
+    int rank = 0, index = 0;
     char text[96];
     if (pick(&world, seed, is_receive, &rank, &index)) {
         struct program *program = world.programs[rank];
@@ -188,7 +188,7 @@ START_TEST(a_collective_that_is_dropped_is_missed_by_its_group)
 {
     uint64_t seed = test_seed() + (uint64_t)_i;
     struct world world = world_random(seed);
-    int rank, index;
+    int rank = 0, index = 0;
     char text[32];
     if (pick(&world, seed, is_collective, &rank, &index)) {
         drop(world.programs[rank], index);
@@ -243,6 +243,24 @@ START_TEST(two_collectives_in_another_order_are_a_mismatch)
                      -EDEADLK);
     ck_assert_msg(strstr(err.text, "rank 1 comes to all_gather of"), "%s", err.text);
     ck_assert_msg(strstr(err.text, "rank 0 came to reduce_scatter of"), "%s", err.text);
+    world_destroy(&world);
+}
+END_TEST
+
+START_TEST(an_all_reduce_of_another_length_is_a_mismatch)
+{
+    struct world world = plan_world(1, 2, "tensor", 1, "1f1b");
+    struct program *program = world.programs[1];
+    int sum = program->sections[SECTION_FORWARD].first;
+    while (!is_collective(program, &program->instructions[sum]))
+        sum++;
+    program->pieces[program->instructions[sum].piece_first].box.high[0]--;
+    check_deadlock(&world, 0,
+                   "rank 1 comes to all_reduce of 288 elements where rank 0 came to "
+                   "all_reduce of 576");
+    program->pieces[program->instructions[sum].piece_first].box.high[0]++;
+    program->instructions[sum].collective.reduction = REDUCTION_MAX;
+    check_deadlock(&world, 0, "rank 1 comes to all_reduce of 576");
     world_destroy(&world);
 }
 END_TEST
@@ -389,6 +407,7 @@ int main(void)
     tcase_add_loop_test(planted, a_collective_that_is_dropped_is_missed_by_its_group, 0,
                         test_share(12));
     tcase_add_test(planted, two_collectives_in_another_order_are_a_mismatch);
+    tcase_add_test(planted, an_all_reduce_of_another_length_is_a_mismatch);
     tcase_add_test(planted, groups_met_in_another_order_wait_for_each_other);
     tcase_add_test(planted, a_backward_before_its_forward_waits_for_itself_around_the_pipeline);
     tcase_add_test(planted, a_send_without_its_wait_is_found);

@@ -10,7 +10,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +31,8 @@ void *__libc_memalign(size_t alignment, size_t size);
 void __libc_free(void *block);
 extern const char __executable_start, etext;
 
-static atomic_bool counting;
-static atomic_int own_calls, library_calls;
+static bool counting; /* this and the counts only by atomic access while ranks run */
+static int own_calls, library_calls;
 static struct {
     const char *function;
     const void *address;
@@ -41,10 +40,10 @@ static struct {
 
 static void count(const char *function, const void *caller)
 {
-    if (!atomic_load(&counting))
+    if (!__atomic_load_n(&counting, __ATOMIC_ACQUIRE))
         return;
     bool ours = (const char *)caller >= &__executable_start && (const char *)caller < &etext;
-    int index = atomic_fetch_add(ours ? &own_calls : &library_calls, 1);
+    int index = __atomic_fetch_add(ours ? &own_calls : &library_calls, 1, __ATOMIC_RELAXED);
     if (index < CALLERS_MAX) {
         (ours ? own : libraries)[index].function = function;
         (ours ? own : libraries)[index].address = caller;
@@ -109,7 +108,7 @@ static void before_step(void *context, int rank, int step)
         return;
     pthread_barrier_wait(&barrier);
     if (rank == 0)
-        atomic_store(&counting, step == FIRST_STEP);
+        __atomic_store_n(&counting, step == FIRST_STEP, __ATOMIC_RELEASE);
     pthread_barrier_wait(&barrier);
 }
 
@@ -171,10 +170,10 @@ END_TEST
 START_TEST(a_call_of_our_own_is_counted_as_ours)
 {
     own_calls = library_calls = 0;
-    atomic_store(&counting, true);
+    counting = true;
     void *volatile block = malloc(1);
     free(block);
-    atomic_store(&counting, false);
+    counting = false;
     ck_assert_int_eq(own_calls, 2);
     ck_assert_str_eq(own[0].function, "malloc");
     ck_assert_str_eq(own[1].function, "free");
@@ -184,9 +183,9 @@ END_TEST
 START_TEST(a_call_of_a_library_is_not_ours)
 {
     own_calls = library_calls = 0;
-    atomic_store(&counting, true);
+    counting = true;
     char *volatile text = strdup("a copy that the C library makes");
-    atomic_store(&counting, false);
+    counting = false;
     free(text);
     ck_assert_int_eq(own_calls, 0);
     ck_assert_int_eq(library_calls, 1);

@@ -152,6 +152,27 @@ START_TEST(more_workers_than_cores_say_that_they_share)
 }
 END_TEST
 
+static double crowd(const char *description, struct hardware_options options)
+{
+    hwloc_topology_t topology = synthetic(description);
+    double devices_per_core = hardware_crowd(topology, &options);
+    hwloc_topology_destroy(topology);
+    return devices_per_core;
+}
+
+START_TEST(a_crowd_is_counted_over_all_workers_of_the_host)
+{
+    ck_assert_double_eq(crowd(two_nodes, (struct hardware_options){.devices = 8}), 1);
+    ck_assert_double_eq(crowd(two_nodes, (struct hardware_options){.devices = 16}), 2);
+    ck_assert_double_eq(crowd(two_nodes, (struct hardware_options){.devices = 1, .share_count = 4}),
+                        1);
+    ck_assert_double_eq(crowd(two_nodes, (struct hardware_options){.devices = 4, .share_count = 4}),
+                        2);
+    ck_assert_double_eq(crowd(two_nodes, (struct hardware_options){.devices = 2, .share_count = 16}),
+                        4);
+}
+END_TEST
+
 START_TEST(a_cpuset_takes_its_part_of_the_memory)
 {
     struct hardware_report *report =
@@ -257,6 +278,7 @@ int main(void)
     tcase_add_test(tcase, more_devices_than_cores_share_them_in_turn);
     tcase_add_test(tcase, workers_on_one_host_divide_its_cores_and_memory);
     tcase_add_test(tcase, more_workers_than_cores_say_that_they_share);
+    tcase_add_test(tcase, a_crowd_is_counted_over_all_workers_of_the_host);
     tcase_add_test(tcase, a_cpuset_takes_its_part_of_the_memory);
     tcase_add_test(tcase, half_a_core_is_a_core);
     tcase_add_test(tcase, a_memory_limit_is_divided_like_the_memory);
