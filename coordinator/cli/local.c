@@ -46,7 +46,7 @@ char *local_cpusets(const cpu_set_t *allowed, int count)
         if (i > 0)
             fputc(';', out);
         if (cores < count)
-            print_set(allowed, 0, cores, out);
+            print_set(allowed, i % cores, i % cores + 1, out);
         else
             print_set(allowed, cores * i / count, cores * (i + 1) / count, out);
     }
@@ -119,7 +119,7 @@ static int read_profile(struct channel *channel, struct local *local, struct err
 
 static int probe(struct local *local, struct error *err)
 {
-    char *path, number[16], end[64];
+    char *path, number[16], crowd[32], end[64];
     int ours, theirs;
     struct child child = {0};
     int rc = sibling_path("gimbal-executor", &path, err);
@@ -129,7 +129,10 @@ static int probe(struct local *local, struct error *err)
     if (rc < 0)
         goto out;
     snprintf(number, sizeof number, "%d", theirs);
-    char *argv[] = {path, "--channel", number, "--probe", "--devices", local->cpusets, NULL};
+    snprintf(crowd, sizeof crowd, "%.6g",
+             local->cores < local->count ? (double)local->count / local->cores : 1);
+    char *argv[] = {path,       "--channel", number,    "--probe", "--devices", local->cpusets,
+                    "--fabric", "local",     "--crowd", crowd,     NULL};
     rc = child_start(argv, &theirs, 1, STDERR_FILENO, &child, err);
     close(theirs);
     struct channel channel;
@@ -154,6 +157,7 @@ int local_open(int count, struct local *local, struct error *err)
         return error_set(err, -errno, "sched_getaffinity: %s", strerror(errno));
     local->devices = xcalloc((size_t)count, sizeof *local->devices);
     local->profiles = xcalloc((size_t)count, sizeof *local->profiles);
+    local->cores = CPU_COUNT(&allowed);
     local->cpusets = local_cpusets(&allowed, count);
     uint64_t memory = available_bytes() / (uint64_t)count;
     for (int i = 0; i < count; i++)

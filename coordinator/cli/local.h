@@ -7,7 +7,7 @@
 #include <sched.h>
 
 struct local {
-    int count;
+    int count, cores;
     struct planner_device *devices; /* local/0, local/1, ... */
     struct profile *profiles;
     char *cpusets; /* "0-1;2-3", one set per device */
@@ -19,8 +19,8 @@ int local_open(int count, struct local *local, struct error *err);
 void local_finish(struct local *local);
 
 /* The cores of `allowed` in count runs of equal length (a longer one more core) as Linux writes
- * sets, separated by ';'; with fewer cores than devices each set is the whole. The text is the
- * caller's. */
+ * sets, separated by ';'; with fewer cores than devices each set is one core, in turn. The
+ * text is the caller's. */
 char *local_cpusets(const cpu_set_t *allowed, int count);
 
 #endif

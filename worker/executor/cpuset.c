@@ -54,14 +54,17 @@ void cpuset_share(int count, cpu_set_t out[CPUSETS_MAX])
     cpu_set_t all;
     sched_getaffinity(0, sizeof all, &all);
     int cores = CPU_COUNT(&all), seen = 0;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         CPU_ZERO(&out[i]);
-        if (cores < count)
-            out[i] = all;
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &all))
+            continue;
+        if (cores >= count)
+            CPU_SET(cpu, &out[seen * count / cores]);
+        for (int i = seen; i < count && cores < count; i += cores)
+            CPU_SET(cpu, &out[i]);
+        seen++;
     }
-    for (size_t cpu = 0; cpu < CPU_SETSIZE && cores >= count; cpu++)
-        if (CPU_ISSET(cpu, &all))
-            CPU_SET(cpu, &out[seen++ * count / cores]);
 }
 
 int cpuset_bind(const cpu_set_t *set, int *threads, struct error *err)

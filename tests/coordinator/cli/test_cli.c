@@ -286,7 +286,7 @@ START_TEST(cores_are_cut_evenly)
         {{0, 1, 2, 3}, 4, 4, "0;1;2;3"},
         {{0, 1, 2}, 3, 2, "0;1-2"},
         {{1, 4, 5, 9}, 4, 2, "1,4;5,9"},
-        {{0, 1}, 2, 3, "0-1;0-1;0-1"}, /* too few: all share all */
+        {{0, 1}, 2, 3, "0;1;0"}, /* too few: in turn */
         {{6}, 1, 1, "6"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
