@@ -54,7 +54,7 @@ static size_t place(const struct instructions *instructions, const char *block, 
     *found = false;
     while (low < high && !*found) {
         size_t middle = low + (high - low) / 2;
-        const struct instruction_kind *kind = &instructions->kinds[middle];
+        const struct instruction_sums *kind = &instructions->kinds[middle];
         int order = strcmp(kind->block, block);
         if (order == 0)
             order = strcmp(kind->class, class);
@@ -67,14 +67,14 @@ static size_t place(const struct instructions *instructions, const char *block, 
     return *found ? high : low;
 }
 
-static struct instruction_kind *insert(struct instructions *instructions, size_t index)
+static struct instruction_sums *insert(struct instructions *instructions, size_t index)
 {
     instructions->kinds = grow(instructions->kinds, instructions->count, &instructions->capacity,
                                sizeof *instructions->kinds);
-    struct instruction_kind *kind = &instructions->kinds[index];
+    struct instruction_sums *kind = &instructions->kinds[index];
     memmove(kind + 1, kind, (instructions->count - index) * sizeof *kind);
     instructions->count++;
-    *kind = (struct instruction_kind){0};
+    *kind = (struct instruction_sums){0};
     return kind;
 }
 
@@ -90,7 +90,7 @@ int instructions_add(struct instructions *instructions, const struct instruction
         return error_set(err, -ENOSPC,
                          "more than %d kinds of instructions: '%s' of '%s' is left out",
                          INSTRUCTIONS_MAX, record->class, record->block);
-    struct instruction_kind *kind =
+    struct instruction_sums *kind =
         found ? &instructions->kinds[index] : insert(instructions, index);
     if (!found) {
         snprintf(kind->block, sizeof kind->block, "%s", record->block);
@@ -107,7 +107,7 @@ int instructions_add(struct instructions *instructions, const struct instruction
     return 0;
 }
 
-const struct instruction_kind *instructions_find(const struct instructions *instructions,
+const struct instruction_sums *instructions_find(const struct instructions *instructions,
                                                  const char *block, const char *class)
 {
     bool found;
@@ -123,12 +123,12 @@ static double window_median(const double *ring, size_t ever)
     return median(values, count);
 }
 
-double instruction_time_median_s(const struct instruction_kind *kind)
+double instruction_time_median_s(const struct instruction_sums *kind)
 {
     return window_median(kind->times_s, kind->record_count);
 }
 
-double instruction_ratio_median(const struct instruction_kind *kind)
+double instruction_ratio_median(const struct instruction_sums *kind)
 {
     return window_median(kind->ratios, kind->ratio_count);
 }

@@ -21,7 +21,7 @@ struct instruction_record {
     double predicted_s, measured_s; /* sums over them */
 };
 
-struct instruction_kind {
+struct instruction_sums {
     char block[INSTRUCTIONS_NAME_SIZE], class[INSTRUCTIONS_NAME_SIZE];
     uint64_t count;
     double predicted_s, measured_s;      /* sums over all records */
@@ -32,7 +32,7 @@ struct instruction_kind {
 
 /* Zeroed to begin with. */
 struct instructions {
-    struct instruction_kind *kinds; /* by block type, then class */
+    struct instruction_sums *kinds; /* by block type, then class */
     size_t count, capacity;
 };
 void instructions_clear(struct instructions *instructions);
@@ -43,12 +43,12 @@ int instructions_add(struct instructions *instructions, const struct instruction
                      struct error *err);
 
 /* Lent until the next record; NULL when there is none. */
-const struct instruction_kind *instructions_find(const struct instructions *instructions,
+const struct instruction_sums *instructions_find(const struct instructions *instructions,
                                                  const char *block, const char *class);
 
 /* The median time of one instruction, seconds, and of measured over predicted (1 is as predicted;
  * 0 when there was no prediction). */
-double instruction_time_median_s(const struct instruction_kind *kind);
-double instruction_ratio_median(const struct instruction_kind *kind);
+double instruction_time_median_s(const struct instruction_sums *kind);
+double instruction_ratio_median(const struct instruction_sums *kind);
 
 #endif

@@ -85,10 +85,15 @@ uint64_t lines_revision(const struct lines *lines)
     return lines->revision;
 }
 
+uint64_t lines_first(const struct lines *lines)
+{
+    return lines->revision - (lines->end - lines->first);
+}
+
 int lines_after(const struct lines *lines, uint64_t revision, const struct log_line **out,
                 size_t *count, struct error *err)
 {
-    uint64_t dropped = lines->revision - (lines->end - lines->first);
+    uint64_t dropped = lines_first(lines);
     if (revision < dropped || revision > lines->revision)
         return error_set(err, -ERANGE, "lines after %llu: there are those from %llu to %llu",
                          (unsigned long long)revision, (unsigned long long)dropped + 1,

@@ -32,6 +32,9 @@ uint64_t lines_add(struct lines *lines, int rank, uint64_t time_ms, const char *
 /* The revision of the newest line; 0 before the first. */
 uint64_t lines_revision(const struct lines *lines);
 
+/* What to ask for to get all lines that are kept. */
+uint64_t lines_first(const struct lines *lines);
+
 /* The lines after a revision, oldest first, lent until the next is added; 0 is from the start.
  * -ERANGE: some of them were dropped, or the revision is yet to come; the text says from where
  * there are lines. */

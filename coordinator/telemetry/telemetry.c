@@ -24,6 +24,7 @@ struct telemetry *telemetry_create(const struct telemetry_config *config)
 static void job_telemetry_destroy(struct job_telemetry *job)
 {
     instructions_finish(&job->instructions);
+    evaluations_finish(&job->evaluations);
     lines_destroy(job->lines);
     free(job);
 }
@@ -85,6 +86,16 @@ int telemetry_instructions(struct telemetry *telemetry, const char *job, uint32_
     for (size_t i = 0; rc == 0 && i < count; i++)
         rc = instructions_add(&record->instructions, &records[i], err);
     return rc;
+}
+
+void telemetry_evaluation(struct telemetry *telemetry, const char *job,
+                          const struct evaluation_record *record)
+{
+    struct evaluations *evaluations = &need(telemetry, job)->evaluations;
+    if (record->targets > 0)
+        evaluations_add(evaluations, record->step, record->loss);
+    if (record->text_size > 0)
+        evaluations_set_text(evaluations, record->text, record->text_size);
 }
 
 uint64_t telemetry_line(struct telemetry *telemetry, const char *job, int rank, uint64_t time_ms,

@@ -5,6 +5,7 @@
 #ifndef COORDINATOR_TELEMETRY_TELEMETRY_H
 #define COORDINATOR_TELEMETRY_TELEMETRY_H
 
+#include "coordinator/telemetry/evaluations.h"
 #include "coordinator/telemetry/instructions.h"
 #include "coordinator/telemetry/lines.h"
 #include "coordinator/telemetry/steps.h"
@@ -24,6 +25,7 @@ struct job_telemetry {
     uint32_t epoch; /* of the instructions: a new plan has new predictions */
     struct steps steps;
     struct instructions instructions;
+    struct evaluations evaluations;
     struct lines *lines;
 };
 
@@ -37,6 +39,17 @@ int telemetry_step(struct telemetry *telemetry, const char *job, const struct st
 int telemetry_instructions(struct telemetry *telemetry, const char *job, uint32_t epoch,
                            const struct instruction_record *records, size_t count,
                            struct error *err);
+
+/* Text is of size bytes, none when it is 0; a record without targets is of text alone. */
+struct evaluation_record {
+    uint64_t step;
+    double loss;
+    uint64_t targets;
+    const void *text;
+    size_t text_size;
+};
+void telemetry_evaluation(struct telemetry *telemetry, const char *job,
+                          const struct evaluation_record *record);
 
 /* Returns the line's revision. */
 uint64_t telemetry_line(struct telemetry *telemetry, const char *job, int rank, uint64_t time_ms,

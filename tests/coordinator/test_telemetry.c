@@ -136,7 +136,7 @@ START_TEST(instructions_are_summed_by_block_type_and_class)
     ck_assert_int_eq(instruction("layer", "all_reduce", 1, 0, 1), 0);
     ck_assert_int_eq(instruction("layer", "matmul forward", 4, 2, 16), 0);
     ck_assert_int_eq(instruction("layer", "matmul forward", 2, 1, 3), 0);
-    const struct instruction_kind *kind =
+    const struct instruction_sums *kind =
         instructions_find(&instructions, "layer", "matmul forward");
     ck_assert_uint_eq(kind->count, 10);
     ck_assert_double_eq(kind->predicted_s, 5);
@@ -158,7 +158,7 @@ START_TEST(medians_follow_the_newest_records)
         instruction("layer", "softmax", 1, 1, 1);
     for (int i = 0; i < INSTRUCTIONS_WINDOW / 2 + 1; i++)
         instruction("layer", "softmax", 1, 1, 3);
-    const struct instruction_kind *kind = instructions_find(&instructions, "layer", "softmax");
+    const struct instruction_sums *kind = instructions_find(&instructions, "layer", "softmax");
     ck_assert_double_eq(instruction_ratio_median(kind), 3);
 }
 END_TEST
@@ -278,6 +278,46 @@ START_TEST(a_new_plan_begins_new_instruction_records)
 }
 END_TEST
 
+START_TEST(losses_are_kept_by_step_and_the_newest_text)
+{
+    struct telemetry *telemetry = telemetry_create(&TELEMETRY_CONFIG_DEFAULT);
+    struct evaluation_record record = {.targets = 64};
+    for (uint64_t step = 10; step <= 30; step += 10) {
+        record.step = step;
+        record.loss = 40.0 / (double)step;
+        telemetry_evaluation(telemetry, "j-1", &record);
+    }
+    const struct evaluations *kept = &telemetry_find(telemetry, "j-1")->evaluations;
+    ck_assert_uint_eq(kept->count, 3);
+    /* A new epoch went back to step 15. */
+    record = (struct evaluation_record){
+        .step = 20, .loss = 2.5, .targets = 64, .text = "old", .text_size = 3};
+    telemetry_evaluation(telemetry, "j-1", &record);
+    ck_assert_uint_eq(kept->count, 2);
+    ck_assert_double_eq(kept->items[0].loss, 4);
+    ck_assert_double_eq(kept->items[1].loss, 2.5);
+    /* Text alone is no loss. */
+    record = (struct evaluation_record){.step = 40, .text = "\xff\0z", .text_size = 3};
+    telemetry_evaluation(telemetry, "j-1", &record);
+    ck_assert_uint_eq(kept->count, 2);
+    ck_assert_uint_eq(kept->text_size, 3);
+    ck_assert_mem_eq(kept->text, "\xff\0z", 3);
+    telemetry_destroy(telemetry);
+}
+END_TEST
+
+START_TEST(of_many_losses_the_newest_are_kept)
+{
+    struct evaluations kept = {0};
+    for (uint64_t step = 1; step <= EVALUATIONS_MAX + 2; step++)
+        evaluations_add(&kept, step, 1);
+    ck_assert_uint_eq(kept.count, EVALUATIONS_MAX);
+    ck_assert_uint_eq(kept.items[0].step, 3);
+    ck_assert_uint_eq(kept.items[EVALUATIONS_MAX - 1].step, EVALUATIONS_MAX + 2);
+    evaluations_finish(&kept);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("telemetry");
@@ -297,5 +337,7 @@ int main(void)
     tcase_add_test(tcase, lines_are_bounded_in_bytes_and_long_ones_are_cut);
     tcase_add_test(tcase, jobs_are_kept_apart_and_forgotten);
     tcase_add_test(tcase, a_new_plan_begins_new_instruction_records);
+    tcase_add_test(tcase, losses_are_kept_by_step_and_the_newest_text);
+    tcase_add_test(tcase, of_many_losses_the_newest_are_kept);
     return suite_run("telemetry", tcase, NULL);
 }
