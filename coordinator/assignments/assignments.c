@@ -1,0 +1,192 @@
+/* assignments.c - records for workers: packed once, appended where they belong. */
+#include "coordinator/assignments/assignments.h"
+
+#include "common/base/memory.h"
+#include "common/program/lower.h"
+#include "common/rpc/message.h"
+#include "proto/worker.pb-c.h"
+
+#include <stdlib.h>
+
+struct post {
+    uint64_t instance;
+    struct stream *stream; /* NULL: closed, and not yet told */
+    bool changed;
+};
+
+struct assignments {
+    uint64_t term;
+    struct post *posts;
+    size_t count, capacity;
+};
+
+struct assignments *assignments_create(uint64_t term)
+{
+    struct assignments *assignments = xcalloc(1, sizeof *assignments);
+    assignments->term = term;
+    return assignments;
+}
+
+void assignments_destroy(struct assignments *assignments)
+{
+    if (!assignments)
+        return;
+    for (size_t i = 0; i < assignments->count; i++)
+        stream_destroy(assignments->posts[i].stream);
+    free(assignments->posts);
+    free(assignments);
+}
+
+static struct post *find(const struct assignments *assignments, uint64_t instance)
+{
+    for (size_t i = 0; i < assignments->count; i++)
+        if (assignments->posts[i].instance == instance && assignments->posts[i].stream)
+            return &assignments->posts[i];
+    return NULL;
+}
+
+void assignments_open(struct assignments *assignments, uint64_t instance)
+{
+    if (find(assignments, instance))
+        return;
+    assignments->posts = grow(assignments->posts, assignments->count, &assignments->capacity,
+                              sizeof *assignments->posts);
+    assignments->posts[assignments->count++] =
+        (struct post){instance, stream_create(assignments->term, ASSIGNMENTS_KEPT), false};
+}
+
+void assignments_close(struct assignments *assignments, uint64_t instance)
+{
+    struct post *post = find(assignments, instance);
+    if (!post)
+        return;
+    stream_destroy(post->stream);
+    post->stream = NULL;
+    post->changed = true;
+}
+
+bool assignments_changed(struct assignments *assignments, uint64_t *instance)
+{
+    for (size_t i = 0; i < assignments->count; i++) {
+        struct post *post = &assignments->posts[i];
+        if (!post->changed)
+            continue;
+        *instance = post->instance;
+        post->changed = false;
+        if (!post->stream)
+            *post = assignments->posts[--assignments->count];
+        return true;
+    }
+    return false;
+}
+
+const struct stream *assignments_stream(const struct assignments *assignments, uint64_t instance)
+{
+    const struct post *post = find(assignments, instance);
+    return post ? post->stream : NULL;
+}
+
+int assignments_hash(const struct graph *graph, const struct plan *plan, uint64_t **out,
+                     struct error *err)
+{
+    int ranks = plan_ranks(plan);
+    uint64_t *hashes = xcalloc((size_t)ranks, sizeof *hashes);
+    for (int rank = 0; rank < ranks; rank++) {
+        struct program *program;
+        int rc = lower(graph, plan, rank, &program, err);
+        if (rc < 0) {
+            free(hashes);
+            return error_prefix(err, rc, "rank %d", rank);
+        }
+        hashes[rank] = program->hash;
+        program_destroy(program);
+    }
+    *out = hashes;
+    return 0;
+}
+
+static void append(struct assignments *assignments, uint64_t instance,
+                   const Gimbal__WorkerRecord *record)
+{
+    struct post *post = find(assignments, instance);
+    if (!post)
+        return;
+    size_t size;
+    void *bytes = message_pack(&record->base, &size);
+    stream_append(post->stream, bytes, size);
+    post->changed = true;
+    free(bytes);
+}
+
+void assignments_assign(struct assignments *assignments, const struct assignments_epoch *epoch)
+{
+    const struct job *job = epoch->job;
+    size_t count = job->rank_count;
+    Gimbal__RankAddress *ranks = xcalloc(count, sizeof *ranks);
+    Gimbal__RankAddress **pointers = xcalloc(count, sizeof(Gimbal__RankAddress *));
+    for (size_t i = 0; i < count; i++) {
+        gimbal__rank_address__init(&ranks[i]);
+        ranks[i].rank = (uint32_t)i;
+        ranks[i].node = job->ranks[i].device.worker;
+        ranks[i].host_address = (char *)epoch->addresses[i];
+        pointers[i] = &ranks[i];
+    }
+    Gimbal__Plan plan = GIMBAL__PLAN__INIT;
+    plan.id = (char *)epoch->plan_id;
+    plan.json = (char *)epoch->plan_json;
+    Gimbal__Assignment assignment = GIMBAL__ASSIGNMENT__INIT;
+    assignment.job = (char *)job->id;
+    assignment.epoch = job->epoch;
+    assignment.rank_count = (uint32_t)count;
+    assignment.job_yaml = job->text;
+    assignment.plan = &plan;
+    assignment.ranks = pointers;
+    assignment.n_ranks = count;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_ASSIGNMENT;
+    record.assignment = &assignment;
+    for (size_t i = 0; i < count; i++) {
+        assignment.rank = (uint32_t)i;
+        assignment.device_index = job->ranks[i].device.index;
+        assignment.program_hash = epoch->hashes[i];
+        append(assignments, job->ranks[i].device.instance, &record);
+    }
+    free(pointers);
+    free(ranks);
+}
+
+/* To each worker of the job's ranks, once. */
+static void append_to_all(struct assignments *assignments, const struct job *job,
+                          const Gimbal__WorkerRecord *record)
+{
+    for (size_t i = 0; i < job->rank_count; i++) {
+        size_t before = 0;
+        while (job->ranks[before].device.instance != job->ranks[i].device.instance)
+            before++;
+        if (before == i)
+            append(assignments, job->ranks[i].device.instance, record);
+    }
+}
+
+void assignments_go(struct assignments *assignments, const struct job *job)
+{
+    Gimbal__Go go = GIMBAL__GO__INIT;
+    go.job = (char *)job->id;
+    go.epoch = job->epoch;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_GO;
+    record.go = &go;
+    append_to_all(assignments, job, &record);
+}
+
+void assignments_cancel(struct assignments *assignments, const struct job *job)
+{
+    Gimbal__CancelJob cancel = GIMBAL__CANCEL_JOB__INIT;
+    cancel.job = (char *)job->id;
+    cancel.epoch = job->epoch;
+    cancel.reason = (char *)job->words;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_CANCEL;
+    record.cancel = &cancel;
+    append_to_all(assignments, job, &record);
+}

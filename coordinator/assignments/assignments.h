@@ -1,0 +1,50 @@
+/* assignments.h - what each worker is to do, as one numbered stream of records per instance.
+ *
+ * Whatever a job decides becomes records here: an Assignment for each rank, then Go, or at any
+ * time CancelJob. Workers read their streams at their own pace and lose nothing. Pure. */
+#ifndef COORDINATOR_ASSIGNMENTS_ASSIGNMENTS_H
+#define COORDINATOR_ASSIGNMENTS_ASSIGNMENTS_H
+
+#include "common/graph/graph.h"
+#include "common/plan/plan.h"
+#include "common/rpc/stream.h"
+#include "coordinator/jobs/job.h"
+
+/* Records kept for a worker that is slow to ask: several per rank and epoch. */
+#define ASSIGNMENTS_KEPT 4096
+
+struct assignments;
+
+struct assignments *assignments_create(uint64_t term);
+/* Accepts NULL. */
+void assignments_destroy(struct assignments *assignments);
+
+/* A worker has registered as this instance, or is lost. Both may be said twice. */
+void assignments_open(struct assignments *assignments, uint64_t instance);
+void assignments_close(struct assignments *assignments, uint64_t instance);
+/* Lent until the instance is closed; NULL when it is not open. */
+const struct stream *assignments_stream(const struct assignments *assignments, uint64_t instance);
+
+/* A worker whose stream has grown since it was last named here, or was closed; false when there
+ * is none. For waking those that wait. */
+bool assignments_changed(struct assignments *assignments, uint64_t *instance);
+
+/* What an epoch's ranks are told beside their place. */
+struct assignments_epoch {
+    const struct job *job; /* its ranks are in the plan's order */
+    const char *plan_id, *plan_json;
+    const uint64_t *hashes;       /* of each rank's program */
+    const char *const *addresses; /* of each rank's host; "" where it has none */
+};
+
+/* Hashes of all ranks' programs, an array that is yours. -EINVAL as lower(). */
+int assignments_hash(const struct graph *graph, const struct plan *plan, uint64_t **out,
+                     struct error *err);
+
+/* Append to the streams of the workers that are open; the others are lost, and their ranks with
+ * them. Go and cancel are said once to each worker that has a rank. */
+void assignments_assign(struct assignments *assignments, const struct assignments_epoch *epoch);
+void assignments_go(struct assignments *assignments, const struct job *job);
+void assignments_cancel(struct assignments *assignments, const struct job *job);
+
+#endif
