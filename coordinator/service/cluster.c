@@ -1,0 +1,118 @@
+/* cluster.c - the calls about the cluster: its nodes, its history, and what it could run. */
+#include "coordinator/service/internal.h"
+
+#include "common/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void list_nodes(struct rpc_call *call, void *data)
+{
+    struct service *service = data;
+    Gimbal__ListNodesReply reply = GIMBAL__LIST_NODES_REPLY__INIT;
+    size_t count = membership_count(service->membership);
+    reply.nodes = xcalloc(count, sizeof(Gimbal__NodeStatus *));
+    for (; reply.n_nodes < count; reply.n_nodes++)
+        reply.nodes[reply.n_nodes] =
+            worker_to_wire(service, membership_at(service->membership, reply.n_nodes));
+    rpc_call_reply(call, &reply.base);
+    for (size_t i = 0; i < count; i++)
+        gimbal__node_status__free_unpacked(reply.nodes[i], NULL);
+    free(reply.nodes);
+}
+
+static void drain(struct rpc_call *call, void *data)
+{
+    struct service *service = data;
+    const Gimbal__DrainRequest *request = rpc_call_request(call);
+    struct error err;
+    int rc = request->undo
+                 ? membership_undrain(service->membership, request->node, &service->happened, &err)
+                 : membership_drain(service->membership, request->node, request->reason,
+                                    &service->happened, &err);
+    if (rc < 0) {
+        rpc_call_fail_errno(call, rc, &err);
+        return;
+    }
+    Gimbal__DrainReply reply = GIMBAL__DRAIN_REPLY__INIT;
+    rpc_call_reply(call, &reply.base);
+    service_turn(service);
+}
+
+static void watch_events(struct rpc_call *call, void *data)
+{
+    struct service *service = data;
+    const Gimbal__StreamPoll *poll = rpc_call_request(call);
+    if (strcmp(poll->stream, EVENTS_STREAM) != 0) {
+        rpc_call_fail(call, RPC_NOT_FOUND, "there is no stream '%.64s'; there is: %s", poll->stream,
+                      EVENTS_STREAM);
+        return;
+    }
+    rpc_call_reply_stream(call, service->events, EVENTS_STREAM);
+}
+
+/* The job's search, where the caller names none. */
+static void choose_search(struct job_config *config, const char *search)
+{
+    if (!search[0])
+        return;
+    free(config->plan.search);
+    config->plan.search = xstrdup(search);
+}
+
+static void answer_plan(struct rpc_call *call, struct service *service, struct job_config *config,
+                        enum planning_cost cost)
+{
+    struct error err;
+    struct graph *graph = NULL;
+    struct planning planning = {0};
+    int rc = planner_graph(config, &graph, &err);
+    if (rc == 0)
+        rc = service_plan_dry(service, config, graph, NULL, cost, &planning, &err);
+    if (rc < 0) {
+        rpc_call_fail_errno(call, rc, &err);
+    } else {
+        Gimbal__Plan plan = GIMBAL__PLAN__INIT;
+        Gimbal__PlanReply reply = GIMBAL__PLAN_REPLY__INIT;
+        plan.id = planning.plan->id;
+        plan.json = planning.json;
+        reply.plan = &plan;
+        reply.explanation = planning.candidates;
+        rpc_call_reply(call, &reply.base);
+    }
+    planning_finish(&planning);
+    graph_destroy(graph);
+}
+
+static void plan(struct rpc_call *call, void *data)
+{
+    const Gimbal__PlanRequest *request = rpc_call_request(call);
+    struct error err;
+    struct job_config *config = NULL;
+    enum planning_cost cost;
+    if (request->cluster_yaml[0]) {
+        rpc_call_fail(call, RPC_UNIMPLEMENTED,
+                      "a coordinator plans for its own cluster: for the cluster of a file, plan "
+                      "without a coordinator");
+        return;
+    }
+    int rc = planning_cost_parse(request->cost, &cost, &err);
+    if (rc == 0)
+        rc = job_config_parse(request->job_yaml, strlen(request->job_yaml), "job file", &config,
+                              &err);
+    if (rc < 0) {
+        rpc_call_fail_errno(call, rc, &err);
+        return;
+    }
+    choose_search(config, request->search);
+    answer_plan(call, data, config, cost);
+    job_config_destroy(config);
+}
+
+const struct service_handler cluster_handlers[] = {
+    {COORDINATOR_LIST_NODES, list_nodes},
+    {COORDINATOR_DRAIN, drain},
+    {COORDINATOR_WATCH_EVENTS, watch_events},
+    {COORDINATOR_PLAN, plan},
+    {0, NULL},
+};

@@ -1,0 +1,150 @@
+/* events.c - the history that `gimbal events` follows, and the page. */
+#include "coordinator/service/internal.h"
+
+#include "common/base/log.h"
+#include "common/base/memory.h"
+#include "common/base/units.h"
+#include "common/rpc/message.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEP_EVENT_MS 1000
+
+static void append(struct service *service, const Gimbal__Event *event)
+{
+    size_t size;
+    void *bytes = message_pack(&event->base, &size);
+    stream_append(service->events, bytes, size);
+    free(bytes);
+}
+
+void service_tell(struct service *service, const char *kind, const char *job, const char *node,
+                  json_t *json, const char *format, ...)
+{
+    char *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&text, format, arguments) < 0)
+        abort();
+    va_end(arguments);
+    char *packed = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    json_decref(json);
+    Gimbal__Event event = GIMBAL__EVENT__INIT;
+    event.unix_ms = service_now_ms(service) + service->options.unix_offset_ms;
+    event.job = (char *)job;
+    event.node = (char *)node;
+    event.kind = (char *)kind;
+    event.text = text;
+    event.json = packed ? packed : (char *)"";
+    append(service, &event);
+    log_line(LOG_INFO, "%s: %.*s", kind, (int)strcspn(text, "\n"), text);
+    free(packed);
+    free(text);
+}
+
+void service_tell_membership(struct service *service, const struct membership_event *event)
+{
+    char kind[64];
+    snprintf(kind, sizeof kind, "node-%s", membership_event_name(event->kind));
+    service_tell(service, kind, "", event->worker, NULL, "node %s %s%s%s", event->worker,
+                 membership_event_name(event->kind), event->reason[0] ? ": " : "", event->reason);
+}
+
+void service_tell_job(struct service *service, const struct job *job)
+{
+    struct dossier *dossier = dossier_find(service, job->id);
+    if (dossier->told_state == job->state && dossier->told_reason == job->reason)
+        return;
+    dossier->told_state = job->state;
+    dossier->told_reason = job->reason;
+    char kind[32] = "job-";
+    for (size_t i = strlen(kind), j = 0; job_state_name(job->state)[j]; i++, j++)
+        kind[i] = (char)(job_state_name(job->state)[j] | 0x20); /* letters only */
+    json_t *json =
+        json_pack("{s:s, s:s, s:s, s:s, s:i, s:I}", "job", job->id, "state",
+                  job_state_name(job->state), "reason", job_reason_name(job->reason), "words",
+                  job->words, "epoch", (int)job->epoch, "step", (json_int_t)job->step);
+    service_tell(service, kind, job->id, "", json, "%s (%s) %s%s%s", job->id, job->name,
+                 job_state_name(job->state), job->words[0] ? ": " : "", job->words);
+}
+
+void service_tell_plan(struct service *service, const struct job *job)
+{
+    const struct planning *planning = &dossier_find(service, job->id)->planning;
+    const struct plan *plan = planning->plan;
+    char division[64], step[32], memory[32];
+    plan_print(division, sizeof division, plan);
+    units_print_seconds(step, sizeof step, plan->predicted.step_time_s);
+    units_print_bytes(memory, sizeof memory, (double)plan->predicted.memory_bytes_max);
+    json_t *json =
+        json_pack("{s:s, s:o, s:s}", "plan", plan->id, "content",
+                  json_loads(planning->json, 0, NULL), "candidates", planning->candidates);
+    service_tell(service, "plan-chosen", job->id, "", json,
+                 "%s: plan %s, %s on %zu devices: %s a step, %.0f tok/s, %s predicted", job->id,
+                 plan->id, division, planning->rank_count, step, plan->predicted.tokens_per_s,
+                 memory);
+}
+
+/* A loss that has diverged is no number that JSON knows. */
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+void service_tell_step(struct service *service, const struct job *job)
+{
+    struct dossier *dossier = dossier_find(service, job->id);
+    const struct job_telemetry *measured = telemetry_find(service->telemetry, job->id);
+    uint64_t now_ms = service_now_ms(service);
+    bool last = job->step >= job->steps && dossier->told_step < job->step;
+    if (!last && (dossier->told_step == job->step || now_ms < dossier->told_ms + STEP_EVENT_MS))
+        return;
+    dossier->told_step = job->step;
+    dossier->told_ms = now_ms;
+    double seconds = steps_time_median_s(&measured->steps);
+    double predicted = dossier->planning.plan->predicted.step_time_s;
+    char took[32], expected[32];
+    units_print_seconds(took, sizeof took, seconds);
+    units_print_seconds(expected, sizeof expected, predicted);
+    json_t *json = json_pack("{s:I, s:I, s:o, s:o, s:o, s:o}", "step", (json_int_t)job->step,
+                             "steps", (json_int_t)job->steps, "loss", number(job->loss),
+                             "tokens_per_s", number(job->tokens_per_s), "step_time_s",
+                             number(seconds), "predicted_step_time_s", number(predicted));
+    service_tell(service, "step", job->id, "", json,
+                 "%s step %llu/%llu loss %.3f %.0f tok/s, %s a step (predicted %s)", job->id,
+                 (unsigned long long)job->step, (unsigned long long)job->steps, job->loss,
+                 job->tokens_per_s, took, expected);
+}
+
+/* What may be anything, as text that is UTF-8; yours. */
+static char *clean_text(const void *bytes, size_t size)
+{
+    char *text = xcalloc(size + 1, 1);
+    memcpy(text, bytes, size);
+    for (size_t i = 0; i < size; i++)
+        if ((unsigned char)text[i] < ' ' && text[i] != '\n' && text[i] != '\t')
+            text[i] = '?';
+    message_mend_text(text);
+    return text;
+}
+
+void service_tell_evaluation(struct service *service, const Gimbal__EvaluationRecord *record)
+{
+    if (record->targets > 0) {
+        json_t *json = json_pack("{s:I, s:o, s:I}", "step", (json_int_t)record->step, "loss",
+                                 number(record->loss), "targets", (json_int_t)record->targets);
+        service_tell(service, "evaluation", record->job, "", json,
+                     "%s step %llu held-out loss %.3f over %llu targets", record->job,
+                     (unsigned long long)record->step, record->loss,
+                     (unsigned long long)record->targets);
+    }
+    if (record->text.len > 0) {
+        char *text = clean_text(record->text.data, record->text.len);
+        service_tell(service, "sample", record->job, "", NULL, "%s", text);
+        free(text);
+    }
+}

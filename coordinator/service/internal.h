@@ -1,0 +1,109 @@
+/* internal.h - what the files of service/ share. */
+#ifndef COORDINATOR_SERVICE_INTERNAL_H
+#define COORDINATOR_SERVICE_INTERNAL_H
+
+#include "common/config/job.h"
+#include "common/rpc/inboxes.h"
+#include "common/rpc/server.h"
+#include "common/rpc/services/coordinator.h"
+#include "common/rpc/stream.h"
+#include "coordinator/assignments/assignments.h"
+#include "coordinator/jobs/jobs.h"
+#include "coordinator/planning/planning.h"
+#include "coordinator/rendezvous/rendezvous.h"
+#include "coordinator/service/service.h"
+#include "coordinator/telemetry/telemetry.h"
+
+#include <jansson.h>
+
+/* What is known of a job beside its record in jobs/. */
+struct dossier {
+    char id[JOB_ID_SIZE];
+    struct job_config *config;
+    struct graph *graph;
+    char *given;              /* JSON of the plan that came with it; NULL: search one */
+    struct planning planning; /* of the current epoch; plan NULL before there is one */
+    int refusal;              /* why no plan can be, a negative errno and a sentence */
+    struct error refusal_words;
+    enum job_state told_state; /* what events have said */
+    enum job_reason told_reason;
+    uint64_t told_step, told_ms;
+};
+
+struct service {
+    struct service_options options;
+    struct rpc_server *server;
+    struct membership *membership;
+    struct jobs *jobs;
+    struct assignments *assignments;
+    struct rendezvous *rendezvous;
+    struct telemetry *telemetry;
+    struct inboxes *inboxes;
+    struct stream *events;
+    struct dossier **dossiers;
+    size_t dossier_count, dossier_capacity;
+    /* What has happened and was not yet acted upon. */
+    struct membership_events happened;
+    struct job_actions actions;
+    uint64_t events_woken; /* revision that those who wait have heard of */
+};
+
+/* One row per method; a table ends with NULL. */
+struct service_handler {
+    enum coordinator_method method;
+    rpc_handler_cb cb; /* its data is the service */
+};
+extern const struct service_handler worker_handlers[], telemetry_handlers[], user_handlers[],
+    cluster_handlers[];
+
+uint64_t service_now_ms(const struct service *service);
+
+/* workers.c: the job in this epoch, if the caller has that rank of it, or any where rank is NULL;
+ * also when it has ended. -ENOENT, -ESTALE. */
+int service_find_rank(const struct service *service, struct rpc_call *call, const char *id,
+                      uint64_t epoch, const uint32_t *rank, const struct job **out,
+                      struct error *err);
+
+/* turn.c: act upon what has happened until nothing follows from it, then wake who waits. */
+void service_turn(struct service *service);
+/* An event into jobs; what follows waits for the turn. */
+int service_apply(struct service *service, const struct job_event *event, struct error *err);
+
+/* dossiers.c: find lends, NULL when unknown; add takes config, graph and given. */
+struct dossier *dossier_find(const struct service *service, const char *job);
+struct dossier *dossier_add(struct service *service, const char *job, struct job_config *config,
+                            struct graph *graph, char *given);
+/* Let go of those whose job is forgotten. */
+void dossiers_prune(struct service *service);
+void dossiers_finish(struct service *service);
+
+/* plan.c: the plan of a job that was granted its devices, into its dossier; and a dry run on
+ * all devices that are alive. Errors as planning_run. */
+int service_plan_job(struct service *service, const struct job *job, struct error *err);
+int service_plan_dry(struct service *service, const struct job_config *config,
+                     const struct graph *graph, const char *given, enum planning_cost cost,
+                     struct planning *out, struct error *err);
+
+/* events.c: append to the stream of events. json is taken, and may be NULL; job and node may be
+ * "". */
+void service_tell(struct service *service, const char *kind, const char *job, const char *node,
+                  json_t *json, const char *format, ...) __attribute__((format(printf, 6, 7)));
+void service_tell_membership(struct service *service, const struct membership_event *event);
+/* If its state or reason is another than was last told. */
+void service_tell_job(struct service *service, const struct job *job);
+void service_tell_plan(struct service *service, const struct job *job);
+/* At most one a second for each job, but always the last. */
+void service_tell_step(struct service *service, const struct job *job);
+void service_tell_evaluation(struct service *service, const Gimbal__EvaluationRecord *record);
+
+/* wire.c: messages that are yours, for their free_unpacked. */
+Gimbal__JobStatus *job_to_wire(const struct service *service, const struct job *job);
+Gimbal__NodeStatus *worker_to_wire(const struct service *service, const struct worker *worker);
+
+#define EVENTS_STREAM "events"
+/* Under which the polls for a worker's assignments, and the questions of an epoch, wait. */
+#define PARKED_SIZE 96
+const char *assignments_parked(char *out, uint64_t instance);
+const char *rendezvous_parked(char *out, const char *job, uint64_t epoch);
+
+#endif

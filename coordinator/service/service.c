@@ -1,0 +1,140 @@
+/* service.c - the service's life, and what the clock alone brings about. */
+#include "coordinator/service/internal.h"
+
+#include "common/base/memory.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define EVENTS_KEPT 10000
+#define PUSHERS_MAX 4096
+
+uint64_t service_now_ms(const struct service *service)
+{
+    return service->options.clock_cb();
+}
+
+const char *assignments_parked(char *out, uint64_t instance)
+{
+    snprintf(out, PARKED_SIZE, "assignments %016" PRIx64, instance);
+    return out;
+}
+
+const char *rendezvous_parked(char *out, const char *job, uint64_t epoch)
+{
+    snprintf(out, PARKED_SIZE, "rendezvous %.*s %" PRIu64, JOB_ID_SIZE, job, epoch);
+    return out;
+}
+
+/* The process behind a held connection is gone; with a worker, its devices are. */
+static void client_gone(void *data, uint64_t client)
+{
+    struct service *service = data;
+    for (size_t i = 0; i < membership_count(service->membership); i++) {
+        const struct worker *worker = membership_at(service->membership, i);
+        if (worker->instance == client && !worker->dead) {
+            membership_disconnect(service->membership, worker->name, client,
+                                  service_now_ms(service), &service->happened);
+            service_turn(service);
+            return;
+        }
+    }
+}
+
+static void install(struct service *service, const struct service_handler *handlers)
+{
+    for (; handlers->cb; handlers++)
+        rpc_server_handle(service->server, handlers->method, handlers->cb, service);
+}
+
+int service_open(const struct service_options *options, struct service **out, struct error *err)
+{
+    int rc = membership_config_check(&options->membership, err);
+    if (rc < 0)
+        return rc;
+    struct service *service = xcalloc(1, sizeof *service);
+    service->options = *options;
+    struct rpc_server_options server = {
+        .service = &service_coordinator,
+        .term = options->term,
+        .instance = options->instance,
+        .release = options->release,
+        .gone_cb = client_gone,
+        .data = service,
+        .clock_cb = options->clock_cb,
+    };
+    rc = rpc_server_create(&server, &service->server, err);
+    if (rc < 0) {
+        free(service);
+        return rc;
+    }
+    rpc_server_handle(service->server, COORDINATOR_HELLO, rpc_hello, NULL);
+    install(service, worker_handlers);
+    install(service, telemetry_handlers);
+    install(service, user_handlers);
+    install(service, cluster_handlers);
+    service->membership = membership_create(&options->membership);
+    service->jobs = jobs_create(&JOBS_CONFIG_DEFAULT, 1);
+    service->assignments = assignments_create(options->term);
+    service->rendezvous = rendezvous_create();
+    service->telemetry = telemetry_create(&TELEMETRY_CONFIG_DEFAULT);
+    service->inboxes = inboxes_create(PUSHERS_MAX);
+    service->events = stream_create(options->term, EVENTS_KEPT);
+    *out = service;
+    return 0;
+}
+
+void service_close(struct service *service)
+{
+    if (!service)
+        return;
+    rpc_server_destroy(service->server);
+    dossiers_finish(service);
+    membership_destroy(service->membership);
+    jobs_destroy(service->jobs);
+    assignments_destroy(service->assignments);
+    rendezvous_destroy(service->rendezvous);
+    telemetry_destroy(service->telemetry);
+    inboxes_destroy(service->inboxes);
+    stream_destroy(service->events);
+    membership_events_finish(&service->happened);
+    jobs_actions_finish(&service->actions);
+    free(service);
+}
+
+int service_listen(struct service *service, const char *address, struct error *err)
+{
+    return rpc_server_listen(service->server, RPC_EVERYBODY, address, err);
+}
+
+const char *service_address(const struct service *service)
+{
+    return rpc_server_address(service->server, 0);
+}
+
+int service_fd(const struct service *service)
+{
+    return rpc_server_fd(service->server);
+}
+
+int service_timeout_ms(const struct service *service)
+{
+    int timeout_ms = rpc_server_timeout_ms(service->server);
+    uint64_t next_ms = membership_next_ms(service->membership), now_ms = service_now_ms(service);
+    if (next_ms == UINT64_MAX)
+        return timeout_ms;
+    uint64_t left_ms = next_ms > now_ms ? next_ms - now_ms : 0;
+    if (timeout_ms >= 0 && (uint64_t)timeout_ms < left_ms)
+        return timeout_ms;
+    return left_ms > INT_MAX ? INT_MAX : (int)left_ms;
+}
+
+/* Calls come first: a heartbeat that waited while a plan was searched has been heard in time. */
+void service_poll(struct service *service)
+{
+    rpc_server_poll(service->server, 0);
+    membership_expire(service->membership, service_now_ms(service), &service->happened);
+    service_turn(service);
+}

@@ -1,0 +1,213 @@
+/* turn.c - what follows from what has happened.
+ *
+ * Membership's events go to jobs, jobs' actions are carried out, and what carrying them out
+ * brings about goes the same way, until nothing is left; only then are free devices granted. So
+ * whoever is answered after a turn sees all that followed from the call. */
+#include "coordinator/service/internal.h"
+
+#include "common/base/log.h"
+#include "common/base/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int service_apply(struct service *service, const struct job_event *event, struct error *err)
+{
+    return jobs_apply(service->jobs, event, service_now_ms(service), &service->actions, err);
+}
+
+/* An event of our own making: refused only where the job has moved on meanwhile. */
+static void apply_own(struct service *service, const struct job_event *event)
+{
+    struct error err;
+    int rc = service_apply(service, event, &err);
+    if (rc < 0 && rc != -ESTALE)
+        log_line(LOG_ERROR, "%s", err.text);
+}
+
+static void act_on_membership(struct service *service, const struct membership_event *happened)
+{
+    struct job_event event = {.words = happened->reason};
+    event.worker.name = happened->worker;
+    event.worker.instance = happened->instance;
+    switch (happened->kind) {
+    case MEMBERSHIP_LOST:
+        event.kind = JOB_EVENT_WORKER_LOST;
+        assignments_close(service->assignments, happened->instance);
+        break;
+    case MEMBERSHIP_JOINED:
+        assignments_open(service->assignments, happened->instance);
+        event.kind = JOB_EVENT_WORKER_JOINED;
+        break;
+    case MEMBERSHIP_CHANGED:
+    case MEMBERSHIP_RECOVERED:
+    case MEMBERSHIP_UNDRAINED: /* its devices can be had again */
+        event.kind = JOB_EVENT_WORKER_JOINED;
+        break;
+    default:
+        return;
+    }
+    apply_own(service, &event);
+}
+
+/* True when there was something. */
+static bool act_on_happened(struct service *service)
+{
+    struct membership_events happened = service->happened;
+    service->happened = (struct membership_events){0};
+    for (size_t i = 0; i < happened.count; i++) {
+        service_tell_membership(service, &happened.items[i]);
+        act_on_membership(service, &happened.items[i]);
+    }
+    bool any = happened.count > 0;
+    membership_events_finish(&happened);
+    return any;
+}
+
+static void hold(struct service *service, const struct job *job)
+{
+    struct error err;
+    struct device_ref *refs = xcalloc(job->rank_count, sizeof *refs);
+    size_t count = job_devices(job, refs);
+    if (membership_hold(service->membership, job->id, refs, count, &err) < 0)
+        log_line(LOG_ERROR, "%s: hold its devices: %s", job->id, err.text);
+    free(refs);
+}
+
+static void plan(struct service *service, const struct job *job)
+{
+    struct dossier *dossier = dossier_find(service, job->id);
+    struct error *words = &dossier->refusal_words;
+    struct job_event event = {.job = job->id, .epoch = job->epoch};
+    dossier->refusal = service_plan_job(service, job, words);
+    if (dossier->refusal == 0) {
+        const struct planning *planning = &dossier->planning;
+        event.kind = JOB_EVENT_PLANNED;
+        event.plan.id = planning->plan->id;
+        event.plan.devices = planning->devices;
+        event.plan.device_count = planning->rank_count;
+        service_tell_plan(service, job);
+    } else if (dossier->refusal == -ENOSPC && dossier->planning.devices_needed) {
+        event.kind = JOB_EVENT_UNFIT;
+        event.devices_needed = dossier->planning.devices_needed;
+        event.words = words->text;
+    } else {
+        event.kind = JOB_EVENT_REFUSED;
+        event.words = words->text;
+    }
+    apply_own(service, &event);
+}
+
+static void assign(struct service *service, const struct job *job)
+{
+    const struct dossier *dossier = dossier_find(service, job->id);
+    const char **addresses = xcalloc(job->rank_count, sizeof(char *));
+    for (size_t i = 0; i < job->rank_count; i++) {
+        const struct worker *worker =
+            membership_find(service->membership, job->ranks[i].device.worker);
+        addresses[i] = worker && worker->report->address ? worker->report->address : "";
+    }
+    struct assignments_epoch epoch = {
+        .job = job,
+        .plan_id = dossier->planning.plan->id,
+        .plan_json = dossier->planning.json,
+        .hashes = dossier->planning.hashes,
+        .addresses = addresses,
+    };
+    assignments_assign(service->assignments, &epoch);
+    free(addresses);
+}
+
+/* Nobody of the epoch has anything to ask any more. */
+static void release(struct service *service, const struct job *job)
+{
+    char parked[PARKED_SIZE];
+    struct error err;
+    if (membership_hold(service->membership, job->id, NULL, 0, &err) < 0)
+        log_line(LOG_ERROR, "%s: release its devices: %s", job->id, err.text);
+    rendezvous_forget(service->rendezvous, job->id);
+    rpc_server_wake(service->server, rendezvous_parked(parked, job->id, job->epoch));
+}
+
+/* An action that the job's next state has overtaken is not carried out any more. */
+static void carry_out(struct service *service, const struct job_action *action)
+{
+    const struct job *job = jobs_find(service->jobs, action->job);
+    if (!job)
+        return;
+    bool current = action->epoch == job->epoch;
+    switch (action->kind) {
+    case JOB_ACTION_STORE:
+        service_tell_job(service, job);
+        break;
+    case JOB_ACTION_HOLD:
+        if (job->holding)
+            hold(service, job);
+        break;
+    case JOB_ACTION_PLAN:
+        if (current && job->state == JOB_PLANNING)
+            plan(service, job);
+        break;
+    case JOB_ACTION_ASSIGN:
+        if (current && job->state == JOB_STARTING)
+            assign(service, job);
+        break;
+    case JOB_ACTION_GO:
+        if (current && job->state == JOB_RUNNING)
+            assignments_go(service->assignments, job);
+        break;
+    case JOB_ACTION_STOP:
+        if (current)
+            assignments_cancel(service->assignments, job);
+        break;
+    case JOB_ACTION_RELEASE:
+        if (!job->holding)
+            release(service, job);
+        break;
+    }
+}
+
+/* True when there was something. */
+static bool carry_out_all(struct service *service)
+{
+    struct job_actions actions = service->actions;
+    service->actions = (struct job_actions){0};
+    for (size_t i = 0; i < actions.count; i++)
+        carry_out(service, &actions.items[i]);
+    bool any = actions.count > 0;
+    jobs_actions_finish(&actions);
+    return any;
+}
+
+static void schedule(struct service *service)
+{
+    struct device_view *devices;
+    size_t count = membership_devices(service->membership, &devices);
+    jobs_schedule(service->jobs, devices, count, service_now_ms(service), &service->actions);
+    free(devices);
+}
+
+static void wake(struct service *service)
+{
+    char parked[PARKED_SIZE];
+    uint64_t instance;
+    while (assignments_changed(service->assignments, &instance))
+        rpc_server_wake(service->server, assignments_parked(parked, instance));
+    if (stream_revision(service->events) != service->events_woken) {
+        service->events_woken = stream_revision(service->events);
+        rpc_server_wake(service->server, EVENTS_STREAM);
+    }
+}
+
+void service_turn(struct service *service)
+{
+    bool any = true;
+    while (any) {
+        any = false;
+        while (act_on_happened(service) || carry_out_all(service))
+            any = true;
+        if (any)
+            schedule(service);
+    }
+    wake(service);
+}

@@ -1,0 +1,311 @@
+/* users.c - the calls of users about jobs. */
+#include "coordinator/service/internal.h"
+
+#include "common/base/memory.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINES_STANDARD 1000
+#define JOB_FILE "job file"
+
+/* A job as it was submitted, read and checked. */
+struct submitted {
+    struct job_config *config;
+    struct graph *graph;
+    char *given;     /* JSON; NULL: no plan came with it */
+    int given_ranks; /* of that */
+};
+
+static void submitted_finish(struct submitted *submitted)
+{
+    graph_destroy(submitted->graph);
+    job_config_destroy(submitted->config);
+    free(submitted->given);
+}
+
+static int read_given(struct submitted *submitted, const char *json, struct error *err)
+{
+    struct plan *plan;
+    int rc = plan_decode(json, &plan, err);
+    if (rc == 0)
+        rc = plan_check(plan, submitted->graph, err);
+    else
+        plan = NULL;
+    if (rc == 0) {
+        submitted->given_ranks = plan_ranks(plan);
+        submitted->given = xstrdup(json);
+    }
+    plan_destroy(plan);
+    return rc < 0 ? error_prefix(err, rc, "plan") : 0;
+}
+
+static int submitted_read(struct submitted *submitted, const Gimbal__JobSpec *spec,
+                          struct error *err)
+{
+    *submitted = (struct submitted){0};
+    if (!spec)
+        return error_set(err, -EINVAL, "a submission without a job");
+    int rc = job_config_parse(spec->yaml, strlen(spec->yaml), JOB_FILE, &submitted->config, err);
+    if (rc == 0)
+        rc = planner_graph(submitted->config, &submitted->graph, err);
+    if (rc == 0 && spec->plan && spec->plan->json[0])
+        rc = read_given(submitted, spec->plan->json, err);
+    if (rc < 0) {
+        submitted_finish(submitted);
+        *submitted = (struct submitted){0};
+    }
+    return rc;
+}
+
+static struct job_submission describe(const struct submitted *submitted, struct rpc_call *call,
+                                      const Gimbal__JobSpec *spec)
+{
+    const Gimbal__Envelope *envelope = rpc_call_envelope(call);
+    const struct job_config *config = submitted->config;
+    struct job_submission submission = {
+        .key = envelope->idempotency_key,
+        .name = config->name,
+        .user = spec->user[0] ? spec->user : envelope->caller,
+        .text = spec->yaml,
+        .devices_min = (unsigned)config->devices.min,
+        .devices_max = config->devices.max ? (unsigned)config->devices.max : UINT_MAX,
+        .kind = JOB_ANY,
+        .steps = (uint64_t)config->train.steps,
+    };
+    if (submitted->given_ranks)
+        submission.devices_min = submission.devices_max = (unsigned)submitted->given_ranks;
+    return submission;
+}
+
+/* What has become of the job in the turn that followed. */
+static void answer_submit(struct rpc_call *call, const struct service *service, const char *id)
+{
+    const struct job *job = jobs_find(service->jobs, id);
+    const struct dossier *dossier = dossier_find(service, id);
+    Gimbal__SubmitReply reply = GIMBAL__SUBMIT_REPLY__INIT;
+    if (job->state == JOB_FAILED && job->reason == JOB_REASON_PLAN_REFUSED) {
+        rpc_call_fail(call, rpc_status_of_errno(dossier->refusal), "%s (%s): %s", id, job->name,
+                      dossier->refusal_words.text);
+        return;
+    }
+    Gimbal__JobStatus *status = job_to_wire(service, job);
+    reply.job = status->job;
+    if (job->state == JOB_PENDING)
+        reply.waiting_reason = status->reason;
+    rpc_call_reply(call, &reply.base);
+    gimbal__job_status__free_unpacked(status, NULL);
+}
+
+static void answer_dry(struct rpc_call *call, struct service *service,
+                       const struct submitted *submitted)
+{
+    struct error err;
+    struct planning planning;
+    int rc = service_plan_dry(service, submitted->config, submitted->graph, submitted->given,
+                              PLANNING_BEST, &planning, &err);
+    planning_finish(&planning);
+    Gimbal__SubmitReply reply = GIMBAL__SUBMIT_REPLY__INIT;
+    if (rc < 0)
+        rpc_call_fail_errno(call, rc, &err);
+    else
+        rpc_call_reply(call, &reply.base);
+}
+
+static void submit(struct rpc_call *call, void *data)
+{
+    struct service *service = data;
+    const Gimbal__SubmitRequest *request = rpc_call_request(call);
+    struct submitted submitted;
+    struct error err;
+    int rc = submitted_read(&submitted, request->spec, &err);
+    if (rc < 0) {
+        rpc_call_fail_errno(call, rc, &err);
+        return;
+    }
+    if (request->dry_run) {
+        answer_dry(call, service, &submitted);
+        submitted_finish(&submitted);
+        return;
+    }
+    struct job_submission submission = describe(&submitted, call, request->spec);
+    const struct job *job;
+    char id[JOB_ID_SIZE];
+    rc = jobs_submit(service->jobs, &submission, service_now_ms(service), &job, &service->actions,
+                     &err);
+    if (rc < 0) {
+        submitted_finish(&submitted);
+        rpc_call_fail_errno(call, rc, &err);
+        return;
+    }
+    memcpy(id, job->id, sizeof id);
+    if (dossier_find(service, id)) {
+        submitted_finish(&submitted); /* the same wish once more */
+    } else {
+        dossiers_prune(service);
+        dossier_add(service, id, submitted.config, submitted.graph, submitted.given);
+    }
+    service_turn(service);
+    answer_submit(call, service, id);
+}
+
+static const struct job *find_job(struct rpc_call *call, const struct service *service,
+                                  const char *id)
+{
+    const struct job *job = jobs_find(service->jobs, id);
+    if (!job)
+        rpc_call_fail(call, RPC_NOT_FOUND, "there is no job '%.64s'", id);
+    return job;
+}
+
+static void cancel(struct rpc_call *call, void *data)
+{
+    struct service *service = data;
+    const Gimbal__CancelRequest *request = rpc_call_request(call);
+    struct error err;
+    if (!find_job(call, service, request->job))
+        return;
+    const char *caller = rpc_call_envelope(call)->caller;
+    char *words =
+        request->reason[0] ? xasprintf("%s: %s", caller, request->reason) : xstrdup(caller);
+    struct job_event event = {.kind = JOB_EVENT_CANCEL, .job = request->job, .words = words};
+    int rc = service_apply(service, &event, &err);
+    free(words);
+    if (rc < 0) {
+        rpc_call_fail_errno(call, rc, &err);
+        return;
+    }
+    Gimbal__CancelReply reply = GIMBAL__CANCEL_REPLY__INIT;
+    rpc_call_reply(call, &reply.base);
+    service_turn(service);
+}
+
+/* Lent by what is measured; the array and its items are yours. */
+static void list_evaluations(const struct job_telemetry *measured, Gimbal__GetJobReply *reply)
+{
+    size_t count = measured->evaluations.count;
+    Gimbal__EvaluationRecord *items = xcalloc(count, sizeof *items);
+    reply->evaluations = xcalloc(count, sizeof(Gimbal__EvaluationRecord *));
+    reply->n_evaluations = count;
+    for (size_t i = 0; i < count; i++) {
+        gimbal__evaluation_record__init(&items[i]);
+        items[i].step = measured->evaluations.items[i].step;
+        items[i].loss = measured->evaluations.items[i].loss;
+        reply->evaluations[i] = &items[i];
+    }
+}
+
+static void get_job(struct rpc_call *call, void *data)
+{
+    struct service *service = data;
+    const Gimbal__GetJobRequest *request = rpc_call_request(call);
+    const struct job *job = find_job(call, service, request->job);
+    if (!job)
+        return;
+    const struct dossier *dossier = dossier_find(service, job->id);
+    const struct job_telemetry *measured = telemetry_find(service->telemetry, job->id);
+    Gimbal__JobSpec spec = GIMBAL__JOB_SPEC__INIT;
+    spec.name = job->name;
+    spec.user = job->user;
+    spec.yaml = job->text;
+    Gimbal__Plan plan = GIMBAL__PLAN__INIT;
+    Gimbal__GetJobReply reply = GIMBAL__GET_JOB_REPLY__INIT;
+    reply.status = job_to_wire(service, job);
+    reply.spec = &spec;
+    if (dossier->planning.plan) {
+        plan.id = dossier->planning.plan->id;
+        plan.json = dossier->planning.json;
+        reply.plan = &plan;
+    }
+    if (dossier->planning.candidates)
+        reply.candidates = dossier->planning.candidates;
+    if (measured) {
+        list_evaluations(measured, &reply);
+        reply.sample.data = (uint8_t *)measured->evaluations.text;
+        reply.sample.len = measured->evaluations.text_size;
+    }
+    rpc_call_reply(call, &reply.base);
+    if (reply.n_evaluations > 0)
+        free(reply.evaluations[0]);
+    free(reply.evaluations);
+    gimbal__job_status__free_unpacked(reply.status, NULL);
+}
+
+static void list_jobs(struct rpc_call *call, void *data)
+{
+    struct service *service = data;
+    const Gimbal__ListJobsRequest *request = rpc_call_request(call);
+    Gimbal__ListJobsReply reply = GIMBAL__LIST_JOBS_REPLY__INIT;
+    reply.jobs = xcalloc(jobs_count(service->jobs), sizeof(Gimbal__JobStatus *));
+    for (size_t i = 0; i < jobs_count(service->jobs); i++) {
+        const struct job *job = jobs_at(service->jobs, i);
+        if ((!request->all && job_ended(job)) ||
+            (request->user[0] && strcmp(request->user, job->user) != 0))
+            continue;
+        reply.jobs[reply.n_jobs++] = job_to_wire(service, job);
+    }
+    rpc_call_reply(call, &reply.base);
+    for (size_t i = 0; i < reply.n_jobs; i++)
+        gimbal__job_status__free_unpacked(reply.jobs[i], NULL);
+    free(reply.jobs);
+}
+
+/* Of the lines after `after` those that are wanted, at most `most`; how many were written. */
+static size_t pick_lines(const Gimbal__GetLogsRequest *request, const struct log_line *from,
+                         size_t from_count, size_t most, Gimbal__LogLine *lines, uint64_t *last)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < from_count && count < most; i++) {
+        *last = from[i].revision;
+        if (request->rank >= 0 && request->rank != from[i].rank)
+            continue;
+        gimbal__log_line__init(&lines[count]);
+        lines[count].job = request->job;
+        lines[count].rank = (uint32_t)from[i].rank;
+        lines[count].unix_us = from[i].time_ms * 1000;
+        lines[count].text = from[i].text;
+        count++;
+    }
+    return count;
+}
+
+static void get_logs(struct rpc_call *call, void *data)
+{
+    struct service *service = data;
+    const Gimbal__GetLogsRequest *request = rpc_call_request(call);
+    if (!find_job(call, service, request->job))
+        return;
+    const struct job_telemetry *measured = telemetry_find(service->telemetry, request->job);
+    const struct log_line *from = NULL;
+    struct error err;
+    size_t count = 0, most = request->count_max ? request->count_max : LINES_STANDARD;
+    int rc = 0;
+    if (measured)
+        rc = lines_after(measured->lines,
+                         request->after ? request->after : lines_first(measured->lines), &from,
+                         &count, &err);
+    if (rc < 0) {
+        rpc_call_fail_errno(call, rc, &err);
+        return;
+    }
+    most = most < count ? most : count;
+    Gimbal__LogLine *lines = xcalloc(most, sizeof *lines);
+    Gimbal__GetLogsReply reply = GIMBAL__GET_LOGS_REPLY__INIT;
+    reply.last = request->after;
+    reply.n_lines = pick_lines(request, from, count, most, lines, &reply.last);
+    reply.lines = xcalloc(reply.n_lines, sizeof(Gimbal__LogLine *));
+    for (size_t i = 0; i < reply.n_lines; i++)
+        reply.lines[i] = &lines[i];
+    rpc_call_reply(call, &reply.base);
+    free(reply.lines);
+    free(lines);
+}
+
+const struct service_handler user_handlers[] = {
+    {COORDINATOR_SUBMIT, submit},     {COORDINATOR_CANCEL, cancel},
+    {COORDINATOR_GET_JOB, get_job},   {COORDINATOR_LIST_JOBS, list_jobs},
+    {COORDINATOR_GET_LOGS, get_logs}, {0, NULL},
+};

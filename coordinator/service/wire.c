@@ -1,0 +1,115 @@
+/* wire.c - jobs and nodes as users see them. */
+#include "coordinator/service/internal.h"
+
+#include "common/base/memory.h"
+#include "common/hardware/wire.h"
+
+#include <stdlib.h>
+
+/* As the queue's states are called outside: planning and starting are what they are. */
+static const Gimbal__JobStatus__State states[JOB_STATES] = {
+    [JOB_NEW] = GIMBAL__JOB_STATUS__STATE__UNKNOWN,
+    [JOB_PENDING] = GIMBAL__JOB_STATUS__STATE__PENDING,
+    [JOB_PLANNING] = GIMBAL__JOB_STATUS__STATE__PLANNING,
+    [JOB_STARTING] = GIMBAL__JOB_STATUS__STATE__STARTING,
+    [JOB_RUNNING] = GIMBAL__JOB_STATUS__STATE__RUNNING,
+    [JOB_CANCELLING] = GIMBAL__JOB_STATUS__STATE__CANCELLING,
+    [JOB_FAILING] = GIMBAL__JOB_STATUS__STATE__FAILING,
+    [JOB_DONE] = GIMBAL__JOB_STATUS__STATE__DONE,
+    [JOB_FAILED] = GIMBAL__JOB_STATUS__STATE__FAILED,
+    [JOB_CANCELLED] = GIMBAL__JOB_STATUS__STATE__CANCELLED,
+};
+
+/* Why it waits, and what the planner said where memory is the reason. */
+static char *print_reason(const struct job *job, const struct dossier *dossier)
+{
+    if (job->state == JOB_PENDING && dossier->refusal && dossier->refusal_words.text[0] &&
+        job->devices_needed > job->devices_min)
+        return xasprintf("%s: %s", job->words, dossier->refusal_words.text);
+    return xstrdup(job->words);
+}
+
+static uint64_t unix_ms(const struct service *service, uint64_t ms)
+{
+    return ms ? ms + service->options.unix_offset_ms : 0;
+}
+
+/* The last steps may be told after the last rank has stopped; the job's record is closed then. */
+static void tell_progress(Gimbal__JobStatus *message, const struct job *job,
+                          const struct job_telemetry *measured)
+{
+    const struct step_point *last = measured ? steps_last(&measured->steps) : NULL;
+    message->step = job->step;
+    message->loss = job->loss;
+    message->tokens_per_s = job->tokens_per_s;
+    if (!last)
+        return;
+    message->step_time_s = steps_time_median_s(&measured->steps);
+    if (last->step >= job->step) {
+        message->step = last->step;
+        message->loss = last->loss;
+        message->tokens_per_s = steps_tokens_per_s(&measured->steps);
+    }
+}
+
+Gimbal__JobStatus *job_to_wire(const struct service *service, const struct job *job)
+{
+    const struct dossier *dossier = dossier_find(service, job->id);
+    const struct job_telemetry *measured = telemetry_find(service->telemetry, job->id);
+    Gimbal__JobStatus *message = xcalloc(1, sizeof *message);
+    gimbal__job_status__init(message);
+    message->job = xstrdup(job->id);
+    message->name = xstrdup(job->name);
+    message->user = xstrdup(job->user);
+    message->state = states[job->state];
+    message->reason = print_reason(job, dossier);
+    message->epoch = job->epoch;
+    message->step_count = job->steps;
+    tell_progress(message, job, measured);
+    if (dossier->planning.plan)
+        message->predicted_step_time_s = dossier->planning.plan->predicted.step_time_s;
+    message->plan_id = xstrdup(job->plan);
+    message->devices = xcalloc(job->rank_count, sizeof(char *));
+    for (; message->n_devices < job->rank_count; message->n_devices++) {
+        const struct device_ref *device = &job->ranks[message->n_devices].device;
+        message->devices[message->n_devices] = xasprintf("%s/%u", device->worker, device->index);
+    }
+    message->submitted_unix_ms = unix_ms(service, job->submitted_ms);
+    message->finished_unix_ms = unix_ms(service, job->ended_ms);
+    return message;
+}
+
+static Gimbal__NodeStatus__State node_state(const struct worker *worker)
+{
+    switch (worker_state(worker)) {
+    case WORKER_DEAD:
+        return GIMBAL__NODE_STATUS__STATE__LOST;
+    case WORKER_SUSPECT:
+        return GIMBAL__NODE_STATUS__STATE__SUSPECT;
+    case WORKER_ALIVE:
+        return GIMBAL__NODE_STATUS__STATE__ALIVE;
+    case WORKER_DRAINING:
+        break;
+    }
+    for (size_t i = 0; i < worker->report->device_count; i++)
+        if (worker->holders[i][0])
+            return GIMBAL__NODE_STATUS__STATE__DRAINING;
+    return GIMBAL__NODE_STATUS__STATE__DRAINED;
+}
+
+Gimbal__NodeStatus *worker_to_wire(const struct service *service, const struct worker *worker)
+{
+    uint64_t now_ms = service_now_ms(service);
+    Gimbal__NodeStatus *message = xcalloc(1, sizeof *message);
+    gimbal__node_status__init(message);
+    message->name = xstrdup(worker->name);
+    message->state = node_state(worker);
+    message->reason = xstrdup(worker->draining ? worker->drain_reason : "");
+    message->heartbeat_age_ms = now_ms > worker->heard_ms ? now_ms - worker->heard_ms : 0;
+    message->hardware = hardware_report_to_wire(worker->report);
+    message->device_jobs = xcalloc(worker->report->device_count, sizeof(char *));
+    for (; message->n_device_jobs < worker->report->device_count; message->n_device_jobs++)
+        message->device_jobs[message->n_device_jobs] =
+            xstrdup(worker->holders[message->n_device_jobs]);
+    return message;
+}

@@ -1,0 +1,108 @@
+/* settings.c - one row per setting; every row is a flag, a variable and a key of the file. */
+#include "coordinator/settings.h"
+
+#include "common/base/memory.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#define FILE_STANDARD "/etc/gimbal/coordinator.yaml"
+
+static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
+
+const struct field coordinator_fields[] = {
+    {.key = "address",
+     .kind = FIELD_TEXT,
+     .offset = offsetof(struct coordinator_settings, address),
+     .standard = "tcp://127.0.0.1:7070"},
+    {.key = "address_file",
+     .kind = FIELD_TEXT,
+     .offset = offsetof(struct coordinator_settings, address_file)},
+    {.key = "heartbeat",
+     .kind = FIELD_DURATION,
+     .offset = offsetof(struct coordinator_settings, heartbeat),
+     .standard = "1s",
+     .least = 0.01,
+     .greatest = 3600},
+    {.key = "dead_after",
+     .kind = FIELD_DURATION,
+     .offset = offsetof(struct coordinator_settings, dead_after),
+     .standard = "5s",
+     .least = 0.01,
+     .greatest = 24 * 3600},
+    {.key = "log_level",
+     .kind = FIELD_CHOICE,
+     .offset = offsetof(struct coordinator_settings, log_level),
+     .standard = "info",
+     .words = levels},
+    {.key = NULL},
+};
+
+enum { FLAG_CONFIG = 256, FLAG_SETTING };
+
+static const struct option options[] = {
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {"config", required_argument, NULL, FLAG_CONFIG},
+    {"address", required_argument, NULL, FLAG_SETTING},
+    {"address-file", required_argument, NULL, FLAG_SETTING + 1},
+    {"heartbeat", required_argument, NULL, FLAG_SETTING + 2},
+    {"dead-after", required_argument, NULL, FLAG_SETTING + 3},
+    {"log-level", required_argument, NULL, FLAG_SETTING + 4},
+    {0},
+};
+#define SETTINGS (sizeof coordinator_fields / sizeof *coordinator_fields - 1)
+
+/* What the command line says, the settings among it as texts. */
+struct line {
+    enum coordinator_command command;
+    const char *file;
+    const char *values[SETTINGS];
+};
+
+static int read_line(int argc, char **argv, struct line *line, struct error *err)
+{
+    opterr = 0;
+    optind = 1;
+    for (int flag; (flag = getopt_long(argc, argv, ":hV", options, NULL)) != -1;) {
+        if (flag == 'h')
+            line->command = COORDINATOR_HELP;
+        else if (flag == 'V')
+            line->command = COORDINATOR_VERSION;
+        else if (flag == FLAG_CONFIG)
+            line->file = optarg;
+        else if (flag >= FLAG_SETTING)
+            line->values[flag - FLAG_SETTING] = optarg;
+        else
+            return error_set(err, -EINVAL, "%s %s; see --help", argv[optind - 1],
+                             flag == ':' ? "wants a value" : "is no flag");
+    }
+    if (optind < argc)
+        return error_set(err, -EINVAL, "'%s' is no flag; see --help", argv[optind]);
+    return 0;
+}
+
+int coordinator_settings_read(struct settings *settings, int argc, char **argv,
+                              enum coordinator_command *command, bool *usage, struct error *err)
+{
+    struct line line = {.command = COORDINATOR_RUN};
+    *usage = true;
+    int rc = read_line(argc, argv, &line, err);
+    *command = line.command;
+    if (rc < 0 || line.command != COORDINATOR_RUN)
+        return rc;
+    *usage = false;
+    rc =
+        settings_read_file(settings, line.file ? line.file : FILE_STANDARD, line.file != NULL, err);
+    if (rc == 0)
+        rc = settings_read_environment(settings, err);
+    if (rc < 0)
+        return rc;
+    *usage = true;
+    for (size_t i = 0; i < SETTINGS && rc == 0; i++)
+        if (line.values[i])
+            rc = settings_set_flag(settings, coordinator_fields[i].key, line.values[i], err);
+    return rc;
+}

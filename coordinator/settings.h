@@ -1,0 +1,26 @@
+/* settings.h - the coordinator's settings: its table, and its command line. */
+#ifndef COORDINATOR_SETTINGS_H
+#define COORDINATOR_SETTINGS_H
+
+#include "common/base/log.h"
+#include "common/config/settings.h"
+
+struct coordinator_settings {
+    char *address;      /* tcp://HOST:PORT; port 0: a free one */
+    char *address_file; /* the real address is written here; NULL: nowhere */
+    double heartbeat;   /* seconds between a worker's heartbeats */
+    double dead_after;  /* seconds of silence until it is lost */
+    enum log_level log_level;
+};
+
+extern const struct field coordinator_fields[];
+
+/* What the command line asks for. */
+enum coordinator_command { COORDINATOR_RUN, COORDINATOR_HELP, COORDINATOR_VERSION };
+
+/* Read all layers into values, which settings owns the texts of. -EINVAL with words: *usage says
+ * whether it is the command line that is wrong. */
+int coordinator_settings_read(struct settings *settings, int argc, char **argv,
+                              enum coordinator_command *command, bool *usage, struct error *err);
+
+#endif
