@@ -1,0 +1,183 @@
+/* test_daemon.c - the coordinator as a process: its flags, its port, its signals, and frames that
+ * no client of ours sends. */
+#include "common/rpc/address.h"
+#include "common/rpc/envelope.h"
+#include "common/rpc/message.h"
+#include "tests/cluster/real_cluster.h"
+#include "tests/support/suite.h"
+
+#include <nng/protocol/reqrep0/req.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXIT_USAGE 64
+#define EXIT_IO 74
+#define EXIT_CONFIGURATION 78
+
+/* A bare REQ socket sends the frame: what NNG says, and the answer if there is one. */
+static int ask(const struct cluster *cluster, nng_msg *frame, Gimbal__Envelope **answer)
+{
+    nng_socket socket;
+    nng_msg *reply = NULL;
+    ck_assert_int_eq(nng_req0_open(&socket), 0);
+    nng_socket_set_ms(socket, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE);
+    nng_socket_set_ms(socket, NNG_OPT_RECVTIMEO, 10000);
+    ck_assert_int_eq(nng_dial(socket, cluster->address, NULL, 0), 0);
+    ck_assert_int_eq(nng_sendmsg(socket, frame, 0), 0);
+    int rc = nng_recvmsg(socket, &reply, 0);
+    if (rc == 0) {
+        ck_assert_int_eq(envelope_decode(reply, answer, NULL), 0);
+        nng_msg_free(reply);
+    }
+    nng_close(socket);
+    return rc;
+}
+
+static void assert_serves(struct cluster *cluster)
+{
+    Gimbal__ListNodesRequest list = GIMBAL__LIST_NODES_REQUEST__INIT;
+    party_tell(cluster_user(cluster), COORDINATOR_LIST_NODES, &list);
+}
+
+START_TEST(garbage_is_answered_and_the_next_call_served)
+{
+    struct cluster cluster;
+    Gimbal__Envelope *answer;
+    nng_msg *frame;
+    cluster_start(&cluster, NULL);
+    ck_assert_int_eq(nng_msg_alloc(&frame, 0), 0);
+    nng_msg_append(frame, "\xffgarbage", 8);
+    ck_assert_int_eq(ask(&cluster, frame, &answer), 0);
+    ck_assert_uint_eq(answer->status, RPC_INVALID_ARGUMENT);
+    message_free(&answer->base);
+    assert_serves(&cluster);
+    cluster_stop(&cluster);
+}
+END_TEST
+
+START_TEST(a_frame_above_every_limit_costs_its_connection_only)
+{
+    struct cluster cluster;
+    nng_msg *frame;
+    cluster_start(&cluster, NULL);
+    ck_assert_int_eq(nng_msg_alloc(&frame, (size_t)64 << 20), 0);
+    ck_assert_int_eq(ask(&cluster, frame, NULL), NNG_ECONNRESET);
+    assert_serves(&cluster);
+    cluster_stop(&cluster);
+}
+END_TEST
+
+START_TEST(another_major_version_is_refused_naming_both)
+{
+    struct cluster cluster;
+    Gimbal__Envelope envelope = GIMBAL__ENVELOPE__INIT, *answer;
+    cluster_start(&cluster, NULL);
+    envelope.protocol_major = RPC_PROTOCOL_MAJOR + 1;
+    envelope.kind = GIMBAL__ENVELOPE__KIND__REQUEST;
+    envelope.call_id = 1;
+    envelope.method = (char *)"Hello";
+    envelope.deadline_ms = 10000;
+    ck_assert_int_eq(ask(&cluster, envelope_encode(&envelope), &answer), 0);
+    ck_assert_uint_eq(answer->status, RPC_FAILED_PRECONDITION);
+    ck_assert_msg(strstr(answer->status_text, "protocol 2.0 meets protocol 1.0") != NULL, "%s",
+                  answer->status_text);
+    message_free(&answer->base);
+    assert_serves(&cluster);
+    cluster_stop(&cluster);
+}
+END_TEST
+
+START_TEST(a_port_in_use_is_said_and_the_other_goes_on)
+{
+    struct cluster cluster;
+    char words[2048];
+    cluster_start(&cluster, NULL);
+    int code = coordinator_run((const char *const[]){"--address", cluster.address, NULL}, words,
+                               sizeof words);
+    ck_assert_int_eq(code, EXIT_IO);
+    ck_assert_msg(strstr(words, "the port is in use") != NULL, "%s", words);
+    assert_serves(&cluster);
+    cluster_stop(&cluster);
+}
+END_TEST
+
+static const struct {
+    const char *arguments[4];
+    int code;
+    const char *words;
+} refusals[] = {
+    {{"--address", "tcp://192.0.2.1:7070"},
+     EXIT_CONFIGURATION,
+     "calls from other machines need TLS"},
+    {{"--address", "udp://127.0.0.1:7070"}, EXIT_CONFIGURATION, "is no address"},
+    {{"--dead-after", "2s"}, EXIT_CONFIGURATION, "more than 3 heartbeats of 1000 ms"},
+    {{"--heartbeat", "soon"}, EXIT_USAGE, "--heartbeat: 'soon'"},
+    {{"--heartbeat"}, EXIT_USAGE, "--heartbeat wants a value"},
+    {{"--adress=x"}, EXIT_USAGE, "--adress=x is no flag"},
+    {{"serve"}, EXIT_USAGE, "'serve' is no flag"},
+    {{"--config", "/nonexistent/coordinator.yaml"}, EXIT_IO, "/nonexistent/coordinator.yaml"},
+    {{"--address", "tcp://127.0.0.1:0", "--address-file=/nonexistent/address"},
+     EXIT_IO,
+     "write the address to /nonexistent/address"},
+};
+
+START_TEST(a_wrong_setting_ends_it_in_one_sentence)
+{
+    char words[2048];
+    int code = coordinator_run(refusals[_i].arguments, words, sizeof words);
+    ck_assert_msg(code == refusals[_i].code, "%d: %s", code, words);
+    ck_assert_msg(strstr(words, refusals[_i].words) != NULL, "%s", words);
+    ck_assert_ptr_eq(strchr(words, '\n'), words + strlen(words) - 1);
+}
+END_TEST
+
+START_TEST(a_flag_goes_over_the_environment)
+{
+    char words[2048];
+    setenv("GIMBAL_ADDRESS", "tcp://192.0.2.1:1", 1);
+    ck_assert_int_eq(coordinator_run((const char *const[]){NULL}, words, sizeof words),
+                     EXIT_CONFIGURATION);
+    ck_assert_ptr_nonnull(strstr(words, "192.0.2.1:1"));
+    struct cluster cluster; /* its address is given by a flag */
+    cluster_start(&cluster, NULL);
+    assert_serves(&cluster);
+    cluster_stop(&cluster);
+}
+END_TEST
+
+START_TEST(a_silent_worker_is_lost)
+{
+    struct cluster cluster;
+    cluster_start(&cluster,
+                  (const char *const[]){"--heartbeat", "10ms", "--dead-after", "50ms", NULL});
+    struct party *user = cluster_user(&cluster);
+    struct party *worker = cluster_worker(&cluster, "node-a", 1, 1 << 30);
+    cluster_event(&cluster, user, "node-suspected");
+    const Gimbal__Event *event = cluster_event(&cluster, user, "node-lost");
+    ck_assert_ptr_nonnull(strstr(event->text, "node node-a lost: silent for"));
+    /* Should it wake again, it is told that it was given up. */
+    Gimbal__HeartbeatRequest heartbeat = GIMBAL__HEARTBEAT_REQUEST__INIT;
+    enum rpc_status status;
+    struct error words;
+    heartbeat.node = (char *)"node-a";
+    ck_assert_ptr_null(party_ask(worker, COORDINATOR_HEARTBEAT, &heartbeat, &status, &words));
+    ck_assert_int_eq(status, RPC_FAILED_PRECONDITION);
+    ck_assert_ptr_nonnull(strstr(words.text, "given up as lost"));
+    cluster_stop(&cluster);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *frames = tcase_create("frames"), *process = tcase_create("process");
+    tcase_add_test(frames, garbage_is_answered_and_the_next_call_served);
+    tcase_add_test(frames, a_frame_above_every_limit_costs_its_connection_only);
+    tcase_add_test(frames, another_major_version_is_refused_naming_both);
+    tcase_add_test(process, a_port_in_use_is_said_and_the_other_goes_on);
+    tcase_add_loop_test(process, a_wrong_setting_ends_it_in_one_sentence, 0,
+                        (int)(sizeof refusals / sizeof *refusals));
+    tcase_add_test(process, a_flag_goes_over_the_environment);
+    tcase_add_test(process, a_silent_worker_is_lost);
+    return suite_run("daemon", frames, process, NULL);
+}
