@@ -253,6 +253,24 @@ START_TEST(a_repeated_assignment_is_answered_and_not_started_again)
 }
 END_TEST
 
+START_TEST(what_ended_in_an_older_term_may_have_the_name_of_something_new)
+{
+    uint64_t taken = start_rank(&it, "job-1", 1);
+    rank_gone(&it, taken, "left");
+    answer_stopped(taken, RPC_OK);
+    uint64_t untold = start_rank(&it, "job-2", 1);
+    lose_heartbeat(&it);
+    rank_gone(&it, untold, "left");
+    come_back(2);
+    ck_assert_ptr_null(supervisor_rank(it.supervisor, taken));
+    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, untold);
+    done(&it);
+    start_rank(&it, "job-1", 1);
+    assign(&it, "job-2", 1, 0, 0);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_START), 0); /* its end is being told */
+}
+END_TEST
+
 START_TEST(an_assignment_of_an_older_epoch_is_ignored)
 {
     start_rank(&it, "job-1", 5);
@@ -260,6 +278,20 @@ START_TEST(an_assignment_of_an_older_epoch_is_ignored)
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_START), 0);
     ck_assert_int_eq(want(&it, SUPERVISOR_LOG)->level, LOG_WARN);
     ck_assert_uint_eq(supervisor_rank_count(it.supervisor), 1);
+}
+END_TEST
+
+START_TEST(an_assignment_of_a_new_term_counts_whatever_its_epoch_is)
+{
+    uint64_t orphan = start_rank(&it, "job-1", 5);
+    lose_heartbeat(&it);
+    come_back(2);
+    done(&it);
+    assign(&it, "job-1", 4, 0, 1);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_START), 1);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_SIGNAL)->rank, orphan);
+    rank_gone(&it, orphan, "was killed");
+    ck_assert_str_eq(rank_of(orphan)->reason, "epoch 4 has begun");
 }
 END_TEST
 
@@ -491,7 +523,9 @@ int main(void)
     tcase_add_test(link, a_worker_that_is_not_wanted_leaves);
     tcase_add_checked_fixture(ranks, set_up, tear_down);
     tcase_add_test(ranks, a_repeated_assignment_is_answered_and_not_started_again);
+    tcase_add_test(ranks, what_ended_in_an_older_term_may_have_the_name_of_something_new);
     tcase_add_test(ranks, an_assignment_of_an_older_epoch_is_ignored);
+    tcase_add_test(ranks, an_assignment_of_a_new_term_counts_whatever_its_epoch_is);
     tcase_add_test(ranks, an_assignment_to_no_device_of_ours_is_a_fault);
     tcase_add_test(ranks, a_new_epoch_waits_until_the_old_one_has_left_its_device);
     tcase_add_test(ranks, a_rank_that_waits_is_cancelled_without_ever_starting);
