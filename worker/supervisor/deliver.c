@@ -11,6 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void forget(struct supervisor *supervisor, size_t index)
+{
+    rank_finish(&supervisor->ranks[index]);
+    supervisor->rank_count--;
+    memmove(&supervisor->ranks[index], &supervisor->ranks[index + 1],
+            (supervisor->rank_count - index) * sizeof *supervisor->ranks);
+}
+
 /* Forget the oldest of those that ended and were reported. */
 static void prune(struct supervisor *supervisor)
 {
@@ -21,12 +29,17 @@ static void prune(struct supervisor *supervisor)
             oldest = i;
         }
     }
-    if (ended <= SUPERVISOR_ENDED_MAX)
-        return;
-    rank_finish(&supervisor->ranks[oldest]);
-    supervisor->rank_count--;
-    memmove(&supervisor->ranks[oldest], &supervisor->ranks[oldest + 1],
-            (supervisor->rank_count - oldest) * sizeof *supervisor->ranks);
+    if (ended > SUPERVISOR_ENDED_MAX)
+        forget(supervisor, oldest);
+}
+
+/* A coordinator that remembers does not assign again what ended; one that does not remember
+ * counts its jobs from the start, and means another job by the same name. */
+void ranks_forget_taken(struct supervisor *supervisor)
+{
+    for (size_t i = supervisor->rank_count; i-- > 0;)
+        if (supervisor->ranks[i].stopped == DELIVERY_DONE)
+            forget(supervisor, i);
 }
 
 void ranks_deliver(struct supervisor *supervisor, struct supervisor_actions *actions)

@@ -15,9 +15,10 @@ enum link_state {
 struct link {
     enum link_state state;
     uint64_t due_ms;
-    unsigned attempt; /* failures since the last heartbeat that was answered */
-    uint64_t draws;   /* random numbers used */
-    uint64_t term;    /* 0: none yet */
+    unsigned attempt;       /* failures since the last heartbeat that was answered */
+    uint64_t draws;         /* random numbers used */
+    uint64_t term;          /* 0: none yet */
+    uint64_t registered_in; /* the term of the newest registration; 0: none */
     uint32_t heartbeat_ms;
     bool heartbeat_sent;
     uint64_t heartbeat_term; /* in which it was sent */
@@ -81,6 +82,8 @@ void rank_finish(struct rank *rank);
 
 /* deliver.c: while registered, send what is due. */
 void ranks_deliver(struct supervisor *supervisor, struct supervisor_actions *actions);
+/* A new term has begun: what an older one took of ended ranks is its own. */
+void ranks_forget_taken(struct supervisor *supervisor);
 /* Messages that were under way will not be answered. */
 void ranks_unsend(struct supervisor *supervisor);
 /* Whether every Stopped has been taken. */

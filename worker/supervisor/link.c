@@ -87,7 +87,7 @@ static void reconnect(struct supervisor *supervisor, const char *text, uint64_t 
     snprintf(reason, sizeof reason, "node '%s' was taken for lost: %s", supervisor->node, text);
     act_log(actions, LOG_WARN, "%s; registering anew", reason);
     link->watching = link->heartbeat_sent = false;
-    link->watch_term = link->refused_in = link->revision = 0;
+    link->watch_term = link->refused_in = link->revision = link->registered_in = 0;
     link->lagged_from = UINT64_MAX;
     act(actions, SUPERVISOR_RECONNECT);
     ranks_unsend(supervisor);
@@ -129,8 +129,14 @@ static void registered(struct supervisor *supervisor, uint32_t heartbeat_ms, uin
                        struct supervisor_actions *actions)
 {
     struct link *link = &supervisor->link;
-    act_log(actions, LOG_INFO, "registered as '%s' in term %" PRIu64, supervisor->node, link->term);
+    /* Again, only because something was refused that might have been of an ended term? */
+    bool is_news = link->registered_in != link->term || link->complaint[0];
+    act_log(actions, is_news ? LOG_INFO : LOG_DEBUG, "registered as '%s' in term %" PRIu64,
+            supervisor->node, link->term);
+    if (link->registered_in != link->term)
+        ranks_forget_taken(supervisor);
     link->state = LINK_UP;
+    link->registered_in = link->term;
     link->complaint[0] = '\0';
     link->refused_in = 0;
     link->heartbeat_ms = heartbeat_ms ? heartbeat_ms : HEARTBEAT_MS_STANDARD;

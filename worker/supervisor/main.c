@@ -79,7 +79,7 @@ static int fail(int status, const struct error *err)
 static int run(const struct worker_settings *settings, const char *shim, const char *executor)
 {
     struct error err;
-    struct hardware_report *report;
+    struct hardware_report *report = NULL;
     int signal_fd = open_signals(&err);
     if (signal_fd < 0)
         return fail(STATUS_INTERNAL, &err);

@@ -160,27 +160,36 @@ static bool repeated(struct supervisor *supervisor, const Gimbal__Assignment *as
     return false;
 }
 
+/* Whether a newer epoch was here. What an older term assigned says nothing: this one rules. */
 static bool is_stale(const struct supervisor *supervisor, const Gimbal__Assignment *assignment)
 {
     for (size_t i = 0; i < supervisor->rank_count; i++)
         if (supervisor->ranks[i].epoch > assignment->epoch &&
+            supervisor->ranks[i].assigned_in == supervisor->link.term &&
             strcmp(supervisor->ranks[i].job, assignment->job) == 0)
             return true;
     return false;
 }
 
-/* Whatever is on the device of this new rank, or waits for it, makes room. */
+/* Whatever is on the device of this new rank, or waits for it, makes room; and what is left of
+ * another epoch of its job is over. */
 static void make_room(struct supervisor *supervisor, const struct rank *newest, uint64_t now_ms,
                       struct supervisor_actions *actions)
 {
-    char *reason = xasprintf("its device was given to job %s epoch %" PRIu64 " rank %" PRIu32,
+    char *device = xasprintf("its device was given to job %s epoch %" PRIu64 " rank %" PRIu32,
                              newest->job, newest->epoch, newest->rank);
+    char *epoch = xasprintf("epoch %" PRIu64 " has begun", newest->epoch);
     for (size_t i = 0; i < supervisor->rank_count; i++) {
         struct rank *rank = &supervisor->ranks[i];
-        if (rank != newest && rank->device_index == newest->device_index)
-            ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, reason, now_ms, actions);
+        if (rank == newest)
+            continue;
+        if (strcmp(rank->job, newest->job) == 0 && rank->epoch != newest->epoch)
+            ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, epoch, now_ms, actions);
+        else if (rank->device_index == newest->device_index)
+            ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, device, now_ms, actions);
     }
-    free(reason);
+    free(epoch);
+    free(device);
 }
 
 /* Takes the assignment. */
@@ -195,6 +204,7 @@ static struct rank *add(struct supervisor *supervisor, Gimbal__Assignment *assig
         .epoch = assignment->epoch,
         .rank = assignment->rank,
         .device_index = assignment->device_index,
+        .assigned_in = supervisor->link.term,
         .assignment = assignment,
         .kill_at_ms = UINT64_MAX,
         .reason = xstrdup(""),

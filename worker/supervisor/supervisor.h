@@ -6,8 +6,8 @@
  * Two things go on at once. The *link*: Hello, a hardware report, then heartbeats; when any of
  * them fails, all again after a jittered pause, while executors go on. And the *ranks*: each
  * assignment starts one executor, and its way ends in exactly one Stopped report, which is
- * repeated until the coordinator has it. Ranks that ended are remembered for a while, so that an
- * assignment that a new coordinator repeats is answered by the same report and not started anew. */
+ * repeated until the coordinator has it. Ranks that ended are remembered for the rest of the term,
+ * so that an assignment that is repeated is answered by the same report and not started anew. */
 #ifndef WORKER_SUPERVISOR_SUPERVISOR_H
 #define WORKER_SUPERVISOR_SUPERVISOR_H
 
@@ -81,13 +81,14 @@ struct rank {
     uint32_t device_index;
     Gimbal__Assignment *assignment; /* NULL once it was taken */
     enum rank_state state;
-    bool going;          /* Go was passed on */
-    bool asked;          /* somebody wants it stopped, for the reason that `stopped` will have */
-    bool said;           /* the executor itself said why it stopped */
-    uint64_t kill_at_ms; /* UINT64_MAX: it may run */
-    uint64_t sent_in;    /* term in which the newest message of it was sent */
-    uint64_t refused_in; /* ... and in which one was refused as stale; 0: none */
-    uint64_t step;       /* the newest finished one that was heard of */
+    bool going;           /* Go was passed on */
+    bool asked;           /* somebody wants it stopped, for the reason that `stopped` will have */
+    bool said;            /* the executor itself said why it stopped */
+    uint64_t kill_at_ms;  /* UINT64_MAX: it may run */
+    uint64_t assigned_in; /* term of its assignment */
+    uint64_t sent_in;     /* term in which the newest message of it was sent */
+    uint64_t refused_in;  /* ... and in which one was refused as stale; 0: none */
+    uint64_t step;        /* the newest finished one that was heard of */
 
     enum delivery ready;
     uint64_t program_hash, ready_step;

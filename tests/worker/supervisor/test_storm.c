@@ -1,4 +1,4 @@
-/* test_supervisor_storm.c - a supervisor in a world where everything goes wrong, from a seed.
+/* test_storm.c - a supervisor in a world where everything goes wrong, from a seed.
  *
  * Calls fail or are refused, the coordinator restarts with new terms, executors crash, finish, or
  * do not listen. In every moment no two executors share a device. When the storm is over,

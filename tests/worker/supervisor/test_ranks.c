@@ -1,11 +1,9 @@
-/* test_supervisor.c - what a worker decides, in virtual time: its link and its ranks. */
-#include "common/rpc/backoff.h"
+/* test_ranks.c - what a worker does about its executors, in virtual time. */
 #include "tests/support/suite.h"
 #include "tests/worker/supervisor/supervised.h"
 
 #include <check.h>
 #include <signal.h>
-#include <string.h>
 
 #define CAUSE(name) GIMBAL__STOPPED_REQUEST__CAUSE__##name
 
@@ -19,13 +17,6 @@ static void tear_down(void)
 static void set_up(void)
 {
     supervised_open_up(&it);
-}
-
-static void heartbeat(enum rpc_status status, uint64_t revision)
-{
-    advance_to(&it, SUPERVISOR_HEARTBEAT);
-    supervisor_heartbeat_answered(it.supervisor, status, "trouble", revision, it.now_ms,
-                                  &it.actions);
 }
 
 /* Through Hello and report again. */
@@ -58,180 +49,6 @@ static const struct rank *rank_of(uint64_t id)
     return rank;
 }
 
-/* ---- the link ---- */
-
-START_TEST(a_worker_says_hello_reports_and_watches_from_the_start)
-{
-    struct supervised fresh;
-    supervised_open(&fresh, 1);
-    ck_assert_uint_eq(fresh.actions.count, 1);
-    answer_hello(&fresh, 7);
-    ck_assert_uint_eq(wanted(&fresh, SUPERVISOR_WATCH), 0);
-    answer_report(&fresh, RPC_OK);
-    ck_assert_uint_eq(want(&fresh, SUPERVISOR_WATCH)->revision, 0);
-    supervised_close(&fresh);
-}
-END_TEST
-
-START_TEST(heartbeats_come_as_often_as_the_reply_says_and_one_at_a_time)
-{
-    ck_assert_uint_eq(advance_to(&it, SUPERVISOR_HEARTBEAT), HEARTBEAT_MS);
-    advance(&it, 10 * HEARTBEAT_MS);
-    ck_assert_uint_eq(wanted(&it, SUPERVISOR_HEARTBEAT), 1);
-    heartbeat(RPC_OK, 0);
-    done(&it);
-    ck_assert_uint_le(advance_to(&it, SUPERVISOR_HEARTBEAT), HEARTBEAT_MS);
-}
-END_TEST
-
-START_TEST(an_absent_coordinator_is_called_after_growing_and_jittered_pauses)
-{
-    struct supervised a, b;
-    unsigned differ = 0;
-    supervised_open(&a, 1);
-    supervised_open(&b, 2);
-    for (unsigned attempt = 0; attempt < 20; attempt++) {
-        uint64_t pause[2], most = backoff_ms(attempt, 0);
-        struct supervised *both[] = {&a, &b};
-        for (int i = 0; i < 2; i++) {
-            supervisor_hello_answered(both[i]->supervisor, RPC_UNAVAILABLE, "nobody there", 0,
-                                      both[i]->now_ms, &both[i]->actions);
-            ck_assert_uint_eq(wanted(both[i], SUPERVISOR_LOG), attempt == 0); /* said once */
-            done(both[i]);
-            pause[i] = advance_to(both[i], SUPERVISOR_HELLO);
-            ck_assert_uint_le(pause[i], most);
-            ck_assert_uint_ge(pause[i], most / 2);
-        }
-        differ += pause[0] != pause[1];
-    }
-    ck_assert_uint_ge(differ, 10);
-    supervised_close(&a);
-    supervised_close(&b);
-}
-END_TEST
-
-START_TEST(a_lost_coordinator_stops_no_executor)
-{
-    uint64_t rank = start_rank(&it, "job-1", 1);
-    lose_heartbeat(&it);
-    for (unsigned i = 0; i < 100; i++) {
-        advance_to(&it, SUPERVISOR_HELLO);
-        ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
-        done(&it);
-        supervisor_hello_answered(it.supervisor, RPC_UNAVAILABLE, "gone", 0, it.now_ms,
-                                  &it.actions);
-    }
-    come_back(2);
-    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
-    ck_assert_int_eq(rank_of(rank)->state, RANK_RUNNING);
-}
-END_TEST
-
-START_TEST(the_watch_goes_on_in_its_term_and_starts_over_in_a_new_one)
-{
-    start_rank(&it, "job-1", 1);
-    ck_assert_uint_eq(it.revision, 1);
-    lose_heartbeat(&it);
-    come_back(1);
-    ck_assert_uint_eq(wanted(&it, SUPERVISOR_WATCH), 0); /* it runs */
-
-    supervisor_watch_broken(it.supervisor, RPC_INTERNAL, "broken", it.now_ms, &it.actions);
-    done(&it);
-    come_back(1);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_WATCH)->revision, 1);
-
-    done(&it);
-    lose_heartbeat(&it);
-    come_back(2);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_WATCH)->revision, 0);
-}
-END_TEST
-
-START_TEST(a_poll_that_was_lost_is_asked_again_after_two_heartbeats)
-{
-    heartbeat(RPC_OK, 3);
-    ck_assert_uint_eq(wanted(&it, SUPERVISOR_WATCH), 0);
-    start_rank(&it, "job-1", 1); /* it was only late */
-    done(&it);
-    heartbeat(RPC_OK, 3);
-    ck_assert_uint_eq(wanted(&it, SUPERVISOR_WATCH), 0);
-    done(&it);
-    heartbeat(RPC_OK, 3);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_WATCH)->revision, 1);
-    done(&it);
-    heartbeat(RPC_OK, 1);
-    heartbeat(RPC_OK, 1);
-    ck_assert_uint_eq(wanted(&it, SUPERVISOR_WATCH), 0);
-}
-END_TEST
-
-START_TEST(a_heartbeat_of_an_ended_term_does_not_disturb_the_new_one)
-{
-    advance_to(&it, SUPERVISOR_HEARTBEAT);
-    supervisor_watch_broken(it.supervisor, RPC_FAILED_PRECONDITION, "the term has ended", it.now_ms,
-                            &it.actions);
-    come_back(2);
-    done(&it);
-    /* The one that was sent in term 1. */
-    supervisor_heartbeat_answered(it.supervisor, RPC_FAILED_PRECONDITION, "the term has ended", 0,
-                                  it.now_ms, &it.actions);
-    ck_assert_uint_le(advance_to(&it, SUPERVISOR_HEARTBEAT), HEARTBEAT_MS);
-    ck_assert_uint_eq(wanted(&it, SUPERVISOR_HELLO), 0);
-}
-END_TEST
-
-START_TEST(a_lost_instance_stops_its_executors_and_comes_back_as_a_new_one)
-{
-    uint64_t rank = start_rank(&it, "job-1", 1);
-    ready(rank);
-    heartbeat(RPC_FAILED_PRECONDITION, 0);
-    done(&it);
-    advance_to(&it, SUPERVISOR_HELLO);
-    answer_hello(&it, 1);
-    answer_report(&it, RPC_FAILED_PRECONDITION); /* it could be a new term */
-    ck_assert_uint_eq(wanted(&it, SUPERVISOR_RECONNECT), 0);
-    done(&it);
-    advance_to(&it, SUPERVISOR_HELLO);
-    answer_hello(&it, 1);
-    answer_report(&it, RPC_FAILED_PRECONDITION);
-    want(&it, SUPERVISOR_RECONNECT);
-    ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGTERM);
-    done(&it);
-    rank_gone(&it, rank, "was killed");
-    come_back(1);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_WATCH)->revision, 0);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
-    ck_assert_int_eq(rank_of(rank)->cause, CAUSE(FAULT));
-}
-END_TEST
-
-START_TEST(assignments_that_are_missing_make_the_worker_start_anew)
-{
-    supervisor_watch_broken(it.supervisor, RPC_OUT_OF_RANGE, "too far behind", it.now_ms,
-                            &it.actions);
-    want(&it, SUPERVISOR_RECONNECT);
-}
-END_TEST
-
-START_TEST(a_worker_that_is_not_wanted_leaves)
-{
-    static const struct {
-        enum rpc_status status;
-        int exit_status;
-    } rows[] = {{RPC_INVALID_ARGUMENT, 78}, {RPC_PERMISSION_DENIED, 77}, {RPC_UNAUTHENTICATED, 77}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct supervised fresh;
-        supervised_open(&fresh, 1);
-        answer_hello(&fresh, 1);
-        answer_report(&fresh, rows[i].status);
-        ck_assert_int_eq(want(&fresh, SUPERVISOR_QUIT)->status, rows[i].exit_status);
-        supervised_close(&fresh);
-    }
-}
-END_TEST
-
-/* ---- ranks ---- */
-
 START_TEST(a_repeated_assignment_is_answered_and_not_started_again)
 {
     uint64_t rank = start_rank(&it, "job-1", 1);
@@ -253,6 +70,24 @@ START_TEST(a_repeated_assignment_is_answered_and_not_started_again)
 }
 END_TEST
 
+START_TEST(what_ended_in_an_older_term_may_have_the_name_of_something_new)
+{
+    uint64_t taken = start_rank(&it, "job-1", 1);
+    rank_gone(&it, taken, "left");
+    answer_stopped(taken, RPC_OK);
+    uint64_t untold = start_rank(&it, "job-2", 1);
+    lose_heartbeat(&it);
+    rank_gone(&it, untold, "left");
+    come_back(2);
+    ck_assert_ptr_null(supervisor_rank(it.supervisor, taken));
+    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, untold);
+    done(&it);
+    start_rank(&it, "job-1", 1);
+    assign(&it, "job-2", 1, 0, 0);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_START), 0); /* its end is being told */
+}
+END_TEST
+
 START_TEST(an_assignment_of_an_older_epoch_is_ignored)
 {
     start_rank(&it, "job-1", 5);
@@ -260,6 +95,20 @@ START_TEST(an_assignment_of_an_older_epoch_is_ignored)
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_START), 0);
     ck_assert_int_eq(want(&it, SUPERVISOR_LOG)->level, LOG_WARN);
     ck_assert_uint_eq(supervisor_rank_count(it.supervisor), 1);
+}
+END_TEST
+
+START_TEST(an_assignment_of_a_new_term_counts_whatever_its_epoch_is)
+{
+    uint64_t orphan = start_rank(&it, "job-1", 5);
+    lose_heartbeat(&it);
+    come_back(2);
+    done(&it);
+    assign(&it, "job-1", 4, 0, 1);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_START), 1);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_SIGNAL)->rank, orphan);
+    rank_gone(&it, orphan, "was killed");
+    ck_assert_str_eq(rank_of(orphan)->reason, "epoch 4 has begun");
 }
 END_TEST
 
@@ -477,34 +326,25 @@ END_TEST
 
 int main(void)
 {
-    TCase *link = tcase_create("link"), *ranks = tcase_create("ranks");
-    tcase_add_checked_fixture(link, set_up, tear_down);
-    tcase_add_test(link, a_worker_says_hello_reports_and_watches_from_the_start);
-    tcase_add_test(link, heartbeats_come_as_often_as_the_reply_says_and_one_at_a_time);
-    tcase_add_test(link, an_absent_coordinator_is_called_after_growing_and_jittered_pauses);
-    tcase_add_test(link, a_lost_coordinator_stops_no_executor);
-    tcase_add_test(link, the_watch_goes_on_in_its_term_and_starts_over_in_a_new_one);
-    tcase_add_test(link, a_poll_that_was_lost_is_asked_again_after_two_heartbeats);
-    tcase_add_test(link, a_heartbeat_of_an_ended_term_does_not_disturb_the_new_one);
-    tcase_add_test(link, a_lost_instance_stops_its_executors_and_comes_back_as_a_new_one);
-    tcase_add_test(link, assignments_that_are_missing_make_the_worker_start_anew);
-    tcase_add_test(link, a_worker_that_is_not_wanted_leaves);
-    tcase_add_checked_fixture(ranks, set_up, tear_down);
-    tcase_add_test(ranks, a_repeated_assignment_is_answered_and_not_started_again);
-    tcase_add_test(ranks, an_assignment_of_an_older_epoch_is_ignored);
-    tcase_add_test(ranks, an_assignment_to_no_device_of_ours_is_a_fault);
-    tcase_add_test(ranks, a_new_epoch_waits_until_the_old_one_has_left_its_device);
-    tcase_add_test(ranks, a_rank_that_waits_is_cancelled_without_ever_starting);
-    tcase_add_test(ranks, a_cancelled_executor_gets_two_seconds_and_is_then_killed_once);
-    tcase_add_loop_test(ranks, why_an_executor_ended_is_the_first_cause, 0,
+    TCase *tcase = tcase_create("ranks");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, a_repeated_assignment_is_answered_and_not_started_again);
+    tcase_add_test(tcase, what_ended_in_an_older_term_may_have_the_name_of_something_new);
+    tcase_add_test(tcase, an_assignment_of_an_older_epoch_is_ignored);
+    tcase_add_test(tcase, an_assignment_of_a_new_term_counts_whatever_its_epoch_is);
+    tcase_add_test(tcase, an_assignment_to_no_device_of_ours_is_a_fault);
+    tcase_add_test(tcase, a_new_epoch_waits_until_the_old_one_has_left_its_device);
+    tcase_add_test(tcase, a_rank_that_waits_is_cancelled_without_ever_starting);
+    tcase_add_test(tcase, a_cancelled_executor_gets_two_seconds_and_is_then_killed_once);
+    tcase_add_loop_test(tcase, why_an_executor_ended_is_the_first_cause, 0,
                         sizeof endings / sizeof *endings);
-    tcase_add_test(ranks, an_executor_that_is_done_but_does_not_leave_is_killed);
-    tcase_add_test(ranks, go_is_passed_on_once);
-    tcase_add_test(ranks, stopped_waits_for_the_answer_to_ready_and_both_survive_an_outage);
-    tcase_add_test(ranks, a_rank_that_is_refused_twice_in_a_term_is_stopped);
-    tcase_add_test(ranks, a_refusal_that_crossed_a_new_term_is_only_repeated);
-    tcase_add_test(ranks, only_so_many_ended_ranks_are_remembered);
-    tcase_add_test(ranks, a_stopping_worker_stops_reports_and_quits);
-    tcase_add_test(ranks, a_stopping_worker_does_not_wait_for_ever_for_its_coordinator);
-    return suite_run("supervisor", link, ranks, NULL);
+    tcase_add_test(tcase, an_executor_that_is_done_but_does_not_leave_is_killed);
+    tcase_add_test(tcase, go_is_passed_on_once);
+    tcase_add_test(tcase, stopped_waits_for_the_answer_to_ready_and_both_survive_an_outage);
+    tcase_add_test(tcase, a_rank_that_is_refused_twice_in_a_term_is_stopped);
+    tcase_add_test(tcase, a_refusal_that_crossed_a_new_term_is_only_repeated);
+    tcase_add_test(tcase, only_so_many_ended_ranks_are_remembered);
+    tcase_add_test(tcase, a_stopping_worker_stops_reports_and_quits);
+    tcase_add_test(tcase, a_stopping_worker_does_not_wait_for_ever_for_its_coordinator);
+    return suite_run("supervisor ranks", tcase, NULL);
 }
