@@ -188,7 +188,7 @@ int main(void)
 {
     TCase *paths = tcase_create("paths");
     tcase_set_timeout(paths, 60);
-    tcase_add_loop_test(paths, a_path_keeps_the_whole_and_is_the_cheapest, 0, test_share(60));
+    tcase_add_loop_test(paths, a_path_keeps_the_whole_and_is_the_cheapest, 0, test_share(40));
     TCase *parts = tcase_create("parts");
     tcase_set_timeout(parts, 60);
     tcase_add_loop_test(parts, every_single_step_is_enumerated_once, 0, test_share(18));

@@ -397,7 +397,7 @@ int main(void)
 {
     TCase *random = tcase_create("random");
     tcase_set_timeout(random, 60);
-    tcase_add_loop_test(random, a_random_plan_never_deadlocks, 0, test_share(40));
+    tcase_add_loop_test(random, a_random_plan_never_deadlocks, 0, test_share(25));
     TCase *planted = tcase_create("planted");
     tcase_set_timeout(planted, 60);
     tcase_add_loop_test(planted, a_send_that_is_dropped_is_missed_by_its_receiver, 0,

@@ -22,7 +22,7 @@
 
 #define FIRST_STEP 2
 #define STEPS 6
-#define CALLERS_MAX 64
+#define CALLS_MAX 64
 
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
@@ -33,10 +33,10 @@ extern const char __executable_start, etext;
 
 static bool counting; /* this and the counts only by atomic access while ranks run */
 static int own_calls, library_calls;
-static struct {
+static struct call {
     const char *function;
-    const void *address;
-} own[CALLERS_MAX], libraries[CALLERS_MAX];
+    const void *address; /* of the caller */
+} own[CALLS_MAX], libraries[CALLS_MAX];
 
 static void count(const char *function, const void *caller)
 {
@@ -44,7 +44,7 @@ static void count(const char *function, const void *caller)
         return;
     bool ours = (const char *)caller >= &__executable_start && (const char *)caller < &etext;
     int index = __atomic_fetch_add(ours ? &own_calls : &library_calls, 1, __ATOMIC_RELAXED);
-    if (index < CALLERS_MAX) {
+    if (index < CALLS_MAX) {
         (ours ? own : libraries)[index].function = function;
         (ours ? own : libraries)[index].address = caller;
     }
@@ -112,15 +112,33 @@ static void before_step(void *context, int rank, int step)
     pthread_barrier_wait(&barrier);
 }
 
-static void show(const char *what, int total, int list)
+static Dl_info origin(const struct call *call)
 {
-    for (int i = 0; i < total && i < CALLERS_MAX; i++) {
-        const void *address = list ? libraries[i].address : own[i].address;
-        Dl_info info = {0};
-        dladdr(address, &info);
-        fprintf(stderr, "%s: %s called by %s, %s\n", what,
-                list ? libraries[i].function : own[i].function,
-                info.dli_sname ? info.dli_sname : "?", info.dli_fname ? info.dli_fname : "?");
+    Dl_info info = {0};
+    dladdr(call->address, &info);
+    return info;
+}
+
+static bool is_same(const struct call *a, const struct call *b)
+{
+    const char *first = origin(a).dli_fname, *second = origin(b).dli_fname;
+    return strcmp(a->function, b->function) == 0 && first && second && strcmp(first, second) == 0;
+}
+
+/* One line for each function and module. */
+static void show(const char *what, const struct call *calls, int total)
+{
+    int count = total < CALLS_MAX ? total : CALLS_MAX;
+    for (int i = 0; i < count; i++) {
+        int same = 0, before = 0;
+        for (int j = 0; j < count; j++) {
+            same += is_same(&calls[i], &calls[j]);
+            before += j < i && is_same(&calls[i], &calls[j]);
+        }
+        Dl_info info = origin(&calls[i]);
+        if (before == 0)
+            printf("%s: %d calls, of the first %d %d are %s from %s\n", what, total, count, same,
+                   calls[i].function, info.dli_fname ? info.dli_fname : "?");
     }
 }
 
@@ -137,8 +155,8 @@ static void measure(const struct graph *graph, struct plan *plan, const struct d
     int rc = engine_run(graph, plan, &options, &result, &err);
     ck_assert_msg(rc == 0, "%s: %s", text, err.text);
     pthread_barrier_destroy(&barrier);
-    show("library", library_calls, 1);
-    show("own code", own_calls, 0);
+    show("library", libraries, library_calls);
+    show("own code", own, own_calls);
     ck_assert_msg(own_calls == 0, "%s on %s: %d calls of the allocator in steps %d to %d", text,
                   device->name, own_calls, FIRST_STEP, STEPS - 1);
     engine_result_finish(&result);
