@@ -274,7 +274,8 @@ static double bench_step(const struct device *device, const struct sizes *sizes)
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         seconds += parts[i].times * bench_operation(device, parts[i].name, sizes);
     int64_t h = sizes_get(sizes, 'h');
-    int64_t count = (int64_t)LAYERS * 12 * h * h + (sizes_get(sizes, 'v') + sizes_get(sizes, 's')) * h;
+    int64_t count =
+        (int64_t)LAYERS * 12 * h * h + (sizes_get(sizes, 'v') + sizes_get(sizes, 's')) * h;
     return seconds + bench_update(device, (size_t)count);
 }
 

@@ -115,7 +115,8 @@ START_TEST(text_that_is_no_utf8_is_refused_and_the_field_named)
         bool is_wrong = i < sizeof wrong / sizeof *wrong;
         struct error err;
         Gimbal__Device device = GIMBAL__DEVICE__INIT;
-        device.profile_json = (char *)(is_wrong ? wrong[i] : right[i - sizeof wrong / sizeof *wrong]);
+        device.profile_json =
+            (char *)(is_wrong ? wrong[i] : right[i - sizeof wrong / sizeof *wrong]);
         Gimbal__Device *devices[] = {&device};
         Gimbal__HardwareReport report = GIMBAL__HARDWARE_REPORT__INIT;
         report.devices = devices;

@@ -168,8 +168,8 @@ START_TEST(a_crowd_is_counted_over_all_workers_of_the_host)
                         1);
     ck_assert_double_eq(crowd(two_nodes, (struct hardware_options){.devices = 4, .share_count = 4}),
                         2);
-    ck_assert_double_eq(crowd(two_nodes, (struct hardware_options){.devices = 2, .share_count = 16}),
-                        4);
+    ck_assert_double_eq(
+        crowd(two_nodes, (struct hardware_options){.devices = 2, .share_count = 16}), 4);
 }
 END_TEST
 
