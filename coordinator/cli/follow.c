@@ -38,7 +38,11 @@ static void take_step(struct follow *follow, const json_t *json)
     state->loss = number(json, "loss", state->loss);
     state->tokens_per_s = number(json, "tokens_per_s", state->tokens_per_s);
     state->step_time_s = number(json, "step_time_s", state->step_time_s);
-    progress_update(follow->progress, state, (double)rpc_clock_ms() / 1000);
+}
+
+static void take_evaluation(struct follow *follow, const json_t *json)
+{
+    follow->state.heldout_loss = number(json, "loss", follow->state.heldout_loss);
 }
 
 /* "p-7f3a pp2·tp2·dp2", from the plan itself. */
@@ -83,7 +87,7 @@ static bool take(void *data, const Gimbal__Event *event)
     if (strcmp(event->kind, "step") == 0)
         take_step(follow, json);
     else if (strcmp(event->kind, "evaluation") == 0)
-        follow->state.heldout_loss = number(json, "loss", follow->state.heldout_loss);
+        take_evaluation(follow, json);
     else if (strcmp(event->kind, "sample") == 0)
         take_text(&follow->sample, event->text);
     else
@@ -91,6 +95,8 @@ static bool take(void *data, const Gimbal__Event *event)
     if (strcmp(event->kind, "plan-chosen") == 0)
         take_plan(follow, json);
     json_decref(json);
+    if (follow->state.step)
+        progress_update(follow->progress, &follow->state, (double)rpc_clock_ms() / 1000);
     follow->over = is_end(event->kind);
     return follow->over;
 }

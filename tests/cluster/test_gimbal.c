@@ -1,4 +1,4 @@
-/* test_gimbal.c - the command gimbal as people run it, without a cluster. */
+/* test_gimbal.c - the command gimbal as people run it: alone, and with a cluster of its own. */
 #include "tests/support/suite.h"
 
 #include <errno.h>
@@ -61,7 +61,8 @@ static void read_file(const char *name, char *to, size_t size)
     fclose(file);
 }
 
-static pid_t start(const char *const *words)
+/* Its streams go to files, but `fd` to the descriptor `to`. */
+static pid_t start_to(const char *const *words, int fd, int to)
 {
     char *argv[WORDS_MAX] = {"gimbal"};
     posix_spawn_file_actions_t files;
@@ -73,6 +74,8 @@ static pid_t start(const char *const *words)
                                      0600);
     posix_spawn_file_actions_addopen(&files, 2, in_folder("err"), O_WRONLY | O_CREAT | O_TRUNC,
                                      0600);
+    if (fd >= 0)
+        posix_spawn_file_actions_adddup2(&files, to, fd);
     ck_assert_int_eq(posix_spawn(&pid, GIMBAL, &files, NULL, argv, environ), 0);
     posix_spawn_file_actions_destroy(&files);
     return pid;
@@ -88,8 +91,7 @@ static int finish(pid_t pid)
     return WEXITSTATUS(status);
 }
 
-#define START(...) start((const char *const[]){__VA_ARGS__, NULL})
-#define RUN(...) finish(START(__VA_ARGS__))
+#define RUN(...) finish(start_to((const char *const[]){__VA_ARGS__, NULL}, -1, -1))
 
 /* A job of so many steps on a text of its own. */
 static void write_wide_job(int hidden, int steps, const char *more)
@@ -211,42 +213,95 @@ START_TEST(a_plan_for_more_devices_is_refused)
 }
 END_TEST
 
-/* Read from a pipe until the first step is told: then it trains. */
-START_TEST(an_interrupt_stops_the_training)
+/* Read what comes until a line with these words; the rest is there for later. */
+static void read_until(FILE *from, const char *words)
 {
-    int ends[2];
-    char line[512] = "";
-    write_job(1000000, "");
-    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
-    char *argv[] = {"gimbal", "train", "--local", "2", "-f", (char *)in_folder("job.yaml"),
-                    "-o",     "jsonl", NULL};
-    posix_spawn_file_actions_t files;
-    pid_t pid;
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, ends[1], 1);
-    posix_spawn_file_actions_addopen(&files, 2, in_folder("err"), O_WRONLY | O_CREAT, 0600);
-    ck_assert_int_eq(posix_spawn(&pid, GIMBAL, &files, NULL, argv, environ), 0);
-    posix_spawn_file_actions_destroy(&files);
-    close(ends[1]);
-    FILE *from = fdopen(ends[0], "r");
-    ck_assert_ptr_nonnull(fgets(line, sizeof line, from));
-    ck_assert_ptr_nonnull(strstr(line, "\"kind\":\"Step\""));
-    kill(pid, SIGINT);
+    char line[1024];
+    do
+        ck_assert_msg(fgets(line, sizeof line, from) != NULL, "it never said '%s'", words);
+    while (!strstr(line, words));
+}
+
+/* Interrupt it and wait for its end; the last line it wrote is in out. */
+static int interrupt(pid_t pid, FILE *from)
+{
     int status;
-    char *last = line;
-    while (last)
-        last = fgets(line, sizeof line, from);
+    kill(pid, SIGINT);
+    while (fgets(out, sizeof out, from))
+        continue;
     fclose(from);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert(WIFEXITED(status));
-    ck_assert_int_eq(WEXITSTATUS(status), 130);
-    ck_assert_ptr_nonnull(strstr(line, "\"kind\":\"TrainResult\""));
+    return WEXITSTATUS(status);
+}
+
+/* Start it with one of its streams, 1 or 2, as a pipe. */
+static pid_t start_piped(int fd, const char *const *words, FILE **from)
+{
+    int ends[2];
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    pid_t pid = start_to(words, fd, ends[1]);
+    close(ends[1]);
+    *from = fdopen(ends[0], "r");
+    return pid;
+}
+#define START_PIPED(fd, from, ...) start_piped(fd, (const char *const[]){__VA_ARGS__, NULL}, from)
+
+START_TEST(an_interrupt_stops_the_training)
+{
+    FILE *from;
+    write_job(1000000, "");
+    pid_t pid =
+        START_PIPED(1, &from, "train", "--local", "2", "-f", in_folder("job.yaml"), "-o", "jsonl");
+    read_until(from, "\"kind\":\"Step\"");
+    ck_assert_int_eq(interrupt(pid, from), 130);
+    ck_assert_ptr_nonnull(strstr(out, "\"kind\":\"TrainResult\""));
+}
+END_TEST
+
+/* The demo puts its folder into TMPDIR, ours, which has to be empty afterwards. */
+START_TEST(the_demo_trains_and_leaves_nothing_behind)
+{
+    write_job(1, ""); /* for its text */
+    setenv("TMPDIR", folder, 1);
+    ck_assert_int_eq(
+        RUN("demo", "--workers", "2", "--steps", "12", "--text", in_folder("text"), "-o", "json"),
+        0);
+    json_t *result = object_out("DemoResult"), *measured = json_object_get(result, "measured");
+    ck_assert_int_eq(json_integer_value(json_object_get(result, "steps")), 12);
+    ck_assert_double_lt(json_real_value(json_object_get(result, "loss")), 5);
+    ck_assert_double_gt(json_real_value(json_object_get(measured, "step_time_s")), 0);
+    ck_assert_int_gt(json_integer_value(json_object_get(measured, "resident_bytes_max")), 0);
+    ck_assert(json_is_string(json_object_get(result, "sample")));
+    ck_assert_ptr_nonnull(strstr(err, "no process, file or shared memory is left behind"));
+    json_decref(result);
+}
+END_TEST
+
+START_TEST(an_interrupt_ends_the_demo_without_a_trace)
+{
+    FILE *from;
+    write_job(1, "");
+    setenv("TMPDIR", folder, 1);
+    pid_t pid = START_PIPED(2, &from, "demo", "--workers", "2", "--steps", "1000000", "--text",
+                            in_folder("text"));
+    read_until(from, "step 1/");
+    ck_assert_int_eq(interrupt(pid, from), 130);
+    ck_assert_ptr_nonnull(strstr(out, "no process, file or shared memory is left behind"));
+}
+END_TEST
+
+START_TEST(the_demo_says_which_text_is_missing)
+{
+    ck_assert_int_eq(RUN("demo", "--text", "/nonexistent/text"), 65);
+    ck_assert_ptr_nonnull(strstr(err, "/nonexistent/text"));
 }
 END_TEST
 
 int main(void)
 {
-    TCase *words = tcase_create("words"), *training = tcase_create("training");
+    TCase *words = tcase_create("words"), *training = tcase_create("training"),
+          *demo = tcase_create("demo");
     tcase_add_checked_fixture(words, make_folder, remove_folder);
     tcase_add_test(words, misspelt_commands_and_flags_are_usage);
     tcase_add_test(words, a_wrong_job_file_is_named_with_its_place);
@@ -258,5 +313,10 @@ int main(void)
     tcase_add_test(training, what_cannot_fit_has_no_plan);
     tcase_add_test(training, a_plan_for_more_devices_is_refused);
     tcase_add_test(training, an_interrupt_stops_the_training);
-    return suite_run("gimbal", words, training, NULL);
+    tcase_add_checked_fixture(demo, make_folder, remove_folder);
+    tcase_set_timeout(demo, 180);
+    tcase_add_test(demo, the_demo_trains_and_leaves_nothing_behind);
+    tcase_add_test(demo, an_interrupt_ends_the_demo_without_a_trace);
+    tcase_add_test(demo, the_demo_says_which_text_is_missing);
+    return suite_run("gimbal", words, training, demo, NULL);
 }
