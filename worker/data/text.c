@@ -17,15 +17,36 @@ static int compare_names(const struct dirent **one, const struct dirent **other)
     return strcmp((*one)->d_name, (*other)->d_name);
 }
 
-/* A file that cannot be read is an error, not a smaller corpus: every node must see the same. */
-static int add_member(struct files *files, const char *directory, const char *name,
-                      struct error *err)
+/* Files that a directory has given, by what they are and not by name. */
+struct seen {
+    struct {
+        dev_t device;
+        ino_t inode;
+    } * items;
+    size_t count, capacity;
+};
+
+static bool see(struct seen *seen, const struct stat *status)
+{
+    for (size_t i = 0; i < seen->count; i++)
+        if (seen->items[i].device == status->st_dev && seen->items[i].inode == status->st_ino)
+            return true;
+    seen->items = grow(seen->items, seen->count, &seen->capacity, sizeof *seen->items);
+    seen->items[seen->count].device = status->st_dev;
+    seen->items[seen->count++].inode = status->st_ino;
+    return false;
+}
+
+/* A file that cannot be read is an error, not a smaller corpus: every node must see the same. One
+ * that is there under two names is read once: else what is held out would be trained on. */
+static int add_member(struct files *files, struct seen *seen, const char *directory,
+                      const char *name, struct error *err)
 {
     char *path = xasprintf("%s/%s", directory, name);
     struct stat status;
     struct file file;
     int rc = 0;
-    if (stat(path, &status) == 0 && S_ISREG(status.st_mode)) {
+    if (stat(path, &status) == 0 && S_ISREG(status.st_mode) && !see(seen, &status)) {
         rc = file_map(path, &file, err);
         if (rc == 0 && file.size && memchr(file.map, '\0', file.size))
             file_unmap(&file);
@@ -39,6 +60,7 @@ static int add_member(struct files *files, const char *directory, const char *na
 static int add_directory(struct files *files, const char *path, struct error *err)
 {
     struct dirent **entries;
+    struct seen seen = {0};
     int count = scandir(path, &entries, NULL, compare_names);
     if (count < 0)
         return error_set(err, -errno, "cannot list '%s': %s", path, strerror(errno));
@@ -46,10 +68,11 @@ static int add_directory(struct files *files, const char *path, struct error *er
     int rc = 0;
     for (int i = 0; i < count; i++) {
         if (rc == 0)
-            rc = add_member(files, path, entries[i]->d_name, err);
+            rc = add_member(files, &seen, path, entries[i]->d_name, err);
         free(entries[i]);
     }
     free(entries);
+    free(seen.items);
     if (rc == 0 && files->count == before)
         return error_set(err, -ENOENT, "there is no text file in the directory '%s'", path);
     return rc;

@@ -252,6 +252,8 @@ START_TEST(a_directory_is_its_text_files_by_name)
     write_file("d/binary", "a\0b", 3);
     ck_assert_int_eq(mkfifo("d/fifo", 0600), 0);
     ck_assert_int_eq(symlink("nowhere", "d/dangling"), 0);
+    ck_assert_int_eq(symlink("a", "d/a.again"), 0); /* the same text under two names */
+    ck_assert_int_eq(link("d/b", "d/b.again"), 0);
     struct data_source *source = open_data("text: d", 5, 0, 1);
     ck_assert_uint_eq(data_size(source), 6);
     int32_t tokens[5];
