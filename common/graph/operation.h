@@ -47,6 +47,9 @@ struct operation {
     unsigned passes;
     /* Bit i: operand i may be added only once to a sum that several ranks hold parts of. */
     unsigned once;
+    /* Little arithmetic for a large output: selective recomputation runs it again in backward
+     * rather than keep the output. */
+    bool cheap;
     /* The loss is summed over the micro-batches of a step; its own gradient is 1. */
     bool is_loss;
 

@@ -95,8 +95,8 @@ int plan_check(const struct plan *plan, const struct graph *graph, struct error 
             if (!block->roles[axis])
                 return error_set(err, -EINVAL, "block %s has no role for axis %d",
                                  graph->blocks[i].name, axis);
-        if (block->zero < 0 || block->zero > 1)
-            return error_set(err, -EINVAL, "block %s: zero %d is not offered; 0 and 1 are",
+        if (block->zero < 0 || block->zero > 3)
+            return error_set(err, -EINVAL, "block %s: zero %d is not offered; 0, 1, 2 and 3 are",
                              graph->blocks[i].name, block->zero);
     }
     for (size_t n = 0; n < graph->node_count; n++) {

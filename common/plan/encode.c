@@ -58,7 +58,7 @@ static json_t *encode_block(const struct plan *plan, const struct graph *graph, 
                      plan_degree(plan, index, (const char *[]){"tensor", "tensor_seq", NULL}), "sp",
                      plan_degree(plan, index, (const char *[]){"ulysses", "context", NULL}),
                      "shares", encode_shares(plan, index), "zero", block->zero, "recompute",
-                     "none");
+                     recompute_names[block->recompute]);
 }
 
 char *plan_encode(const struct plan *plan, const struct graph *graph)
@@ -153,9 +153,17 @@ static int decode_block(json_t *from, int index, const struct plan *plan, struct
                         struct error *err)
 {
     json_t *names = NULL;
-    if (json_unpack(from, "{s:i, s:o, s?i}", "stage", &block->stage, "roles", &names, "zero",
-                    &block->zero) < 0)
+    const char *recompute = recompute_names[RECOMPUTE_NONE];
+    if (json_unpack(from, "{s:i, s:o, s?i, s?s}", "stage", &block->stage, "roles", &names, "zero",
+                    &block->zero, "recompute", &recompute) < 0)
         return error_set(err, -EINVAL, "blocks[%d]: wants stage and roles", index);
+    while (block->recompute < RECOMPUTES &&
+           strcmp(recompute_names[block->recompute], recompute) != 0)
+        block->recompute++;
+    if (block->recompute == RECOMPUTES)
+        return error_set(err, -EINVAL,
+                         "blocks[%d].recompute is '%s'; none, selective and full are known", index,
+                         recompute);
     if (block->stage < 0 || block->stage >= plan->stage_count)
         return error_set(err, -EINVAL, "blocks[%d].stage is %d; there are %d stages", index,
                          block->stage, plan->stage_count);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const recompute_names[RECOMPUTES] = {"none", "selective", "full"};
+
 struct plan *plan_create(int stages, int blocks)
 {
     struct plan *plan = xcalloc(1, sizeof *plan);
@@ -126,6 +128,7 @@ void plan_name(struct plan *plan)
     for (int i = 0; i < plan->block_count; i++) {
         const struct plan_block *block = &plan->blocks[i];
         hash = hash_number(hash, (uint64_t)block->zero);
+        hash = hash_number(hash, (uint64_t)block->recompute);
         for (int axis = 0; axis < plan->stages[block->stage].mesh.axes; axis++)
             hash = hash_text(hash, block->roles[axis]->name);
     }
@@ -150,8 +153,11 @@ char *plan_print(char *out, size_t size, const struct plan *plan)
         if (degree > 1)
             used += snprintf(out + used, size - (size_t)used, "·%s%d", name, degree);
     }
+    static const char *const zeros[] = {"", " zero1", " zero2", " zero3"};
+    static const char *const recomputes[] = {"", " selective", " recompute"};
     if ((size_t)used < size)
-        snprintf(out + used, size - (size_t)used, " m%d %s", plan->micro_batches,
+        snprintf(out + used, size - (size_t)used, "%s%s m%d %s", zeros[plan->blocks[block].zero],
+                 recomputes[plan->blocks[block].recompute], plan->micro_batches,
                  plan->schedule->name);
     return out;
 }

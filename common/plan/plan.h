@@ -22,10 +22,19 @@ struct plan_stage {
     uint64_t memory_bytes; /* predicted: the reservation of its largest rank */
 };
 
+/* What a block's backward makes again instead of finding it saved: nothing, the outputs of cheap
+ * operations, or everything but the block's input. */
+enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTES };
+extern const char *const recompute_names[RECOMPUTES];
+
 struct plan_block {
     int stage;
     const struct role *roles[AXES_MAX]; /* per axis of the stage's mesh */
-    int zero;                           /* 0, or 1: optimizer state sharded */
+    /* What is sharded over the axes on which a weight's gradient is partial: 1 the optimizer's
+     * state, 2 also its gradient (reduced in each micro-batch), 3 also the weight (gathered for
+     * each block that uses it). Rajbhandari et al., arXiv 1910.02054. */
+    int zero;
+    enum recompute recompute;
 };
 
 struct plan {

@@ -287,9 +287,13 @@ int blocks_backward(struct lowering *l)
         const struct block *block = &l->graph->blocks[b];
         l->block = b;
         l->versions.count = 0;
+        weights_open_block(l, b);
+        rc = recompute_block(l, b);
         for (int n = block->node_first + block->node_count - 1; n >= block->node_first && rc == 0;
              n--)
             rc = backward_node(l, n);
+        if (rc == 0)
+            rc = weights_close_block(l, b);
     }
     if (rc == 0 && l->stage > 0)
         rc = go_back(l, l->stage - 1);

@@ -62,7 +62,7 @@ int blocks_fetch(struct lowering *l, int tensor, const struct placement *placeme
     if (l->graph->tensors[tensor].kind == TENSOR_DATA) {
         *out = load(l, tensor, placement);
     } else {
-        assert(home->tensor == tensor && "a block reads the block before it, and itself");
+        assert(home->tensor == tensor && "a block reads the block before it, itself and weights");
         struct shape shape = tensor_shape(l, tensor);
         *out = home->piece;
         int rc = move_within(l, &shape, tensor, &home->placement, placement, out);
@@ -104,9 +104,14 @@ static int fetch_inputs(struct lowering *l, int node)
         if (rc < 0)
             return rc;
     }
-    for (int i = n->operation->input_count; i < operation_output(n->operation); i++)
-        l->fetched[node][i] = (struct fetched){l->signatures[node].operand[i],
-                                               weights_use(l, node, i)->weight, false};
+    for (int i = n->operation->input_count; i < operation_output(n->operation); i++) {
+        struct fetched *fetched = &l->fetched[node][i];
+        const struct weight_use *use = weights_use(l, node, i);
+        *fetched = (struct fetched){use->compute, use->weight, weights_gathered(l, use)};
+        int rc = fetched->again ? blocks_fetch(l, use->tensor, &use->compute, &fetched->piece) : 0;
+        if (rc < 0)
+            return rc;
+    }
     return 0;
 }
 
@@ -146,7 +151,7 @@ static void emit_phase(struct lowering *l, int node, int phase, const struct pie
     emit_use(l, workspace);
 }
 
-static int forward_node(struct lowering *l, int node)
+int forward_node(struct lowering *l, int node)
 {
     const struct node *n = &l->graph->nodes[node];
     const struct operation *operation = n->operation;
@@ -157,7 +162,9 @@ static int forward_node(struct lowering *l, int node)
     node_boxes(l, node, boxes);
     int last = operation_output(operation), tensor = n->operands[last];
     struct piece output, *statistics = l->statistics[node];
-    if (operation->is_loss && counts_loss(l, &l->signatures[node].operand[last]))
+    bool counts = l->section == SECTION_FORWARD && /* not again where backward recomputes it */
+                  counts_loss(l, &l->signatures[node].operand[last]);
+    if (operation->is_loss && counts)
         output = (struct piece){.buffer = l->program->metrics, .offset = METRIC_LOSS};
     else
         output = emit_new(l, REGION_TRANSIENT, tensor, &boxes[last]);

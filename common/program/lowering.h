@@ -33,6 +33,7 @@ struct weight_use {
     int tensor, stage, node;
     struct placement compute, leaving; /* of the weight; of its gradient */
     struct piece weight, gradient;     /* on this rank, if the stage is its own */
+    struct piece shard;                /* scattered gradients: their sum, in storage placement */
     int bucket;                        /* gradients reduced together; -1: by itself */
 };
 
@@ -110,8 +111,15 @@ void weights_clear(struct lowering *l);
 int weights_reduce(struct lowering *l);
 void weights_update(struct lowering *l);
 struct weight_use *weights_use(struct lowering *l, int node, int operand);
+/* Is the weight gathered for every block that uses it, not once per step? (zero 3) */
+bool weights_gathered(const struct lowering *l, const struct weight_use *use);
+/* Gradients of zero 2 and 3 live in one block's backward: made at its beginning, reduced and
+ * added to their shard at its end. */
+void weights_open_block(struct lowering *l, int block);
+int weights_close_block(struct lowering *l, int block);
 
 /* blocks.c, backward.c */
+int forward_node(struct lowering *l, int node);
 int blocks_forward(struct lowering *l);
 int blocks_backward(struct lowering *l);
 /* A tensor in this placement, redistributed if it is not there yet. */
@@ -121,6 +129,9 @@ int blocks_fetch(struct lowering *l, int tensor, const struct placement *placeme
 void node_boxes(const struct lowering *l, int node, struct box *boxes);
 /* Where a stage keeps a tensor that it did not make: as its first user wants it. */
 struct placement entry_placement(const struct lowering *l, int stage, int tensor);
+
+/* recompute.c: before a block's backward, run again what its forward did not save. */
+int recompute_block(struct lowering *l, int block);
 
 /* arena.c */
 void arena_layout(struct lowering *l);

@@ -31,11 +31,16 @@ static int add_use(struct lowering *l, int node, int operand)
     return (int)l->use_count++;
 }
 
+static int zero_of(const struct lowering *l, const struct weight_use *owner)
+{
+    return l->plan->blocks[l->graph->nodes[owner->node].block].zero;
+}
+
 static struct placement storage_placement(const struct lowering *l, const struct weight_use *use)
 {
     struct placement storage = placement_settled(&use->leaving);
-    int block = l->graph->nodes[use->node].block, axes = stage_mesh(l, use->stage)->axes;
-    for (int axis = axes - 1; axis >= 0 && l->plan->blocks[block].zero > 0; axis--)
+    int axes = stage_mesh(l, use->stage)->axes;
+    for (int axis = axes - 1; axis >= 0 && zero_of(l, use) > 0; axis--)
         if (use->leaving.partial >> axis & 1)
             placement_append(&storage, 0, axis);
     return storage;
@@ -83,6 +88,20 @@ static bool stays(const struct lowering *l, const struct weight_use *use)
            placement_equal(&settled, &l->storage[use->tensor]);
 }
 
+/* Is the gradient reduced to its shard in every micro-batch, block by block? */
+static bool scatters(const struct lowering *l, const struct weight_use *use)
+{
+    const struct weight_use *owner = owner_of(l, use->tensor);
+    return zero_of(l, owner) >= 2 && owner->stage == use->stage && !stays(l, use);
+}
+
+bool weights_gathered(const struct lowering *l, const struct weight_use *use)
+{
+    const struct weight_use *owner = owner_of(l, use->tensor);
+    return zero_of(l, owner) == 3 && owner->stage == use->stage &&
+           !placement_equal(&use->compute, &l->storage[use->tensor]);
+}
+
 static struct piece state_piece(struct lowering *l, int tensor, const struct placement *placement)
 {
     struct shape shape = tensor_shape(l, tensor);
@@ -124,6 +143,10 @@ static void place_gradient(struct lowering *l, struct weight_use *use)
 {
     struct shape shape = tensor_shape(l, use->tensor);
     struct box box = placement_slice(l->mesh, &shape, &use->leaving, l->inside);
+    if (scatters(l, use)) {
+        use->shard = state_piece(l, use->tensor, &l->storage[use->tensor]);
+        return;
+    }
     if (!stays(l, use)) {
         use->gradient = emit_new(l, REGION_STATE, use->tensor, &box);
         return;
@@ -184,8 +207,12 @@ int weights_travel(struct lowering *l)
         struct shape shape = tensor_shape(l, use->tensor);
         struct piece piece = {0};
         int rc = 0;
-        if (is_mine(l, owner))
+        if (is_mine(l, owner)) {
             piece = master_piece(l, use->tensor);
+            l->homes[use->tensor] = (struct held){use->tensor, *storage, piece};
+        }
+        if (weights_gathered(l, use))
+            continue;
         if (owner->stage != use->stage)
             move_across(l, &shape, use->tensor, PURPOSE_WEIGHT, (int)u, owner->stage, storage,
                         use->stage, &use->compute, &piece);
@@ -207,9 +234,62 @@ void weights_clear(struct lowering *l)
     emit_section(l, SECTION_CLEAR);
     for (size_t b = 0; b < l->bucket_count; b++)
         clear(l, l->buckets[b].buffer, l->buckets[b].count);
-    for (size_t u = 0; u < l->use_count; u++)
-        if (is_mine(l, &l->uses[u]) && l->uses[u].bucket < 0)
-            clear(l, l->uses[u].gradient.buffer, box_count(&l->uses[u].gradient.box));
+    for (size_t u = 0; u < l->use_count; u++) {
+        const struct weight_use *use = &l->uses[u];
+        const struct piece *sum = scatters(l, use) ? &use->shard : &use->gradient;
+        if (is_mine(l, use) && use->bucket < 0)
+            clear(l, sum->buffer, box_count(&sum->box));
+    }
+}
+
+/* The use is one of this block's; calls with each, once. */
+static int each_scattered(struct lowering *l, int block,
+                          int (*call)(struct lowering *l, struct weight_use *use))
+{
+    const struct block *b = &l->graph->blocks[block];
+    bool *seen = xcalloc(l->use_count, sizeof *seen);
+    int rc = 0;
+    for (int n = b->node_first; n < b->node_first + b->node_count; n++) {
+        const struct operation *operation = l->graph->nodes[n].operation;
+        for (int i = operation->input_count; i < operation_output(operation) && rc == 0; i++) {
+            struct weight_use *use = weights_use(l, n, i);
+            if (scatters(l, use) && !seen[use - l->uses])
+                rc = call(l, use);
+            seen[use - l->uses] = true;
+        }
+    }
+    free(seen);
+    return rc;
+}
+
+static int open_gradient(struct lowering *l, struct weight_use *use)
+{
+    struct shape shape = tensor_shape(l, use->tensor);
+    struct box box = placement_slice(l->mesh, &shape, &use->leaving, l->inside);
+    use->gradient = emit_new(l, REGION_TRANSIENT, use->tensor, &box);
+    clear(l, use->gradient.buffer, box_count(&box));
+    return 0;
+}
+
+static int close_gradient(struct lowering *l, struct weight_use *use)
+{
+    struct shape shape = tensor_shape(l, use->tensor);
+    struct piece piece = use->gradient;
+    int rc = move_within(l, &shape, use->tensor, &use->leaving, &l->storage[use->tensor], &piece);
+    if (rc < 0)
+        return error_prefix(l->err, rc, "gradient of %s", l->graph->tensors[use->tensor].name);
+    emit_add(l, &piece, &use->shard);
+    return 0;
+}
+
+void weights_open_block(struct lowering *l, int block)
+{
+    each_scattered(l, block, open_gradient);
+}
+
+int weights_close_block(struct lowering *l, int block)
+{
+    return each_scattered(l, block, close_gradient);
 }
 
 /* One user's gradient, finished, in the owner's storage placement. On the owner's stage `piece`
@@ -220,9 +300,9 @@ static int settle(struct lowering *l, size_t index, struct piece *piece)
     const struct weight_use *owner = owner_of(l, use->tensor);
     const struct placement *storage = &l->storage[use->tensor];
     struct shape shape = tensor_shape(l, use->tensor);
-    *piece = use->gradient;
+    *piece = scatters(l, use) ? use->shard : use->gradient;
     if (owner->stage == use->stage) {
-        if (!is_mine(l, use) || use->bucket >= 0)
+        if (!is_mine(l, use) || use->bucket >= 0 || scatters(l, use))
             return 0;
         int rc = move_within(l, &shape, use->tensor, &use->leaving, storage, piece);
         if (rc == 0)

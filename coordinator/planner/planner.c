@@ -171,7 +171,7 @@ static int better_first(const void *a, const void *b)
 static int explain_memory(const struct planner_request *request,
                           const struct planner_result *result, struct error *err)
 {
-    char need[32], have[32], text[64];
+    char need[32], have[32], text[96];
     const struct plan *least = result->candidates[0].plan;
     uint64_t limit = memory_limit(request, 0);
     for (int rank = 1; rank < request->device_count; rank++)
@@ -223,17 +223,17 @@ void planner_result_finish(struct planner_result *result)
 
 void planner_print(const struct planner_result *result, size_t rows, FILE *out)
 {
-    fprintf(out, "%-10s %-28s %7s %12s %12s %11s  %s\n", "PLAN", "DIVISION", "DEVICES", "STEP",
+    fprintf(out, "%-10s %-40s %7s %12s %12s %11s  %s\n", "PLAN", "DIVISION", "DEVICES", "STEP",
             "TOK/S", "MEMORY", "");
     for (size_t i = 0; i < result->count && (rows == 0 || i < rows); i++) {
         const struct plan *plan = result->candidates[i].plan;
-        char division[64], step[32], memory[32];
+        char division[96], step[32], memory[32];
         plan_print(division, sizeof division, plan);
         /* The middle dot is two bytes and one column. */
         int dots = 0;
         for (const char *c = division; *c; c++)
             dots += (unsigned char)*c == 0xc2;
-        fprintf(out, "%-10s %-*s %7d %12s %12.0f %11s  %s\n", plan->id, 28 + dots, division,
+        fprintf(out, "%-10s %-*s %7d %12s %12.0f %11s  %s\n", plan->id, 40 + dots, division,
                 plan_ranks(plan),
                 units_print_seconds(step, sizeof step, plan->predicted.step_time_s),
                 plan->predicted.tokens_per_s,

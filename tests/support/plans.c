@@ -93,7 +93,8 @@ static void draw_roles(struct draw *draw, struct plan *plan, int block)
     int count = 0;
     while (roles[count])
         count++;
-    plan->blocks[block].zero = below(draw, 2);
+    plan->blocks[block].zero = below(draw, 4);
+    plan->blocks[block].recompute = (enum recompute)below(draw, RECOMPUTES);
     for (int axis = 0; axis < plan->stages[plan->blocks[block].stage].mesh.axes; axis++)
         plan->blocks[block].roles[axis] = roles[below(draw, count)];
 }

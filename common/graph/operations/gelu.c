@@ -11,6 +11,7 @@ const struct operation operation_gelu = {
     .input_count = 1,
     .dims = {"bsf", "bsf"},
     .saved = 1 << 0,
+    .cheap = true,
     .phases = {1, 1},
     .flops = flops,
     .backward_flops = 1.5,

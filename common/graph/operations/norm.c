@@ -11,6 +11,7 @@ const struct operation operation_norm = {
     .weight_count = 2,
     .dims = {"bsh", "h", "h", "bsh"},
     .saved = 1 << 0 | 1 << 4 | 1 << 5, /* x, sum, squares */
+    .cheap = true,
     .exchange = 'h',
     .phases = {3, 2},
     .statistics = {{{"sum", "bs", 0, REDUCTION_SUM}, {"squares", "bs", 1, REDUCTION_SUM}},

@@ -1,5 +1,6 @@
 /* uniform.c - what experts do by hand: one strategy for the whole model, the full grid of
- * pipeline x tensor x data parallelism x micro-batches, on every number of devices allowed. */
+ * pipeline x tensor x data parallelism x zero x micro-batches, on every number of devices
+ * allowed. Layers are recomputed only where nothing fits without: selectively, then fully. */
 #include "coordinator/planner/planner.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 
 struct point {
     int pp, tp, dp, zero;
+    enum recompute recompute;
     int64_t micro_batches;
     const struct schedule *schedule;
 };
@@ -46,6 +48,8 @@ static struct plan *make_plan(const struct planner_request *request, const struc
         if (point->dp > 1)
             plan->blocks[b].roles[axis++] = role_find("batch");
         plan->blocks[b].zero = point->zero;
+        if (b > 0 && b < plan->block_count - 1)
+            plan->blocks[b].recompute = point->recompute;
     }
     plan->micro_batches = (int)point->micro_batches;
     plan->micro_batch_samples = request->job->train.global_batch / point->micro_batches;
@@ -81,7 +85,7 @@ static void try_division(const struct planner_request *request, struct point poi
         for (int i = 0; schedules[i]; i++) {
             point.schedule = schedules[i];
             bool other = wanted ? strcmp(schedules[i]->name, wanted) != 0 : i > 0;
-            for (point.zero = 0; point.zero <= 1 && !other; point.zero++) {
+            for (point.zero = 0; point.zero <= 3 && !other; point.zero++) {
                 if (!allowed(request, &point))
                     continue;
                 int rc = planner_consider(request, make_plan(request, &point), out, err);
@@ -90,6 +94,30 @@ static void try_division(const struct planner_request *request, struct point poi
             }
         }
     }
+}
+
+static void try_devices(const struct planner_request *request, int devices,
+                        enum recompute recompute, struct planner_result *out, int *failure,
+                        struct error *err)
+{
+    if (request->job->plan.forbid.recompute >> recompute & 1)
+        return;
+    for (int pp = 1; pp <= devices; pp++) {
+        for (int tp = 1; tp <= devices / pp; tp++) {
+            struct point point = {
+                .pp = pp, .tp = tp, .dp = devices / (pp * tp), .recompute = recompute};
+            if (devices % (pp * tp) == 0)
+                try_division(request, point, out, failure, err);
+        }
+    }
+}
+
+static bool any_fits(const struct planner_result *result)
+{
+    for (size_t i = 0; i < result->count; i++)
+        if (result->candidates[i].fits)
+            return true;
+    return false;
 }
 
 static int run(const struct planner_request *request, struct planner_result *out, struct error *err)
@@ -103,13 +131,9 @@ static int run(const struct planner_request *request, struct planner_result *out
     if (schedule && !schedule_find(schedule))
         return error_set(err, -EINVAL, "plan.schedule '%s' is unknown; known: %s, %s", schedule,
                          schedules[0]->name, schedules[1]->name);
-    for (int devices = (int)least; devices <= most; devices++)
-        for (int pp = 1; pp <= devices; pp++)
-            for (int tp = 1; tp <= devices / pp; tp++)
-                if (devices % (pp * tp) == 0)
-                    try_division(request,
-                                 (struct point){.pp = pp, .tp = tp, .dp = devices / (pp * tp)}, out,
-                                 &failure, err);
+    for (int recompute = 0; recompute < RECOMPUTES && !any_fits(out); recompute++)
+        for (int devices = (int)least; devices <= most; devices++)
+            try_devices(request, devices, (enum recompute)recompute, out, &failure, err);
     if (out->count > 0)
         return 0;
     if (failure)

@@ -1,0 +1,80 @@
+/* recompute.c - the part of a block's forward that runs again before its backward.
+ *
+ * What runs again writes new buffers, which live only until the block's backward has read them;
+ * what the first run wrote is then touched by forward alone and is not saved. Only what backward
+ * reads is made again, and what that is made from. */
+#include "common/program/lowering.h"
+
+#include "common/base/memory.h"
+
+#include <stdlib.h>
+
+/* May this node run again under the block's choice? */
+static bool may_run_again(enum recompute recompute, const struct operation *operation)
+{
+    return recompute == RECOMPUTE_FULL || (recompute == RECOMPUTE_SELECTIVE && operation->cheap);
+}
+
+/* Does backward read the node's own output, or a statistic of it? */
+static bool reads_own(const struct operation *operation)
+{
+    return operation->saved >> operation_output(operation) != 0;
+}
+
+/* Of the block's nodes, those that run again: from the last to the first, whose output is read
+ * by backward or by another that runs again. `wanted` is per tensor. */
+static void choose(const struct lowering *l, const struct block *block, enum recompute recompute,
+                   bool *wanted, bool *again)
+{
+    const struct node *nodes = l->graph->nodes;
+    for (int n = block->node_first; n < block->node_first + block->node_count; n++)
+        for (int i = 0; i < nodes[n].operation->input_count; i++)
+            if (nodes[n].operation->saved >> i & 1)
+                wanted[nodes[n].operands[i]] = true;
+    for (int n = block->node_first + block->node_count - 1; n >= block->node_first; n--) {
+        const struct operation *operation = nodes[n].operation;
+        int output = nodes[n].operands[operation_output(operation)];
+        if (!may_run_again(recompute, operation) || !(wanted[output] || reads_own(operation)))
+            continue;
+        again[n] = true;
+        for (int i = 0; i < operation->input_count; i++)
+            wanted[nodes[n].operands[i]] = true;
+    }
+}
+
+/* Nodes that do not run again read what those that do have made anew. */
+static int refresh(struct lowering *l, int node, const bool *again)
+{
+    const struct node *n = &l->graph->nodes[node];
+    for (int i = 0; i < n->operation->input_count; i++) {
+        int producer = l->graph->tensors[n->operands[i]].producer;
+        struct fetched *fetched = &l->fetched[node][i];
+        if (!(n->operation->saved >> i & 1) || producer < 0 || !again[producer])
+            continue;
+        int rc = blocks_fetch(l, n->operands[i], &fetched->placement, &fetched->piece);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+int recompute_block(struct lowering *l, int index)
+{
+    enum recompute recompute = l->plan->blocks[index].recompute;
+    const struct block *block = &l->graph->blocks[index];
+    if (recompute == RECOMPUTE_NONE)
+        return 0;
+    bool *wanted = xcalloc(l->graph->tensor_count, sizeof *wanted);
+    bool *again = xcalloc(l->graph->node_count, sizeof *again);
+    int end = block->node_first + block->node_count, rc = 0;
+    choose(l, block, recompute, wanted, again);
+    for (int n = block->node_first; n < end && rc == 0; n++)
+        if (again[n])
+            rc = forward_node(l, n);
+    for (int n = block->node_first; n < end && rc == 0; n++)
+        if (!again[n])
+            rc = refresh(l, n, again);
+    free(wanted);
+    free(again);
+    return rc;
+}
