@@ -137,6 +137,10 @@ START_TEST(a_wrong_job_file_is_named_with_its_place)
     ck_assert_ptr_nonnull(strstr(err, "search"));
     ck_assert_int_eq(RUN("train", "--local", "2", "-f", "/nonexistent.yaml"), 65);
     ck_assert_ptr_nonnull(strstr(err, "/nonexistent.yaml"));
+    write_file("job.yaml", "name: 7\n");
+    ck_assert_int_eq(RUN("train", "--local", "2", "-f", in_folder("job.yaml")), 65);
+    ck_assert_ptr_nonnull(strstr(err, "apiVersion"));
+    ck_assert_int_eq(RUN("plan", "--local", "2", "-f", in_folder("job.yaml")), 65);
 }
 END_TEST
 
