@@ -202,6 +202,9 @@ START_TEST(what_cannot_fit_has_no_plan)
     ck_assert_int_eq(RUN("plan", "--local", "2", "-f", in_folder("job.yaml"), "-o", "json"), 3);
     ck_assert_str_eq(out, "");
     ck_assert_ptr_nonnull(strstr(err, "no plan fits"));
+    write_job(2, "devices: {min: 3}\n");
+    ck_assert_int_eq(RUN("plan", "--local", "2", "-f", in_folder("job.yaml")), 3);
+    ck_assert_ptr_nonnull(strstr(err, "devices.min is 3, and there are 2 devices"));
 }
 END_TEST
 
