@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Some minutes on four cores; it learns words and the look of a quotation. */
+/* A minute on two idle cores; it learns words and the look of a quotation. */
 static const char format[] = "apiVersion: gimbal/v1\n"
                              "name: demo\n"
                              "model: {family: gpt, layers: 4, hidden: 128, heads: 4, seq: 64}\n"

@@ -49,11 +49,15 @@ int jobfile_load(const char *path, char **text, struct job_config **job, struct 
 {
     if (!path)
         return error_set(err, EXIT_USAGE, "needs a job file: -f job.yaml");
-    int rc = file_read(path, text, err);
+    char *content;
+    int rc = file_read(path, &content, err);
     if (rc < 0)
         return EXIT_INPUT;
-    rc = job_config_parse(*text, strlen(*text), path, job, err);
-    if (rc < 0)
-        free(*text);
-    return rc < 0 ? EXIT_INPUT : EXIT_DONE;
+    rc = job_config_parse(content, strlen(content), path, job, err);
+    if (rc < 0) {
+        free(content);
+        return EXIT_INPUT;
+    }
+    *text = content;
+    return EXIT_DONE;
 }

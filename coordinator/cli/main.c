@@ -61,6 +61,10 @@ static int run(int argc, char **argv)
         commands_print(common.help ? stdout : stderr);
         return common.help ? EXIT_DONE : EXIT_USAGE;
     }
+    if (strcmp(argv[next], "help") == 0 && next + 1 == argc) {
+        commands_print(stdout);
+        return EXIT_DONE;
+    }
     int code = find_command(argv[next], &command);
     return code == EXIT_DONE ? run_command(command, argc - next, argv + next, common) : code;
 }

@@ -53,15 +53,12 @@ json_t *nodetable_json(const Gimbal__NodeStatus *node)
 /* What its probe measured, else its peak rates; 0 where nobody knows. */
 static void add_rates(const Gimbal__Device *device, double *flops, double *bandwidth)
 {
-    struct profile profile;
-    if (*device->profile_json && profile_decode(device->profile_json, &profile, NULL) == 0 &&
-        profile.seconds_per_flop > 0 && profile.seconds_per_byte > 0) {
-        *flops += 1 / profile.seconds_per_flop;
-        *bandwidth += 1 / profile.seconds_per_byte;
-    } else {
-        *flops += device->flops;
-        *bandwidth += device->bandwidth_bytes_per_s;
-    }
+    struct profile profile = {0};
+    if (*device->profile_json)
+        profile_decode(device->profile_json, &profile, NULL);
+    *flops += profile.seconds_per_flop > 0 ? 1 / profile.seconds_per_flop : device->flops;
+    *bandwidth +=
+        profile.seconds_per_byte > 0 ? 1 / profile.seconds_per_byte : device->bandwidth_bytes_per_s;
 }
 
 /* "2 cpu, 1 gpu", and the sums of their rates. */

@@ -117,7 +117,11 @@ void progress_update(struct progress *progress, const struct progress_state *sta
 {
     if (progress->quiet)
         return;
-    progress_format(progress->last, sizeof progress->last, state);
+    char line[sizeof progress->last];
+    progress_format(line, sizeof line, state);
+    if (progress->last_shown && strcmp(line, progress->last) == 0)
+        return;
+    memcpy(progress->last, line, sizeof line);
     progress->last_shown = false;
     if (progress->live) {
         draw(progress);

@@ -198,6 +198,9 @@ int planner_run(const struct planner_request *request, struct planner_result *ou
     if (!search)
         return error_set(err, -EINVAL, "plan.search '%s' is unknown; known: %s", name,
                          searches[0]->name);
+    if (request->job->devices.min > request->device_count)
+        return error_set(err, -EINVAL, "devices.min is %lld, and there are %d devices",
+                         (long long)request->job->devices.min, request->device_count);
     int rc = search->run(request, out, err);
     if (rc < 0)
         return rc;

@@ -126,6 +126,8 @@ START_TEST(misspelt_commands_and_flags_are_usage)
     ck_assert_int_eq(RUN("train"), 64);
     ck_assert_int_eq(RUN("-h"), 0);
     ck_assert_ptr_nonnull(strstr(out, "gimbal COMMAND"));
+    ck_assert_int_eq(RUN("help"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "gimbal COMMAND"));
 }
 END_TEST
 
@@ -137,6 +139,10 @@ START_TEST(a_wrong_job_file_is_named_with_its_place)
     ck_assert_ptr_nonnull(strstr(err, "search"));
     ck_assert_int_eq(RUN("train", "--local", "2", "-f", "/nonexistent.yaml"), 65);
     ck_assert_ptr_nonnull(strstr(err, "/nonexistent.yaml"));
+    write_file("job.yaml", "name: 7\n");
+    ck_assert_int_eq(RUN("train", "--local", "2", "-f", in_folder("job.yaml")), 65);
+    ck_assert_ptr_nonnull(strstr(err, "apiVersion"));
+    ck_assert_int_eq(RUN("plan", "--local", "2", "-f", in_folder("job.yaml")), 65);
 }
 END_TEST
 
@@ -147,6 +153,45 @@ START_TEST(without_a_coordinator_it_says_how_to_start_one)
     ck_assert_ptr_nonnull(strstr(err, "tcp://127.0.0.1:1"));
     ck_assert_ptr_nonnull(strstr(err, "gimbal-coordinator"));
     ck_assert_int_eq(RUN("jobs", "--address", "here"), 64);
+}
+END_TEST
+
+/* A coordinator at a free port; its address is in its first line. */
+static pid_t start_coordinator(char *address, size_t size)
+{
+    int ends[2];
+    char line[512] = "";
+    pid_t pid;
+    posix_spawn_file_actions_t files;
+    char *argv[] = {"gimbal-coordinator", "--address", "tcp://127.0.0.1:0", NULL};
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, ends[1], 2);
+    ck_assert_int_eq(posix_spawn(&pid, COORDINATOR, &files, NULL, argv, environ), 0);
+    posix_spawn_file_actions_destroy(&files);
+    close(ends[1]);
+    FILE *from = fdopen(ends[0], "r");
+    ck_assert_ptr_nonnull(fgets(line, sizeof line, from));
+    fclose(from);
+    char *begin = strstr(line, "tcp://");
+    ck_assert_msg(begin != NULL, "%s", line);
+    snprintf(address, size, "%.*s", (int)strcspn(begin, "\""), begin);
+    return pid;
+}
+
+START_TEST(a_job_that_is_not_there_has_no_events)
+{
+    char address[64];
+    int status;
+    pid_t pid = start_coordinator(address, sizeof address);
+    setenv("GIMBAL_ADDRESS", address, 1);
+    ck_assert_int_eq(RUN("events"), 0);
+    ck_assert_str_eq(err, "");
+    ck_assert_int_eq(RUN("events", "j-7"), 65);
+    ck_assert_str_eq(err, "gimbal events: there is no job 'j-7'\n");
+    ck_assert_int_eq(RUN("events", "j-7", "-w"), 65);
+    ck_assert_int_eq(kill(pid, SIGTERM), 0);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 }
 END_TEST
 
@@ -198,6 +243,9 @@ START_TEST(what_cannot_fit_has_no_plan)
     ck_assert_int_eq(RUN("plan", "--local", "2", "-f", in_folder("job.yaml"), "-o", "json"), 3);
     ck_assert_str_eq(out, "");
     ck_assert_ptr_nonnull(strstr(err, "no plan fits"));
+    write_job(2, "devices: {min: 3}\n");
+    ck_assert_int_eq(RUN("plan", "--local", "2", "-f", in_folder("job.yaml")), 3);
+    ck_assert_ptr_nonnull(strstr(err, "devices.min is 3, and there are 2 devices"));
 }
 END_TEST
 
@@ -306,6 +354,7 @@ int main(void)
     tcase_add_test(words, misspelt_commands_and_flags_are_usage);
     tcase_add_test(words, a_wrong_job_file_is_named_with_its_place);
     tcase_add_test(words, without_a_coordinator_it_says_how_to_start_one);
+    tcase_add_test(words, a_job_that_is_not_there_has_no_events);
     tcase_add_test(words, a_missing_executor_is_named);
     tcase_add_checked_fixture(training, make_folder, remove_folder);
     tcase_set_timeout(training, 120);

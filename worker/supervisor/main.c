@@ -30,6 +30,15 @@ static char *beside(const char *program)
     return xasprintf("%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, program);
 }
 
+/* Beside this program where both are installed; a build tree has it in another folder. */
+static char *find_executor(void)
+{
+    char *installed = beside("gimbal-executor"), *built = beside("../executor/gimbal-executor");
+    bool here = access(installed, X_OK) == 0 || access(built, X_OK) < 0;
+    free(here ? built : installed);
+    return here ? installed : built;
+}
+
 /* SIGTERM and SIGINT come by a descriptor; threads that start later leave them alone. */
 static int open_signals(struct error *err)
 {
@@ -121,7 +130,7 @@ int main(int argc, char **argv)
         return fail(status, &err);
     log_open("worker", (enum log_level)values.log_level);
     char *shim = beside("gimbal-shim");
-    char *executor = values.executor ? xstrdup(values.executor) : beside("gimbal-executor");
+    char *executor = values.executor ? xstrdup(values.executor) : find_executor();
     status = run(&values, shim, executor);
     free(executor);
     free(shim);

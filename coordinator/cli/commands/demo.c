@@ -30,8 +30,8 @@ struct demo_values {
 };
 
 static const struct flag demo_flags[] = {
-    {"steps", 0, FLAG_NUMBER, offsetof(struct demo_values, steps), "N", "training steps (600)",
-     .least = 1, .standard = 600},
+    {"steps", 0, FLAG_NUMBER, offsetof(struct demo_values, steps), "N", "training steps (300)",
+     .least = 1, .standard = 300},
     {"workers", 0, FLAG_NUMBER, offsetof(struct demo_values, workers), "N",
      "worker processes (4), at most 26", .least = 1, .standard = 4},
     {"text", 0, FLAG_TEXT, offsetof(struct demo_values, text), "PATH",

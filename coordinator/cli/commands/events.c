@@ -4,6 +4,8 @@
 #include "coordinator/cli/history.h"
 #include "coordinator/cli/signals.h"
 
+#include "common/rpc/message.h"
+
 #include <string.h>
 #include <unistd.h>
 
@@ -29,6 +31,20 @@ static bool take(void *data, const Gimbal__Event *event)
     return false;
 }
 
+/* Of a job that is not there nothing would ever come. */
+static int check_job(struct client *client, const char *job, struct error *err)
+{
+    Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;
+    ProtobufCMessage *reply;
+    if (!job)
+        return EXIT_DONE;
+    request.job = (char *)job;
+    int code = client_call(client, COORDINATOR_GET_JOB, &request.base, 0, &reply, err);
+    if (code == EXIT_DONE)
+        message_free(reply);
+    return code;
+}
+
 static int follow(const struct invocation *invocation, struct events_printing *printing,
                   struct error *err)
 {
@@ -38,6 +54,8 @@ static int follow(const struct invocation *invocation, struct events_printing *p
         return EXIT_INTERNAL;
     int code = client_open(&invocation->common, &client, err);
     struct history_options options = {.client = &client, .signals = signals, .end_fd = -1};
+    if (code == EXIT_DONE)
+        code = check_job(&client, printing->job, err);
     if (code == EXIT_DONE)
         code = history_follow(&options, take, printing, err);
     client_close(&client);
@@ -58,6 +76,8 @@ static int run(const struct invocation *invocation, struct error *err)
         return follow(invocation, &printing, err);
     printing.list = json_array();
     int code = client_open(&invocation->common, &client, err);
+    if (code == EXIT_DONE)
+        code = check_job(&client, printing.job, err);
     if (code == EXIT_DONE)
         code = history_read(&client, take, &printing, err);
     client_close(&client);

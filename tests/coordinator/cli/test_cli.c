@@ -252,6 +252,24 @@ START_TEST(off_a_terminal_whole_lines_come_now_and_then)
 }
 END_TEST
 
+START_TEST(what_has_not_changed_is_not_told_again)
+{
+    struct progress progress;
+    struct progress_state state = {
+        .name = "x", .step = 4, .step_count = 4, .loss = NAN, .heldout_loss = NAN};
+    char text[256] = "";
+    FILE *out = tmpfile();
+    progress_open(&progress, out, false);
+    progress_update(&progress, &state, 1);
+    progress_update(&progress, &state, 2);
+    progress_close(&progress);
+    rewind(out);
+    ck_assert_uint_gt(fread(text, 1, sizeof text - 1, out), 0);
+    fclose(out);
+    ck_assert_str_eq(text, "x  step 4/4  100.0%\n");
+}
+END_TEST
+
 START_TEST(quiet_says_nothing)
 {
     struct progress progress;
@@ -331,6 +349,7 @@ int main(void)
     tcase_add_test(progress, what_is_not_known_is_left_out);
     tcase_add_test(progress, times_and_counts_have_three_digits_at_most);
     tcase_add_test(progress, off_a_terminal_whole_lines_come_now_and_then);
+    tcase_add_test(progress, what_has_not_changed_is_not_told_again);
     tcase_add_test(progress, quiet_says_nothing);
     tcase_add_test(other, cores_are_cut_evenly);
     tcase_add_test(other, every_status_has_its_exit_code);
