@@ -17,7 +17,7 @@ static int skipped;
 
 static const char *seed_text(void)
 {
-    const char *text = getenv("GIMBAL_SEED");
+    const char *text = getenv("GIMBAL_TEST_SEED");
     return text && *text ? text : "gimbal";
 }
 
@@ -28,19 +28,19 @@ uint64_t test_seed(void)
 
 bool test_soak(void)
 {
-    const char *text = getenv("GIMBAL_SOAK");
+    const char *text = getenv("GIMBAL_TEST_SOAK");
     return text && strcmp(text, "1") == 0;
 }
 
 static double share_factor(void)
 {
-    const char *text = getenv("GIMBAL_SHARE");
+    const char *text = getenv("GIMBAL_TEST_SHARE");
     if (!text || !*text)
         return test_soak() ? SOAK_FACTOR : 1;
     char *end;
     double share = strtod(text, &end);
     if (*end || !isfinite(share) || share <= 0) {
-        fprintf(stderr, "GIMBAL_SHARE='%s' is not a factor: write a number above 0\n", text);
+        fprintf(stderr, "GIMBAL_TEST_SHARE='%s' is not a factor: write a number above 0\n", text);
         exit(EXIT_FAILURE);
     }
     return share;
@@ -75,6 +75,6 @@ int suite_run(const char *name, TCase *first, ...)
     if (run == 0)
         fprintf(stderr, "%s: no case was run; a suite tests something or says why not\n", name);
     if (failed)
-        printf("again: GIMBAL_SEED=%s GIMBAL_SHARE=%g\n", seed_text(), share_factor());
+        printf("again: GIMBAL_TEST_SEED=%s GIMBAL_TEST_SHARE=%g\n", seed_text(), share_factor());
     return run && !failed ? EXIT_SUCCESS : EXIT_FAILURE;
 }

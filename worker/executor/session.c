@@ -215,7 +215,8 @@ static void answer(struct session *session, const Gimbal__ExecutorRendezvous *re
             continue;
         asking->size = rendezvous->value.len;
         asking->value = xcalloc(1, asking->size);
-        memcpy(asking->value, rendezvous->value.data, asking->size);
+        if (asking->size)
+            memcpy(asking->value, rendezvous->value.data, asking->size);
         asking->answered = true;
     }
     pthread_cond_broadcast(&session->changed);
