@@ -1,38 +1,11 @@
 /* interpreter.c - walks a step's instructions in order: kernels on this thread, collectives as
  * blocking calls, sends that go on at once and are waited for where their buffer is needed. */
-#include "worker/executor/interpreter.h"
-
-#include "common/base/memory.h"
+#include "worker/executor/internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-/* The last send of one (peer, tag). */
-struct sending {
-    int peer;
-    uint32_t tag;
-    struct fabric_request *request;
-};
-
-struct interpreter {
-    const struct program *program;
-    struct interpreter_config config;
-    struct arena *arena;
-    struct fabric_group **groups;
-    size_t *counts;                /* the program's, as the fabric wants them */
-    const struct kernel **kernels; /* per node */
-    struct sending *sendings;
-    size_t sending_count;
-    double *seconds;
-    uint64_t *runs;
-    /* Of the step at hand. */
-    enum program_kind kind;
-    uint64_t step;
-    double targets, rate, scale;
-    bool skipped;
-};
 
 static double now(void)
 {
@@ -41,7 +14,7 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-static char *address(const struct interpreter *in, int buffer, int slot)
+char *interpreter_address(const struct interpreter *in, int buffer, int slot)
 {
     const struct buffer *b = &in->program->buffers[buffer];
     char *base = arena_region(in->arena, b->region) + b->offset;
@@ -52,7 +25,7 @@ static struct view view_of(const struct interpreter *in, const struct piece *pie
 {
     struct view view = {.box = piece->box};
     if (piece->buffer >= 0)
-        view.data = address(in, piece->buffer, slot) + piece->offset * ELEMENT_BYTES;
+        view.data = interpreter_address(in, piece->buffer, slot) + piece->offset * ELEMENT_BYTES;
     return view;
 }
 
@@ -80,7 +53,7 @@ static void run_kernel(struct interpreter *in, const struct instruction *instruc
         .phase = instruction->kernel.phase,
     };
     if (instruction->kernel.workspace >= 0)
-        call.workspace = address(in, instruction->kernel.workspace, slot);
+        call.workspace = interpreter_address(in, instruction->kernel.workspace, slot);
     const struct piece *pieces = program_pieces(in->program, instruction);
     for (int i = 0; i < instruction->piece_count; i++) {
         int operand = pieces[i].operand;
@@ -117,16 +90,6 @@ static int run_collective(struct interpreter *in, const struct instruction *inst
     return 0;
 }
 
-/* The entry of a (peer, tag): made when the program was prepared. */
-static struct sending *find_sending(struct interpreter *in, const struct instruction *instruction)
-{
-    for (size_t i = 0; i < in->sending_count; i++)
-        if (in->sendings[i].peer == instruction->message.peer &&
-            in->sendings[i].tag == instruction->message.tag)
-            return &in->sendings[i];
-    return NULL;
-}
-
 static int wait_for(struct interpreter *in, struct sending *sending, struct error *err)
 {
     struct fabric_request *request = sending->request;
@@ -143,7 +106,7 @@ static int run_message(struct interpreter *in, const struct instruction *instruc
     if (instruction->kind == INSTRUCTION_RECEIVE)
         return c->receive(in->config.fabric, instruction->message.peer, instruction->message.tag,
                           data, count, err);
-    struct sending *sending = find_sending(in, instruction);
+    struct sending *sending = interpreter_sending(in, instruction);
     if (instruction->kind == INSTRUCTION_WAIT)
         return wait_for(in, sending, err);
     return c->send(in->config.fabric, sending->peer, sending->tag, data, count, &sending->request,
@@ -170,10 +133,10 @@ static void update(struct interpreter *in, const struct instruction *instruction
     if (in->skipped)
         return;
     struct update_call call = {
-        .parameter = (float *)(void *)address(in, parameter->master, 0),
+        .parameter = (float *)(void *)interpreter_address(in, parameter->master, 0),
         .gradient = floats(in, instruction, 0, 0),
-        .first = (float *)(void *)address(in, parameter->first, 0),
-        .second = (float *)(void *)address(in, parameter->second, 0),
+        .first = (float *)(void *)interpreter_address(in, parameter->first, 0),
+        .second = (float *)(void *)interpreter_address(in, parameter->second, 0),
         .count = (size_t)box_count(&parameter->box),
         .rate = (float)in->rate,
         .beta1 = (float)optimizer->beta1,
@@ -220,7 +183,7 @@ static int run_instruction(struct interpreter *in, const struct program_cursor *
     case INSTRUCTION_RECEIVE:
         return run_message(in, instruction, slot, err);
     case INSTRUCTION_SQUARE_SUM:
-        ((float *)(void *)address(in, in->program->metrics, 0))[METRIC_SQUARE_SUM] +=
+        ((float *)(void *)interpreter_address(in, in->program->metrics, 0))[METRIC_SQUARE_SUM] +=
             (float)device->square_sum(floats(in, instruction, 0, slot),
                                       count_of(in, instruction, 0));
         return 0;
@@ -236,7 +199,8 @@ static int run_instruction(struct interpreter *in, const struct program_cursor *
 /* After the metrics' all-reduce all ranks know the same sums. */
 static void read_metrics(struct interpreter *in, struct step_result *out)
 {
-    const float *metrics = (const float *)(const void *)address(in, in->program->metrics, 0);
+    const float *metrics =
+        (const float *)(const void *)interpreter_address(in, in->program->metrics, 0);
     out->loss = (double)metrics[METRIC_LOSS];
     out->norm = sqrt((double)metrics[METRIC_SQUARE_SUM]);
     out->skipped = in->kind == PROGRAM_TRAIN && !(isfinite(out->loss) && isfinite(out->norm));
@@ -283,114 +247,4 @@ int interpreter_quiesce(struct interpreter *in, struct error *err)
     for (size_t i = 0; i < in->sending_count && rc == 0; i++)
         rc = wait_for(in, &in->sendings[i], err);
     return rc;
-}
-
-static void find_sendings(struct interpreter *in)
-{
-    size_t capacity = 0;
-    for (size_t i = 0; i < in->program->instruction_count; i++) {
-        const struct instruction *instruction = &in->program->instructions[i];
-        if (instruction->kind != INSTRUCTION_SEND || find_sending(in, instruction))
-            continue;
-        in->sendings = grow(in->sendings, in->sending_count, &capacity, sizeof *in->sendings);
-        in->sendings[in->sending_count++] =
-            (struct sending){.peer = instruction->message.peer, .tag = instruction->message.tag};
-    }
-}
-
-static int by_members(const void *a, const void *b, void *context)
-{
-    const struct group *groups = context, *first = &groups[*(const int *)a],
-                       *second = &groups[*(const int *)b];
-    for (int i = 0; i < first->count && i < second->count; i++)
-        if (first->ranks[i] != second->ranks[i])
-            return first->ranks[i] < second->ranks[i] ? -1 : 1;
-    return first->count - second->count;
-}
-
-/* In the order of their members, which is the same on all ranks: forming a group waits for all
- * of them, and nobody may wait in a circle. */
-static int form_groups(struct interpreter *in, struct error *err)
-{
-    const struct program *p = in->program;
-    int *order = xcalloc(p->group_count, sizeof *order), rc = 0;
-    for (size_t i = 0; i < p->group_count; i++)
-        order[i] = (int)i;
-    qsort_r(order, p->group_count, sizeof *order, by_members, p->groups);
-    in->groups = xcalloc(p->group_count, sizeof *in->groups);
-    for (size_t i = 0; i < p->group_count && rc == 0; i++) {
-        const struct group *group = &p->groups[order[i]];
-        if (group->count > 1)
-            rc = in->config.collectives->group(in->config.fabric, group->ranks, group->count,
-                                               &in->groups[order[i]], err);
-    }
-    free(order);
-    return rc;
-}
-
-int interpreter_prepare(const struct program *program, const struct interpreter_config *config,
-                        struct interpreter **out, struct error *err)
-{
-    struct interpreter *in = xcalloc(1, sizeof *in);
-    in->program = program;
-    in->config = *config;
-    in->seconds = xcalloc(program->instruction_count, sizeof *in->seconds);
-    in->runs = xcalloc(program->instruction_count, sizeof *in->runs);
-    in->counts = xcalloc(program->counts_count, sizeof *in->counts);
-    for (size_t i = 0; i < program->counts_count; i++)
-        in->counts[i] = (size_t)program->counts[i];
-    in->kernels = xcalloc(program->graph->node_count, sizeof *in->kernels);
-    for (size_t n = 0; n < program->graph->node_count; n++)
-        in->kernels[n] = device_kernel(config->device, program->graph->nodes[n].operation);
-    find_sendings(in);
-    int rc = arena_reserve(program->bytes, &in->arena, err);
-    if (rc == 0 && config->poison)
-        arena_poison(in->arena);
-    if (rc == 0)
-        rc = form_groups(in, err);
-    if (rc < 0) {
-        interpreter_release(in);
-        return error_prefix(err, rc, "prepare rank %d", program->rank);
-    }
-    *out = in;
-    return 0;
-}
-
-void interpreter_release(struct interpreter *in)
-{
-    if (!in)
-        return;
-    arena_release(in->arena);
-    free(in->groups);
-    free(in->counts);
-    free(in->kernels);
-    free(in->sendings);
-    free(in->seconds);
-    free(in->runs);
-    free(in);
-}
-
-const struct program *interpreter_program(const struct interpreter *in)
-{
-    return in->program;
-}
-
-struct arena *interpreter_arena(struct interpreter *in)
-{
-    return in->arena;
-}
-
-void *interpreter_buffer(struct interpreter *in, int buffer)
-{
-    return address(in, buffer, 0);
-}
-
-const double *interpreter_seconds(const struct interpreter *in)
-{
-    return in->seconds;
-}
-
-const uint64_t *interpreter_runs(const struct interpreter *in)
-{
-    return in->runs;
 }

@@ -1,6 +1,6 @@
 /* probe.c - training steps of two small models, and the line through both times of each
  * operation; then messages of two sizes for the links. */
-#include "worker/executor/probe.h"
+#include "worker/executor/probe_internal.h"
 
 #include "common/base/memory.h"
 #include "common/models/model.h"
@@ -14,40 +14,8 @@
 #include <time.h>
 
 #define STEPS 3
-#define SMALL_ELEMENTS 16
-#define LARGE_ELEMENTS ((size_t)1 << 20)
-#define ROUNDS 12
 
-struct probe {
-    const cpu_set_t *sets;
-    const struct device *device;
-    const struct collectives *collectives;
-    struct profile *profiles;
-    double crowd;
-    int devices, ranks; /* ranks: of the link's probe, at least 2 */
-    struct local_hub *hub;
-    pthread_barrier_t barrier;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    struct entry *entries; /* the ranks' key-value store */
-    int rc;
-    struct error *err;
-};
-
-struct entry {
-    char *key;
-    void *value;
-    size_t size;
-    struct entry *next;
-};
-
-struct prober {
-    struct probe *probe;
-    int index;
-    pthread_t thread;
-};
-
-static double now(void)
+double probe_now(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -68,41 +36,6 @@ static void fail(struct probe *probe, int rc, const struct error *err)
     if (probe->rc == 0)
         probe->rc = error_set(probe->err, rc, "%s", err->text);
     pthread_mutex_unlock(&probe->lock);
-}
-
-static int put(void *context, const char *key, const void *value, size_t size, struct error *err)
-{
-    struct probe *probe = context;
-    struct entry *entry = xcalloc(1, sizeof *entry);
-    (void)err;
-    entry->key = xstrdup(key);
-    entry->value = xcalloc(1, size);
-    memcpy(entry->value, value, size);
-    entry->size = size;
-    pthread_mutex_lock(&probe->lock);
-    entry->next = probe->entries;
-    probe->entries = entry;
-    pthread_cond_broadcast(&probe->changed);
-    pthread_mutex_unlock(&probe->lock);
-    return 0;
-}
-
-static int get(void *context, const char *key, void *value, size_t *size, struct error *err)
-{
-    struct probe *probe = context;
-    const struct entry *entry = NULL;
-    (void)err;
-    pthread_mutex_lock(&probe->lock);
-    while (!entry) {
-        for (entry = probe->entries; entry && strcmp(entry->key, key) != 0;)
-            entry = entry->next;
-        if (!entry)
-            pthread_cond_wait(&probe->changed, &probe->lock);
-    }
-    *size = entry->size < *size ? entry->size : *size;
-    memcpy(value, entry->value, *size);
-    pthread_mutex_unlock(&probe->lock);
-    return 0;
 }
 
 static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
@@ -203,13 +136,13 @@ static int time_model(struct prober *prober, const struct model_config *model, i
         struct step_result result;
         if (step == 1) {
             memcpy(before, interpreter_seconds(in), program->instruction_count * sizeof *before);
-            passed = now();
+            passed = probe_now();
             used = processor_time();
         }
         rc = interpreter_run(in, PROGRAM_TRAIN, (uint64_t)step, &result, err);
     }
     if (rc == 0)
-        collect(sums, in, before, (processor_time() - used) / (now() - passed));
+        collect(sums, in, before, (processor_time() - used) / (probe_now() - passed));
     free(before);
     interpreter_release(in);
     program_destroy(program);
@@ -274,57 +207,6 @@ static int time_kernels(struct prober *prober, struct error *err)
     return rc;
 }
 
-/* The best of some rounds: others disturb, nothing helps. */
-static int time_all_reduce(struct probe *probe, struct fabric_group *group, size_t count,
-                           double *out, struct error *err)
-{
-    float *data = xcalloc(count, sizeof *data);
-    int rc = 0;
-    *out = INFINITY;
-    for (int round = 0; round < ROUNDS && rc == 0; round++) {
-        double begin = now();
-        rc = probe->collectives->all_reduce(group, data, count, REDUCTION_SUM, err);
-        *out = fmin(*out, now() - begin);
-    }
-    free(data);
-    return rc;
-}
-
-static int time_links(struct prober *prober, struct profile_link *link, struct error *err)
-{
-    struct probe *probe = prober->probe;
-    struct rendezvous rendezvous = {probe, put, get};
-    struct fabric_config config = {.rank = prober->index,
-                                   .count = probe->ranks,
-                                   .timeout_s = 10,
-                                   .rendezvous = &rendezvous,
-                                   .shared = probe->hub};
-    struct fabric *fabric = NULL;
-    struct fabric_group *group;
-    int *ranks = xcalloc((size_t)probe->ranks, sizeof *ranks);
-    double little, much;
-    for (int i = 0; i < probe->ranks; i++)
-        ranks[i] = i;
-    int rc = probe->collectives->open(&config, &fabric, err);
-    if (rc == 0)
-        rc = probe->collectives->group(fabric, ranks, probe->ranks, &group, err);
-    if (rc == 0)
-        rc = time_all_reduce(probe, group, SMALL_ELEMENTS, &little, err);
-    if (rc == 0)
-        rc = time_all_reduce(probe, group, LARGE_ELEMENTS, &much, err);
-    if (rc == 0) {
-        double steps = 2.0 * (probe->ranks - 1);
-        double bytes = steps / probe->ranks * (double)LARGE_ELEMENTS * sizeof(float);
-        link->latency_s = little / steps;
-        link->seconds_per_byte = fmax(much - little, 0) / bytes;
-    }
-    if (rc < 0 && fabric)
-        probe->collectives->abort(fabric);
-    probe->collectives->close(fabric);
-    free(ranks);
-    return rc;
-}
-
 static void *prober_run(void *context)
 {
     struct prober *prober = context;
@@ -344,7 +226,7 @@ static void *prober_run(void *context)
         fail(probe, rc, &err);
     pthread_barrier_wait(&probe->barrier);
     if (probe->rc == 0) {
-        rc = time_links(prober, &link, &err);
+        rc = probe_links(prober, &link, &err);
         if (rc < 0)
             fail(probe, rc, &err);
     }
@@ -390,13 +272,7 @@ int probe_run(const cpu_set_t *sets, int count, const struct device *device,
     }
     for (int i = 0; i < started; i++)
         pthread_join(probers[i].thread, NULL);
-    while (probe.entries) {
-        struct entry *entry = probe.entries;
-        probe.entries = entry->next;
-        free(entry->key);
-        free(entry->value);
-        free(entry);
-    }
+    probe_forget(&probe);
     free(probers);
     pthread_barrier_destroy(&probe.barrier);
     local_hub_destroy(probe.hub);

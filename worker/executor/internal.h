@@ -1,0 +1,38 @@
+/* internal.h - what running and preparing share; nobody else includes it. */
+#ifndef WORKER_EXECUTOR_INTERNAL_H
+#define WORKER_EXECUTOR_INTERNAL_H
+
+#include "worker/executor/interpreter.h"
+
+/* The last send of one (peer, tag). */
+struct sending {
+    int peer;
+    uint32_t tag;
+    struct fabric_request *request;
+};
+
+struct interpreter {
+    const struct program *program;
+    struct interpreter_config config;
+    struct arena *arena;
+    struct fabric_group **groups;
+    size_t *counts;                /* the program's, as the fabric wants them */
+    const struct kernel **kernels; /* per node */
+    struct sending *sendings;
+    size_t sending_count;
+    double *seconds;
+    uint64_t *runs;
+    /* Of the step at hand. */
+    enum program_kind kind;
+    uint64_t step;
+    double targets, rate, scale;
+    bool skipped;
+};
+
+/* The entry of a message's (peer, tag): made when the program was prepared. */
+struct sending *interpreter_sending(struct interpreter *in, const struct instruction *instruction);
+
+/* A buffer's memory in a slot. */
+char *interpreter_address(const struct interpreter *in, int buffer, int slot);
+
+#endif

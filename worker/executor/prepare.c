@@ -1,0 +1,138 @@
+/* prepare.c - an interpreter's beginning and end: the arena, the groups, the table of sends. */
+#include "worker/executor/internal.h"
+
+#include "common/base/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct sending *interpreter_sending(struct interpreter *in, const struct instruction *instruction)
+{
+    for (size_t i = 0; i < in->sending_count; i++)
+        if (in->sendings[i].peer == instruction->message.peer &&
+            in->sendings[i].tag == instruction->message.tag)
+            return &in->sendings[i];
+    return NULL;
+}
+
+static void find_sendings(struct interpreter *in)
+{
+    size_t capacity = 0;
+    for (size_t i = 0; i < in->program->instruction_count; i++) {
+        const struct instruction *instruction = &in->program->instructions[i];
+        if (instruction->kind != INSTRUCTION_SEND || interpreter_sending(in, instruction))
+            continue;
+        in->sendings = grow(in->sendings, in->sending_count, &capacity, sizeof *in->sendings);
+        in->sendings[in->sending_count++] =
+            (struct sending){.peer = instruction->message.peer, .tag = instruction->message.tag};
+    }
+}
+
+static int by_members(const void *a, const void *b, void *context)
+{
+    const struct group *groups = context, *first = &groups[*(const int *)a],
+                       *second = &groups[*(const int *)b];
+    for (int i = 0; i < first->count && i < second->count; i++)
+        if (first->ranks[i] != second->ranks[i])
+            return first->ranks[i] < second->ranks[i] ? -1 : 1;
+    return first->count - second->count;
+}
+
+/* In the order of their members, which is the same on all ranks: forming a group waits for all
+ * of them, and nobody may wait in a circle. */
+static int form_groups(struct interpreter *in, struct error *err)
+{
+    const struct program *p = in->program;
+    int *order = xcalloc(p->group_count, sizeof *order), rc = 0;
+    for (size_t i = 0; i < p->group_count; i++)
+        order[i] = (int)i;
+    qsort_r(order, p->group_count, sizeof *order, by_members, p->groups);
+    in->groups = xcalloc(p->group_count, sizeof *in->groups);
+    for (size_t i = 0; i < p->group_count && rc == 0; i++) {
+        const struct group *group = &p->groups[order[i]];
+        if (group->count > 1)
+            rc = in->config.collectives->group(in->config.fabric, group->ranks, group->count,
+                                               &in->groups[order[i]], err);
+    }
+    free(order);
+    return rc;
+}
+
+static int find_kernels(struct interpreter *in, struct error *err)
+{
+    const struct graph *graph = in->program->graph;
+    in->kernels = xcalloc(graph->node_count, sizeof *in->kernels);
+    for (size_t n = 0; n < graph->node_count; n++) {
+        in->kernels[n] = device_kernel(in->config.device, graph->nodes[n].operation);
+        if (!in->kernels[n])
+            return error_set(err, -ENOSYS, "device %s has no kernel for operation %s",
+                             in->config.device->name, graph->nodes[n].operation->name);
+    }
+    return 0;
+}
+
+int interpreter_prepare(const struct program *program, const struct interpreter_config *config,
+                        struct interpreter **out, struct error *err)
+{
+    struct interpreter *in = xcalloc(1, sizeof *in);
+    in->program = program;
+    in->config = *config;
+    in->seconds = xcalloc(program->instruction_count, sizeof *in->seconds);
+    in->runs = xcalloc(program->instruction_count, sizeof *in->runs);
+    in->counts = xcalloc(program->counts_count, sizeof *in->counts);
+    for (size_t i = 0; i < program->counts_count; i++)
+        in->counts[i] = (size_t)program->counts[i];
+    find_sendings(in);
+    int rc = find_kernels(in, err);
+    if (rc == 0)
+        rc = arena_reserve(program->bytes, &in->arena, err);
+    if (rc == 0 && config->poison)
+        arena_poison(in->arena);
+    if (rc == 0)
+        rc = form_groups(in, err);
+    if (rc < 0) {
+        interpreter_release(in);
+        return error_prefix(err, rc, "prepare rank %d", program->rank);
+    }
+    *out = in;
+    return 0;
+}
+
+void interpreter_release(struct interpreter *in)
+{
+    if (!in)
+        return;
+    arena_release(in->arena);
+    free(in->groups);
+    free(in->counts);
+    free(in->kernels);
+    free(in->sendings);
+    free(in->seconds);
+    free(in->runs);
+    free(in);
+}
+
+const struct program *interpreter_program(const struct interpreter *in)
+{
+    return in->program;
+}
+
+struct arena *interpreter_arena(struct interpreter *in)
+{
+    return in->arena;
+}
+
+void *interpreter_buffer(struct interpreter *in, int buffer)
+{
+    return interpreter_address(in, buffer, 0);
+}
+
+const double *interpreter_seconds(const struct interpreter *in)
+{
+    return in->seconds;
+}
+
+const uint64_t *interpreter_runs(const struct interpreter *in)
+{
+    return in->runs;
+}

@@ -1,0 +1,44 @@
+/* probe_internal.h - what the probe of kernels and that of links share. */
+#ifndef WORKER_EXECUTOR_PROBE_INTERNAL_H
+#define WORKER_EXECUTOR_PROBE_INTERNAL_H
+
+#include "worker/executor/probe.h"
+
+#include <pthread.h>
+
+struct probe {
+    const cpu_set_t *sets;
+    const struct device *device;
+    const struct collectives *collectives;
+    struct profile *profiles;
+    double crowd;
+    int devices, ranks; /* ranks: of the link's probe, at least 2 */
+    struct local_hub *hub;
+    pthread_barrier_t barrier;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct entry *entries; /* the ranks' key-value store */
+    int rc;
+    struct error *err;
+};
+
+struct entry {
+    char *key;
+    void *value;
+    size_t size;
+    struct entry *next;
+};
+
+struct prober {
+    struct probe *probe;
+    int index;
+    pthread_t thread;
+};
+
+double probe_now(void);
+/* Every rank calls it: latency and speed of the links among them. */
+int probe_links(struct prober *prober, struct profile_link *link, struct error *err);
+/* Empty the ranks' key-value store. */
+void probe_forget(struct probe *probe);
+
+#endif
