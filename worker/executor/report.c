@@ -1,6 +1,8 @@
 /* report.c - what ranks tell through a session, as events of the channel. */
 #include "worker/executor/session.h"
 
+#include "common/base/log.h"
+
 static int report_ready(struct session *session, int rank, uint64_t program_hash)
 {
     Gimbal__ReadyRequest ready = GIMBAL__READY_REQUEST__INIT;
@@ -44,6 +46,10 @@ static void step(void *context, int rank, uint64_t number, const struct step_res
     Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
     if (rank != 0)
         return;
+    if (result->skipped)
+        log_line(LOG_WARN,
+                 "step %llu: loss %g, norm of the gradient %g: not finite, nothing was updated",
+                 (unsigned long long)number, result->loss, result->norm);
     record.job = session_job(session);
     record.epoch = session_epoch(session);
     record.step = number;

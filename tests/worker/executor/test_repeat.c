@@ -39,6 +39,43 @@ static void run(const struct plan *plan, const struct engine_options *options,
     ck_assert_msg(rc == 0, "%s: %s", name, err.text);
 }
 
+/* ---- not finite ---- */
+
+/* An infinite weight anywhere makes the loss no number, on every rank; then no rank may update
+ * anything, moments included: else the ranks, or the next good step, would differ. */
+START_TEST(a_step_that_is_not_finite_updates_nothing)
+{
+    int tensor = 0;
+    while (graph->tensors[tensor].kind != TENSOR_WEIGHT)
+        tensor++;
+    size_t count = (size_t)graph_tensor_count(graph, tensor, 1);
+    float *infinite = xcalloc(count, sizeof *infinite);
+    const float **offsets = xcalloc(graph->tensor_count, sizeof *offsets);
+    for (size_t i = 0; i < count; i++)
+        infinite[i] = INFINITY;
+    offsets[tensor] = infinite;
+    struct engine_options none = {.steps = 0, .offsets = offsets};
+    struct engine_options some = {.steps = 3, .offsets = offsets};
+    struct engine_result before, after;
+    struct plan *plan = engine_plan_random(graph, test_seed() + (uint64_t)_i, 8, 8);
+    run(plan, &none, &before, "no steps");
+    run(plan, &some, &after, "three steps");
+    for (int i = 0; i < some.steps; i++)
+        ck_assert(!isfinite(after.loss[i]));
+    for (size_t t = 0; t < graph->tensor_count; t++) {
+        size_t bytes =
+            before.parameters[t] ? (size_t)graph_tensor_count(graph, (int)t, 1) * sizeof(float) : 0;
+        ck_assert_msg(bytes == 0 || memcmp(before.parameters[t], after.parameters[t], bytes) == 0,
+                      "%s was updated", graph->tensors[t].name);
+    }
+    engine_result_finish(&before);
+    engine_result_finish(&after);
+    plan_destroy(plan);
+    free(offsets);
+    free(infinite);
+}
+END_TEST
+
 /* ---- repeated ---- */
 
 START_TEST(a_plan_run_twice_gives_the_same_bits)
@@ -207,6 +244,7 @@ int main(void)
     tcase_add_unchecked_fixture(runs, setup, teardown);
     tcase_set_timeout(runs, 60);
     tcase_add_loop_test(runs, a_plan_run_twice_gives_the_same_bits, 0, test_share(10));
+    tcase_add_loop_test(runs, a_step_that_is_not_finite_updates_nothing, 0, test_share(5));
     tcase_add_loop_test(runs, an_uneven_plan_gives_the_loss_of_one_rank, 0,
                         (int)(sizeof uneven / sizeof *uneven));
     tcase_add_loop_test(runs, an_evaluation_before_any_update_is_the_first_loss, 0, test_share(10));
