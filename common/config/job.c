@@ -6,6 +6,7 @@
 #include "common/config/job_check.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define AT(type, member, what) .key = #member, .kind = what, .offset = offsetof(struct type, member)
 #define INTEGER(type, member, low, high, words)                                                    \
@@ -157,6 +158,21 @@ int job_config_parse(const char *text, size_t size, const char *name, struct job
     rc = read_job(document, out, err);
     document_destroy(document);
     return rc;
+}
+
+void job_config_place(const char *text, size_t size, const char *name, struct error *err)
+{
+    struct document *document;
+    struct error words = *err;
+    size_t length = strcspn(words.text, " ");
+    bool field = words.text[length] && memchr(words.text, '.', length);
+    if (!field || document_parse(text, size, name, &document, err) < 0) {
+        error_set(err, 0, "%s: %s", name, words.text);
+        return;
+    }
+    words.text[length] = '\0';
+    document_fail_at(document, words.text, err, "%s", words.text + length + 1);
+    document_destroy(document);
 }
 
 void job_config_destroy(struct job_config *job)

@@ -105,6 +105,11 @@ int job_config_load(const char *path, struct job_config **out, struct error *err
 /* The same from size bytes of text, which errors call name. */
 int job_config_parse(const char *text, size_t size, const char *name, struct job_config **out,
                      struct error *err);
+/* Put a place before a sentence about this job, as errors of parsing have it: that of the field
+ * which the sentence begins with ("model.heads 5 does not divide"), or of the section around it;
+ * the name alone before a sentence that begins otherwise.
+ */
+void job_config_place(const char *text, size_t size, const char *name, struct error *err);
 /* NULL is fine. */
 void job_config_destroy(struct job_config *job);
 /* The job as YAML with every default written out, yours to free; parsing it gives an equal job. */

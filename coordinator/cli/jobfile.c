@@ -3,6 +3,7 @@
 
 #include "common/base/memory.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/planner/planner.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,11 +54,19 @@ int jobfile_load(const char *path, char **text, struct job_config **job, struct 
     int rc = file_read(path, &content, err);
     if (rc < 0)
         return EXIT_INPUT;
-    rc = job_config_parse(content, strlen(content), path, job, err);
+    struct job_config *config = NULL;
+    rc = job_config_parse(content, strlen(content), path, &config, err);
+    if (rc == 0) {
+        rc = planner_check(config, err);
+        if (rc < 0)
+            job_config_place(content, strlen(content), path, err);
+    }
     if (rc < 0) {
+        job_config_destroy(config);
         free(content);
         return EXIT_INPUT;
     }
     *text = content;
+    *job = config;
     return EXIT_DONE;
 }

@@ -59,12 +59,12 @@ int offline_run(const struct offline_request *request, struct offline *offline, 
     if (request->search) {
         free(offline->job->plan.search);
         offline->job->plan.search = xstrdup(request->search);
+        if (planner_check(offline->job, err) < 0)
+            return EXIT_INPUT;
     }
     int rc = planner_graph(offline->job, &offline->graph, err);
-    if (rc < 0) {
-        error_prefix(err, rc, "%s", request->job_path);
+    if (rc < 0)
         return EXIT_INPUT;
-    }
     rc = local_open(request->device_count, &offline->local, err);
     if (rc < 0)
         return rc == -ENOENT ? EXIT_CONFIGURATION : exit_of_errno(rc);

@@ -28,6 +28,30 @@ int planner_graph(const struct job_config *job, struct graph **out, struct error
     return model_build(&config, out, err);
 }
 
+int planner_search(const struct job_config *job, const struct search **out, struct error *err)
+{
+    char known[256] = "";
+    int used = 0;
+    *out = job->plan.search ? search_find(job->plan.search) : searches[0];
+    for (int i = 0; !*out && searches[i]; i++)
+        used += snprintf(known + used, sizeof known - (size_t)used, i ? ", %s" : "%s",
+                         searches[i]->name);
+    return *out ? 0
+                : error_set(err, -EINVAL, "plan.search '%s' is unknown; known: %s",
+                            job->plan.search, known);
+}
+
+int planner_check(const struct job_config *job, struct error *err)
+{
+    const struct search *search;
+    struct graph *graph;
+    int rc = planner_graph(job, &graph, err);
+    if (rc < 0)
+        return rc;
+    graph_destroy(graph);
+    return planner_search(job, &search, err);
+}
+
 static const struct planner_device *device_of(const struct planner_request *request, int rank)
 {
     return &request->devices[rank];
@@ -193,15 +217,14 @@ int planner_run(const struct planner_request *request, struct planner_result *ou
                 struct error *err)
 {
     *out = (struct planner_result){0};
-    const char *name = request->job->plan.search;
-    const struct search *search = search_find(name ? name : searches[0]->name);
-    if (!search)
-        return error_set(err, -EINVAL, "plan.search '%s' is unknown; known: %s", name,
-                         searches[0]->name);
+    const struct search *search;
+    int rc = planner_search(request->job, &search, err);
+    if (rc < 0)
+        return rc;
     if (request->job->devices.min > request->device_count)
         return error_set(err, -EINVAL, "devices.min is %lld, and there are %d devices",
                          (long long)request->job->devices.min, request->device_count);
-    int rc = search->run(request, out, err);
+    rc = search->run(request, out, err);
     if (rc < 0)
         return rc;
     qsort(out->candidates, out->count, sizeof *out->candidates, better_first);

@@ -46,9 +46,13 @@ struct search {
 
 extern const struct search *const searches[]; /* ends with NULL */
 const struct search *search_find(const char *name);
+/* That of the job. -EINVAL, naming those there are. */
+int planner_search(const struct job_config *job, const struct search **out, struct error *err);
 
 /* The graph of a job's model. */
 int planner_graph(const struct job_config *job, struct graph **out, struct error *err);
+/* What no devices would make right: -EINVAL where the model or the search is none. */
+int planner_check(const struct job_config *job, struct error *err);
 
 /* 0: result->best is the answer. -ENOSPC: candidates, but none fits; the sentence names the
  * smallest change that would do. -EINVAL: no such search, or no legal plan. The result is the

@@ -46,12 +46,15 @@ static int read_given(struct submitted *submitted, const char *json, struct erro
 static int submitted_read(struct submitted *submitted, const Gimbal__JobSpec *spec,
                           struct error *err)
 {
+    const struct search *search;
     *submitted = (struct submitted){0};
     if (!spec)
         return error_set(err, -EINVAL, "a submission without a job");
     int rc = job_config_parse(spec->yaml, strlen(spec->yaml), JOB_FILE, &submitted->config, err);
     if (rc == 0)
         rc = planner_graph(submitted->config, &submitted->graph, err);
+    if (rc == 0)
+        rc = planner_search(submitted->config, &search, err);
     if (rc == 0 && spec->plan && spec->plan->json[0])
         rc = read_given(submitted, spec->plan->json, err);
     if (rc < 0) {

@@ -266,6 +266,23 @@ START_TEST(every_number_has_a_unit_and_limits_that_hold_its_default)
 }
 END_TEST
 
+START_TEST(a_sentence_about_a_field_gets_its_place)
+{
+    static const char *const sentences[][2] = {
+        {"model.heads 4 is odd", "job.yaml:7:10: model.heads: 4 is odd"},
+        {"model.vocab 256 is small", "job.yaml:4:3: model.vocab: 256 is small"},
+        {"this cannot be", "job.yaml: this cannot be"},
+        {"model.heads", "job.yaml: model.heads"},
+    };
+    for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
+        struct error err;
+        error_set(&err, 0, "%s", sentences[i][0]);
+        job_config_place(least, strlen(least), "job.yaml", &err);
+        ck_assert_str_eq(err.text, sentences[i][1]);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("job");
@@ -274,6 +291,7 @@ int main(void)
     tcase_add_loop_test(tcase, printing_and_parsing_gives_the_same_job, 0, 2);
     tcase_add_loop_test(tcase, a_contradiction_is_named_with_its_place_and_both_sides, 0,
                         sizeof faults / sizeof *faults);
+    tcase_add_test(tcase, a_sentence_about_a_field_gets_its_place);
     tcase_add_test(tcase, an_empty_section_is_its_defaults);
     tcase_add_test(tcase, a_job_is_loaded_from_its_file);
     tcase_add_test(tcase, every_number_has_a_unit_and_limits_that_hold_its_default);
