@@ -148,9 +148,12 @@ static int handle_exited(struct job *job, const struct job_event *event, struct 
     bool early = job->state == JOB_STARTING;
     if (!early && (job->state != JOB_RUNNING || event->status == 0))
         return TRIGGER_NONE;
+    char ended[48] = "failed";
     const char *words = words_of(event);
-    job_cause_set(cause, JOB_REASON_RANK_FAILED, "rank %u on %s/%u exited with status %d%s%s%s",
-                  event->rank, rank->device.worker, rank->device.index, event->status,
+    if (!words[0])
+        snprintf(ended, sizeof ended, "exited with status %d", event->status);
+    job_cause_set(cause, JOB_REASON_RANK_FAILED, "rank %u on %s/%u %s%s%s%s", event->rank,
+                  rank->device.worker, rank->device.index, ended,
                   early ? " before it was ready" : "", words[0] ? ": " : "", words);
     return TRIGGER_BROKEN;
 }

@@ -95,13 +95,25 @@ START_TEST(an_executor_that_fails_takes_the_job_down_in_order)
 {
     const struct job *job = job_in(JOB_RUNNING);
     must(exited(job, 1, 139, "segmentation fault\n"));
-    stands(job, "FAILING", "RankFailed",
-           "rank 1 on b/0 exited with status 139: segmentation fault?");
+    stands(job, "FAILING", "RankFailed", "rank 1 on b/0 failed: segmentation fault?");
     actions_are("store j-1, stop j-1");
     must(exited(job, 0, 143, "stopped"));
-    stands(job, "FAILED", "RankFailed",
-           "rank 1 on b/0 exited with status 139: segmentation fault?");
+    stands(job, "FAILED", "RankFailed", "rank 1 on b/0 failed: segmentation fault?");
     actions_are("store j-1, release j-1");
+}
+END_TEST
+
+START_TEST(a_reason_keeps_whole_characters_only)
+{
+    char words[JOB_WORDS_SIZE + 8] = "", *end = words;
+    const struct job *job = job_in(JOB_RUNNING);
+    while (end < words + JOB_WORDS_SIZE)
+        end = stpcpy(end, "\u00b7");
+    must(exited(job, 1, 1, words));
+    /* "rank 1 on b/0 failed: " and then pairs of bytes: the last has no room. */
+    size_t length = strlen(job->words);
+    ck_assert_uint_eq(length, JOB_WORDS_SIZE - 2);
+    ck_assert_str_eq(job->words + length - 4, "\u00b7\u00b7");
 }
 END_TEST
 
@@ -264,6 +276,7 @@ int main(void)
     tcase_add_test(tcase, a_plan_over_other_devices_is_refused);
     tcase_add_test(tcase, a_job_that_never_fits_fails_with_the_reason);
     tcase_add_test(tcase, an_executor_that_fails_takes_the_job_down_in_order);
+    tcase_add_test(tcase, a_reason_keeps_whole_characters_only);
     tcase_add_test(tcase, an_executor_that_ends_before_it_is_ready_failed);
     tcase_add_test(tcase, a_lost_worker_fails_the_job_when_the_others_have_stopped);
     tcase_add_test(tcase, a_worker_lost_while_planning_puts_the_job_back);
