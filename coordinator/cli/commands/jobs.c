@@ -15,17 +15,44 @@ static const struct flag jobs_flags[] = {
     {.name = NULL},
 };
 
+/* Jobs that are not over to the front, in their order; how many they are. */
+static size_t bring_forward(Gimbal__JobStatus **jobs, size_t all)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < all; i++) {
+        Gimbal__JobStatus *job = jobs[i];
+        if (jobtable_is_final(job->state))
+            continue;
+        jobs[i] = jobs[count];
+        jobs[count++] = job;
+    }
+    return count;
+}
+
+/* A table without rows: what to do next. */
+static void explain_none(size_t over)
+{
+    if (over > 0)
+        fprintf(stderr, "no job waits or runs; 'gimbal jobs -a' also lists the %zu that %s over\n",
+                over, over == 1 ? "is" : "are");
+    else
+        fputs("there is no job; 'gimbal submit -f job.yaml' brings one\n", stderr);
+}
+
 static int print(const struct invocation *invocation, struct client *client, struct error *err)
 {
     const struct jobs_values *values = invocation->values;
     Gimbal__ListJobsRequest request = GIMBAL__LIST_JOBS_REQUEST__INIT;
     ProtobufCMessage *reply;
-    request.all = values->all;
+    request.all = true;
     int code = client_call(client, COORDINATOR_LIST_JOBS, &request.base, 0, &reply, err);
     if (code != EXIT_DONE)
         return code;
-    const Gimbal__ListJobsReply *list = (const Gimbal__ListJobsReply *)reply;
-    jobtable_print(&invocation->common, list->jobs, list->n_jobs, stdout);
+    Gimbal__ListJobsReply *list = (Gimbal__ListJobsReply *)reply;
+    size_t count = values->all ? list->n_jobs : bring_forward(list->jobs, list->n_jobs);
+    jobtable_print(&invocation->common, list->jobs, count, stdout);
+    if (count == 0 && invocation->common.output < OUTPUT_JSON && !invocation->common.quiet)
+        explain_none(list->n_jobs);
     message_free(reply);
     return EXIT_DONE;
 }
