@@ -1,12 +1,10 @@
 /* test_daemon.c - the coordinator as a process: its flags, its port, its signals, and frames that
  * no client of ours sends. */
-#include "common/rpc/address.h"
-#include "common/rpc/envelope.h"
 #include "common/rpc/message.h"
 #include "tests/cluster/real_cluster.h"
+#include "tests/cluster/stranger.h"
 #include "tests/support/suite.h"
 
-#include <nng/protocol/reqrep0/req.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,25 +12,6 @@
 #define EXIT_USAGE 64
 #define EXIT_IO 74
 #define EXIT_CONFIGURATION 78
-
-/* A bare REQ socket sends the frame: what NNG says, and the answer if there is one. */
-static int ask(const struct cluster *cluster, nng_msg *frame, Gimbal__Envelope **answer)
-{
-    nng_socket socket;
-    nng_msg *reply = NULL;
-    ck_assert_int_eq(nng_req0_open(&socket), 0);
-    nng_socket_set_ms(socket, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE);
-    nng_socket_set_ms(socket, NNG_OPT_RECVTIMEO, 10000);
-    ck_assert_int_eq(nng_dial(socket, cluster->address, NULL, 0), 0);
-    ck_assert_int_eq(nng_sendmsg(socket, frame, 0), 0);
-    int rc = nng_recvmsg(socket, &reply, 0);
-    if (rc == 0) {
-        ck_assert_int_eq(envelope_decode(reply, answer, NULL), 0);
-        nng_msg_free(reply);
-    }
-    nng_close(socket);
-    return rc;
-}
 
 static void assert_serves(struct cluster *cluster)
 {
@@ -44,11 +23,9 @@ START_TEST(garbage_is_answered_and_the_next_call_served)
 {
     struct cluster cluster;
     Gimbal__Envelope *answer;
-    nng_msg *frame;
     cluster_start(&cluster, NULL);
-    ck_assert_int_eq(nng_msg_alloc(&frame, 0), 0);
-    nng_msg_append(frame, "\xffgarbage", 8);
-    ck_assert_int_eq(ask(&cluster, frame, &answer), 0);
+    ck_assert_int_eq(stranger_ask(cluster.address, 0, stranger_frame("\xffgarbage", 8), &answer),
+                     0);
     ck_assert_uint_eq(answer->status, RPC_INVALID_ARGUMENT);
     message_free(&answer->base);
     assert_serves(&cluster);
@@ -59,10 +36,9 @@ END_TEST
 START_TEST(a_frame_above_every_limit_costs_its_connection_only)
 {
     struct cluster cluster;
-    nng_msg *frame;
     cluster_start(&cluster, NULL);
-    ck_assert_int_eq(nng_msg_alloc(&frame, (size_t)64 << 20), 0);
-    ck_assert_int_eq(ask(&cluster, frame, NULL), NNG_ECONNRESET);
+    ck_assert_int_eq(stranger_ask(cluster.address, 0, stranger_frame("", (size_t)64 << 20), NULL),
+                     NNG_ECONNRESET);
     assert_serves(&cluster);
     cluster_stop(&cluster);
 }
@@ -71,14 +47,9 @@ END_TEST
 START_TEST(another_major_version_is_refused_naming_both)
 {
     struct cluster cluster;
-    Gimbal__Envelope envelope = GIMBAL__ENVELOPE__INIT, *answer;
+    Gimbal__Envelope *answer;
     cluster_start(&cluster, NULL);
-    envelope.protocol_major = RPC_PROTOCOL_MAJOR + 1;
-    envelope.kind = GIMBAL__ENVELOPE__KIND__REQUEST;
-    envelope.call_id = 1;
-    envelope.method = (char *)"Hello";
-    envelope.deadline_ms = 10000;
-    ck_assert_int_eq(ask(&cluster, envelope_encode(&envelope), &answer), 0);
+    ck_assert_int_eq(stranger_ask(cluster.address, 0, stranger_hello_of_next_major(), &answer), 0);
     ck_assert_uint_eq(answer->status, RPC_FAILED_PRECONDITION);
     ck_assert_msg(strstr(answer->status_text, "protocol 2.0 meets protocol 1.0") != NULL, "%s",
                   answer->status_text);

@@ -1,0 +1,99 @@
+/* command.c - stdout by a pipe, since it is waited for; stderr in a file of memory, since it is
+ * not. */
+#include "tests/cluster/command.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+void command_start(struct command *command, const char *const *words)
+{
+    int ends[2];
+    posix_spawn_file_actions_t files;
+    *command = (struct command){.pid = 0};
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    command->out_fd = ends[0];
+    command->err_fd = memfd_create("err", MFD_CLOEXEC);
+    ck_assert_int_ge(command->err_fd, 0);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&files, command->err_fd, STDERR_FILENO);
+    int rc = posix_spawn(&command->pid, words[0], &files, NULL, (char *const *)words, environ);
+    ck_assert_msg(rc == 0, "%s: %s", words[0], strerror(rc));
+    posix_spawn_file_actions_destroy(&files);
+    close(ends[1]);
+}
+
+/* 0 at the end of its output. Room is made by dropping the older half. */
+static ssize_t read_more(struct command *command)
+{
+    struct pollfd fd = {.fd = command->out_fd, .events = POLLIN};
+    size_t half = sizeof command->out / 2;
+    if (command->out_size >= half) {
+        memmove(command->out, command->out + half / 2, command->out_size - half / 2);
+        command->out_size -= half / 2;
+    }
+    ck_assert_msg(poll(&fd, 1, COMMAND_PATIENCE_MS) == 1, "nothing more is printed after: %s",
+                  command->out);
+    ssize_t got = read(command->out_fd, command->out + command->out_size, half - 1);
+    ck_assert_int_ge(got, 0);
+    command->out_size += (size_t)got;
+    command->out[command->out_size] = '\0';
+    return got;
+}
+
+bool command_await(struct command *command, const char *words)
+{
+    while (!strstr(command->out, words))
+        if (read_more(command) == 0)
+            return false;
+    return true;
+}
+
+int command_finish(struct command *command)
+{
+    int status;
+    while (read_more(command) > 0)
+        ;
+    ck_assert_int_eq(waitpid(command->pid, &status, 0), command->pid);
+    ssize_t got = pread(command->err_fd, command->err, sizeof command->err - 1, 0);
+    ck_assert_int_ge(got, 0);
+    command->err[got] = '\0';
+    close(command->out_fd);
+    close(command->err_fd);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+pid_t command_child(pid_t parent)
+{
+    char path[64];
+    int child = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    FILE *file = fopen(path, "re");
+    ck_assert_ptr_nonnull(file);
+    if (fscanf(file, "%d", &child) != 1)
+        child = 0;
+    fclose(file);
+    return child;
+}
+
+void command_await_gone(pid_t pid)
+{
+    struct pollfd gone = {.fd = pidfd_open(pid, 0), .events = POLLIN};
+    if (gone.fd < 0)
+        return;
+    ck_assert_msg(poll(&gone, 1, COMMAND_PATIENCE_MS) == 1, "process %d stays", (int)pid);
+    close(gone.fd);
+}
