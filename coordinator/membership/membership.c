@@ -279,6 +279,18 @@ uint64_t membership_next_ms(const struct membership *membership)
     return least;
 }
 
+void membership_excuse(struct membership *membership, uint64_t busy_ms, uint64_t now_ms)
+{
+    if (busy_ms < membership->config.heartbeat_ms)
+        return;
+    for (size_t i = 0; i < membership->count; i++) {
+        struct worker *worker = membership->workers[i];
+        uint64_t heard_ms = worker->heard_ms + busy_ms;
+        if (!worker->dead)
+            worker->heard_ms = heard_ms < now_ms ? heard_ms : now_ms;
+    }
+}
+
 /* True when the worker is to be forgotten. */
 static bool expire(const struct membership *membership, struct worker *worker, uint64_t now_ms,
                    struct membership_events *events)

@@ -131,10 +131,21 @@ int service_timeout_ms(const struct service *service)
     return left_ms > INT_MAX ? INT_MAX : (int)left_ms;
 }
 
-/* Calls come first: a heartbeat that waited while a plan was searched has been heard in time. */
+static void excuse_since(struct service *service, uint64_t began_ms)
+{
+    uint64_t now_ms = service_now_ms(service);
+    membership_excuse(service->membership, now_ms - began_ms, now_ms);
+}
+
+/* Calls come first: what waited is heard. A plan that is searched meanwhile may take longer than
+ * any silence that is forgiven, and is not the workers'. */
 void service_poll(struct service *service)
 {
+    uint64_t began_ms = service_now_ms(service);
     rpc_server_poll(service->server, 0);
-    membership_expire(service->membership, service_now_ms(service), &service->happened);
+    excuse_since(service, began_ms);
+    began_ms = service_now_ms(service);
+    membership_expire(service->membership, began_ms, &service->happened);
     service_turn(service);
+    excuse_since(service, began_ms);
 }

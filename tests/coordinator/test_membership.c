@@ -135,6 +135,25 @@ START_TEST(a_clock_that_stood_still_loses_through_suspicion)
 }
 END_TEST
 
+START_TEST(a_coordinator_that_was_busy_counts_no_silence)
+{
+    join("node-a", 1, 1, 1000);
+    events_are("joined node-a 1");
+    membership_excuse(members, 6000, 8000); /* silent for one second before */
+    membership_expire(members, 8000, &events);
+    events_are("");
+    ck_assert_uint_eq(membership_next_ms(members), 10000);
+    membership_excuse(members, 999, 8999); /* too short to matter */
+    ck_assert_uint_eq(membership_next_ms(members), 10000);
+    membership_excuse(members, 6000, 9000); /* heard of meanwhile */
+    ck_assert_uint_eq(membership_next_ms(members), 12000);
+    membership_expire(members, 14000, &events);
+    events_are("suspected node-a 1: silent for 5.00 s; lost node-a 1: silent for 5.00 s");
+    membership_excuse(members, 6000, 14000);
+    state_is("node-a", "DEAD");
+}
+END_TEST
+
 START_TEST(a_late_heartbeat_does_not_turn_time_back)
 {
     join("node-a", 1, 1, 5000);
@@ -379,6 +398,7 @@ int main(void)
     tcase_add_test(tcase, silent_worker_is_suspect_then_lost);
     tcase_add_test(tcase, a_heartbeat_makes_a_suspect_well);
     tcase_add_test(tcase, a_clock_that_stood_still_loses_through_suspicion);
+    tcase_add_test(tcase, a_coordinator_that_was_busy_counts_no_silence);
     tcase_add_test(tcase, a_late_heartbeat_does_not_turn_time_back);
     tcase_add_test(tcase, a_closed_connection_loses_at_once);
     tcase_add_test(tcase, a_restarted_worker_is_lost_before_it_joins);
