@@ -190,6 +190,8 @@ static void cancel(struct rpc_call *call, void *data)
 static void list_evaluations(const struct job_telemetry *measured, Gimbal__GetJobReply *reply)
 {
     size_t count = measured->evaluations.count;
+    if (count == 0)
+        return;
     Gimbal__EvaluationRecord *items = xcalloc(count, sizeof *items);
     reply->evaluations = xcalloc(count, sizeof(Gimbal__EvaluationRecord *));
     reply->n_evaluations = count;
