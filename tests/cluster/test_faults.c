@@ -118,6 +118,12 @@ static void await_idle(void)
     ck_assert_int_eq(command_finish(&events), 130);
 }
 
+static int plan_by_magic(const struct fault *fault)
+{
+    write_job(fault, 3);
+    return GIMBAL_RUN("plan", "--local", "2", "--search", "magic", "-f", job_path);
+}
+
 static int use_taken_port(const struct fault *fault)
 {
     (void)fault;
@@ -229,6 +235,10 @@ static const struct fault faults[] = {
      .more = "plan: {search: magic}",
      .code = 65,
      .words = {"job.yaml:6:", "plan.search: 'magic'", "known: ", "uniform"}},
+    {.name = "an unknown search as a flag",
+     .happen = plan_by_magic,
+     .code = 65,
+     .words = {"plan.search 'magic'", "known: ", "uniform"}},
     {.name = "a number out of its range",
      .happen = submit_and_wait,
      .more = "eval: {holdout: 0.95}",
