@@ -16,6 +16,9 @@ int planner_graph(const struct job_config *job, struct graph **out, struct error
 {
     if (job->train.dtype != JOB_F32)
         return error_set(err, -EINVAL, "train.dtype bf16 has no kernels yet; f32 has");
+    if (job->checkpoint.dir)
+        return error_set(err, -EINVAL, "checkpoint.dir '%s': checkpoints are not written yet",
+                         job->checkpoint.dir);
     struct model_config config = {
         .family = job->model.family,
         .layers = job->model.layers,

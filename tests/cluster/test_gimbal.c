@@ -143,6 +143,9 @@ START_TEST(a_wrong_job_file_is_named_with_its_place)
     ck_assert_int_eq(RUN("train", "--local", "2", "-f", in_folder("job.yaml")), 65);
     ck_assert_ptr_nonnull(strstr(err, "apiVersion"));
     ck_assert_int_eq(RUN("plan", "--local", "2", "-f", in_folder("job.yaml")), 65);
+    write_job(2, "checkpoint: {dir: /tmp}\n");
+    ck_assert_int_eq(RUN("train", "--local", "2", "-f", in_folder("job.yaml")), 65);
+    ck_assert_ptr_nonnull(strstr(err, "checkpoint.dir"));
 }
 END_TEST
 
