@@ -134,6 +134,16 @@ static int handle_progress(struct job *job, const struct job_event *event, struc
     return TRIGGER_NONE;
 }
 
+/* A rank that gives up on another is often heard of before that one's own end: then the reason
+ * is put right while the job waits for its last executors. */
+static void find_root(struct job *job, const struct job_cause *cause)
+{
+    if (job->state != JOB_FAILING || job->reason != JOB_REASON_PEER_LOST)
+        return;
+    job->reason = cause->reason;
+    memcpy(job->words, cause->words, sizeof job->words);
+}
+
 static int handle_exited(struct job *job, const struct job_event *event, struct job_cause *cause,
                          struct error *err)
 {
@@ -144,17 +154,22 @@ static int handle_exited(struct job *job, const struct job_event *event, struct 
     if (rank->state == JOB_RANK_EXITED || rank->state == JOB_RANK_LOST)
         return TRIGGER_NONE;
     rank->state = JOB_RANK_EXITED;
-    rank->status = event->status;
+    rank->status = event->exited.status;
     bool early = job->state == JOB_STARTING;
-    if (!early && (job->state != JOB_RUNNING || event->status == 0))
+    if (!early && event->exited.status == 0)
         return TRIGGER_NONE;
     char ended[48] = "failed";
     const char *words = words_of(event);
     if (!words[0])
-        snprintf(ended, sizeof ended, "exited with status %d", event->status);
-    job_cause_set(cause, JOB_REASON_RANK_FAILED, "rank %u on %s/%u %s%s%s%s", event->rank,
-                  rank->device.worker, rank->device.index, ended,
-                  early ? " before it was ready" : "", words[0] ? ": " : "", words);
+        snprintf(ended, sizeof ended, "exited with status %d", event->exited.status);
+    job_cause_set(cause, event->exited.by_others ? JOB_REASON_PEER_LOST : JOB_REASON_RANK_FAILED,
+                  "rank %u on %s/%u %s%s%s%s", event->rank, rank->device.worker, rank->device.index,
+                  ended, early ? " before it was ready" : "", words[0] ? ": " : "", words);
+    if (job->state != JOB_STARTING && job->state != JOB_RUNNING) {
+        if (!event->exited.by_others)
+            find_root(job, cause);
+        return TRIGGER_NONE;
+    }
     return TRIGGER_BROKEN;
 }
 
@@ -232,12 +247,13 @@ static void lose_worker(struct job *job, const struct job_event *event, uint64_t
     if (!touched)
         return;
     job_act(job, JOB_ACTION_STORE, actions);
-    if (broken && !(STOPPING & IN(job->state))) {
-        struct job_cause cause;
-        job_cause_set(&cause, JOB_REASON_WORKER_LOST, "worker %s was lost: %s", event->worker.name,
-                      words_of(event));
+    struct job_cause cause;
+    job_cause_set(&cause, JOB_REASON_WORKER_LOST, "worker %s was lost: %s", event->worker.name,
+                  words_of(event));
+    if (broken && STOPPING & IN(job->state))
+        find_root(job, &cause);
+    else if (broken)
         job_fire(job, TRIGGER_BROKEN, &cause, now_ms, actions);
-    }
     job_settle(job, now_ms, actions);
 }
 

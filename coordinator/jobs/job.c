@@ -69,6 +69,7 @@ const char *job_reason_name(enum job_reason reason)
         [JOB_REASON_INFEASIBLE_MEMORY] = "InfeasibleMemory",
         [JOB_REASON_PLAN_REFUSED] = "PlanRefused",
         [JOB_REASON_RANK_FAILED] = "RankFailed",
+        [JOB_REASON_PEER_LOST] = "PeerLost",
         [JOB_REASON_WORKER_LOST] = "WorkerLost",
         [JOB_REASON_CANCELLED] = "Cancelled",
     };

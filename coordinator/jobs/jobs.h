@@ -44,7 +44,7 @@ enum job_event_kind {
     JOB_EVENT_REFUSED,       /* epoch; words: why no plan can be */
     JOB_EVENT_READY,         /* epoch, rank; not stored: a repeated assignment brings it again */
     JOB_EVENT_PROGRESS,      /* epoch, step, loss, tokens_per_s; not stored */
-    JOB_EVENT_EXITED,        /* epoch, rank, status; words: the executor's last ones, or "" */
+    JOB_EVENT_EXITED,        /* epoch, rank, exited; words: the executor's last ones, or "" */
     JOB_EVENT_WORKER_LOST,   /* worker; job is not used, all jobs are looked at; words: why */
     JOB_EVENT_WORKER_JOINED, /* as above: what did not fit may fit now */
     JOB_EVENTS
@@ -67,7 +67,10 @@ struct job_event {
             uint64_t step;
             double loss, tokens_per_s;
         } progress;
-        int status;
+        struct {
+            int status;
+            bool by_others; /* it gave up because another rank did, or it was told to */
+        } exited;
         struct {
             const char *name;
             uint64_t instance;

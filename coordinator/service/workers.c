@@ -168,7 +168,7 @@ static int check_hash(struct service *service, const struct job *job,
                               .epoch = job->epoch,
                               .rank = request->rank,
                               .words = err->text,
-                              .status = EXIT_FAILURE};
+                              .exited = {.status = EXIT_FAILURE}};
     service_apply(service, &event, NULL);
     return -ESTALE;
 }
@@ -209,12 +209,14 @@ static void stopped(struct rpc_call *call, void *data)
         service_find_rank(service, call, request->job, request->epoch, &request->rank, &job, &err);
     if (rc == 0) {
         bool done = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE;
-        struct job_event event = {.kind = JOB_EVENT_EXITED,
-                                  .job = request->job,
-                                  .epoch = (uint32_t)request->epoch,
-                                  .rank = request->rank,
-                                  .words = request->reason,
-                                  .status = done ? EXIT_SUCCESS : EXIT_FAILURE};
+        bool fault = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
+        struct job_event event = {
+            .kind = JOB_EVENT_EXITED,
+            .job = request->job,
+            .epoch = (uint32_t)request->epoch,
+            .rank = request->rank,
+            .words = request->reason,
+            .exited = {.status = done ? EXIT_SUCCESS : EXIT_FAILURE, .by_others = !done && !fault}};
         rc = service_apply(service, &event, &err);
     }
     if (rc < 0) {

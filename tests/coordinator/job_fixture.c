@@ -150,7 +150,7 @@ struct job_event exited(const struct job *job, unsigned rank, int status, const 
 {
     struct job_event event = of(JOB_EVENT_EXITED, job);
     event.rank = rank;
-    event.status = status;
+    event.exited.status = status;
     event.words = words;
     return event;
 }

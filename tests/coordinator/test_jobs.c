@@ -103,6 +103,31 @@ START_TEST(an_executor_that_fails_takes_the_job_down_in_order)
 }
 END_TEST
 
+/* Survivors hear of a dead rank from its closed connection, often before its worker's word comes.
+ */
+START_TEST(the_rank_that_died_is_the_reason_not_those_that_gave_up_on_it)
+{
+    const struct job *job = job_in(JOB_RUNNING);
+    struct job_event gave_up = exited(job, 0, 1, "rank 1 is gone");
+    gave_up.exited.by_others = true;
+    must(gave_up);
+    stands(job, "FAILING", "PeerLost", "rank 0 on a/0 failed: rank 1 is gone");
+    must(exited(job, 1, 1, "killed by signal 9"));
+    stands(job, "FAILED", "RankFailed", "rank 1 on b/0 failed: killed by signal 9");
+}
+END_TEST
+
+START_TEST(a_rank_that_is_stopped_after_a_fault_is_not_the_reason)
+{
+    const struct job *job = job_in(JOB_RUNNING);
+    must(exited(job, 1, 1, "killed by signal 9"));
+    struct job_event told = exited(job, 0, 1, "cancelled");
+    told.exited.by_others = true;
+    must(told);
+    stands(job, "FAILED", "RankFailed", "rank 1 on b/0 failed: killed by signal 9");
+}
+END_TEST
+
 START_TEST(a_reason_keeps_whole_characters_only)
 {
     char words[JOB_WORDS_SIZE + 8] = "", *end = words;
@@ -276,6 +301,8 @@ int main(void)
     tcase_add_test(tcase, a_plan_over_other_devices_is_refused);
     tcase_add_test(tcase, a_job_that_never_fits_fails_with_the_reason);
     tcase_add_test(tcase, an_executor_that_fails_takes_the_job_down_in_order);
+    tcase_add_test(tcase, the_rank_that_died_is_the_reason_not_those_that_gave_up_on_it);
+    tcase_add_test(tcase, a_rank_that_is_stopped_after_a_fault_is_not_the_reason);
     tcase_add_test(tcase, a_reason_keeps_whole_characters_only);
     tcase_add_test(tcase, an_executor_that_ends_before_it_is_ready_failed);
     tcase_add_test(tcase, a_lost_worker_fails_the_job_when_the_others_have_stopped);

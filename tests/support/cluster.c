@@ -185,7 +185,7 @@ static void tell_exit(struct cluster *cluster, size_t index)
                               .job = executor.job,
                               .epoch = executor.epoch,
                               .rank = executor.rank,
-                              .status = executor.status};
+                              .exited = {.status = executor.status}};
     if (!sim_deliver(cluster, &event))
         return;
     for (size_t i = cluster->executor_count; i-- > 0;)

@@ -3,6 +3,8 @@
 
 #include "common/base/log.h"
 
+#include <errno.h>
+
 static int report_ready(struct session *session, int rank, uint64_t program_hash)
 {
     Gimbal__ReadyRequest ready = GIMBAL__READY_REQUEST__INIT;
@@ -122,8 +124,10 @@ void session_stopped(struct session *session, int rank, int rc, const struct err
     stopped.job = session_job(session);
     stopped.epoch = session_epoch(session);
     stopped.rank = (uint32_t)rank;
+    bool by_peer = rc == -ECONNRESET || rc == -ECANCELED || rc == -ETIMEDOUT;
     stopped.cause = rc == 0                      ? GIMBAL__STOPPED_REQUEST__CAUSE__DONE
                     : session_cancelled(session) ? GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED
+                    : by_peer                    ? GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST
                                                  : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
     stopped.reason = (char *)(rc < 0 ? err->text : "");
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED;

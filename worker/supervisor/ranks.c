@@ -27,6 +27,8 @@ static const char *cause_name(cause_t cause)
         return "cancelled";
     case GIMBAL__STOPPED_REQUEST__CAUSE__FAULT:
         return "fault";
+    case GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST:
+        return "peer lost";
     default:
         return "unknown";
     }
