@@ -5,8 +5,8 @@
  *
  * A random family says how many cases it would like and asks here how many to draw, and from
  * which seed: GIMBAL_TEST_SEED is any text (.ci/run sets the commit, so that every commit draws
- * other cases), GIMBAL_TEST_SHARE a factor (0.1 draws a tenth), GIMBAL_TEST_SOAK=1 draws a hundredfold.
- * A failure prints the two lines that draw the same cases again. */
+ * other cases), GIMBAL_TEST_SHARE a factor (0.1 draws a tenth), GIMBAL_TEST_SOAK=1 draws a
+ * hundredfold. A failure prints the two lines that draw the same cases again. */
 #ifndef TESTS_SUPPORT_SUITE_H
 #define TESTS_SUPPORT_SUITE_H
 
@@ -23,7 +23,8 @@ int suite_run(const char *name, TCase *first, ...) __attribute__((sentinel));
  * Call it in place of adding the cases, before suite_run. */
 void suite_skip(const char *what, const char *reason);
 
-/* The seed of every random case, for common/base/random.h; stable where GIMBAL_TEST_SEED is not set. */
+/* The seed of every random case, for common/base/random.h; stable where GIMBAL_TEST_SEED is not
+ * set. */
 uint64_t test_seed(void);
 
 /* How many of count random cases to draw; at least 1. usage: loop_test(.., 0, test_share(300)). */
