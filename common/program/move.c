@@ -125,7 +125,10 @@ static struct piece one_step(struct lowering *l, const struct shape *shape, int 
         emit_copy(l, piece, &part, &target);
         return part;
     }
-    int group = emit_group(l, step->axes), members = mesh_span(l->mesh, step->axes);
+    int members = mesh_span(l->mesh, step->axes);
+    if (members == 1) /* an axis of size 1: the piece is what it was, under another name */
+        return *piece;
+    int group = emit_group(l, step->axes);
     if (step->kind == STEP_ALL_REDUCE) {
         emit_all_reduce(l, group, REDUCTION_SUM, piece);
         return *piece;
