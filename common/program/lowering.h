@@ -67,7 +67,7 @@ struct lowering {
     struct error *err;
 };
 
-/* What a message carries: with the tensor, its tag. */
+/* What a message carries: with the tensor or the use of a weight, its tag. */
 enum purpose { PURPOSE_ACTIVATION, PURPOSE_GRADIENT, PURPOSE_WEIGHT, PURPOSES };
 
 /* emit.c */

@@ -217,6 +217,13 @@ static void receive_part(struct lowering *l, int tensor, uint32_t tag, int peer,
         emit_copy(l, &message, piece, part);
 }
 
+/* The first use of all belongs to its weight's owner and never travels: 0 is an activation. */
+static uint32_t tag_of(const struct lowering *l, int tensor, enum purpose purpose, int use)
+{
+    uint32_t name = use ? (uint32_t)l->graph->tensor_count + (uint32_t)use : (uint32_t)tensor;
+    return name * PURPOSES + (uint32_t)purpose;
+}
+
 void move_across(struct lowering *l, const struct shape *shape, int tensor, enum purpose purpose,
                  int use, int from_stage, const struct placement *from, int to_stage,
                  const struct placement *to, struct piece *piece)
@@ -224,8 +231,7 @@ void move_across(struct lowering *l, const struct shape *shape, int tensor, enum
     const struct mesh *senders = stage_mesh(l, from_stage), *receivers = stage_mesh(l, to_stage);
     int from_rank = plan_stage_rank(l->plan, from_stage),
         to_rank = plan_stage_rank(l->plan, to_stage);
-    uint32_t tag =
-        (uint32_t)((use * (int)l->graph->tensor_count + tensor) * PURPOSES + (int)purpose);
+    uint32_t tag = tag_of(l, tensor, purpose, use);
     struct piece made = {0};
     if (l->stage == to_stage) {
         struct box box = placement_slice(receivers, shape, to, l->inside);
