@@ -159,11 +159,34 @@ static struct piece one_step(struct lowering *l, const struct shape *shape, int 
     return result;
 }
 
+int move_route(struct lowering *l, int tensor, const struct placement *from,
+               const struct placement *to, const struct step **steps)
+{
+    struct shape shape = tensor_shape(l, tensor);
+    const char *dims = l->graph->tensors[tensor].dims;
+    for (size_t i = 0; i < l->route_count; i++) {
+        const struct route *known = &l->routes[i];
+        if (strcmp(known->dims, dims) == 0 && known->uneven == shape.uneven &&
+            placement_equal(&known->from, from) && placement_equal(&known->to, to)) {
+            *steps = known->steps;
+            return known->count;
+        }
+    }
+    l->routes = grow(l->routes, l->route_count, &l->route_capacity, sizeof *l->routes);
+    struct route *route = &l->routes[l->route_count];
+    *route = (struct route){.dims = dims, .uneven = shape.uneven, .from = *from, .to = *to};
+    route->count = redistribute_path(l->mesh, &shape, from, to, route->steps, l->err);
+    if (route->count >= 0)
+        l->route_count++;
+    *steps = route->steps;
+    return route->count;
+}
+
 int move_within(struct lowering *l, const struct shape *shape, int tensor,
                 const struct placement *from, const struct placement *to, struct piece *piece)
 {
-    struct step steps[STEPS_MAX];
-    int count = redistribute_path(l->mesh, shape, from, to, steps, l->err);
+    const struct step *steps;
+    int count = move_route(l, tensor, from, to, &steps);
     for (int i = 0; i < count; i++)
         *piece = one_step(l, shape, tensor, i ? &steps[i - 1].to : from, &steps[i], piece);
     return count < 0 ? count : 0;
