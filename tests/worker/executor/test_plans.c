@@ -75,6 +75,7 @@ static const struct {
     {"dp2 tp2", 1, {2, 2}, 2, {TP, DP}, 2, "1f1b"},
     {"pp2 dp2", 2, {2}, 1, {DP}, 4, "1f1b"},
     {"pp2 tp2", 2, {2}, 1, {TP}, 4, "gpipe"},
+    {"dp4, three of them without a sample", 1, {4}, 1, {DP}, 8, "gpipe"},
     {"pp2 dp2 tp2", 2, {2, 2}, 2, {TP, DP}, 4, "1f1b"},
 };
 
