@@ -42,6 +42,9 @@ void channel_close(struct channel *channel)
 int channel_write(struct channel *channel, const ProtobufCMessage *message, struct error *err)
 {
     size_t size = protobuf_c_message_get_packed_size(message), sent = 0;
+    if (size > CHANNEL_FRAME_MAX)
+        return error_set(err, -EMSGSIZE, "a message of %zu bytes; at most %u can be read", size,
+                         CHANNEL_FRAME_MAX);
     uint8_t *frame = xcalloc(1, PREFIX + size);
     for (int i = 0; i < PREFIX; i++)
         frame[i] = (uint8_t)(size >> (8 * i));

@@ -1,6 +1,7 @@
 /* redistribute.c - Dijkstra over the placements of one tensor. */
 #include "common/placement/redistribute.h"
 
+#include "common/base/hash.h"
 #include "common/base/memory.h"
 
 #include <errno.h>
@@ -117,8 +118,35 @@ struct search {
     const struct shape *shape;
     struct state *states;
     size_t count, capacity;
+    int *table; /* by the hash of a placement: index of its state + 1, or 0 */
+    size_t table_size;
     int current;
 };
+
+/* Where a placement stands in the table, or would. */
+static size_t slot_of(const struct search *search, const struct placement *placement)
+{
+    size_t slot = hash_bytes(HASH_START, placement, sizeof *placement) & (search->table_size - 1);
+    while (search->table[slot] &&
+           !placement_equal(&search->states[search->table[slot] - 1].at, placement))
+        slot = (slot + 1) & (search->table_size - 1);
+    return slot;
+}
+
+static void add_state(struct search *search, const struct state *state)
+{
+    search->states = grow(search->states, search->count, &search->capacity, sizeof *search->states);
+    search->states[search->count++] = *state;
+    if (2 * search->count <= search->table_size) {
+        search->table[slot_of(search, &state->at)] = (int)search->count;
+        return;
+    }
+    free(search->table);
+    search->table_size = search->table_size ? 2 * search->table_size : 64;
+    search->table = xcalloc(search->table_size, sizeof *search->table);
+    for (size_t i = 0; i < search->count; i++)
+        search->table[slot_of(search, &search->states[i].at)] = (int)i + 1;
+}
 
 static void relax(void *context, const struct step *step)
 {
@@ -127,20 +155,17 @@ static void relax(void *context, const struct step *step)
     int parts;
     if (!placement_divides(search->mesh, search->shape, &step->to, &dim, &parts))
         return;
-    struct placement from = search->states[search->current].at;
-    int64_t cost = search->states[search->current].cost +
-                   step_words(search->mesh, search->shape, &from, step) +
-                   (int64_t)STEP_PRICE_WORDS * mesh_count(search->mesh);
-    size_t i = 0;
-    while (i < search->count && !placement_equal(&search->states[i].at, &step->to))
-        i++;
-    if (i < search->count && search->states[i].cost <= cost)
-        return;
-    search->states = grow(search->states, search->count, &search->capacity, sizeof *search->states);
-    search->states[i] = (struct state){
-        step->to, cost, search->current, search->states[search->current].length + 1, *step, false};
-    if (i == search->count)
-        search->count++;
+    int known = search->table[slot_of(search, &step->to)];
+    const struct state *current = &search->states[search->current];
+    int64_t cost = current->cost + (int64_t)STEP_PRICE_WORDS * mesh_count(search->mesh);
+    if (known && search->states[known - 1].cost <= cost)
+        return; /* counting words is what takes long */
+    cost += step_words(search->mesh, search->shape, &current->at, step);
+    struct state state = {step->to, cost, search->current, current->length + 1, *step, false};
+    if (!known)
+        add_state(search, &state);
+    else if (cost < search->states[known - 1].cost)
+        search->states[known - 1] = state;
 }
 
 static int cheapest_open(const struct search *search)
@@ -177,8 +202,7 @@ int redistribute_path(const struct mesh *mesh, const struct shape *shape,
     if (placement_equal(from, to))
         return 0;
     struct search search = {.mesh = mesh, .shape = shape};
-    search.states = grow(NULL, 0, &search.capacity, sizeof *search.states);
-    search.states[search.count++] = (struct state){.at = *from, .from = -1};
+    add_state(&search, &(struct state){.at = *from, .from = -1});
 
     int rc = -EINVAL;
     while ((search.current = cheapest_open(&search)) >= 0) {
@@ -196,6 +220,7 @@ int redistribute_path(const struct mesh *mesh, const struct shape *shape,
     for (int i = rc - 1, at = search.current; i >= 0; i--, at = search.states[at].from)
         steps[i] = search.states[at].step;
     free(search.states);
+    free(search.table);
     if (rc < 0) {
         char a[96], b[96];
         return error_set(err, rc, "no way from placement %s to %s",

@@ -22,6 +22,7 @@ struct role_cell {
 
 struct role {
     const char *name;
+    const char *short_name; /* in one line about a plan: "dp" */
     /* Where its axes stand among those on one dim, major to minor; on seq, and elsewhere. */
     int order, order_seq;
     /* Of several axes with this role the slow ones are major; mirrored: minor, but on seq. An
@@ -33,6 +34,8 @@ struct role {
 /* The family; ends with NULL. */
 extern const struct role *const roles[];
 const struct role *role_find(const char *name);
+/* "batch, tensor, ...": the names there are, for a sentence; at most size characters. */
+char *role_list(char *out, size_t size);
 
 /* Where the operands of an operation lie under a vector of roles, one per axis. */
 struct signature {

@@ -1,6 +1,7 @@
 /* roles.c - the family of roles; the order of rows is the order in which plans try them. */
 #include "common/placement/role.h"
 
+#include <stdio.h>
 #include <string.h>
 
 extern const struct role role_batch, role_tensor, role_tensor_seq, role_ulysses, role_context,
@@ -16,4 +17,12 @@ const struct role *role_find(const char *name)
         if (strcmp(roles[i]->name, name) == 0)
             return roles[i];
     return NULL;
+}
+
+char *role_list(char *out, size_t size)
+{
+    size_t used = 0;
+    for (int i = 0; roles[i] && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, i ? ", %s" : "%s", roles[i]->name);
+    return out;
 }

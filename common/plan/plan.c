@@ -147,11 +147,9 @@ char *plan_print(char *out, size_t size, const struct plan *plan)
         for (int axis = 0; axis < mesh->axes; axis++)
             if (plan->blocks[block].roles[axis] == roles[i])
                 degree *= mesh->size[axis];
-        const char *name = strcmp(roles[i]->name, "batch") == 0    ? "dp"
-                           : strcmp(roles[i]->name, "tensor") == 0 ? "tp"
-                                                                   : roles[i]->name;
         if (degree > 1)
-            used += snprintf(out + used, size - (size_t)used, "·%s%d", name, degree);
+            used +=
+                snprintf(out + used, size - (size_t)used, "·%s%d", roles[i]->short_name, degree);
     }
     static const char *const zeros[] = {"", " zero1", " zero2", " zero3"};
     static const char *const recomputes[] = {"", " selective", " recompute"};

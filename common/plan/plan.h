@@ -13,6 +13,13 @@
 
 #define PLAN_ID_SIZE 16
 
+/* What a plan may be at most, so that nobody's sums overflow. */
+#define PLAN_RANKS_MAX 65536
+#define PLAN_BLOCKS_MAX 16384
+#define PLAN_MICRO_BATCHES_MAX 65536
+#define PLAN_SAMPLES_MAX 1000000000          /* of a step */
+#define PLAN_ELEMENTS_MAX ((int64_t)1 << 42) /* of a whole tensor */
+
 struct plan_stage {
     struct mesh mesh; /* lends weights */
     int *weights;     /* share of the samples of each rank; NULL: all equal */
@@ -70,7 +77,8 @@ const char *plan_device(const struct plan *plan, int rank);
 /* Product of the axes of a block whose role is one of `names` (ended by NULL). */
 int plan_degree(const struct plan *plan, int block, const char *const *names);
 
-/* Does lowering accept it? The sentence names stage, block, role and dim, and what would do. */
+/* Does lowering accept it? -EINVAL if not; the sentence names stage, block, role and dim, and
+ * what would do. */
 int plan_check(const struct plan *plan, const struct graph *graph, struct error *err);
 /* Names the plan by its content: "p-3c1f09". */
 void plan_name(struct plan *plan);
@@ -79,6 +87,7 @@ char *plan_print(char *out, size_t size, const struct plan *plan);
 
 /* The plan of `gimbal plan -o json`: apiVersion gimbal/v1, kind Plan. The text is the caller's. */
 char *plan_encode(const struct plan *plan, const struct graph *graph);
+/* Reads what anybody wrote. -EINVAL with the member that is wrong; plan_check says the rest. */
 int plan_decode(const char *text, struct plan **out, struct error *err);
 
 #endif

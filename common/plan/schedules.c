@@ -22,17 +22,23 @@ int schedule_events(const struct schedule *schedule, int stage, int stages, int 
                     struct event *events)
 {
     schedule->order(stage, stages, micro_batches, events);
-    int *holder = xcalloc((size_t)micro_batches, sizeof *holder); /* slot -> micro-batch + 1 */
-    int slots = 0;
+    bool *taken = xcalloc((size_t)micro_batches, sizeof *taken);    /* per slot */
+    int *slot_of = xcalloc((size_t)micro_batches, sizeof *slot_of); /* per micro-batch */
+    int slots = 0, lowest = 0;                                      /* below it all are taken */
     for (int i = 0; i < 2 * micro_batches; i++) {
-        int wanted = events[i].direction == FORWARD ? 0 : events[i].micro_batch + 1, slot = 0;
-        while (slot < slots && holder[slot] != wanted)
-            slot++;
-        if (slot == slots)
-            slots++;
-        holder[slot] = events[i].direction == FORWARD ? events[i].micro_batch + 1 : 0;
-        events[i].slot = slot;
+        int *slot = &slot_of[events[i].micro_batch];
+        if (events[i].direction == FORWARD) {
+            while (taken[lowest])
+                lowest++;
+            *slot = lowest;
+            slots = *slot >= slots ? *slot + 1 : slots;
+        } else if (*slot < lowest) {
+            lowest = *slot;
+        }
+        taken[*slot] = events[i].direction == FORWARD;
+        events[i].slot = *slot;
     }
-    free(holder);
+    free(taken);
+    free(slot_of);
     return slots;
 }

@@ -121,23 +121,49 @@ static int decode_rates(json_t *rates, struct profile *out, struct error *err)
     return 0;
 }
 
+static int check_members(const struct profile *profile, struct error *err)
+{
+    const struct {
+        const char *name;
+        double value;
+    } members[] = {{"seconds_per_flop", profile->seconds_per_flop},
+                   {"seconds_per_byte", profile->seconds_per_byte},
+                   {"overhead_s", profile->overhead_s},
+                   {"host.latency_s", profile->host.latency_s},
+                   {"host.seconds_per_byte", profile->host.seconds_per_byte},
+                   {"network.latency_s", profile->network.latency_s},
+                   {"network.seconds_per_byte", profile->network.seconds_per_byte}};
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        if (!(members[i].value >= 0))
+            return error_set(err, -EINVAL, "profile: %s is %g; times are not negative",
+                             members[i].name, members[i].value);
+    return 0;
+}
+
 int profile_decode(const char *text, struct profile *out, struct error *err)
 {
     json_error_t where;
-    json_t *root = json_loads(text, 0, &where), *rates = NULL;
-    *out = (struct profile){0};
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &where), *rates = NULL;
+    struct profile profile = {0};
     if (!root)
         return error_set(err, -EINVAL, "profile: %s", where.text);
-    int rc = json_unpack_ex(
-        root, &where, 0, "{s:o, s:F, s:F, s:F, s:{s:F, s:F}, s:{s:F, s:F}}", "rates", &rates,
-        "seconds_per_flop", &out->seconds_per_flop, "seconds_per_byte", &out->seconds_per_byte,
-        "overhead_s", &out->overhead_s, "host", "latency_s", &out->host.latency_s,
-        "seconds_per_byte", &out->host.seconds_per_byte, "network", "latency_s",
-        &out->network.latency_s, "seconds_per_byte", &out->network.seconds_per_byte);
+    int rc = json_unpack_ex(root, &where, 0, "{s:o, s:F, s:F, s:F, s:{s:F, s:F}, s:{s:F, s:F}}",
+                            "rates", &rates, "seconds_per_flop", &profile.seconds_per_flop,
+                            "seconds_per_byte", &profile.seconds_per_byte, "overhead_s",
+                            &profile.overhead_s, "host", "latency_s", &profile.host.latency_s,
+                            "seconds_per_byte", &profile.host.seconds_per_byte, "network",
+                            "latency_s", &profile.network.latency_s, "seconds_per_byte",
+                            &profile.network.seconds_per_byte);
     if (rc < 0)
         rc = error_set(err, -EINVAL, "profile: %s", where.text);
+    else if (!json_is_object(rates))
+        rc = error_set(err, -EINVAL, "profile: rates has to be an object, by operation");
     else
-        rc = decode_rates(rates, out, err);
+        rc = decode_rates(rates, &profile, err);
     json_decref(root);
+    if (rc == 0)
+        rc = check_members(&profile, err);
+    if (rc == 0)
+        *out = profile;
     return rc;
 }

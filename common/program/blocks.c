@@ -82,9 +82,8 @@ int blocks_fetch(struct lowering *l, int tensor, const struct placement *placeme
 static bool only_gathers(struct lowering *l, int tensor, const struct placement *from,
                          const struct placement *to)
 {
-    struct step steps[STEPS_MAX];
-    struct shape shape = tensor_shape(l, tensor);
-    int count = redistribute_path(l->mesh, &shape, from, to, steps, NULL);
+    const struct step *steps;
+    int count = move_route(l, tensor, from, to, &steps);
     for (int i = 0; i < count; i++)
         if (steps[i].kind != STEP_ALL_GATHER)
             return false;

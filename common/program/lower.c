@@ -4,6 +4,7 @@
 #include "common/base/memory.h"
 #include "common/program/lowering.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 static int make_signatures(struct lowering *l)
@@ -63,6 +64,7 @@ static void lowering_finish(struct lowering *l)
     free(l->homes);
     free(l->fetched);
     free(l->statistics);
+    free(l->routes);
     free(l->versions.items);
     free(l->arriving.items);
     free(l->shares);
@@ -77,6 +79,7 @@ int lower(const struct graph *graph, const struct plan *plan, int rank, struct p
     int rc = plan_check(plan, graph, err);
     if (rc < 0)
         return rc;
+    assert(rank >= 0 && rank < plan_ranks(plan));
     struct program *program = xcalloc(1, sizeof *program);
     struct lowering l = {.graph = graph, .plan = plan, .program = program, .err = err};
     l.stage = plan_rank_stage(plan, rank, &l.inside);

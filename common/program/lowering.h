@@ -28,6 +28,15 @@ struct fetched {
     bool again; /* backward gathers it anew from the smaller piece that is saved */
 };
 
+/* A way between placements on this rank's mesh: searched once, taken in every block. */
+struct route {
+    const char *dims;
+    bool uneven;
+    struct placement from, to;
+    struct step steps[STEPS_MAX];
+    int count;
+};
+
 /* One way in which a stage uses a weight; several nodes may share it. */
 struct weight_use {
     int tensor, stage, node;
@@ -54,9 +63,11 @@ struct lowering {
     struct held *homes; /* per tensor: as it was made, or as it came; tensor -1: not here */
     struct fetched (*fetched)[OPERANDS_MAX];    /* per node */
     struct piece (*statistics)[STATISTICS_MAX]; /* per node, of forward */
-    struct held_list versions;                  /* redistributed copies inside the open block */
-    struct held_list arriving;                  /* gradients of tensors, by placement */
-    int *shares; /* per buffer: how many arriving gradients it holds */
+    struct route *routes;
+    size_t route_count, route_capacity;
+    struct held_list versions; /* redistributed copies inside the open block */
+    struct held_list arriving; /* gradients of tensors, by placement */
+    int *shares;               /* per buffer: how many arriving gradients it holds */
     size_t shares_capacity;
     struct weight_use *uses;
     size_t use_count, use_capacity;
@@ -67,7 +78,7 @@ struct lowering {
     struct error *err;
 };
 
-/* What a message carries: with the tensor, its tag. */
+/* What a message carries: with the tensor or the use of a weight, its tag. */
 enum purpose { PURPOSE_ACTIVATION, PURPOSE_GRADIENT, PURPOSE_WEIGHT, PURPOSES };
 
 /* emit.c */
@@ -93,12 +104,16 @@ void emit_all_reduce(struct lowering *l, int group, enum reduction reduction,
 const struct mesh *stage_mesh(const struct lowering *l, int stage);
 struct shape tensor_shape(const struct lowering *l, int tensor);
 
-/* move.c: redistribute a piece on this rank's mesh. A first all-reduce works in place, so the
+/* move.c: redistribute_path() for a tensor on this rank's mesh; *steps are lent until the next
+ * call. */
+int move_route(struct lowering *l, int tensor, const struct placement *from,
+               const struct placement *to, const struct step **steps);
+/* Redistribute a piece on this rank's mesh. A first all-reduce works in place, so the
  * source must be of no other use. */
 int move_within(struct lowering *l, const struct shape *shape, int tensor,
                 const struct placement *from, const struct placement *to, struct piece *piece);
 /* Between stages, by the intersection of slices; replicas take turns in sending. `piece` is read
- * on the sending stage and made on the receiving one. */
+ * on the sending stage and made on the receiving one. use: of a weight; 0 for an activation. */
 void move_across(struct lowering *l, const struct shape *shape, int tensor, enum purpose purpose,
                  int use, int from_stage, const struct placement *from, int to_stage,
                  const struct placement *to, struct piece *piece);

@@ -125,7 +125,10 @@ static struct piece one_step(struct lowering *l, const struct shape *shape, int 
         emit_copy(l, piece, &part, &target);
         return part;
     }
-    int group = emit_group(l, step->axes), members = mesh_span(l->mesh, step->axes);
+    int members = mesh_span(l->mesh, step->axes);
+    if (members == 1) /* an axis of size 1: the piece is what it was, under another name */
+        return *piece;
+    int group = emit_group(l, step->axes);
     if (step->kind == STEP_ALL_REDUCE) {
         emit_all_reduce(l, group, REDUCTION_SUM, piece);
         return *piece;
@@ -156,11 +159,34 @@ static struct piece one_step(struct lowering *l, const struct shape *shape, int 
     return result;
 }
 
+int move_route(struct lowering *l, int tensor, const struct placement *from,
+               const struct placement *to, const struct step **steps)
+{
+    struct shape shape = tensor_shape(l, tensor);
+    const char *dims = l->graph->tensors[tensor].dims;
+    for (size_t i = 0; i < l->route_count; i++) {
+        const struct route *known = &l->routes[i];
+        if (strcmp(known->dims, dims) == 0 && known->uneven == shape.uneven &&
+            placement_equal(&known->from, from) && placement_equal(&known->to, to)) {
+            *steps = known->steps;
+            return known->count;
+        }
+    }
+    l->routes = grow(l->routes, l->route_count, &l->route_capacity, sizeof *l->routes);
+    struct route *route = &l->routes[l->route_count];
+    *route = (struct route){.dims = dims, .uneven = shape.uneven, .from = *from, .to = *to};
+    route->count = redistribute_path(l->mesh, &shape, from, to, route->steps, l->err);
+    if (route->count >= 0)
+        l->route_count++;
+    *steps = route->steps;
+    return route->count;
+}
+
 int move_within(struct lowering *l, const struct shape *shape, int tensor,
                 const struct placement *from, const struct placement *to, struct piece *piece)
 {
-    struct step steps[STEPS_MAX];
-    int count = redistribute_path(l->mesh, shape, from, to, steps, l->err);
+    const struct step *steps;
+    int count = move_route(l, tensor, from, to, &steps);
     for (int i = 0; i < count; i++)
         *piece = one_step(l, shape, tensor, i ? &steps[i - 1].to : from, &steps[i], piece);
     return count < 0 ? count : 0;
@@ -214,6 +240,13 @@ static void receive_part(struct lowering *l, int tensor, uint32_t tag, int peer,
         emit_copy(l, &message, piece, part);
 }
 
+/* The first use of all belongs to its weight's owner and never travels: 0 is an activation. */
+static uint32_t tag_of(const struct lowering *l, int tensor, enum purpose purpose, int use)
+{
+    uint32_t name = use ? (uint32_t)l->graph->tensor_count + (uint32_t)use : (uint32_t)tensor;
+    return name * PURPOSES + (uint32_t)purpose;
+}
+
 void move_across(struct lowering *l, const struct shape *shape, int tensor, enum purpose purpose,
                  int use, int from_stage, const struct placement *from, int to_stage,
                  const struct placement *to, struct piece *piece)
@@ -221,8 +254,7 @@ void move_across(struct lowering *l, const struct shape *shape, int tensor, enum
     const struct mesh *senders = stage_mesh(l, from_stage), *receivers = stage_mesh(l, to_stage);
     int from_rank = plan_stage_rank(l->plan, from_stage),
         to_rank = plan_stage_rank(l->plan, to_stage);
-    uint32_t tag =
-        (uint32_t)((use * (int)l->graph->tensor_count + tensor) * PURPOSES + (int)purpose);
+    uint32_t tag = tag_of(l, tensor, purpose, use);
     struct piece made = {0};
     if (l->stage == to_stage) {
         struct box box = placement_slice(receivers, shape, to, l->inside);

@@ -8,6 +8,7 @@
 #include "common/program/simulate.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,20 +147,54 @@ static int lower_all(const struct planner_request *request, const struct plan *p
     return rc;
 }
 
+/* A plan that was read brings what somebody else predicted. */
+static void forget_predictions(struct plan *plan)
+{
+    memset(&plan->predicted, 0, sizeof plan->predicted);
+    for (int i = 0; i < plan->stage_count; i++) {
+        plan->stages[i].time_s = 0;
+        plan->stages[i].memory_bytes = 0;
+    }
+}
+
+/* Is it a plan for these devices and this job? */
+static int check_purpose(const struct planner_request *request, const struct plan *plan,
+                         struct error *err)
+{
+    int64_t batch = request->job->train.global_batch;
+    if (plan_ranks(plan) > request->device_count)
+        return error_set(err, -EINVAL, "the plan is for %d devices, there are %d", plan_ranks(plan),
+                         request->device_count);
+    if (plan_global_batch(plan) != batch)
+        return error_set(err, -EINVAL, "the plan is for a global batch of %lld, the job's is %lld",
+                         (long long)plan_global_batch(plan), (long long)batch);
+    return 0;
+}
+
 int planner_consider(const struct planner_request *request, struct plan *plan,
                      struct planner_result *out, struct error *err)
 {
-    int ranks = plan_ranks(plan);
+    int ranks = plan_ranks(plan), rc = check_purpose(request, plan, err);
+    if (rc < 0) {
+        plan_destroy(plan);
+        return rc;
+    }
     struct candidate candidate = {.plan = plan};
     struct program **programs = xcalloc((size_t)ranks, sizeof *programs);
     struct timing timing = {request, price};
     struct simulation simulation;
+    forget_predictions(plan);
     name_devices(request, plan);
     plan_name(plan);
-    int rc = lower_all(request, plan, programs, err);
+    rc = lower_all(request, plan, programs, err);
     if (rc == 0)
         rc = simulate((const struct program *const *)programs, ranks, PROGRAM_TRAIN, &timing, NULL,
                       &simulation, err);
+    if (rc == 0 && !(simulation.step_s > 0 && isfinite(simulation.step_s)))
+        rc = error_set(err, -EINVAL,
+                       "by the devices' profiles a step takes %g seconds: they are to be measured "
+                       "again",
+                       simulation.step_s);
     if (rc == 0) {
         fill_stages(request, programs, &candidate);
         double tokens = (double)(plan_global_batch(plan) * sizes_get(&request->graph->sizes, 's'));
@@ -179,11 +214,15 @@ int planner_consider(const struct planner_request *request, struct plan *plan,
     return rc;
 }
 
-static int better_first(const void *a, const void *b)
+static int better_first(const void *a, const void *b, void *context)
 {
     const struct candidate *first = a, *second = b;
+    enum job_objective objective = *(const enum job_objective *)context;
+    int fewer = plan_ranks(first->plan) - plan_ranks(second->plan);
     if (first->fits != second->fits)
         return first->fits ? -1 : 1;
+    if (first->fits && objective == JOB_DEVICES && fewer != 0)
+        return fewer;
     double x = first->plan->predicted.step_time_s, y = second->plan->predicted.step_time_s;
     uint64_t m = first->plan->predicted.memory_bytes_max,
              n = second->plan->predicted.memory_bytes_max;
@@ -194,26 +233,40 @@ static int better_first(const void *a, const void *b)
     return strcmp(first->plan->id, second->plan->id);
 }
 
-/* No candidate fits; the first of them needs the least. */
+/* The first rank of a plan that does not fit whose device is too small. */
+static int find_tight(const struct planner_request *request, const struct plan *plan)
+{
+    int rank = 0, inside;
+    while (rank + 1 < plan_ranks(plan) &&
+           plan->stages[plan_rank_stage(plan, rank, &inside)].memory_bytes <=
+               memory_limit(request, rank))
+        rank++;
+    return rank;
+}
+
+/* No candidate fits; the first of them needs the least. More of a device's memory may be allowed
+ * only where there is more. */
 static int explain_memory(const struct planner_request *request,
                           const struct planner_result *result, struct error *err)
 {
     char need[32], have[32], text[96];
     const struct plan *least = result->candidates[0].plan;
-    uint64_t limit = memory_limit(request, 0);
-    for (int rank = 1; rank < request->device_count; rank++)
-        limit = memory_limit(request, rank) < limit ? memory_limit(request, rank) : limit;
-    units_print_bytes(need, sizeof need, (double)least->predicted.memory_bytes_max);
-    units_print_bytes(have, sizeof have, (double)limit);
-    plan_print(text, sizeof text, least);
-    return error_set(
-        err, -ENOSPC,
-        "no plan fits: the smallest of %zu, %s on %d devices, needs %s on a device "
-        "where %s may be used%s; it would run with plan.memory of at least %llu bytes, "
-        "more devices, or a smaller train.global_batch or model",
-        result->count, text, plan_ranks(least), need, have,
-        request->job->plan.memory ? " (plan.memory)" : "",
-        (unsigned long long)least->predicted.memory_bytes_max);
+    int inside, rank = find_tight(request, least);
+    uint64_t bytes = least->stages[plan_rank_stage(least, rank, &inside)].memory_bytes;
+    uint64_t limit = memory_limit(request, rank), most = least->predicted.memory_bytes_max;
+    bool allowable = true;
+    for (int i = 0; i < plan_ranks(least); i++)
+        allowable = allowable && most <= device_of(request, i)->memory_bytes;
+    return error_set(err, -ENOSPC,
+                     "no plan fits: the smallest of %zu, %s on %d devices, needs %s on %s, where "
+                     "%s may be used%s; it would run with %s of at least %llu bytes, more devices, "
+                     "or a smaller train.global_batch or model",
+                     result->count, plan_print(text, sizeof text, least), plan_ranks(least),
+                     units_print_bytes(need, sizeof need, (double)bytes),
+                     device_of(request, rank)->name,
+                     units_print_bytes(have, sizeof have, (double)limit),
+                     limit < device_of(request, rank)->memory_bytes ? " (plan.memory)" : "",
+                     allowable ? "plan.memory" : "devices", (unsigned long long)most);
 }
 
 int planner_run(const struct planner_request *request, struct planner_result *out,
@@ -230,7 +283,8 @@ int planner_run(const struct planner_request *request, struct planner_result *ou
     rc = search->run(request, out, err);
     if (rc < 0)
         return rc;
-    qsort(out->candidates, out->count, sizeof *out->candidates, better_first);
+    enum job_objective objective = request->job->plan.objective;
+    qsort_r(out->candidates, out->count, sizeof *out->candidates, better_first, &objective);
     for (size_t i = 0; i < out->count; i++) {
         struct plan *plan = out->candidates[i].plan;
         snprintf(plan->predicted.search, sizeof plan->predicted.search, "%s", search->name);

@@ -61,7 +61,8 @@ int planner_run(const struct planner_request *request, struct planner_result *ou
                 struct error *err);
 void planner_result_finish(struct planner_result *result);
 
-/* Price one plan and append it; plans that cannot be lowered are refused. Takes the plan. */
+/* Price one plan and append it; what was predicted of it before is forgotten. -EINVAL: it is for
+ * more devices or another batch, or it cannot be lowered or priced. Takes the plan. */
 int planner_consider(const struct planner_request *request, struct plan *plan,
                      struct planner_result *out, struct error *err);
 

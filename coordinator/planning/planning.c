@@ -158,10 +158,6 @@ static int price_given(const struct planning_request *request, const struct flee
     struct planner_device *devices = xcalloc(fleet->count, sizeof *devices);
     struct planner_request ask = {request->graph, request->job, devices, plan_ranks(plan)};
     int rc = plan_check(plan, request->graph, err);
-    if (rc == 0 && plan_global_batch(plan) != request->job->train.global_batch)
-        rc = error_set(
-            err, -EINVAL, "the given plan is for a global batch of %lld, the job's is %lld",
-            (long long)plan_global_batch(plan), (long long)request->job->train.global_batch);
     if (rc == 0)
         rc = order_devices(plan, fleet, devices, err);
     if (rc == 0)

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,14 @@ static const char usage[] =
     "  --crowd NUMBER  how many devices share a core, here and in other processes\n"
     "  -h, --help      this text\n";
 
+/* A whole number from `least` on, or -1, which no option takes. */
+static int whole(const char *text, int least)
+{
+    char *end;
+    long number = strtol(text, &end, 10);
+    return end == text || *end || number < least || number > INT_MAX ? -1 : (int)number;
+}
+
 static int parse(int argc, char **argv, struct executor_options *options)
 {
     static const struct option names[] = {
@@ -37,10 +46,10 @@ static int parse(int argc, char **argv, struct executor_options *options)
     while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
         switch (option) {
         case 'c':
-            options->channel = atoi(optarg);
+            options->channel = whole(optarg, 0);
             break;
         case 'l':
-            options->local = atoi(optarg);
+            options->local = whole(optarg, 1);
             break;
         case 'j':
             options->job = optarg;
@@ -68,7 +77,7 @@ static int parse(int argc, char **argv, struct executor_options *options)
         }
     }
     bool local = options->local > 0;
-    return options->channel < 0 || options->crowd < 1 || optind < argc ||
+    return options->channel < 0 || options->local < 0 || !(options->crowd >= 1) || optind < argc ||
                    (local && options->probe) || (local && (!options->job || !options->plan))
                ? -EINVAL
                : 0;

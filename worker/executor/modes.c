@@ -240,6 +240,9 @@ int executor_rank(const struct executor_options *options, struct error *err)
         rc = plan_decode(assignment->plan ? assignment->plan->json : "", &work.plan, err);
     if (rc == 0)
         rc = open_work(&work, err);
+    if (rc == 0 && assignment->rank >= (uint32_t)plan_ranks(work.plan))
+        rc = error_set(err, -EINVAL, "the assignment is for rank %u of a plan with %d",
+                       assignment->rank, plan_ranks(work.plan));
     if (rc == 0 && plan_ranks(work.plan) > 1 && !work.collectives)
         rc = error_set(err, -ENOSYS,
                        "this gimbal-executor was built without Gloo and cannot join other ranks; "

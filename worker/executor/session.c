@@ -211,11 +211,11 @@ static void answer(struct session *session, const Gimbal__ExecutorRendezvous *re
 {
     pthread_mutex_lock(&session->lock);
     for (struct asking *asking = session->asking; asking; asking = asking->next) {
-        if (asking->id != rendezvous->id)
+        if (asking->id != rendezvous->id || asking->answered)
             continue;
         asking->size = rendezvous->value.len;
         asking->value = xcalloc(1, asking->size);
-        if (asking->size)
+        if (asking->size) /* else there are no data to copy from */
             memcpy(asking->value, rendezvous->value.data, asking->size);
         asking->answered = true;
     }

@@ -23,6 +23,7 @@ static const struct role_cell cells[] = {
 
 const struct role role_batch = {
     .name = "batch",
+    .short_name = "dp",
     .order = 0,
     .order_seq = 0,
     .cells = cells,

@@ -21,6 +21,7 @@ static const struct role_cell cells[] = {
 
 const struct role role_context = {
     .name = "context",
+    .short_name = "context",
     .order = 1,
     .order_seq = 0,
     .cells = cells,

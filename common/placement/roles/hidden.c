@@ -22,6 +22,7 @@ static const struct role_cell cells[] = {
 
 const struct role role_hidden = {
     .name = "hidden",
+    .short_name = "hidden",
     .order = 4,
     .order_seq = 4,
     .cells = cells,

@@ -23,6 +23,7 @@ static const struct role_cell cells[] = {
 
 const struct role role_tensor = {
     .name = "tensor",
+    .short_name = "tp",
     .order = 2,
     .order_seq = 3,
     .cells = cells,

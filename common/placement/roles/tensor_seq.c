@@ -23,6 +23,7 @@ static const struct role_cell cells[] = {
 
 const struct role role_tensor_seq = {
     .name = "tensor_seq",
+    .short_name = "tensor_seq",
     .order = 3,
     .order_seq = 2,
     .cells = cells,

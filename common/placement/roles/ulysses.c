@@ -22,6 +22,7 @@ static const struct role_cell cells[] = {
 
 const struct role role_ulysses = {
     .name = "ulysses",
+    .short_name = "ulysses",
     .order = 5,
     .order_seq = 1,
     .mirrored = true,

@@ -62,10 +62,20 @@ static bool pinned(int64_t pin, int64_t value)
     return pin != 0 && pin != value;
 }
 
+static bool forbidden(const struct job_plan *plan, const char *role)
+{
+    for (size_t i = 0; i < plan->forbid.roles.count; i++)
+        if (strcmp(plan->forbid.roles.items[i], role) == 0)
+            return true;
+    return false;
+}
+
 static bool allowed(const struct planner_request *request, const struct point *point)
 {
     const struct job_plan *plan = &request->job->plan;
     int64_t samples = request->job->train.global_batch / point->micro_batches;
+    if ((point->tp > 1 && forbidden(plan, "tensor")) || (point->dp > 1 && forbidden(plan, "batch")))
+        return false;
     return !pinned(plan->pin.pp, point->pp) && !pinned(plan->pin.tp, point->tp) &&
            !pinned(plan->pin.dp, point->dp) &&
            !pinned(plan->pin.micro_batches, point->micro_batches) &&
@@ -79,7 +89,8 @@ static void try_division(const struct planner_request *request, struct point poi
 {
     int64_t batch = request->job->train.global_batch;
     const char *wanted = request->job->plan.schedule;
-    for (point.micro_batches = 1; point.micro_batches <= batch; point.micro_batches++) {
+    int64_t most = batch < PLAN_MICRO_BATCHES_MAX ? batch : PLAN_MICRO_BATCHES_MAX;
+    for (point.micro_batches = 1; point.micro_batches <= most; point.micro_batches++) {
         if (batch % point.micro_batches != 0)
             continue;
         for (int i = 0; schedules[i]; i++) {
@@ -120,17 +131,30 @@ static bool any_fits(const struct planner_result *result)
     return false;
 }
 
+/* What the job forbids or asks for by a name has to be something there is. */
+static int check_names(const struct job_plan *plan, struct error *err)
+{
+    char known[128];
+    const char *schedule = plan->schedule;
+    if (schedule && !schedule_find(schedule))
+        return error_set(err, -EINVAL, "plan.schedule '%s' is unknown; known: %s, %s", schedule,
+                         schedules[0]->name, schedules[1]->name);
+    for (size_t i = 0; i < plan->forbid.roles.count; i++)
+        if (!role_find(plan->forbid.roles.items[i]))
+            return error_set(err, -EINVAL, "plan.forbid.roles: '%s' is unknown; known: %s",
+                             plan->forbid.roles.items[i], role_list(known, sizeof known));
+    return 0;
+}
+
 static int run(const struct planner_request *request, struct planner_result *out, struct error *err)
 {
-    int failure = 0;
+    int failure = 0, rc = check_names(&request->job->plan, err);
+    if (rc < 0)
+        return rc;
     int64_t least = request->job->devices.min > 0 ? request->job->devices.min : 1;
     int64_t most =
         request->job->devices.max > 0 ? request->job->devices.max : request->device_count;
     most = most > request->device_count ? request->device_count : most;
-    const char *schedule = request->job->plan.schedule;
-    if (schedule && !schedule_find(schedule))
-        return error_set(err, -EINVAL, "plan.schedule '%s' is unknown; known: %s, %s", schedule,
-                         schedules[0]->name, schedules[1]->name);
     for (int recompute = 0; recompute < RECOMPUTES && !any_fits(out); recompute++)
         for (int devices = (int)least; devices <= most; devices++)
             try_devices(request, devices, (enum recompute)recompute, out, &failure, err);

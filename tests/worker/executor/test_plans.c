@@ -75,6 +75,7 @@ static const struct {
     {"dp2 tp2", 1, {2, 2}, 2, {TP, DP}, 2, "1f1b"},
     {"pp2 dp2", 2, {2}, 1, {DP}, 4, "1f1b"},
     {"pp2 tp2", 2, {2}, 1, {TP}, 4, "gpipe"},
+    {"dp4, three of them without a sample", 1, {4}, 1, {DP}, 8, "gpipe"},
     {"pp2 dp2 tp2", 2, {2, 2}, 2, {TP, DP}, 4, "1f1b"},
 };
 
@@ -84,6 +85,20 @@ START_TEST(a_plan_gives_the_loss_of_one_rank)
                            named[_i].roles, named[_i].micro_batches, 8 / named[_i].micro_batches,
                            named[_i].schedule),
                named[_i].name);
+}
+END_TEST
+
+/* An axis of size 1 divides nothing, whatever its role; plans that were written by hand have
+ * them. */
+START_TEST(an_axis_of_one_device_is_as_none)
+{
+    int axes[2][2] = {{1, 2}, {2, 1}};
+    const char *role = roles[_i / 2]->name;
+    struct plan *plan =
+        engine_plan(graph, 2, axes[_i % 2], 2, (const char *[]){role, role}, 2, 4, "1f1b");
+    for (int b = 0; b < plan->block_count; b++)
+        plan->blocks[b].zero = b % 2;
+    check_plan(plan, role);
 }
 END_TEST
 
@@ -103,6 +118,7 @@ int main(void)
     tcase_set_timeout(tcase, 300);
     tcase_add_loop_test(tcase, a_plan_gives_the_loss_of_one_rank, 0,
                         (int)(sizeof named / sizeof *named));
+    tcase_add_loop_test(tcase, an_axis_of_one_device_is_as_none, 0, 12);
     tcase_add_loop_test(tcase, a_random_plan_gives_the_loss_of_one_rank, 0, test_share(60));
     return suite_run("plans", tcase, NULL);
 }

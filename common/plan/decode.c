@@ -1,0 +1,253 @@
+/* decode.c - a plan from JSON, which may come from a file or over the network.
+ *
+ * What comes out is sound in itself: every number in its range, every list as long as its mesh,
+ * every index of something there is. Whether it is a plan for a model is plan_check's to say. */
+#include "common/plan/plan.h"
+
+#include "common/base/memory.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <string.h>
+
+/* Is it a whole number in [low, high]? JSON's are 64 bits wide, most of ours are not. */
+static bool is_whole(const json_t *from, json_int_t low, json_int_t high)
+{
+    return json_is_integer(from) && json_integer_value(from) >= low &&
+           json_integer_value(from) <= high;
+}
+
+/* The number under a key; -EINVAL says what it would have to be. */
+static int decode_whole(json_t *from, const char *key, json_int_t low, json_int_t high,
+                        int64_t *out, struct error *err)
+{
+    json_t *value = json_object_get(from, key);
+    if (!is_whole(value, low, high))
+        return error_set(err, -EINVAL, "%s is not a whole number from %lld to %lld", key,
+                         (long long)low, (long long)high);
+    *out = json_integer_value(value);
+    return 0;
+}
+
+/* `layers` counts repeated layers; the block before the first goes with the first stage, the
+ * block after the last with the last. */
+static int decode_layers(struct plan *plan, int index, json_t *from, struct error *err)
+{
+    struct plan_stage *stage = &plan->stages[index];
+    json_t *first = json_array_get(from, 0), *end = json_array_get(from, 1);
+    int layers = plan->block_count - 2;
+    if (json_array_size(from) != 2 || !is_whole(end, 0, layers) ||
+        !is_whole(first, 0, json_integer_value(end)))
+        return error_set(err, -EINVAL,
+                         "stages[%d].layers: wants [first, end], whole numbers from 0 to %d", index,
+                         layers);
+    stage->block_first = index == 0 ? 0 : (int)json_integer_value(first) + 1;
+    int next =
+        index == plan->stage_count - 1 ? plan->block_count : (int)json_integer_value(end) + 1;
+    stage->block_count = next - stage->block_first;
+    return 0;
+}
+
+/* ranks: of the stages before this one. */
+static int decode_axes(struct mesh *mesh, int index, json_t *from, int ranks, struct error *err)
+{
+    if (!json_is_array(from) || json_array_size(from) > AXES_MAX)
+        return error_set(err, -EINVAL, "stages[%d].axes: wants a list of at most %d sizes", index,
+                         AXES_MAX);
+    for (size_t i = 0; i < json_array_size(from); i++) {
+        json_t *size = json_array_get(from, i);
+        int most = (PLAN_RANKS_MAX - ranks) / mesh_count(mesh);
+        if (!is_whole(size, 1, most))
+            return error_set(err, -EINVAL,
+                             "stages[%d].axes[%zu] is not a whole number from 1 to %d: a plan is "
+                             "for at most %d devices",
+                             index, i, most, PLAN_RANKS_MAX);
+        mesh->size[mesh->axes++] = (int)json_integer_value(size);
+    }
+    if (mesh_count(mesh) > PLAN_RANKS_MAX - ranks)
+        return error_set(err, -EINVAL, "stages[%d]: a plan is for at most %d devices", index,
+                         PLAN_RANKS_MAX);
+    return 0;
+}
+
+static int decode_weights(struct plan_stage *stage, int index, json_t *from, struct error *err)
+{
+    size_t count = (size_t)mesh_count(&stage->mesh);
+    if (!json_is_array(from) || json_array_size(from) != count)
+        return error_set(err, -EINVAL, "stages[%d].weights: wants %zu numbers", index, count);
+    for (size_t i = 0; i < count; i++)
+        if (!is_whole(json_array_get(from, i), 1, INT_MAX))
+            return error_set(err, -EINVAL,
+                             "stages[%d].weights[%zu] is not a whole number from 1 to %d", index, i,
+                             INT_MAX);
+    stage->weights = xcalloc(count, sizeof *stage->weights);
+    for (size_t i = 0; i < count; i++)
+        stage->weights[i] = (int)json_integer_value(json_array_get(from, i));
+    stage->mesh.weights = stage->weights;
+    return 0;
+}
+
+/* An empty list: not yet placed. */
+static int decode_devices(struct plan_stage *stage, int index, json_t *from, struct error *err)
+{
+    size_t count = (size_t)mesh_count(&stage->mesh), found = json_array_size(from);
+    if (json_is_array(from) && found == 0)
+        return 0;
+    if (!json_is_array(from) || found != count)
+        return error_set(err, -EINVAL, "stages[%d].devices: wants %zu names, has %zu", index, count,
+                         found);
+    for (size_t i = 0; i < count; i++)
+        if (!json_is_string(json_array_get(from, i)))
+            return error_set(err, -EINVAL, "stages[%d].devices[%zu] is not a name", index, i);
+    stage->devices = xcalloc(count, sizeof *stage->devices);
+    for (size_t i = 0; i < count; i++)
+        stage->devices[i] = xstrdup(json_string_value(json_array_get(from, i)));
+    return 0;
+}
+
+static int decode_stage(json_t *from, int index, struct plan *plan, struct error *err)
+{
+    struct plan_stage *stage = &plan->stages[index];
+    json_t *axes = NULL, *layers = NULL, *devices = NULL, *weights = NULL;
+    json_int_t memory = 0;
+    if (json_unpack(from, "{s:o, s:o, s?o, s?o, s?F, s?I}", "axes", &axes, "layers", &layers,
+                    "devices", &devices, "weights", &weights, "time_s", &stage->time_s,
+                    "memory_bytes", &memory) < 0 ||
+        memory < 0)
+        return error_set(err, -EINVAL,
+                         "stages[%d]: wants axes and layers; time_s and memory_bytes are numbers",
+                         index);
+    stage->memory_bytes = (uint64_t)memory;
+    int rc = decode_layers(plan, index, layers, err);
+    if (rc == 0)
+        rc = decode_axes(&stage->mesh, index, axes, plan_stage_rank(plan, index), err);
+    if (rc == 0 && weights)
+        rc = decode_weights(stage, index, weights, err);
+    if (rc == 0 && devices)
+        rc = decode_devices(stage, index, devices, err);
+    return rc;
+}
+
+/* NULL: none. */
+static int decode_recompute(struct plan_block *block, int index, const json_t *from,
+                            struct error *err)
+{
+    const char *name = from ? json_string_value(from) : recompute_names[RECOMPUTE_NONE];
+    block->recompute = RECOMPUTE_NONE;
+    while (name && block->recompute < RECOMPUTES &&
+           strcmp(recompute_names[block->recompute], name) != 0)
+        block->recompute++;
+    if (!name || block->recompute == RECOMPUTES)
+        return error_set(err, -EINVAL,
+                         "blocks[%d].recompute is '%.64s'; none, selective and full are known",
+                         index, name ? name : "(no text)");
+    return 0;
+}
+
+static int decode_block(json_t *from, int index, const struct plan *plan, struct plan_block *block,
+                        struct error *err)
+{
+    json_t *stage = json_object_get(from, "stage"), *names = json_object_get(from, "roles");
+    json_t *zero = json_object_get(from, "zero");
+    if (!is_whole(stage, 0, plan->stage_count - 1))
+        return error_set(err, -EINVAL, "blocks[%d].stage is not a whole number from 0 to %d", index,
+                         plan->stage_count - 1);
+    if (zero && !is_whole(zero, 0, 3))
+        return error_set(err, -EINVAL, "blocks[%d].zero is not 0, 1, 2 or 3", index);
+    block->stage = (int)json_integer_value(stage);
+    block->zero = (int)json_integer_value(zero);
+    int rc = decode_recompute(block, index, json_object_get(from, "recompute"), err);
+    if (rc < 0)
+        return rc;
+    int axes = plan->stages[block->stage].mesh.axes;
+    if (!json_is_array(names) || (int)json_array_size(names) != axes)
+        return error_set(err, -EINVAL, "blocks[%d].roles: wants one for each of %d axes", index,
+                         axes);
+    for (int axis = 0; axis < axes; axis++) {
+        const char *name = json_string_value(json_array_get(names, (size_t)axis));
+        char known[128];
+        block->roles[axis] = name ? role_find(name) : NULL;
+        if (!block->roles[axis])
+            return error_set(err, -EINVAL, "blocks[%d].roles[%d]: unknown role '%.64s'; known: %s",
+                             index, axis, name ? name : "(no text)",
+                             role_list(known, sizeof known));
+    }
+    return 0;
+}
+
+/* The members that are no lists. */
+static int decode_head(json_t *root, struct plan *plan, struct error *err)
+{
+    const char *id = json_string_value(json_object_get(root, "id"));
+    const char *schedule = json_string_value(json_object_get(root, "schedule"));
+    json_int_t memory = 0;
+    int64_t micro_batches = 0;
+    if (id && strlen(id) >= sizeof plan->id)
+        return error_set(err, -EINVAL, "id has more than %zu bytes", sizeof plan->id - 1);
+    strcpy(plan->id, id ? id : "");
+    plan->schedule = schedule ? schedule_find(schedule) : NULL;
+    if (!plan->schedule)
+        return error_set(err, -EINVAL, "unknown schedule '%.64s'; known: %s, %s",
+                         schedule ? schedule : "(no text)", schedules[0]->name, schedules[1]->name);
+    int rc = decode_whole(root, "micro_batches", 1, PLAN_MICRO_BATCHES_MAX, &micro_batches, err);
+    if (rc == 0)
+        rc = decode_whole(root, "micro_batch_samples", 1, PLAN_SAMPLES_MAX,
+                          &plan->micro_batch_samples, err);
+    if (rc < 0)
+        return rc;
+    plan->micro_batches = (int)micro_batches;
+    if (json_unpack(root, "{s?{s?F, s?F, s?I, s?F}}", "predicted", "step_time_s",
+                    &plan->predicted.step_time_s, "tokens_per_s", &plan->predicted.tokens_per_s,
+                    "memory_bytes_max", &memory, "bubble", &plan->predicted.bubble) < 0 ||
+        memory < 0)
+        return error_set(err, -EINVAL, "predicted: what is told there has to be numbers");
+    plan->predicted.memory_bytes_max = (uint64_t)memory;
+    return 0;
+}
+
+static int decode(json_t *root, struct plan **out, struct error *err)
+{
+    const char *version = NULL, *kind = NULL;
+    json_t *stages = NULL, *blocks = NULL;
+    if (json_unpack(root, "{s:s, s:s, s:o, s:o}", "apiVersion", &version, "kind", &kind, "stages",
+                    &stages, "blocks", &blocks) < 0)
+        return error_set(err, -EINVAL, "not a plan: wants apiVersion, kind, stages and blocks");
+    if (strcmp(version, "gimbal/v1") != 0 || strcmp(kind, "Plan") != 0)
+        return error_set(err, -EINVAL,
+                         "not a plan: apiVersion '%.64s', kind '%.64s'; wants gimbal/v1, Plan",
+                         version, kind);
+    size_t stage_count = json_array_size(stages), block_count = json_array_size(blocks);
+    if (stage_count < 1 || stage_count > block_count || block_count < 2 ||
+        block_count > PLAN_BLOCKS_MAX)
+        return error_set(err, -EINVAL,
+                         "a plan has 2 to %d blocks in stages of at least one; this one has %zu "
+                         "in %zu",
+                         PLAN_BLOCKS_MAX, block_count, stage_count);
+
+    struct plan *plan = plan_create((int)stage_count, (int)block_count);
+    *out = plan;
+    int rc = decode_head(root, plan, err);
+    for (int i = 0; i < plan->stage_count && rc == 0; i++)
+        rc = decode_stage(json_array_get(stages, (size_t)i), i, plan, err);
+    for (int i = 0; i < plan->block_count && rc == 0; i++)
+        rc = decode_block(json_array_get(blocks, (size_t)i), i, plan, &plan->blocks[i], err);
+    return rc;
+}
+
+int plan_decode(const char *text, struct plan **out, struct error *err)
+{
+    json_error_t where;
+    struct plan *plan = NULL;
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &where);
+    if (!root)
+        return error_set(err, -EINVAL, "plan, line %d column %d: %s", where.line, where.column,
+                         where.text);
+    int rc = decode(root, &plan, err);
+    json_decref(root);
+    if (rc < 0)
+        plan_destroy(plan);
+    else
+        *out = plan;
+    return rc;
+}

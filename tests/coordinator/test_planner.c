@@ -1,0 +1,332 @@
+/* test_planner.c - the search finds what it should, keeps to what the job allows, and says why
+ * where nothing does. */
+#include "common/base/memory.h"
+#include "common/program/lower.h"
+#include "coordinator/planner/planner.h"
+#include "tests/support/suite.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEVICES 4
+#define MEMORY (1ull << 30)
+
+static const struct profile_link host_link = {2e-5, 2e-10}, network_link = {6e-5, 9e-10};
+static struct profile profile;
+
+/* Devices 0 and 1 are of one host, 2 and 3 of another. */
+struct scene {
+    struct job_config *job;
+    struct graph *graph;
+    struct planner_device devices[DEVICES];
+    struct planner_request request;
+    struct planner_result result;
+    struct error err;
+};
+
+static void scene_open(struct scene *scene, const char *more)
+{
+    static const char *const names[] = {"a/0", "a/1", "b/0", "b/1"};
+    char *text = xasprintf("apiVersion: gimbal/v1\n"
+                           "name: small\n"
+                           "model: {family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16}\n"
+                           "data: {text: [corpus.txt]}\n"
+                           "train: {steps: 3, global_batch: 4, lr: 0.001}\n"
+                           "%s",
+                           more);
+    *scene = (struct scene){0};
+    int rc = job_config_parse(text, strlen(text), "job", &scene->job, &scene->err);
+    ck_assert_msg(rc == 0, "%s", scene->err.text);
+    free(text);
+    ck_assert_int_eq(planner_graph(scene->job, &scene->graph, NULL), 0);
+    profile = profile_analytic(1e11, 2e10, 0.5, host_link, network_link);
+    for (int i = 0; i < DEVICES; i++)
+        scene->devices[i] = (struct planner_device){names[i], i < 2 ? "a" : "b", MEMORY, &profile};
+    scene->request = (struct planner_request){scene->graph, scene->job, scene->devices, DEVICES};
+}
+
+static int scene_run(struct scene *scene)
+{
+    planner_result_finish(&scene->result);
+    return planner_run(&scene->request, &scene->result, &scene->err);
+}
+
+static void scene_close(struct scene *scene)
+{
+    planner_result_finish(&scene->result);
+    graph_destroy(scene->graph);
+    job_config_destroy(scene->job);
+}
+
+static void run_or_fail(struct scene *scene)
+{
+    int rc = scene_run(scene);
+    ck_assert_msg(rc == 0, "%s", scene->err.text);
+    ck_assert_ptr_eq(scene->result.best, scene->result.candidates[0].plan);
+    ck_assert(scene->result.candidates[0].fits);
+}
+
+/* Devices that a division by the three takes, of one axis each. */
+static int degree(const struct plan *plan, const char *role)
+{
+    return plan_degree(plan, plan->block_count / 2, (const char *[]){role, NULL});
+}
+
+static uint64_t largest_program(const struct scene *scene, const struct plan *plan)
+{
+    uint64_t most = 0;
+    for (int rank = 0; rank < plan_ranks(plan); rank++) {
+        struct program *program;
+        ck_assert_int_eq(lower(scene->graph, plan, rank, &program, NULL), 0);
+        most = program_bytes(program) > most ? program_bytes(program) : most;
+        program_destroy(program);
+    }
+    return most;
+}
+
+START_TEST(the_best_is_the_fastest_that_was_looked_at)
+{
+    struct scene scene;
+    scene_open(&scene, "");
+    run_or_fail(&scene);
+    double best = scene.result.best->predicted.step_time_s;
+    int seen[DEVICES + 1] = {0};
+    for (size_t i = 0; i < scene.result.count; i++) {
+        const struct plan *plan = scene.result.candidates[i].plan;
+        ck_assert(plan->predicted.step_time_s >= best);
+        ck_assert(plan->predicted.step_time_s > 0 && plan->predicted.tokens_per_s > 0);
+        ck_assert(plan->predicted.bubble >= 0 && plan->predicted.bubble < 1);
+        ck_assert_double_eq_tol(plan->predicted.tokens_per_s * plan->predicted.step_time_s, 4 * 16,
+                                1e-9);
+        ck_assert_uint_eq(plan->predicted.memory_bytes_max, largest_program(&scene, plan));
+        ck_assert_int_eq(plan->predicted.candidates, (int)scene.result.count);
+        ck_assert_int_eq((int)plan_global_batch(plan), 4);
+        ck_assert_str_eq(plan_device(plan, 0), "a/0");
+        seen[plan_ranks(plan)]++;
+        for (size_t j = 0; j < i; j++)
+            ck_assert_str_ne(scene.result.candidates[j].plan->id, plan->id);
+    }
+    for (int devices = 1; devices <= DEVICES; devices++)
+        ck_assert_msg(devices == 3 || seen[devices] > 0, "nothing on %d devices", devices);
+    scene_close(&scene);
+}
+END_TEST
+
+START_TEST(fast_links_are_worth_more_devices)
+{
+    struct scene scene;
+    scene_open(&scene, "plan: {pin: {micro_batches: 1}, forbid: {zero: [1, 2, 3]}}\n");
+    profile = profile_analytic(1e9, 1e9, 1, (struct profile_link){0, 1e-15},
+                               (struct profile_link){0, 1e-15});
+    run_or_fail(&scene);
+    ck_assert_int_eq(plan_ranks(scene.result.best), DEVICES);
+    profile =
+        profile_analytic(1e9, 1e9, 1, (struct profile_link){100, 1}, (struct profile_link){100, 1});
+    run_or_fail(&scene);
+    ck_assert_int_eq(plan_ranks(scene.result.best), 1);
+    scene_close(&scene);
+}
+END_TEST
+
+START_TEST(pins_are_kept)
+{
+    struct scene scene;
+    scene_open(&scene, "plan: {pin: {pp: 2, dp: 2, micro_batches: 2}, schedule: gpipe}\n");
+    run_or_fail(&scene);
+    for (size_t i = 0; i < scene.result.count; i++) {
+        const struct plan *plan = scene.result.candidates[i].plan;
+        ck_assert_int_eq(plan->stage_count, 2);
+        ck_assert_int_eq(degree(plan, "batch"), 2);
+        ck_assert_int_eq(degree(plan, "tensor"), 1);
+        ck_assert_int_eq(plan->micro_batches, 2);
+        ck_assert_str_eq(plan->schedule->name, "gpipe");
+    }
+    scene_close(&scene);
+}
+END_TEST
+
+START_TEST(what_is_forbidden_is_not_tried)
+{
+    struct scene scene;
+    scene_open(&scene, "plan: {forbid: {roles: [tensor], zero: [1, 2, 3]}}\n");
+    run_or_fail(&scene);
+    for (size_t i = 0; i < scene.result.count; i++) {
+        ck_assert_int_eq(degree(scene.result.candidates[i].plan, "tensor"), 1);
+        ck_assert_int_eq(scene.result.candidates[i].plan->blocks[1].zero, 0);
+    }
+    scene_close(&scene);
+    scene_open(&scene, "plan: {forbid: {roles: [batch, tensor]}}\n");
+    run_or_fail(&scene);
+    for (size_t i = 0; i < scene.result.count; i++)
+        ck_assert_int_eq(scene.result.candidates[i].plan->stage_count,
+                         plan_ranks(scene.result.candidates[i].plan));
+    scene_close(&scene);
+}
+END_TEST
+
+START_TEST(the_number_of_devices_is_kept)
+{
+    struct scene scene;
+    scene_open(&scene, "devices: {min: 2, max: 3}\n");
+    run_or_fail(&scene);
+    for (size_t i = 0; i < scene.result.count; i++) {
+        ck_assert_int_ge(plan_ranks(scene.result.candidates[i].plan), 2);
+        ck_assert_int_le(plan_ranks(scene.result.candidates[i].plan), 3);
+    }
+    scene_close(&scene);
+}
+END_TEST
+
+START_TEST(an_objective_of_devices_takes_the_fewest_that_fit)
+{
+    struct scene scene;
+    scene_open(&scene, "plan: {objective: devices}\n");
+    run_or_fail(&scene);
+    ck_assert_int_eq(plan_ranks(scene.result.best), 1);
+    uint64_t one = scene.result.best->predicted.memory_bytes_max;
+    for (size_t i = 0; i < scene.result.count; i++) {
+        const struct plan *plan = scene.result.candidates[i].plan;
+        if (plan_ranks(plan) == 1 && plan->predicted.memory_bytes_max < one)
+            one = plan->predicted.memory_bytes_max;
+    }
+    for (int i = 0; i < DEVICES; i++)
+        scene.devices[i].memory_bytes = one - 1;
+    run_or_fail(&scene);
+    ck_assert_int_eq(plan_ranks(scene.result.best), 2);
+    scene_close(&scene);
+}
+END_TEST
+
+START_TEST(memory_of_each_device_is_kept)
+{
+    struct scene scene;
+    scene_open(&scene, "");
+    run_or_fail(&scene);
+    uint64_t need = scene.result.best->predicted.memory_bytes_max;
+    scene.devices[0].memory_bytes = need - 1; /* every plan uses the first device */
+    run_or_fail(&scene);
+    ck_assert_uint_ne(scene.result.best->predicted.memory_bytes_max, need);
+    for (size_t i = 0; i < scene.result.count; i++)
+        if (scene.result.candidates[i].plan->predicted.memory_bytes_max <= need - 1)
+            ck_assert(scene.result.candidates[i].fits);
+    scene_close(&scene);
+}
+END_TEST
+
+START_TEST(where_nothing_fits_need_and_limit_are_named)
+{
+    struct scene scene;
+    scene_open(&scene, "plan: {memory: 1 MiB}\n");
+    scene.job->plan.memory = 1000;
+    ck_assert_int_eq(scene_run(&scene), -ENOSPC);
+    ck_assert_ptr_null(scene.result.best);
+    ck_assert_uint_gt(scene.result.count, 0);
+    unsigned long long least = scene.result.candidates[0].plan->predicted.memory_bytes_max;
+    for (size_t i = 0; i < scene.result.count; i++)
+        ck_assert(scene.result.candidates[i].plan->predicted.memory_bytes_max >= least);
+    char *words = xasprintf("plan.memory of at least %llu bytes", least);
+    ck_assert_msg(strstr(scene.err.text, words) != NULL, "%s", scene.err.text);
+    ck_assert_msg(strstr(scene.err.text, "on a/0, where 1000 B may be used (plan.memory)") != NULL,
+                  "%s", scene.err.text);
+    free(words);
+
+    /* A limit that would do is believed. */
+    scene.job->plan.memory = least;
+    run_or_fail(&scene);
+
+    /* What the devices do not have cannot be allowed. */
+    scene.job->plan.memory = 0;
+    for (int i = 0; i < DEVICES; i++)
+        scene.devices[i].memory_bytes = 1000;
+    ck_assert_int_eq(scene_run(&scene), -ENOSPC);
+    ck_assert_msg(strstr(scene.err.text, "plan.memory") == NULL, "%s", scene.err.text);
+    ck_assert_ptr_nonnull(strstr(scene.err.text, "it would run with devices of at least "));
+    scene_close(&scene);
+}
+END_TEST
+
+static const struct {
+    const char *more, *words;
+} refused[] = {
+    {"devices: {min: 5}\n", "devices.min is 5, and there are 4 devices"},
+    {"plan: {search: galactic}\n", "plan.search 'galactic' is unknown; known: uniform"},
+    {"plan: {schedule: zigzag}\n", "plan.schedule 'zigzag' is unknown; known: 1f1b, gpipe"},
+    {"plan: {forbid: {roles: [tensr]}}\n",
+     "plan.forbid.roles: 'tensr' is unknown; known: batch, tensor, "},
+    {"plan: {pin: {pp: 3}}\n", "agrees with plan.pin and plan.forbid, a global batch of 4 and 2"},
+    {"plan: {pin: {tp: 3}}\n", "vocab 256 cannot be divided into 3 equal parts; 1, 2, 4, 8, "},
+};
+
+START_TEST(what_cannot_be_is_refused_in_words)
+{
+    struct scene scene;
+    scene_open(&scene, refused[_i].more);
+    ck_assert_int_eq(scene_run(&scene), -EINVAL);
+    ck_assert_msg(strstr(scene.err.text, refused[_i].words) != NULL, "%s", scene.err.text);
+    scene_close(&scene);
+}
+END_TEST
+
+START_TEST(a_plan_that_was_priced_before_is_priced_anew)
+{
+    struct scene scene;
+    struct planner_result again = {0};
+    scene_open(&scene, "");
+    run_or_fail(&scene);
+    const struct plan *best = scene.result.best;
+    struct plan *old = plan_copy(best);
+    old->predicted.memory_bytes_max = old->stages[0].memory_bytes = 1ull << 50;
+    old->stages[0].time_s = 1e9;
+    ck_assert_int_eq(planner_consider(&scene.request, old, &again, &scene.err), 0);
+    old = again.candidates[0].plan;
+    ck_assert_uint_eq(old->predicted.memory_bytes_max, best->predicted.memory_bytes_max);
+    ck_assert_uint_eq(old->stages[0].memory_bytes, best->stages[0].memory_bytes);
+    ck_assert_double_eq(old->stages[0].time_s, best->stages[0].time_s);
+    ck_assert_double_eq(old->predicted.step_time_s, best->predicted.step_time_s);
+    planner_result_finish(&again);
+
+    scene.request.device_count = plan_ranks(best) - 1;
+    ck_assert_int_eq(planner_consider(&scene.request, plan_copy(best), &again, &scene.err),
+                     -EINVAL);
+    ck_assert_ptr_nonnull(strstr(scene.err.text, "devices, there are"));
+    scene.request.device_count = DEVICES;
+    scene.job->train.global_batch = 8;
+    ck_assert_int_eq(planner_consider(&scene.request, plan_copy(best), &again, &scene.err),
+                     -EINVAL);
+    ck_assert_ptr_nonnull(strstr(scene.err.text, "a global batch of 4, the job's is 8"));
+    scene_close(&scene);
+}
+END_TEST
+
+START_TEST(devices_that_take_no_time_are_not_believed)
+{
+    struct scene scene;
+    scene_open(&scene, "devices: {max: 1}\n");
+    profile = (struct profile){0};
+    ck_assert_int_eq(scene_run(&scene), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(scene.err.text, "a step takes 0 seconds"));
+    scene_close(&scene);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *search = tcase_create("search"), *words = tcase_create("words");
+    tcase_set_timeout(search, 60);
+    tcase_set_timeout(words, 60);
+    tcase_add_test(search, the_best_is_the_fastest_that_was_looked_at);
+    tcase_add_test(search, fast_links_are_worth_more_devices);
+    tcase_add_test(search, pins_are_kept);
+    tcase_add_test(search, what_is_forbidden_is_not_tried);
+    tcase_add_test(search, the_number_of_devices_is_kept);
+    tcase_add_test(search, an_objective_of_devices_takes_the_fewest_that_fit);
+    tcase_add_test(search, memory_of_each_device_is_kept);
+    tcase_add_test(search, a_plan_that_was_priced_before_is_priced_anew);
+    tcase_add_test(words, where_nothing_fits_need_and_limit_are_named);
+    tcase_add_loop_test(words, what_cannot_be_is_refused_in_words, 0,
+                        (int)(sizeof refused / sizeof *refused));
+    tcase_add_test(words, devices_that_take_no_time_are_not_believed);
+    return suite_run("planner", search, words, NULL);
+}
