@@ -23,7 +23,8 @@ int channel_pair(int *parent, int *child, struct error *err);
 void channel_open(struct channel *channel, int fd);
 void channel_close(struct channel *channel); /* accepts one that was never opened (zeroed, fd -1) */
 
-/* -EPIPE when the other side is gone, -EMSGSIZE when it would refuse the frame. Safe to call from several threads only under a lock. */
+/* -EPIPE when the other side is gone, -EMSGSIZE when it would refuse the frame. Safe to call from
+ * several threads only under a lock. */
 int channel_write(struct channel *channel, const ProtobufCMessage *message, struct error *err);
 /* The next message, yours, for message_free; waits for it at most timeout_ms (-1: for ever).
  * 1: *out is written; 0: nothing came in time; -EPIPE: the other side is gone; -EPROTO: what

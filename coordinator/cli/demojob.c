@@ -61,7 +61,7 @@ static int list_given(const char *path, char **out, struct error *err)
 
 int demojob_write(const char *text_path, int64_t steps, int devices, char **out, struct error *err)
 {
-    char *list;
+    char *list = NULL;
     int rc = text_path ? list_given(text_path, &list, err) : list_fortunes(&list, err);
     if (rc < 0)
         return rc;

@@ -50,12 +50,11 @@ int jobfile_load(const char *path, char **text, struct job_config **job, struct 
 {
     if (!path)
         return error_set(err, EXIT_USAGE, "needs a job file: -f job.yaml");
-    char *content;
-    int rc = file_read(path, &content, err);
-    if (rc < 0)
+    char *content = NULL;
+    if (file_read(path, &content, err) < 0 || !content)
         return EXIT_INPUT;
     struct job_config *config = NULL;
-    rc = job_config_parse(content, strlen(content), path, &config, err);
+    int rc = job_config_parse(content, strlen(content), path, &config, err);
     if (rc == 0) {
         rc = planner_check(config, err);
         if (rc < 0)

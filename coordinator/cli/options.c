@@ -5,6 +5,7 @@
 #include "common/base/units.h"
 #include "common/config/nearest.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -108,6 +109,7 @@ static int read_word(const struct flag *flag, const char *text, int *out, struct
 
 static int read_value(const struct flag *flag, const char *text, void *target, struct error *err)
 {
+    assert(flag);
     void *value = (char *)target + flag->offset;
     int rc = 0;
     switch (flag->kind) {

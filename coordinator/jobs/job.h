@@ -45,7 +45,7 @@ enum job_reason {
     JOB_REASON_INFEASIBLE_MEMORY,  /* it needs more devices than it was granted */
     JOB_REASON_PLAN_REFUSED,       /* no plan on any number of devices */
     JOB_REASON_RANK_FAILED,
-    JOB_REASON_PEER_LOST,          /* a rank gave up on another, of which nothing was heard yet */
+    JOB_REASON_PEER_LOST, /* a rank gave up on another, of which nothing was heard yet */
     JOB_REASON_WORKER_LOST,
     JOB_REASON_CANCELLED,
     JOB_REASONS

@@ -3,6 +3,7 @@
 
 #include "common/base/memory.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +55,7 @@ static void watch_events(struct rpc_call *call, void *data)
 /* The job's search, where the caller names none. */
 static void choose_search(struct job_config *config, const char *search)
 {
+    assert(config);
     if (!search[0])
         return;
     free(config->plan.search);

@@ -7,6 +7,7 @@
 #include "worker/supervisor/probe.h"
 #include "worker/supervisor/settings.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -97,6 +98,7 @@ static int run(const struct worker_settings *settings, const char *shim, const c
     if (status < 0)
         return fail(status == -EINVAL ? STATUS_CONFIGURATION : STATUS_INTERNAL, &err);
 
+    assert(report);
     log_line(LOG_INFO, "%s: %zu devices, %u cores (%s), measuring them", report->node,
              report->device_count, report->cores, report->cpuset);
     status = probe_devices(shim, executor, crowd, report, &err);
