@@ -57,7 +57,7 @@ struct setting {
 };
 
 static const struct setting settings[] = {
-    {"one", 1, NULL, 1}, {"dp2", 1, "batch", 1}, {"tp2", 1, "tensor", 1}, {"pp2", 2, NULL, 4}};
+    {"one", 1, NULL, 1}, {"dp2", 1, "batch", 1}, {"tp2", 1, "tensor", 1}, {"pp2", 2, NULL, 8}};
 #define SETTINGS (sizeof settings / sizeof *settings)
 
 struct rank {
