@@ -4,6 +4,7 @@
 #define COMMON_MODELS_MODEL_H
 
 #include "common/base/error.h"
+#include "common/config/job.h"
 #include "common/graph/graph.h"
 
 struct model_config {
@@ -17,6 +18,9 @@ struct model {
     /* Sizes are positive. -EINVAL: they do not go together; the sentence names both. */
     int (*build)(const struct model_config *config, struct graph **out, struct error *err);
 };
+
+/* As a job's model section says it. */
+struct model_config model_config_of(const struct job_model *job);
 
 extern const struct model *const models[]; /* ends with NULL */
 

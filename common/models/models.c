@@ -9,6 +9,19 @@ extern const struct model model_gpt;
 
 const struct model *const models[] = {&model_gpt, NULL};
 
+struct model_config model_config_of(const struct job_model *job)
+{
+    return (struct model_config){
+        .family = job->family,
+        .layers = job->layers,
+        .hidden = job->hidden,
+        .heads = job->heads,
+        .seq = job->seq,
+        .vocab = job->vocab,
+        .ffn = job->ffn,
+    };
+}
+
 static int check_sizes(const struct model_config *config, struct error *err)
 {
     const struct {

@@ -20,15 +20,7 @@ int planner_graph(const struct job_config *job, struct graph **out, struct error
     if (job->checkpoint.dir)
         return error_set(err, -EINVAL, "checkpoint.dir '%s': checkpoints are not written yet",
                          job->checkpoint.dir);
-    struct model_config config = {
-        .family = job->model.family,
-        .layers = job->model.layers,
-        .hidden = job->model.hidden,
-        .heads = job->model.heads,
-        .seq = job->model.seq,
-        .vocab = job->model.vocab,
-        .ffn = job->model.ffn,
-    };
+    struct model_config config = model_config_of(&job->model);
     return model_build(&config, out, err);
 }
 

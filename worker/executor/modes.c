@@ -43,14 +43,7 @@ struct rank {
 
 static int open_work(struct work *work, struct error *err)
 {
-    const struct job_model *model = &work->job->model;
-    struct model_config config = {.family = model->family,
-                                  .layers = model->layers,
-                                  .hidden = model->hidden,
-                                  .heads = model->heads,
-                                  .seq = model->seq,
-                                  .vocab = model->vocab,
-                                  .ffn = model->ffn};
+    struct model_config config = model_config_of(&work->job->model);
     int rc = model_build(&config, &work->graph, err);
     if (rc == 0)
         rc = plan_check(work->plan, work->graph, err);

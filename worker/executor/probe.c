@@ -207,6 +207,14 @@ static int time_kernels(struct prober *prober, struct error *err)
     return rc;
 }
 
+static bool all_is_well(struct probe *probe)
+{
+    pthread_mutex_lock(&probe->lock);
+    bool well = probe->rc == 0;
+    pthread_mutex_unlock(&probe->lock);
+    return well;
+}
+
 static void *prober_run(void *context)
 {
     struct prober *prober = context;
@@ -225,7 +233,7 @@ static void *prober_run(void *context)
     if (rc < 0)
         fail(probe, rc, &err);
     pthread_barrier_wait(&probe->barrier);
-    if (probe->rc == 0) {
+    if (all_is_well(probe)) {
         rc = probe_links(prober, &link, &err);
         if (rc < 0)
             fail(probe, rc, &err);
