@@ -6,6 +6,9 @@
 
 #include <sched.h>
 
+/* As many ranks as one gimbal-executor takes. */
+#define LOCAL_DEVICES_MAX 64
+
 struct local {
     int count, cores;
     struct planner_device *devices; /* local/0, local/1, ... */

@@ -85,7 +85,11 @@ static int read_number(const struct flag *flag, const char *text, int64_t *out, 
     char *end;
     errno = 0;
     long long number = strtoll(text, &end, 10);
-    if (end == text || *end || errno || number < flag->least)
+    bool whole = end != text && !*end && !errno && number >= flag->least;
+    if (flag->greatest && (!whole || number > flag->greatest))
+        return error_set(err, -EINVAL, "--%s '%s' must be a whole number, %lld to %lld", flag->name,
+                         text, (long long)flag->least, (long long)flag->greatest);
+    if (!whole)
         return error_set(err, -EINVAL, "--%s '%s' must be a whole number, at least %lld",
                          flag->name, text, (long long)flag->least);
     *out = number;

@@ -18,7 +18,7 @@
 enum flag_kind {
     FLAG_SWITCH, /* bool; takes no value */
     FLAG_TEXT,   /* const char *, lent by the command line */
-    FLAG_NUMBER, /* int64_t, not below least */
+    FLAG_NUMBER, /* int64_t, not below least, nor above greatest */
     FLAG_TIME,   /* double, seconds; "30s" */
     FLAG_WORD,   /* int, an index into words */
 };
@@ -32,6 +32,7 @@ struct flag {
     const char *help;
     int64_t least, standard;  /* of numbers; standard: where the flag is not given */
     const char *const *words; /* ended by NULL */
+    int64_t greatest;         /* of numbers; 0: none */
 };
 
 /* What a command makes of the common flags; the others it refuses, in words. */

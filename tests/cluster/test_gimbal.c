@@ -124,6 +124,8 @@ START_TEST(misspelt_commands_and_flags_are_usage)
     ck_assert_str_eq(err, "gimbal jobs: unknown flag --wacth; did you mean --watch?\n");
     ck_assert_str_eq(out, "");
     ck_assert_int_eq(RUN("train"), 64);
+    ck_assert_int_eq(RUN("train", "--local", "100", "-f", "job.yaml"), 64);
+    ck_assert_ptr_nonnull(strstr(err, "--local '100' must be a whole number, 1 to 64"));
     ck_assert_int_eq(RUN("-h"), 0);
     ck_assert_ptr_nonnull(strstr(out, "gimbal COMMAND"));
     ck_assert_int_eq(RUN("help"), 0);

@@ -19,7 +19,8 @@ struct plan_values {
 static const struct flag plan_flags[] = {
     {"file", 'f', FLAG_TEXT, offsetof(struct plan_values, file), "FILE", "the job file"},
     {"local", 0, FLAG_NUMBER, offsetof(struct plan_values, local), "N",
-     "no coordinator: this machine's cores as N devices", .least = 1},
+     "no coordinator: this machine's cores as N devices", .least = 1,
+     .greatest = LOCAL_DEVICES_MAX},
     {"search", 0, FLAG_TEXT, offsetof(struct plan_values, search), "NAME",
      "the search, in place of the job's plan.search"},
     {"plan", 0, FLAG_TEXT, offsetof(struct plan_values, plan), "FILE",

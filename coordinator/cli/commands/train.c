@@ -15,7 +15,7 @@ struct train_values {
 static const struct flag train_flags[] = {
     {"file", 'f', FLAG_TEXT, offsetof(struct train_values, file), "FILE", "the job file"},
     {"local", 0, FLAG_NUMBER, offsetof(struct train_values, local), "N",
-     "devices to cut this machine's cores into", .least = 1},
+     "devices to cut this machine's cores into", .least = 1, .greatest = LOCAL_DEVICES_MAX},
     {"plan", 0, FLAG_TEXT, offsetof(struct train_values, plan), "FILE",
      "take this plan, as 'gimbal plan -o json' wrote it"},
     {"search", 0, FLAG_TEXT, offsetof(struct train_values, search), "NAME",
