@@ -1,11 +1,19 @@
 /* main.c - gimbal-coordinator: wires the service to its settings, its socket, the clock and
  * signals; holds no rule. */
+#include "common/base/descriptors.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
+#include "common/base/notify.h"
+#include "common/config/state.h"
+#include "common/rpc/address.h"
 #include "common/rpc/clock.h"
+#include "common/rpc/services/coordinator.h"
 #include "coordinator/service/service.h"
 #include "coordinator/settings.h"
+#include "coordinator/store/store.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,53 +32,64 @@ static const char usage_text[] =
     "Keeps the workers' register, plans jobs and tells workers what to run.\n\n"
     "  --address tcp://HOST:PORT  where to listen, and at PORT + 1 (tcp://127.0.0.1:7070); port 0\n"
     "                             takes free ones; only loopback\n"
-    "  --address-file PATH        write the address there once it listens\n"
+    "  --address tls+tcp://HOST:PORT --tls DIR\n"
+    "                             listen with TLS, for workers at PORT, users at PORT + 2 and\n"
+    "                             administrators at PORT + 4, and one above each; DIR is the\n"
+    "                             coordinator's folder of 'gimbal cluster init'\n"
+    "  --join-tokens FILE         tokens to join by, agreed upon beforehand: a line each, worker\n"
+    "                             or user, ID.SECRET, how long it lasts (24h), uses\n"
+    "  --address-file PATH        write the address there once it listens, with TLS one a line\n"
+    "  --state DIR                keep jobs and events there, on a local disk (root: in\n"
+    "                             /var/lib/gimbal/coordinator, others: below ~/.local/state)\n"
     "  --heartbeat DURATION       how often workers are to be heard of (1s)\n"
     "  --dead-after DURATION      a worker silent for so long is lost (5s); over 3 heartbeats\n"
     "  --log-level LEVEL          debug, info, warn or error (info)\n"
     "  --config FILE              settings (/etc/gimbal/coordinator.yaml, if there is one)\n"
+    "  --check                    read the settings, say what is wrong with them, and end\n"
     "  -V, --version, -h, --help\n\n"
     "Each setting may also be a key of the file (dead_after: 5s) or a variable\n"
     "(GIMBAL_DEAD_AFTER=5s); a flag goes over a variable, a variable over the file.\n";
 
-static uint64_t unix_now_ms(void)
+/* The calendar is looked at once: what runs is the clock that nobody sets. */
+static uint64_t calendar_offset_ms;
+
+static void set_calendar(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    calendar_offset_ms =
+        (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 - rpc_clock_ms();
+}
+
+static uint64_t calendar_ms(void)
+{
+    return rpc_clock_ms() + calendar_offset_ms;
 }
 
 /* Whole or not at all: readers wait for the name to appear. */
-static int write_address(const char *path, const char *address, struct error *err)
+static int write_address(const char *path, const struct service *service, struct error *err)
 {
-    char *draft = xasprintf("%s.%ld", path, (long)getpid());
-    FILE *file = fopen(draft, "we");
-    int rc = file ? 0 : -errno;
-    if (file && (fprintf(file, "%s\n", address) < 0 || fflush(file) != 0))
-        rc = -EIO;
-    if (file && fclose(file) != 0 && rc == 0)
-        rc = -EIO;
-    if (rc == 0 && rename(draft, path) < 0)
-        rc = -errno;
-    if (rc < 0) {
-        unlink(draft);
-        error_set(err, rc, "write the address to %s: %s", path, strerror(-rc));
-    }
-    free(draft);
-    return rc;
+    char *lines = service_address_lines(service);
+    int rc = file_write(path, lines, 0644, err);
+    free(lines);
+    return rc < 0 ? error_prefix(err, rc, "address") : 0;
 }
 
 /* Until one of the signals comes. */
-static int serve(struct service *service, int signals, struct error *err)
+static int serve(struct service *service, int signals, struct notify *notify, struct error *err)
 {
     struct pollfd fds[] = {{.fd = service_fd(service), .events = POLLIN},
                            {.fd = signals, .events = POLLIN}};
     for (;;) {
-        if (poll(fds, 2, service_timeout_ms(service)) < 0 && errno != EINTR)
+        int timeout_ms = notify_timeout_ms(notify, service_timeout_ms(service), rpc_clock_ms());
+        if (poll(fds, 2, timeout_ms) < 0 && errno != EINTR)
             return error_set(err, -errno, "poll: %s", strerror(errno));
         if (fds[1].revents)
             return 0;
-        service_poll(service);
+        int rc = service_poll(service, err);
+        if (rc < 0)
+            return rc;
+        notify_alive(notify, rpc_clock_ms());
     }
 }
 
@@ -82,42 +101,109 @@ static int open_signals(struct error *err)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like another */
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     int fd = signalfd(-1, &set, SFD_CLOEXEC);
     return fd >= 0 ? fd : error_set(err, -errno, "signalfd: %s", strerror(errno));
 }
 
-static int run(const struct coordinator_settings *settings, struct error *err)
+/* A line for each method that was called. */
+static void log_calls(const struct service *service)
+{
+    for (unsigned i = 0; i < COORDINATOR_METHOD_COUNT; i++) {
+        const struct histogram *handling = service_handling(service, i);
+        if (handling->count == 0)
+            continue;
+        log_line(LOG_INFO, "%s: %" PRIu64 " calls, took %.3f ms p50, %.3f ms p99, %.3f ms at most",
+                 service_coordinator.methods[i].name, handling->count,
+                 1e-6 * (double)histogram_quantile(handling, 0.5),
+                 1e-6 * (double)histogram_quantile(handling, 0.99),
+                 1e-6 * (double)handling->greatest);
+    }
+}
+
+static struct membership_config membership_config(const struct coordinator_settings *settings)
+{
+    struct membership_config config = MEMBERSHIP_CONFIG_DEFAULT;
+    config.heartbeat_ms = (uint64_t)(settings->heartbeat * 1000);
+    config.dead_ms = (uint64_t)(settings->dead_after * 1000);
+    return config;
+}
+
+/* What is wrong with settings that could be read, as far as neither network nor disk is needed. */
+static int check(const struct coordinator_settings *settings, struct error *err)
+{
+    struct membership_config membership = membership_config(settings);
+    struct rpc_address address;
+    int rc = rpc_address_parse(settings->address, &address, err);
+    if (rc == 0)
+        rc = rpc_address_check_tls(&address, settings->tls != NULL, err);
+    return rc < 0 ? error_prefix(err, rc, "address") : membership_config_check(&membership, err);
+}
+
+/* Where the settings say, and with their certificates. */
+static int listen_as_told(const struct coordinator_settings *settings, struct service *service,
+                          struct error *err)
+{
+    struct bundle *bundle = NULL;
+    int rc = 0;
+    if (settings->tls)
+        rc =
+            bundle_load(settings->tls, 1u << BUNDLE_COORDINATOR, (int64_t)time(NULL), &bundle, err);
+    if (rc == 0 && settings->join_tokens && !bundle)
+        rc = error_set(err, -EINVAL, "join_tokens: without tls nobody needs a token: leave it out");
+    if (rc == 0 && settings->join_tokens)
+        rc = service_register_tokens(service, settings->join_tokens, err);
+    if (rc == 0)
+        rc = service_listen(service, settings->address, bundle, err);
+    bundle_destroy(bundle);
+    return rc;
+}
+
+static int run(const struct coordinator_settings *settings, struct notify *notify,
+               struct error *err)
 {
     struct service_options options = {
         .release = RELEASE,
-        .membership = MEMBERSHIP_CONFIG_DEFAULT,
-        .term = unix_now_ms(), /* higher than that of any start before */
-        .clock_cb = rpc_clock_ms,
-        .unix_offset_ms = unix_now_ms() - rpc_clock_ms(),
+        .membership = membership_config(settings),
+        .clock_cb = calendar_ms,
     };
-    options.membership.heartbeat_ms = (uint64_t)(settings->heartbeat * 1000);
-    options.membership.dead_ms = (uint64_t)(settings->dead_after * 1000);
+    set_calendar();
     struct service *service = NULL;
+    descriptors_allow_all(); /* two for each worker */
     int signals = open_signals(err), rc = signals < 0 ? signals : 0;
     if (rc == 0 && getrandom(&options.instance, sizeof options.instance, 0) < 0)
         rc = error_set(err, -errno, "getrandom: %s", strerror(errno));
+    char *state = settings->state ? xstrdup(settings->state) : state_folder("coordinator");
+    if (rc == 0 && !state)
+        rc = error_set(err, -EINVAL, "there is no HOME to keep the store in: give --state DIR");
+    if (rc == 0)
+        rc = store_open(state, &options.store, err);
+    free(state);
+    if (rc == 0)
+        rc = store_begin_term(options.store, &options.term, err);
     if (rc == 0)
         rc = service_open(&options, &service, err);
     if (rc == 0)
-        rc = service_listen(service, settings->address, err);
+        rc = listen_as_told(settings, service, err);
     if (rc == 0 && settings->address_file)
-        rc = write_address(settings->address_file, service_address(service), err);
+        rc = write_address(settings->address_file, service, err);
     if (rc == 0) {
-        log_line(LOG_INFO, "gimbal-coordinator " RELEASE " listens at %s",
-                 service_address(service));
-        rc = serve(service, signals, err);
+        log_line(LOG_INFO, "gimbal-coordinator " RELEASE " listens at %s, term %llu",
+                 service_address(service), (unsigned long long)options.term);
+        notify_status(notify, "listens at %s, term %llu", service_address(service),
+                      (unsigned long long)options.term);
+        notify_ready(notify);
+        rc = serve(service, signals, notify, err);
+        notify_stopping(notify);
+        log_calls(service);
         if (rc == 0)
             log_line(LOG_INFO, "stopped by a signal");
         if (settings->address_file)
             unlink(settings->address_file);
     }
     service_close(service);
+    store_close(options.store);
     if (signals >= 0)
         close(signals);
     return rc;
@@ -138,6 +224,7 @@ int main(int argc, char **argv)
     enum coordinator_command command;
     struct error err = {""};
     bool usage;
+    memory_keep();
     log_open("coordinator", LOG_INFO);
     int rc = coordinator_settings_read(settings, argc, argv, &command, &usage, &err);
     int code = rc < 0 && usage ? EX_USAGE : exit_code(rc);
@@ -145,9 +232,16 @@ int main(int argc, char **argv)
         fputs(usage_text, stdout);
     } else if (rc == 0 && command == COORDINATOR_VERSION) {
         puts("gimbal-coordinator " RELEASE);
+    } else if (rc == 0 && command == COORDINATOR_CHECK) {
+        rc = check(&values, &err);
+        code = exit_code(rc);
     } else if (rc == 0) {
+        struct notify notify;
         log_open("coordinator", values.log_level);
-        rc = run(&values, &err);
+        if (notify_open(&notify, &err) < 0)
+            log_line(LOG_WARN, "no service manager is told of this daemon: %s", err.text);
+        rc = run(&values, &notify, &err);
+        notify_close(&notify);
         code = exit_code(rc);
     }
     if (rc < 0)

@@ -20,6 +20,7 @@ const struct field coordinator_fields[] = {
     {.key = "address_file",
      .kind = FIELD_TEXT,
      .offset = offsetof(struct coordinator_settings, address_file)},
+    {.key = "state", .kind = FIELD_TEXT, .offset = offsetof(struct coordinator_settings, state)},
     {.key = "heartbeat",
      .kind = FIELD_DURATION,
      .offset = offsetof(struct coordinator_settings, heartbeat),
@@ -37,20 +38,28 @@ const struct field coordinator_fields[] = {
      .offset = offsetof(struct coordinator_settings, log_level),
      .standard = "info",
      .words = levels},
+    {.key = "tls", .kind = FIELD_TEXT, .offset = offsetof(struct coordinator_settings, tls)},
+    {.key = "join_tokens",
+     .kind = FIELD_TEXT,
+     .offset = offsetof(struct coordinator_settings, join_tokens)},
     {.key = NULL},
 };
 
-enum { FLAG_CONFIG = 256, FLAG_SETTING };
+enum { FLAG_CONFIG = 256, FLAG_CHECK, FLAG_SETTING };
 
 static const struct option options[] = {
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {"config", required_argument, NULL, FLAG_CONFIG},
+    {"check", no_argument, NULL, FLAG_CHECK},
     {"address", required_argument, NULL, FLAG_SETTING},
     {"address-file", required_argument, NULL, FLAG_SETTING + 1},
-    {"heartbeat", required_argument, NULL, FLAG_SETTING + 2},
-    {"dead-after", required_argument, NULL, FLAG_SETTING + 3},
-    {"log-level", required_argument, NULL, FLAG_SETTING + 4},
+    {"state", required_argument, NULL, FLAG_SETTING + 2},
+    {"heartbeat", required_argument, NULL, FLAG_SETTING + 3},
+    {"dead-after", required_argument, NULL, FLAG_SETTING + 4},
+    {"log-level", required_argument, NULL, FLAG_SETTING + 5},
+    {"tls", required_argument, NULL, FLAG_SETTING + 6},
+    {"join-tokens", required_argument, NULL, FLAG_SETTING + 7},
     {0},
 };
 #define SETTINGS (sizeof coordinator_fields / sizeof *coordinator_fields - 1)
@@ -73,6 +82,8 @@ static int read_line(int argc, char **argv, struct line *line, struct error *err
             line->command = COORDINATOR_VERSION;
         else if (flag == FLAG_CONFIG)
             line->file = optarg;
+        else if (flag == FLAG_CHECK)
+            line->command = COORDINATOR_CHECK;
         else if (flag >= FLAG_SETTING)
             line->values[flag - FLAG_SETTING] = optarg;
         else
@@ -91,7 +102,7 @@ int coordinator_settings_read(struct settings *settings, int argc, char **argv,
     *usage = true;
     int rc = read_line(argc, argv, &line, err);
     *command = line.command;
-    if (rc < 0 || line.command != COORDINATOR_RUN)
+    if (rc < 0 || line.command == COORDINATOR_HELP || line.command == COORDINATOR_VERSION)
         return rc;
     *usage = false;
     rc =

@@ -6,17 +6,25 @@
 #include "common/config/settings.h"
 
 struct coordinator_settings {
-    char *address;      /* tcp://HOST:PORT; port 0: a free one */
+    char *address;      /* tcp://HOST:PORT or tls+tcp://HOST:PORT; port 0: a free one */
     char *address_file; /* the real address is written here; NULL: nowhere */
+    char *state;        /* folder of the store; NULL: state_folder() */
     double heartbeat;   /* seconds between a worker's heartbeats */
     double dead_after;  /* seconds of silence until it is lost */
     enum log_level log_level;
+    char *tls;         /* folder of the bundle; NULL: without TLS */
+    char *join_tokens; /* file of tokens agreed upon beforehand; NULL: none */
 };
 
 extern const struct field coordinator_fields[];
 
 /* What the command line asks for. */
-enum coordinator_command { COORDINATOR_RUN, COORDINATOR_HELP, COORDINATOR_VERSION };
+enum coordinator_command {
+    COORDINATOR_RUN,
+    COORDINATOR_CHECK, /* the settings only */
+    COORDINATOR_HELP,
+    COORDINATOR_VERSION,
+};
 
 /* Read all layers into values, which settings owns the texts of. -EINVAL with words: *usage says
  * whether it is the command line that is wrong. */

@@ -13,6 +13,10 @@ void *xrealloc(void *block, size_t size) __attribute__((returns_nonnull));
 char *xstrdup(const char *text) __attribute__((malloc, returns_nonnull));
 char *xasprintf(const char *format, ...) __attribute__((malloc, format(printf, 1, 2)));
 
+/* For a daemon: what large messages took is kept for the next ones. glibc gives it back to the
+ * system after each, and taking it again costs more than the message. */
+void memory_keep(void);
+
 /* Room for one more element: the array, grown and its new tail zeroed where it was full.
  * usage: items = grow(items, count, &capacity, sizeof *items); items[count++] = ... */
 void *grow(void *array, size_t count, size_t *capacity, size_t size)

@@ -16,7 +16,7 @@
 
 static const char *const versions[] = {"gimbal/v1", NULL};
 static const char *const dtypes[] = {"f32", "bf16", NULL};
-static const char *const objectives[] = {"throughput", "devices", NULL};
+static const char *const objectives[] = {"throughput", "devices", "frontier", NULL};
 static const char *const zero_stages[] = {"0", "1", "2", "3", NULL};
 static const char *const recomputes[] = {"none", "selective", "full", NULL};
 
@@ -76,7 +76,7 @@ static const struct field forbid_fields[] = {
 static const struct field plan_fields[] = {
     {AT(job_plan, objective, FIELD_CHOICE), .standard = "throughput", .words = objectives},
     {AT(job_plan, memory, FIELD_SIZE), .least = 0x1p20, .greatest = 0x1p50},
-    {AT(job_plan, search, FIELD_TEXT), .standard = "uniform"},
+    {AT(job_plan, search, FIELD_TEXT)},
     {AT(job_plan, schedule, FIELD_TEXT)},
     {AT(job_plan, pin, FIELD_SECTION), .fields = pin_fields},
     {AT(job_plan, forbid, FIELD_SECTION), .fields = forbid_fields},

@@ -17,6 +17,7 @@ enum job_dtype { JOB_F32, JOB_BF16 };
 enum job_objective {
     JOB_THROUGHPUT, /* the fastest plan that fits */
     JOB_DEVICES,    /* the plan with the fewest devices that fits */
+    JOB_FRONTIER,   /* the fastest, and what can be had for less memory or fewer devices */
 };
 
 struct job_model {
@@ -62,7 +63,7 @@ struct job_forbid {
 struct job_plan {
     enum job_objective objective;
     uint64_t memory; /* bytes per device; 0: what the device has */
-    char *search;    /* a member of coordinator/planner/searches */
+    char *search;    /* a member of coordinator/planner/searches; NULL: the planner chooses */
     char *schedule;  /* a member of common/plan/schedules; NULL: the planner decides */
     struct job_pin pin;
     struct job_forbid forbid;

@@ -83,6 +83,15 @@ void step_enumerate(const struct mesh *mesh, const struct shape *shape,
     }
 }
 
+/* Is every cut of the shape into equal pieces, whatever axes make it? */
+static bool is_even(const struct mesh *mesh, const struct shape *shape)
+{
+    for (int dim = 0; dim < shape->dims; dim++)
+        if (mesh->weights || shape->size[dim] % mesh_count(mesh) != 0)
+            return false;
+    return true;
+}
+
 int64_t step_words(const struct mesh *mesh, const struct shape *shape, const struct placement *from,
                    const struct step *step)
 {
@@ -90,7 +99,9 @@ int64_t step_words(const struct mesh *mesh, const struct shape *shape, const str
     int count = mesh_count(mesh);
     if (step->kind == STEP_SLICE)
         return 0;
-    for (int rank = 0; rank < count; rank++) {
+    /* Equal pieces: what one rank receives all do, but where pieces change places. */
+    int ranks = step->kind != STEP_PERMUTE && is_even(mesh, shape) ? 1 : count;
+    for (int rank = 0; rank < ranks; rank++) {
         struct box before = placement_slice(mesh, shape, from, rank), both;
         struct box after = placement_slice(mesh, shape, &step->to, rank);
         if (step->kind == STEP_ALL_REDUCE)
@@ -101,6 +112,7 @@ int64_t step_words(const struct mesh *mesh, const struct shape *shape, const str
             words +=
                 box_count(&after) - (box_overlap(&before, &after, &both) ? box_count(&both) : 0);
     }
+    words *= count / ranks;
     return step->kind == STEP_ALL_REDUCE ? words / span : words;
 }
 
@@ -121,6 +133,8 @@ struct search {
     int *table; /* by the hash of a placement: index of its state + 1, or 0 */
     size_t table_size;
     int current;
+    const struct placement *goal;
+    int64_t reached; /* what the cheapest way to the goal costs so far */
 };
 
 /* Where a placement stands in the table, or would. */
@@ -158,10 +172,14 @@ static void relax(void *context, const struct step *step)
     int known = search->table[slot_of(search, &step->to)];
     const struct state *current = &search->states[search->current];
     int64_t cost = current->cost + (int64_t)STEP_PRICE_WORDS * mesh_count(search->mesh);
-    if (known && search->states[known - 1].cost <= cost)
+    bool last = placement_equal(&step->to, search->goal);
+    int64_t least = last ? cost : cost + (int64_t)STEP_PRICE_WORDS * mesh_count(search->mesh);
+    if ((known && search->states[known - 1].cost <= cost) || least >= search->reached)
         return; /* counting words is what takes long */
     cost += step_words(search->mesh, search->shape, &current->at, step);
     struct state state = {step->to, cost, search->current, current->length + 1, *step, false};
+    if (last && cost < search->reached)
+        search->reached = cost;
     if (!known)
         add_state(search, &state);
     else if (cost < search->states[known - 1].cost)
@@ -201,7 +219,7 @@ int redistribute_path(const struct mesh *mesh, const struct shape *shape,
 {
     if (placement_equal(from, to))
         return 0;
-    struct search search = {.mesh = mesh, .shape = shape};
+    struct search search = {.mesh = mesh, .shape = shape, .goal = to, .reached = INT64_MAX};
     add_state(&search, &(struct state){.at = *from, .from = -1});
 
     int rc = -EINVAL;

@@ -146,6 +146,23 @@ static int check_node(const struct plan *plan, const struct graph *graph, const 
     return 0;
 }
 
+int plan_check_block(const struct plan *plan, const struct graph *graph, int index,
+                     struct error *err)
+{
+    const struct plan_block *block = &plan->blocks[index];
+    const struct block *of = &graph->blocks[index];
+    for (int axis = 0; axis < plan->stages[block->stage].mesh.axes; axis++)
+        if (!block->roles[axis])
+            return error_set(err, -EINVAL, "block %s has no role for axis %d", of->name, axis);
+    if (block->zero < 0 || block->zero > 3)
+        return error_set(err, -EINVAL, "block %s: zero %d is not offered; 0, 1, 2 and 3 are",
+                         of->name, block->zero);
+    int rc = 0;
+    for (int n = of->node_first; n < of->node_first + of->node_count && rc == 0; n++)
+        rc = check_node(plan, graph, &graph->nodes[n], err);
+    return rc;
+}
+
 int plan_check(const struct plan *plan, const struct graph *graph, struct error *err)
 {
     int rc = check_counts(plan, graph, err);
@@ -153,20 +170,7 @@ int plan_check(const struct plan *plan, const struct graph *graph, struct error 
         rc = check_chain(plan, err);
     if (rc < 0)
         return rc;
-    for (int i = 0; i < plan->block_count; i++) {
-        const struct plan_block *block = &plan->blocks[i];
-        for (int axis = 0; axis < plan->stages[block->stage].mesh.axes; axis++)
-            if (!block->roles[axis])
-                return error_set(err, -EINVAL, "block %s has no role for axis %d",
-                                 graph->blocks[i].name, axis);
-        if (block->zero < 0 || block->zero > 3)
-            return error_set(err, -EINVAL, "block %s: zero %d is not offered; 0, 1, 2 and 3 are",
-                             graph->blocks[i].name, block->zero);
-    }
-    for (size_t n = 0; n < graph->node_count; n++) {
-        rc = check_node(plan, graph, &graph->nodes[n], err);
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
+    for (int i = 0; i < plan->block_count && rc == 0; i++)
+        rc = plan_check_block(plan, graph, i, err);
+    return rc;
 }

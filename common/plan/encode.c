@@ -57,6 +57,31 @@ static json_t *encode_block(const struct plan *plan, const struct graph *graph, 
                      recompute_names[block->recompute]);
 }
 
+/* What only some searches know. */
+static void add_predictions(json_t *root, const struct plan *plan)
+{
+    json_t *frontier = json_array();
+    json_object_set_new(root, "balance",
+                        json_pack("{s:f, s:f}", "time", plan->predicted.balance_time, "memory",
+                                  plan->predicted.balance_memory));
+    for (int i = 0; i < plan->predicted.alternative_count; i++) {
+        const struct plan_alternative *other = &plan->predicted.alternatives[i];
+        json_array_append_new(
+            frontier, json_pack("{s:s, s:f, s:I, s:i}", "id", other->id, "step_time_s",
+                                other->step_time_s, "memory_bytes_max",
+                                (json_int_t)other->memory_bytes_max, "devices", other->devices));
+    }
+    json_object_set_new(root, "frontier", frontier);
+    if (plan->predicted.formula_s > 0)
+        json_object_set_new(json_object_get(root, "predicted"), "formula_time_s",
+                            json_real(plan->predicted.formula_s));
+    if (plan->predicted.lower_bound_s > 0)
+        json_object_set_new(root, "certificate",
+                            json_pack("{s:f, s:f, s:f}", "formula_gap", plan->predicted.formula_gap,
+                                      "lower_bound_s", plan->predicted.lower_bound_s, "gap",
+                                      plan->predicted.gap));
+}
+
 char *plan_encode(const struct plan *plan, const struct graph *graph)
 {
     json_t *stages = json_array(), *blocks = json_array();
@@ -84,6 +109,7 @@ char *plan_encode(const struct plan *plan, const struct graph *graph)
                   blocks, "predicted", "step_time_s", plan->predicted.step_time_s, "tokens_per_s",
                   plan->predicted.tokens_per_s, "memory_bytes_max",
                   (json_int_t)plan->predicted.memory_bytes_max, "bubble", plan->predicted.bubble);
+    add_predictions(root, plan);
     char *text = json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     json_decref(root);
     return text;

@@ -44,6 +44,15 @@ struct plan_block {
     enum recompute recompute;
 };
 
+/* Another plan that is better in something: what can be had instead. */
+struct plan_alternative {
+    char id[PLAN_ID_SIZE];
+    double step_time_s;
+    uint64_t memory_bytes_max;
+    int devices;
+};
+#define PLAN_ALTERNATIVES_MAX 32
+
 struct plan {
     char id[PLAN_ID_SIZE];
     struct plan_stage *stages;
@@ -59,6 +68,13 @@ struct plan {
         int candidates;
         double step_time_s, tokens_per_s, bubble;
         uint64_t memory_bytes_max;
+        double formula_s;                    /* of a step, in closed form */
+        double balance_time, balance_memory; /* 1 - largest / sum, over the stages */
+        /* How far from the best plan it may be: by the formula; and the shortest step that a
+         * plan could have by simulation, and the gap to that. lower_bound_s 0: nothing is known. */
+        double formula_gap, lower_bound_s, gap;
+        struct plan_alternative alternatives[PLAN_ALTERNATIVES_MAX];
+        int alternative_count;
     } predicted;
 };
 
@@ -80,6 +96,9 @@ int plan_degree(const struct plan *plan, int block, const char *const *names);
 /* Does lowering accept it? -EINVAL if not; the sentence names stage, block, role and dim, and
  * what would do. */
 int plan_check(const struct plan *plan, const struct graph *graph, struct error *err);
+/* The same of one block alone, its stage's mesh taken as sound. */
+int plan_check_block(const struct plan *plan, const struct graph *graph, int block,
+                     struct error *err);
 /* Names the plan by its content: "p-3c1f09". */
 void plan_name(struct plan *plan);
 /* "pp2·tp2·dp2 m4 1f1b": for a line. */

@@ -1,9 +1,8 @@
 /* arena.c - the offset of every buffer, and the size of every region.
  *
- * The reservation is additive over blocks, so that a planner can sum it: state | slots x the
- * saved frames of all blocks | what lives between blocks + the largest block's own transients |
- * communication buffers. Lifetimes matter only inside one block, once, even where a whole
- * stage's would allow less. */
+ * The reservation is additive over blocks and joints, so that a planner can sum it: state |
+ * slots x the saved frames of all | the transients of the largest room | communication buffers.
+ * Lifetimes matter only inside one room; what passes from room to room is there in all of them. */
 #include "common/program/lowering.h"
 
 #include "common/base/memory.h"
@@ -12,7 +11,7 @@
 
 #define ALIGNMENT 64
 
-static uint64_t align(uint64_t bytes)
+uint64_t arena_align(uint64_t bytes)
 {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
@@ -26,28 +25,9 @@ static uint64_t stack(struct program *p, enum region region)
         if (buffer->region != region)
             continue;
         buffer->offset = top;
-        top += align(buffer->bytes);
+        top += arena_align(buffer->bytes);
     }
     return top;
-}
-
-static int section_of(const struct program *p, int instruction)
-{
-    int section = 0;
-    while (section + 1 < SECTIONS && instruction >= p->sections[section + 1].first)
-        section++;
-    return section;
-}
-
-/* The block inside whose forward or backward a transient buffer lives and dies; -1: it goes
- * from one block to the next. Sections outside the blocks count as one block each. */
-static int room_of(const struct program *p, const struct buffer *buffer)
-{
-    int blocks = (int)p->graph->block_count + 1;
-    int section = section_of(p, buffer->first), block = p->instructions[buffer->first].block;
-    if (section_of(p, buffer->last) != section || p->instructions[buffer->last].block != block)
-        return -1;
-    return section * blocks + block + 1;
 }
 
 static int larger_first(const void *a, const void *b)
@@ -70,9 +50,9 @@ static uint64_t lowest_gap(struct buffer **buffers, size_t index)
     for (bool moved = true; moved;) {
         moved = false;
         for (size_t i = 0; i < index; i++) {
-            uint64_t end = buffers[i]->offset + align(buffers[i]->bytes);
+            uint64_t end = buffers[i]->offset + arena_align(buffers[i]->bytes);
             if (alive_together(buffers[i], buffers[index]) && buffers[i]->bytes > 0 &&
-                offset < end && buffers[i]->offset < offset + align(buffers[index]->bytes)) {
+                offset < end && buffers[i]->offset < offset + arena_align(buffers[index]->bytes)) {
                 offset = end;
                 moved = true;
             }
@@ -88,52 +68,125 @@ static uint64_t pack(struct buffer **buffers, size_t count)
     qsort(buffers, count, sizeof *buffers, larger_first);
     for (size_t i = 0; i < count; i++) {
         buffers[i]->offset = lowest_gap(buffers, i);
-        uint64_t end = buffers[i]->offset + align(buffers[i]->bytes);
+        uint64_t end = buffers[i]->offset + arena_align(buffers[i]->bytes);
         top = end > top ? end : top;
     }
     return top;
 }
 
-struct tenant {
-    int room;
-    struct buffer *buffer;
+/* Buffers by their rooms: those that live in one room lie in order at [first[room],
+ * first[room + 1]), those that pass from room to room after them all. */
+struct house {
+    struct buffer **tenants, **passing;
+    size_t *first, passing_count;
+    bool *at_bottom; /* per passing buffer */
+    int rooms;
 };
 
-static int by_room(const void *a, const void *b)
+static bool passes(const struct buffer *buffer)
 {
-    const struct tenant *first = a, *second = b;
-    if (first->room != second->room)
-        return first->room < second->room ? -1 : 1;
-    return first->buffer < second->buffer ? -1 : first->buffer > second->buffer;
+    return buffer->room_first != buffer->room_last;
 }
 
-static uint64_t pack_transients(struct program *p)
+static void house_init(struct house *house, struct program *p, int rooms)
 {
-    struct tenant *tenants = xcalloc(p->buffer_count, sizeof *tenants);
-    struct buffer **buffers = xcalloc(p->buffer_count, sizeof *buffers);
-    size_t count = 0;
-    for (size_t i = 0; i < p->buffer_count; i++)
-        if (p->buffers[i].region == REGION_TRANSIENT)
-            tenants[count++] = (struct tenant){room_of(p, &p->buffers[i]), &p->buffers[i]};
-    qsort(tenants, count, sizeof *tenants, by_room);
-
-    /* Rooms in order: -1, what passes between blocks, comes first and lies below all others. */
-    uint64_t between = 0, largest = 0;
-    for (size_t first = 0, next; first < count; first = next) {
-        for (next = first; next < count && tenants[next].room == tenants[first].room; next++)
-            buffers[next - first] = tenants[next].buffer;
-        uint64_t bytes = pack(buffers, next - first);
-        if (tenants[first].room == -1) {
-            between = bytes;
+    *house = (struct house){.rooms = rooms};
+    house->tenants = xcalloc(p->buffer_count, sizeof *house->tenants);
+    house->passing = xcalloc(p->buffer_count, sizeof *house->passing);
+    house->at_bottom = xcalloc(p->buffer_count, sizeof *house->at_bottom);
+    house->first = xcalloc((size_t)rooms + 2, sizeof *house->first);
+    for (size_t i = 0; i < p->buffer_count; i++) {
+        struct buffer *buffer = &p->buffers[i];
+        if (buffer->region != REGION_TRANSIENT)
             continue;
-        }
-        for (size_t i = 0; i < next - first; i++)
-            buffers[i]->offset += between;
-        largest = bytes > largest ? bytes : largest;
+        if (passes(buffer))
+            house->passing[house->passing_count++] = buffer;
+        else
+            house->first[buffer->room_first + 2]++;
     }
-    free(tenants);
-    free(buffers);
-    return between + largest;
+    for (int room = 0; room < rooms; room++)
+        house->first[room + 2] += house->first[room + 1];
+    for (size_t i = 0; i < p->buffer_count; i++)
+        if (p->buffers[i].region == REGION_TRANSIENT && !passes(&p->buffers[i]))
+            house->tenants[house->first[p->buffers[i].room_first + 1]++] = &p->buffers[i];
+}
+
+static void house_finish(struct house *house)
+{
+    free(house->tenants);
+    free(house->passing);
+    free(house->at_bottom);
+    free(house->first);
+}
+
+static bool is_in(const struct buffer *buffer, int room)
+{
+    return buffer->room_first <= room && room <= buffer->room_last;
+}
+
+/* Does a buffer that passes, at this end of the region, meet one that is there already? */
+static bool is_free(const struct house *house, size_t index, bool bottom)
+{
+    const struct buffer *buffer = house->passing[index];
+    for (size_t i = 0; i < index; i++)
+        if (house->at_bottom[i] == bottom && house->passing[i]->bytes > 0 &&
+            house->passing[i]->room_first <= buffer->room_last &&
+            buffer->room_first <= house->passing[i]->room_last)
+            return false;
+    return true;
+}
+
+/* Of what passes, two at most are alive at once in a chain of blocks: one at each end of the
+ * region, in turn. More than two lie above, one after the other. */
+static uint64_t place_passing(struct house *house, uint64_t total)
+{
+    for (size_t i = 0; i < house->passing_count; i++) {
+        struct buffer *buffer = house->passing[i];
+        uint64_t bytes = arena_align(buffer->bytes);
+        if (is_free(house, i, true)) {
+            house->at_bottom[i] = true;
+            buffer->offset = 0;
+        } else if (is_free(house, i, false)) {
+            buffer->offset = total - bytes;
+        } else {
+            buffer->offset = total;
+            total += bytes;
+        }
+    }
+    return total;
+}
+
+static uint64_t pack_transients(struct lowering *l)
+{
+    struct program *p = l->program;
+    int rooms = l->room + 1;
+    struct house house;
+    uint64_t total = 0;
+    house_init(&house, p, rooms);
+    if (l->part)
+        l->room_bytes = xcalloc((size_t)rooms, sizeof *l->room_bytes);
+    for (int room = 0; room < rooms; room++) {
+        uint64_t here =
+            pack(&house.tenants[house.first[room]], house.first[room + 1] - house.first[room]);
+        for (size_t i = 0; i < house.passing_count; i++)
+            here += is_in(house.passing[i], room) ? arena_align(house.passing[i]->bytes) : 0;
+        total = here > total ? here : total;
+        if (l->part)
+            l->room_bytes[room] = here;
+    }
+    total = place_passing(&house, total);
+    for (int room = 0; room < rooms; room++) {
+        uint64_t base = 0;
+        for (size_t i = 0; i < house.passing_count; i++)
+            if (house.at_bottom[i] && is_in(house.passing[i], room))
+                base = arena_align(house.passing[i]->bytes) > base
+                           ? arena_align(house.passing[i]->bytes)
+                           : base;
+        for (size_t i = house.first[room]; i < house.first[room + 1]; i++)
+            house.tenants[i]->offset += base;
+    }
+    house_finish(&house);
+    return total;
 }
 
 void arena_layout(struct lowering *l)
@@ -142,6 +195,6 @@ void arena_layout(struct lowering *l)
     p->slot_bytes = stack(p, REGION_SAVED);
     p->bytes[REGION_STATE] = stack(p, REGION_STATE);
     p->bytes[REGION_SAVED] = p->slot_bytes * (uint64_t)p->slots;
-    p->bytes[REGION_TRANSIENT] = pack_transients(p);
+    p->bytes[REGION_TRANSIENT] = pack_transients(l);
     p->bytes[REGION_COMMUNICATION] = stack(p, REGION_COMMUNICATION);
 }

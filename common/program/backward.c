@@ -1,4 +1,4 @@
-/* backward.c - the backward section: gradients through a stage's blocks, last node first.
+/* backward.c - a block's backward: gradients through its nodes, the last one first.
  *
  * Gradients of one tensor from several users that leave in the same placement are summed before
  * they are redistributed, once per distinct placement. A gradient that passes through (the
@@ -21,8 +21,8 @@ static struct held *find_arriving(struct lowering *l, int tensor, const struct p
     return NULL;
 }
 
-static void add_arriving(struct lowering *l, int tensor, const struct placement *placement,
-                         const struct piece *piece)
+void backward_arrive(struct lowering *l, int tensor, const struct placement *placement,
+                     const struct piece *piece)
 {
     struct held_list *list = &l->arriving;
     list->items = grow(list->items, list->count, &list->capacity, sizeof *list->items);
@@ -41,6 +41,13 @@ static struct held take(struct lowering *l, struct held *held)
     return taken;
 }
 
+void backward_pass(struct lowering *l, int tensor)
+{
+    for (size_t i = 0; i < l->arriving.count; i++)
+        if (l->arriving.items[i].tensor == tensor)
+            emit_use(l, l->arriving.items[i].piece.buffer);
+}
+
 /* May this piece be written, or does its buffer have other readers? If so, a copy. */
 static struct piece own(struct lowering *l, int tensor, const struct piece *piece, int shares)
 {
@@ -51,10 +58,8 @@ static struct piece own(struct lowering *l, int tensor, const struct piece *piec
     return copy;
 }
 
-/* The whole gradient of a tensor in the placement `wanted`: every contribution redistributed,
- * then summed. False if there is none. */
-static int collect(struct lowering *l, int tensor, const struct placement *wanted, bool *any,
-                   struct piece *out)
+int backward_collect(struct lowering *l, int tensor, const struct placement *wanted, bool *any,
+                     struct piece *out)
 {
     struct shape shape = tensor_shape(l, tensor);
     struct held *held;
@@ -136,7 +141,7 @@ static void input_gradient(struct lowering *l, int node, int operand, const stru
         if (held)
             emit_add(l, gradient, &held->piece);
         else
-            add_arriving(l, tensor, placement, gradient);
+            backward_arrive(l, tensor, placement, gradient);
         return;
     }
     leaving->present |= 1u << operand;
@@ -146,7 +151,7 @@ static void input_gradient(struct lowering *l, int node, int operand, const stru
         return;
     }
     leaving->pieces[operand] = emit_new(l, REGION_TRANSIENT, tensor, box);
-    add_arriving(l, tensor, placement, &leaving->pieces[operand]);
+    backward_arrive(l, tensor, placement, &leaving->pieces[operand]);
 }
 
 /* Kernels are told the boxes of all operands, also of those whose data they do not read. */
@@ -220,7 +225,8 @@ static int backward_node(struct lowering *l, int node)
     unsigned present = 0;
     bool any = false;
     if (!operation->is_loss) {
-        rc = collect(l, n->operands[last], &l->signatures[node].gradient[last], &any, &gradient);
+        rc = backward_collect(l, n->operands[last], &l->signatures[node].gradient[last], &any,
+                              &gradient);
         if (rc < 0 || !any)
             return rc;                /* nobody wants its gradient */
         l->shares[gradient.buffer]++; /* read until the end of this node */
@@ -250,52 +256,16 @@ static int backward_node(struct lowering *l, int node)
     return 0;
 }
 
-/* Gradients of the tensor that joins two stages go back to the stage that made it. */
-static int go_back(struct lowering *l, int stage)
+int block_backward(struct lowering *l, int index)
 {
-    const struct plan_stage *made_by = &l->plan->stages[stage];
-    int tensor = l->graph->blocks[made_by->block_first + made_by->block_count - 1].output;
-    int producer = l->graph->tensors[tensor].producer;
-    int last = operation_output(l->graph->nodes[producer].operation);
-    struct placement to = l->signatures[producer].gradient[last];
-    struct placement from = entry_placement(l, stage + 1, tensor);
-    struct shape shape = tensor_shape(l, tensor);
-    struct piece piece = {0};
-    bool any = true;
-    if (l->stage == stage + 1) {
-        int rc = collect(l, tensor, &from, &any, &piece);
-        if (rc < 0)
-            return rc;
-    }
-    assert(any);
-    move_across(l, &shape, tensor, PURPOSE_GRADIENT, 0, stage + 1, &from, stage, &to, &piece);
-    if (l->stage == stage)
-        add_arriving(l, tensor, &to, &piece);
-    return 0;
-}
-
-int blocks_backward(struct lowering *l)
-{
-    const struct plan_stage *stage = &l->plan->stages[l->stage];
-    int rc = 0;
-    emit_section(l, SECTION_BACKWARD);
-    l->block = stage->block_first + stage->block_count - 1;
-    if (l->stage + 1 < l->plan->stage_count)
-        rc = go_back(l, l->stage);
-    for (int b = stage->block_first + stage->block_count - 1; b >= stage->block_first && rc == 0;
-         b--) {
-        const struct block *block = &l->graph->blocks[b];
-        l->block = b;
-        l->versions.count = 0;
-        weights_open_block(l, b);
-        rc = recompute_block(l, b);
-        for (int n = block->node_first + block->node_count - 1; n >= block->node_first && rc == 0;
-             n--)
-            rc = backward_node(l, n);
-        if (rc == 0)
-            rc = weights_close_block(l, b);
-    }
-    if (rc == 0 && l->stage > 0)
-        rc = go_back(l, l->stage - 1);
+    const struct block *block = &l->graph->blocks[index];
+    emit_room(l, index);
+    l->versions.count = 0;
+    weights_open_block(l, index);
+    int rc = recompute_block(l, index);
+    for (int n = block->node_first + block->node_count - 1; n >= block->node_first && rc == 0; n--)
+        rc = backward_node(l, n);
+    if (rc == 0)
+        rc = weights_close_block(l, index);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* blocks.c - the forward section: a stage's blocks, one micro-batch.
+/* blocks.c - a block's forward, one micro-batch.
  *
  * Every tensor has a home: the placement in which it was made (or arrived). A node fetches its
  * inputs in the placements of its roles; a redistributed version is shared by all users inside
@@ -186,56 +186,13 @@ int forward_node(struct lowering *l, int node)
     return 0;
 }
 
-struct placement entry_placement(const struct lowering *l, int stage, int tensor)
+int block_forward(struct lowering *l, int index)
 {
-    const struct block *block = &l->graph->blocks[l->plan->stages[stage].block_first];
-    for (int n = block->node_first; n < block->node_first + block->node_count; n++)
-        for (int i = 0; i < l->graph->nodes[n].operation->input_count; i++)
-            if (l->graph->nodes[n].operands[i] == tensor)
-                return placement_settled(&l->signatures[n].operand[i]);
-    assert(!"a block that does not read the block before it");
-    return (struct placement){0};
-}
-
-/* The last tensor of a stage goes to the next one. */
-static int leave(struct lowering *l, int stage, struct piece *piece)
-{
-    const struct block *block =
-        &l->graph
-             ->blocks[l->plan->stages[stage].block_first + l->plan->stages[stage].block_count - 1];
-    int tensor = block->output, producer = l->graph->tensors[tensor].producer;
-    int last = operation_output(l->graph->nodes[producer].operation);
-    struct placement from = placement_settled(&l->signatures[producer].operand[last]);
-    struct placement to = entry_placement(l, stage + 1, tensor);
-    struct shape shape = tensor_shape(l, tensor);
-    if (l->stage == stage) {
-        int rc = blocks_fetch(l, tensor, &from, piece);
-        if (rc < 0)
-            return rc;
-    }
-    move_across(l, &shape, tensor, PURPOSE_ACTIVATION, 0, stage, &from, stage + 1, &to, piece);
-    if (l->stage == stage + 1)
-        l->homes[tensor] = (struct held){tensor, to, *piece};
-    return 0;
-}
-
-int blocks_forward(struct lowering *l)
-{
-    const struct plan_stage *stage = &l->plan->stages[l->stage];
-    struct piece piece;
+    const struct block *block = &l->graph->blocks[index];
     int rc = 0;
-    emit_section(l, SECTION_FORWARD);
-    l->block = stage->block_first;
-    if (l->stage > 0)
-        rc = leave(l, l->stage - 1, &piece);
-    for (int b = stage->block_first; b < stage->block_first + stage->block_count && rc == 0; b++) {
-        const struct block *block = &l->graph->blocks[b];
-        l->block = b;
-        l->versions.count = 0;
-        for (int n = block->node_first; n < block->node_first + block->node_count && rc == 0; n++)
-            rc = forward_node(l, n);
-    }
-    if (rc == 0 && l->stage + 1 < l->plan->stage_count)
-        rc = leave(l, l->stage, &piece);
+    emit_room(l, index);
+    l->versions.count = 0;
+    for (int n = block->node_first; n < block->node_first + block->node_count && rc == 0; n++)
+        rc = forward_node(l, n);
     return rc;
 }

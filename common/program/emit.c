@@ -18,6 +18,8 @@ int emit_buffer(struct lowering *l, enum region region, int64_t count, int tenso
         .block = l->block,
         .first = (int)p->instruction_count,
         .last = (int)p->instruction_count,
+        .room_first = l->room,
+        .room_last = l->room,
     };
     l->shares[p->buffer_count] = 0;
     return (int)p->buffer_count++;
@@ -44,6 +46,7 @@ static void touch(struct lowering *l, int index)
     struct program *p = l->program;
     struct buffer *buffer = &p->buffers[index];
     buffer->last = (int)p->instruction_count - 1;
+    buffer->room_last = l->room;
     if (l->section == SECTION_BACKWARD && buffer->region == REGION_TRANSIENT &&
         buffer->first < p->sections[SECTION_BACKWARD].first)
         buffer->region = REGION_SAVED;
@@ -95,10 +98,17 @@ void emit_add(struct lowering *l, const struct piece *from, const struct piece *
     emit_piece(l, 1, to);
 }
 
+void emit_room(struct lowering *l, int block)
+{
+    l->block = block;
+    l->room++;
+}
+
 void emit_section(struct lowering *l, enum section section)
 {
     l->section = (int)section;
     l->block = -1;
+    l->room++;
     l->program->sections[section].first = (int)l->program->instruction_count;
 }
 

@@ -7,12 +7,14 @@
 #include <assert.h>
 #include <stdlib.h>
 
-static int make_signatures(struct lowering *l)
+int lowering_signatures(struct lowering *l)
 {
     l->signatures = xcalloc(l->graph->node_count, sizeof *l->signatures);
     for (size_t n = 0; n < l->graph->node_count; n++) {
         const struct node *node = &l->graph->nodes[n];
         const struct plan_block *block = &l->plan->blocks[node->block];
+        if (!part_concerns(l, node->block))
+            continue;
         int rc = signature_make(node->operation, block->roles, stage_mesh(l, block->stage)->axes,
                                 &l->signatures[n], l->err);
         if (rc < 0)
@@ -31,35 +33,62 @@ static void make_events(struct lowering *l)
                                p->events);
 }
 
-static int build(struct lowering *l)
+static int build_events(struct lowering *l)
 {
-    int rc = make_signatures(l);
-    if (rc < 0)
-        return rc;
-    make_events(l);
-    rc = weights_find(l);
+    if (l->part)
+        return part_events(l);
+    int rc = joints_forward(l);
+    return rc < 0 ? rc : joints_backward(l);
+}
+
+int lowering_build(struct lowering *l)
+{
+    int rc = lowering_signatures(l);
+    if (rc == 0)
+        rc = weights_find(l);
     if (rc == 0) {
         weights_buffers(l);
         rc = weights_travel(l);
     }
     if (rc == 0) {
         weights_clear(l);
-        rc = blocks_forward(l);
+        rc = build_events(l);
     }
-    if (rc == 0)
-        rc = blocks_backward(l);
     if (rc == 0)
         rc = weights_reduce(l);
     if (rc < 0)
         return rc;
     weights_update(l);
     arena_layout(l);
-    l->program->hash = program_hash(l->program);
     return 0;
 }
 
-static void lowering_finish(struct lowering *l)
+void lowering_init(struct lowering *l, const struct graph *graph, const struct plan *plan, int rank,
+                   struct error *err)
 {
+    assert(rank >= 0 && rank < plan_ranks(plan));
+    struct program *program = xcalloc(1, sizeof *program);
+    *l = (struct lowering){.graph = graph, .plan = plan, .program = program, .err = err};
+    l->stage = plan_rank_stage(plan, rank, &l->inside);
+    l->mesh = stage_mesh(l, l->stage);
+    l->homes = xcalloc(graph->tensor_count, sizeof *l->homes);
+    for (size_t t = 0; t < graph->tensor_count; t++)
+        l->homes[t].tensor = -1;
+    l->fetched = xcalloc(graph->node_count, sizeof *l->fetched);
+    l->statistics = xcalloc(graph->node_count, sizeof *l->statistics);
+
+    program->graph = graph;
+    program->rank = rank;
+    program->ranks = plan_ranks(plan);
+    program->stage = l->stage;
+    program->samples = plan->micro_batch_samples;
+    program->sizes = graph_sizes(graph, plan->micro_batch_samples);
+    program->slots = 1;
+}
+
+void lowering_finish(struct lowering *l)
+{
+    program_destroy(l->program);
     free(l->signatures);
     free(l->homes);
     free(l->fetched);
@@ -71,37 +100,24 @@ static void lowering_finish(struct lowering *l)
     free(l->uses);
     free(l->storage);
     free(l->owner);
+    free(l->room_bytes);
 }
 
 int lower(const struct graph *graph, const struct plan *plan, int rank, struct program **out,
           struct error *err)
 {
+    struct lowering l;
     int rc = plan_check(plan, graph, err);
     if (rc < 0)
         return rc;
-    assert(rank >= 0 && rank < plan_ranks(plan));
-    struct program *program = xcalloc(1, sizeof *program);
-    struct lowering l = {.graph = graph, .plan = plan, .program = program, .err = err};
-    l.stage = plan_rank_stage(plan, rank, &l.inside);
-    l.mesh = stage_mesh(&l, l.stage);
-    l.homes = xcalloc(graph->tensor_count, sizeof *l.homes);
-    for (size_t t = 0; t < graph->tensor_count; t++)
-        l.homes[t].tensor = -1;
-    l.fetched = xcalloc(graph->node_count, sizeof *l.fetched);
-    l.statistics = xcalloc(graph->node_count, sizeof *l.statistics);
-
-    program->graph = graph;
-    program->rank = rank;
-    program->ranks = plan_ranks(plan);
-    program->stage = l.stage;
-    program->samples = plan->micro_batch_samples;
-    program->sizes = graph_sizes(graph, plan->micro_batch_samples);
-
-    rc = build(&l);
+    lowering_init(&l, graph, plan, rank, err);
+    make_events(&l);
+    rc = lowering_build(&l);
+    if (rc == 0) {
+        l.program->hash = program_hash(l.program);
+        *out = l.program;
+        l.program = NULL;
+    }
     lowering_finish(&l);
-    if (rc < 0)
-        program_destroy(program);
-    else
-        *out = program;
     return rc;
 }

@@ -13,4 +13,60 @@
 int lower(const struct graph *graph, const struct plan *plan, int rank, struct program **out,
           struct error *err);
 
+/* Part of a rank's program, by itself. What a stage's blocks and joints take is the sum of its
+ * parts', and its transient region the largest of theirs, so a planner lowers every part once. */
+enum part_kind {
+    PART_BASE,     /* what a step needs besides blocks: the metrics */
+    PART_BLOCK,    /* block `index`: weights, forward, backward, without its input */
+    PART_JOINT,    /* between blocks `index` and the next, of one stage */
+    PART_CROSSING, /* between stages `index` and the next, on a rank of either */
+};
+
+struct part {
+    enum part_kind kind;
+    int index;
+    /* Of a block: its weights are tied to those of this one, which are lowered too; else -1. */
+    int tied;
+};
+
+/* Sets of axes whose gradients are reduced together; the first instructions of SECTION_CLEAR
+ * clear them, those of SECTION_REDUCE reduce them (unless there is one rank), in this order. */
+#define PART_BUCKETS_MAX (1 << AXES_MAX)
+
+struct lowered_part {
+    struct program *program; /* its regions hold this part alone */
+    uint64_t forward_bytes;  /* of a block: transients of its forward, without its output */
+    uint64_t other_bytes;    /* transients of all other rooms */
+    uint64_t passing_bytes;  /* of the output that a joint or crossing finds: kept no longer */
+    unsigned bucket_axes[PART_BUCKETS_MAX];
+    int bucket_count;
+};
+
+/* Ways between placements, found once and taken by many parts, on any mesh whose weights (if it
+ * has some) stay where they are meanwhile. */
+struct ways;
+struct ways *ways_create(void);
+void ways_destroy(struct ways *ways);
+
+/* `rank` of a plan that plan_check accepted, at least in the blocks that the part touches.
+ * The program is the caller's. */
+int lower_part(const struct graph *graph, const struct plan *plan, int rank,
+               const struct part *part, struct ways *ways, struct lowered_part *out,
+               struct error *err);
+
+/* Where a block meets its neighbours: how it finds its input and leaves that one's gradient (one
+ * placement for each way in which it leaves), how it makes its output and wants its gradient.
+ * Compared by memcmp. */
+struct part_ends {
+    struct {
+        struct placement entry, leaves[4];
+    } input;
+    struct {
+        struct placement made, wanted;
+    } output;
+};
+
+int lower_ends(const struct graph *graph, const struct plan *plan, int block, struct part_ends *out,
+               struct error *err);
+
 #endif

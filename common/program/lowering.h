@@ -1,8 +1,9 @@
 /* lowering.h - what the parts of lowering share; nobody else includes it.
  *
  * emit.c appends buffers and instructions, move.c inserts redistribution and sends, blocks.c
- * walks the blocks forward and backward, weights.c brings weights to their users and gradients
- * to the optimizer, arena.c lays the buffers out, and lower.c calls them in order. */
+ * runs a block forward and backward.c backward, joints.c brings tensors from block to block and
+ * from stage to stage, weights.c brings weights to their users and gradients to the optimizer,
+ * arena.c lays the buffers out, and lower.c calls them in order. */
 #ifndef COMMON_PROGRAM_LOWERING_H
 #define COMMON_PROGRAM_LOWERING_H
 
@@ -58,12 +59,16 @@ struct lowering {
     struct program *program;
     int stage, inside; /* of this rank */
     const struct mesh *mesh;
-    int section, block;
+    int section, block, room;
+    const struct part *part; /* all that is lowered; NULL: the whole */
+    int found, forward_room; /* of a part: the buffer it finds, the room of its forward; or -1 */
+    uint64_t *room_bytes;    /* of a part: transients of every room */
     struct signature *signatures; /* per node, in its block's roles */
     struct held *homes; /* per tensor: as it was made, or as it came; tensor -1: not here */
     struct fetched (*fetched)[OPERANDS_MAX];    /* per node */
     struct piece (*statistics)[STATISTICS_MAX]; /* per node, of forward */
     struct route *routes;
+    struct ways *ways; /* (optional) those of many parts, in place of routes */
     size_t route_count, route_capacity;
     struct held_list versions; /* redistributed copies inside the open block */
     struct held_list arriving; /* gradients of tensors, by placement */
@@ -97,12 +102,19 @@ void emit_copy(struct lowering *l, const struct piece *from, const struct piece 
                const struct box *part);
 void emit_add(struct lowering *l, const struct piece *from, const struct piece *to);
 void emit_section(struct lowering *l, enum section section);
+/* Begin a room: what comes is for this block. */
+void emit_room(struct lowering *l, int block);
 int emit_group(struct lowering *l, unsigned axes); /* of this rank's mesh */
 int emit_group_all(struct lowering *l);
 void emit_all_reduce(struct lowering *l, int group, enum reduction reduction,
                      const struct piece *piece);
 const struct mesh *stage_mesh(const struct lowering *l, int stage);
 struct shape tensor_shape(const struct lowering *l, int tensor);
+
+/* ways.c: redistribute_path(), remembered; *steps are lent as long as the ways are. */
+int ways_find(struct ways *ways, const struct mesh *mesh, const struct shape *shape,
+              const struct placement *from, const struct placement *to, const struct step **steps,
+              struct error *err);
 
 /* move.c: redistribute_path() for a tensor on this rank's mesh; *steps are lent until the next
  * call. */
@@ -133,22 +145,58 @@ bool weights_gathered(const struct lowering *l, const struct weight_use *use);
 void weights_open_block(struct lowering *l, int block);
 int weights_close_block(struct lowering *l, int block);
 
-/* blocks.c, backward.c */
+/* blocks.c, backward.c: one block, which finds its input in its entry placement, and the
+ * gradient of its output in the placement in which it wants it. */
 int forward_node(struct lowering *l, int node);
-int blocks_forward(struct lowering *l);
-int blocks_backward(struct lowering *l);
+int block_forward(struct lowering *l, int block);
+int block_backward(struct lowering *l, int block);
 /* A tensor in this placement, redistributed if it is not there yet. */
 int blocks_fetch(struct lowering *l, int tensor, const struct placement *placement,
                  struct piece *out);
 /* Boxes of a node's operands on this rank. */
 void node_boxes(const struct lowering *l, int node, struct box *boxes);
-/* Where a stage keeps a tensor that it did not make: as its first user wants it. */
-struct placement entry_placement(const struct lowering *l, int stage, int tensor);
+/* A gradient has come that nobody has to be asked for again. */
+void backward_arrive(struct lowering *l, int tensor, const struct placement *placement,
+                     const struct piece *piece);
+/* Gradients of the tensor have arrived, and are another part's to take. */
+void backward_pass(struct lowering *l, int tensor);
+/* The whole gradient of a tensor in the placement `wanted`: every contribution redistributed,
+ * then summed. *any: is there one? */
+int backward_collect(struct lowering *l, int tensor, const struct placement *wanted, bool *any,
+                     struct piece *out);
+
+/* joints.c: the walk over a stage's blocks, forward and backward. */
+int joints_forward(struct lowering *l);
+int joints_backward(struct lowering *l);
+/* The tensor that a block reads of the one before it, or -1. */
+int joint_tensor(const struct lowering *l, int block);
+/* Where a block finds its input: as its first user wants it. */
+struct placement joint_entry(const struct lowering *l, int block);
+/* How a block wants the gradient of its output. */
+const struct placement *joint_wanted(const struct lowering *l, int block);
+int joint_forward(struct lowering *l, int block);
+int joint_backward(struct lowering *l, int block);
+int joint_leave(struct lowering *l, int stage);
+int joint_return(struct lowering *l, int stage);
 
 /* recompute.c: before a block's backward, run again what its forward did not save. */
 int recompute_block(struct lowering *l, int block);
 
+/* lower.c */
+void lowering_init(struct lowering *l, const struct graph *graph, const struct plan *plan, int rank,
+                   struct error *err);
+int lowering_signatures(struct lowering *l);
+int lowering_build(struct lowering *l);
+void lowering_finish(struct lowering *l);
+
+/* part.c: are this block's weights lowered here; its placements asked for; and the sections of
+ * a micro-batch for one part. */
+bool part_has_weights(const struct lowering *l, int block);
+bool part_concerns(const struct lowering *l, int block);
+int part_events(struct lowering *l);
+
 /* arena.c */
+uint64_t arena_align(uint64_t bytes);
 void arena_layout(struct lowering *l);
 
 #endif

@@ -164,6 +164,8 @@ int move_route(struct lowering *l, int tensor, const struct placement *from,
 {
     struct shape shape = tensor_shape(l, tensor);
     const char *dims = l->graph->tensors[tensor].dims;
+    if (l->ways)
+        return ways_find(l->ways, l->mesh, &shape, from, to, steps, l->err);
     for (size_t i = 0; i < l->route_count; i++) {
         const struct route *known = &l->routes[i];
         if (strcmp(known->dims, dims) == 0 && known->uneven == shape.uneven &&

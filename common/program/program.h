@@ -21,7 +21,7 @@
 enum region {
     REGION_STATE,         /* parameters, gradients, moments: between steps */
     REGION_SAVED,         /* from a micro-batch's forward to its backward: one copy per slot */
-    REGION_TRANSIENT,     /* inside one block's forward or backward, or between neighbours */
+    REGION_TRANSIENT,     /* inside one room, or from one room to the next */
     REGION_COMMUNICATION, /* what is on its way between stages */
     REGIONS,
 };
@@ -32,6 +32,9 @@ struct buffer {
     int tensor;             /* what for, or -1 */
     int block;
     int first, last; /* instructions that touch it */
+    /* A room is one block's forward or backward, what joins two blocks, or a section outside of
+     * the blocks; rooms are counted in order. Here the buffer is made, there touched last. */
+    int room_first, room_last;
 };
 
 /* Elements [offset, ...) of a buffer hold the box of a tensor, row-major. */
@@ -117,8 +120,9 @@ enum section {
     SECTIONS,
 };
 
-/* The metrics buffer: sums over all ranks after SECTION_METRICS. */
-enum metric { METRIC_LOSS, METRIC_SQUARE_SUM, METRICS };
+/* The metrics buffer: sums over all ranks after SECTION_METRICS. A pause is in it so that all
+ * ranks learn of it in the same step: one that stopped alone would keep the others waiting. */
+enum metric { METRIC_LOSS, METRIC_SQUARE_SUM, METRIC_PAUSE, METRICS };
 
 struct range {
     int first, count;

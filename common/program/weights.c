@@ -54,6 +54,8 @@ int weights_find(struct lowering *l)
         l->owner[t] = -1;
     for (size_t n = 0; n < l->graph->node_count; n++) {
         const struct node *node = &l->graph->nodes[n];
+        if (!part_has_weights(l, node->block))
+            continue;
         for (int i = node->operation->input_count; i < operation_output(node->operation); i++) {
             int use = add_use(l, (int)n, i), tensor = node->operands[i];
             if (l->owner[tensor] < 0) {
@@ -166,11 +168,17 @@ static void place_gradient(struct lowering *l, struct weight_use *use)
     l->program->buffers[bucket->buffer].bytes = (uint64_t)bucket->count * ELEMENT_BYTES;
 }
 
+/* A program's metrics are no block's: they are lowered with the whole, or by themselves. */
+static bool has_metrics(const struct lowering *l)
+{
+    return !l->part || l->part->kind == PART_BASE;
+}
+
 void weights_buffers(struct lowering *l)
 {
     struct program *p = l->program;
     l->block = -1;
-    p->metrics = emit_buffer(l, REGION_STATE, METRICS, -1);
+    p->metrics = emit_buffer(l, REGION_STATE, has_metrics(l) ? METRICS : 0, -1);
     for (size_t t = 0; t < l->graph->tensor_count; t++)
         if (l->owner[t] >= 0 && is_mine(l, owner_of(l, (int)t)))
             add_parameter(l, (int)t);
@@ -225,7 +233,8 @@ int weights_travel(struct lowering *l)
             keep(l, &piece);
         }
     }
-    clear(l, l->program->metrics, METRICS);
+    if (has_metrics(l))
+        clear(l, l->program->metrics, METRICS);
     return 0;
 }
 
@@ -366,7 +375,8 @@ void weights_update(struct lowering *l)
     struct program *p = l->program;
     emit_section(l, SECTION_METRICS);
     struct piece metrics = {.buffer = p->metrics, .box = {.dims = 1, .high = {METRICS}}};
-    emit_all_reduce(l, emit_group_all(l), REDUCTION_SUM, &metrics);
+    if (has_metrics(l))
+        emit_all_reduce(l, emit_group_all(l), REDUCTION_SUM, &metrics);
     emit_section(l, SECTION_UPDATE);
     for (size_t i = 0; i < p->parameter_count; i++) {
         emit(l, INSTRUCTION_UPDATE)->parameter = (int)i;

@@ -2,6 +2,7 @@
 #include "common/rpc/call.h"
 
 #include "common/base/memory.h"
+#include "common/rpc/clock.h"
 #include "common/rpc/envelope.h"
 #include "common/rpc/message.h"
 
@@ -43,6 +44,7 @@ static void progress(void *data)
     nng_aio_set_msg(call->aio, NULL);
     call->pipe = nng_msg_get_pipe(call->frame);
     call->arrived_ms = call->server->options.clock_cb();
+    call->arrived_ns = rpc_clock_ns();
     call->state = CALL_QUEUED;
     server_arrived(call->server, call);
 }
@@ -79,22 +81,31 @@ int call_open_spares(struct endpoint *endpoint, struct error *err)
     return 0;
 }
 
+/* It is answered, and so need not be counted among those that keep a context. */
+static void unkeep(struct rpc_call *call)
+{
+    if (call->kept)
+        call->endpoint->kept_count--;
+    call->kept = false;
+}
+
 /* Give back everything that belongs to one round. */
 static void forget(struct rpc_call *call)
 {
     if (call->frame)
         nng_msg_free(call->frame);
+    if (call->answer)
+        nng_msg_free(call->answer);
     if (call->envelope)
         message_free(&call->envelope->base);
     message_free(call->request);
     free(call->stream);
     call->frame = NULL;
+    call->answer = NULL;
     call->envelope = NULL;
     call->request = NULL;
     call->stream = NULL;
-    if (call->kept)
-        call->endpoint->kept_count--;
-    call->kept = false;
+    unkeep(call);
 }
 
 void call_destroy(struct rpc_call *call)
@@ -130,6 +141,59 @@ static nng_msg *encode_answer(const struct rpc_call *call, enum rpc_status statu
     return envelope_encode(&answer);
 }
 
+static void send_answer(struct rpc_call *call, nng_msg *answer)
+{
+    forget(call);
+    if (!answer) {
+        receive(call); /* the caller's deadline tells it */
+        return;
+    }
+    call->state = CALL_SENDING;
+    nng_aio_set_msg(call->aio, answer);
+    nng_aio_set_timeout(call->aio, SEND_TIMEOUT_MS);
+    nng_ctx_send(call->ctx, call->aio);
+}
+
+static void gather(struct rpc_call *call, nng_msg *answer)
+{
+    struct rpc_server *server = call->server;
+    unkeep(call);
+    call->state = CALL_ANSWERED;
+    call->answer = answer;
+    call->next = NULL;
+    *server->answered_end = call;
+    server->answered_end = &call->next;
+}
+
+/* The first of those that are gathered, which it then is not; NULL when there is none. */
+static struct rpc_call *take_answered(struct rpc_server *server)
+{
+    struct rpc_call *call = server->answered;
+    if (!call)
+        return NULL;
+    server->answered = call->next;
+    if (!server->answered)
+        server->answered_end = &server->answered;
+    return call;
+}
+
+void rpc_server_release(struct rpc_server *server)
+{
+    struct rpc_call *call;
+    while ((call = take_answered(server))) {
+        nng_msg *answer = call->answer;
+        call->answer = NULL;
+        send_answer(call, answer);
+    }
+}
+
+void rpc_server_withdraw(struct rpc_server *server, const char *words)
+{
+    struct rpc_call *call;
+    while ((call = take_answered(server)))
+        send_answer(call, encode_answer(call, RPC_UNAVAILABLE, words, NULL, 0));
+}
+
 void call_answer(struct rpc_call *call, enum rpc_status status, const char *text,
                  const ProtobufCMessage *payload)
 {
@@ -141,18 +205,13 @@ void call_answer(struct rpc_call *call, enum rpc_status status, const char *text
         text = "the answer is larger than a reply may be: ask for less at a time";
         size = 0;
     }
-    nng_msg *frame = encode_answer(call, status, text, bytes, size);
+    nng_msg *answer = encode_answer(call, status, text, bytes, size);
     free(bytes);
     call->server->counters.answered[status]++;
-    forget(call);
-    if (!frame) {
-        receive(call); /* the caller's deadline tells it */
-        return;
-    }
-    call->state = CALL_SENDING;
-    nng_aio_set_msg(call->aio, frame);
-    nng_aio_set_timeout(call->aio, SEND_TIMEOUT_MS);
-    nng_ctx_send(call->ctx, call->aio);
+    if (call->server->options.gather)
+        gather(call, answer);
+    else
+        send_answer(call, answer);
 }
 
 void rpc_call_reply(struct rpc_call *call, const ProtobufCMessage *reply)

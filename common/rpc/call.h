@@ -12,7 +12,14 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-enum call_state { CALL_RECEIVING, CALL_SENDING, CALL_QUEUED, CALL_RUNNING, CALL_PARKED };
+enum call_state {
+    CALL_RECEIVING,
+    CALL_SENDING,
+    CALL_QUEUED,
+    CALL_RUNNING,
+    CALL_PARKED,
+    CALL_ANSWERED, /* the answer waits to be released */
+};
 
 struct rpc_call {
     struct rpc_server *server;
@@ -24,12 +31,14 @@ struct rpc_call {
 
     nng_msg *frame;
     nng_pipe pipe;
-    uint64_t arrived_ms;
+    uint64_t arrived_ms; /* by the options' clock */
+    uint64_t arrived_ns; /* by rpc_clock_ns */
     const struct listener *listener;
     Gimbal__Envelope *envelope;
     int method; /* -1 while not known */
     ProtobufCMessage *request;
-    bool kept; /* its handler has returned without an answer */
+    bool kept;       /* its handler has returned without an answer */
+    nng_msg *answer; /* while answered */
 
     char *stream; /* while parked */
     uint64_t stream_hash;
@@ -49,7 +58,7 @@ struct endpoint {
 
 struct listener {
     unsigned roles;
-    int ids[2]; /* NNG's, for unary and held */
+    nng_listener nng[2]; /* for unary and held calls */
     uint16_t held_port;
     char address[96];
 };
@@ -72,6 +81,8 @@ struct rpc_server {
     struct listener **listeners;
     size_t listener_count, listener_capacity;
     struct rpc_counters counters;
+    struct rpc_call *answered, **answered_end; /* gathered, in their order */
+    struct histogram *handling;                /* of each method, nanoseconds */
 
     /* Parked calls, in no order; none is due before held_next_ms. */
     struct rpc_call **parked;
@@ -90,7 +101,7 @@ struct rpc_server {
 int call_open_spares(struct endpoint *endpoint, struct error *err);
 /* Stop and free; the socket must be closed. */
 void call_destroy(struct rpc_call *call);
-/* Send the answer, payload may be NULL; the call then receives again. */
+/* Send the answer, or gather it; payload may be NULL. The call then receives again. */
 void call_answer(struct rpc_call *call, enum rpc_status status, const char *text,
                  const ProtobufCMessage *payload);
 

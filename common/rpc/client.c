@@ -9,11 +9,38 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
+
+/* The host as a certificate names it: IPv6 addresses without their brackets. */
+static int set_up_tls(struct rpc_client *client, const struct rpc_tls *tls, struct error *err)
+{
+    char host[sizeof client->address.host];
+    bool bracketed = client->address.host[0] == '[';
+    snprintf(host, sizeof host, "%s", client->address.host + bracketed);
+    host[strcspn(host, "]")] = '\0';
+    return rpc_tls_config(tls, host, &client->tls, err);
+}
+
+static int set_up_address(struct rpc_client *client, const struct rpc_client_options *options,
+                          struct error *err)
+{
+    struct rpc_address *address = &client->address;
+    int rc = rpc_address_parse(options->address, address, err);
+    if (rc == 0)
+        rc = rpc_address_check_tls(address, options->tls != NULL, err);
+    if (rc < 0 || !address->tls)
+        return rc;
+    uint16_t offset = rpc_address_offset(options->role);
+    if (address->port > UINT16_MAX - offset)
+        return error_set(err, -EINVAL, "'%s' has no port %u above it", options->address, offset);
+    address->port = (uint16_t)(address->port + offset);
+    return set_up_tls(client, options->tls, err);
+}
 
 /* What cannot be copied from the options alone. */
 static int set_up(struct rpc_client *client, const struct rpc_client_options *options,
@@ -22,7 +49,7 @@ static int set_up(struct rpc_client *client, const struct rpc_client_options *op
     client->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (client->fd < 0 || getrandom(&client->id, sizeof client->id, 0) < 0)
         return error_set(err, -errno, "open a client: %s", strerror(errno));
-    int rc = rpc_address_parse(options->address, &client->address, err);
+    int rc = set_up_address(client, options, err);
     if (rc == 0)
         rc = connection_open(&client->unary, err);
     client->unary_open = rc == 0;
@@ -33,7 +60,8 @@ static int set_up(struct rpc_client *client, const struct rpc_client_options *op
         return rc;
     rpc_address_print(client->address_text, sizeof client->address_text, &client->address,
                       client->address.port);
-    return connection_dial(&client->unary, client->address_text, options->fail_fast, err);
+    return connection_dial(&client->unary, client->address_text, client->tls, options->fail_fast,
+                           err);
 }
 
 int rpc_client_open(const struct rpc_client_options *options, struct rpc_client **out,
@@ -43,7 +71,7 @@ int rpc_client_open(const struct rpc_client_options *options, struct rpc_client 
     client->service = options->service;
     client->caller = xstrdup(options->caller);
     client->credential = xstrdup(options->credential ? options->credential : "");
-    client->term = options->term;
+    client->fence = options->fence;
     client->finished_end = &client->finished;
     pthread_mutex_init(&client->lock, NULL);
     pthread_cond_init(&client->done, NULL);
@@ -66,11 +94,14 @@ void rpc_client_close(struct rpc_client *client)
         connection_close(&client->unary);
     if (client->held_open)
         connection_close(&client->held);
+    if (client->tls)
+        nng_tls_config_free(client->tls);
     if (client->fd >= 0)
         close(client->fd);
     pthread_cond_destroy(&client->done);
     pthread_mutex_destroy(&client->lock);
     free(client->caller);
+    explicit_bzero(client->credential, strlen(client->credential));
     free(client->credential);
     free(client);
 }
@@ -85,33 +116,43 @@ static int dial_held(struct rpc_client *client, uint32_t port, struct error *err
         return 0;
     client->held_port = 0;
     rpc_address_print(address, sizeof address, &client->address, (uint16_t)port);
-    int rc = connection_dial(&client->held, address, false, err);
+    int rc = connection_dial(&client->held, address, client->tls, false, err);
     if (rc == 0)
         client->held_port = (uint16_t)port;
     return rc;
 }
 
-/* Take up the term that Hello told, unless a newer one is known. */
+/* Whether the coordinator that answered Hello may be obeyed. */
+static int check_fence(const struct rpc_client *client, const Gimbal__HelloReply *hello,
+                       struct error *err)
+{
+    const struct rpc_fence *known = &client->fence;
+    if (known->cluster && hello->cluster != known->cluster)
+        return error_set(err, -ESTALE,
+                         "%s is the coordinator of cluster %016" PRIx64 ", not of %016" PRIx64
+                         ", to which this node belongs",
+                         client->address_text, hello->cluster, known->cluster);
+    if (hello->term < known->term)
+        return error_set(err, -ESTALE,
+                         "%s is a coordinator of term %" PRIu64 ", but term %" PRIu64
+                         " has begun: it is an old one that still runs, or its disk is an old "
+                         "copy; stop it",
+                         client->address_text, hello->term, known->term);
+    if (hello->term == known->term && known->instance && hello->instance != known->instance)
+        return error_set(err, -ESTALE,
+                         "%s is another coordinator of the same term %" PRIu64
+                         ": two run from copies of one store; stop one",
+                         client->address_text, hello->term);
+    return 0;
+}
+
 static enum rpc_status adopt(struct rpc_client *client, const Gimbal__HelloReply *hello,
                              struct error *err)
 {
-    if (hello->term < client->term) {
-        error_set(err, 0,
-                  "%s is a coordinator of term %" PRIu64 ", but term %" PRIu64
-                  " has begun: an old one is still running; stop it",
-                  client->address_text, hello->term, client->term);
+    if (check_fence(client, hello, err) < 0)
         return RPC_FAILED_PRECONDITION;
-    }
-    if (hello->term == client->term && client->instance && hello->instance != client->instance) {
-        error_set(err, 0,
-                  "%s is another coordinator of the same term %" PRIu64
-                  ": two run from one store; stop one",
-                  client->address_text, hello->term);
-        return RPC_FAILED_PRECONDITION;
-    }
     pthread_mutex_lock(&client->lock);
-    client->term = hello->term;
-    client->instance = hello->instance;
+    client->fence = (struct rpc_fence){hello->cluster, hello->term, hello->instance};
     pthread_mutex_unlock(&client->lock);
     return dial_held(client, hello->held_port, err) < 0 ? RPC_INTERNAL : RPC_OK;
 }
@@ -206,7 +247,12 @@ int rpc_client_fd(const struct rpc_client *client)
 
 uint64_t rpc_client_term(const struct rpc_client *client)
 {
-    return client->term;
+    return client->fence.term;
+}
+
+struct rpc_fence rpc_client_fence(const struct rpc_client *client)
+{
+    return client->fence;
 }
 
 uint64_t rpc_client_id(const struct rpc_client *client)

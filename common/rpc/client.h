@@ -14,6 +14,7 @@
 #include "common/base/error.h"
 #include "common/rpc/method.h"
 #include "common/rpc/status.h"
+#include "common/rpc/tls.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,12 +22,19 @@
 struct rpc_client;
 struct rpc_pending;
 
+/* Which coordinator is known: its cluster, and the newest of its starts. Zeros: none yet. */
+struct rpc_fence {
+    uint64_t cluster, term, instance;
+};
+
 struct rpc_client_options {
     const struct rpc_service *service; /* lent for the client's life */
-    const char *address;               /* tcp://HOST:PORT */
+    const char *address;               /* tcp://HOST:PORT, or tls+tcp://HOST:PORT */
+    const struct rpc_tls *tls;         /* NULL where the address is without TLS */
+    unsigned role;                     /* with TLS: whose port above that of the address to call */
     const char *caller;                /* name of the node or user */
     const char *credential;            /* NULL where none is needed */
-    uint64_t term;                     /* (optional) highest term known; older ones are refused */
+    struct rpc_fence fence;            /* (optional) older ones and others are refused */
     bool fail_fast;                    /* open fails at once where nobody listens */
 };
 
@@ -47,7 +55,8 @@ struct rpc_call_options {
     uint64_t trace_id;
 };
 
-/* *out is yours. -EINVAL and -EACCES for the address, -ECONNREFUSED with fail_fast. */
+/* *out is yours. -EINVAL and -EACCES for the address and what goes with it; with fail_fast also
+ * -ECONNREFUSED, and -EACCES where one side does not believe the other's certificate. */
 int rpc_client_open(const struct rpc_client_options *options, struct rpc_client **out,
                     struct error *err);
 /* Pending calls end without their callbacks. Accepts NULL. */
@@ -75,7 +84,8 @@ enum rpc_status rpc_client_call(struct rpc_client *client, unsigned method,
                                 const struct rpc_call_options *options, ProtobufCMessage **reply,
                                 struct error *err);
 
-/* The term of the last Hello, to be kept where it survives; 0 before. */
+/* What the last Hello told, to be kept where it survives; before it what was known. */
+struct rpc_fence rpc_client_fence(const struct rpc_client *client);
 uint64_t rpc_client_term(const struct rpc_client *client);
 const struct rpc_service *rpc_client_service(const struct rpc_client *client);
 /* Random number of this client, in every call it makes. */

@@ -2,6 +2,7 @@
 #include "common/rpc/connection.h"
 
 #include "common/rpc/clock.h"
+#include "common/rpc/closing.h"
 #include "common/rpc/envelope.h"
 #include "common/rpc/method.h"
 
@@ -18,6 +19,7 @@ static void connected(nng_pipe pipe, nng_pipe_ev event, void *data)
     (void)event;
     pthread_mutex_lock(&connection->lock);
     connection->pipe = pipe;
+    connection->heard_ms = rpc_clock_ms();
     pthread_mutex_unlock(&connection->lock);
 }
 
@@ -38,7 +40,10 @@ static int set_options(nng_socket socket)
 int connection_open(struct connection *connection, struct error *err)
 {
     *connection = (struct connection){0};
-    int rc = nng_req0_open(&connection->socket);
+    int rc = closing_check(err);
+    if (rc < 0)
+        return rc;
+    rc = nng_req0_open(&connection->socket);
     if (rc == 0)
         rc = set_options(connection->socket);
     if (rc != 0) {
@@ -56,18 +61,42 @@ void connection_close(struct connection *connection)
     pthread_mutex_destroy(&connection->lock);
 }
 
-int connection_dial(struct connection *connection, const char *address, bool wait,
-                    struct error *err)
+/* Why NNG cannot dial, in words and as an errno. */
+static int dial_error(int rc, const char *address, bool tls, struct error *err)
 {
-    if (nng_dialer_id(connection->dialer) > 0)
-        nng_dialer_close(connection->dialer);
-    int rc =
-        nng_dial(connection->socket, address, &connection->dialer, wait ? 0 : NNG_FLAG_NONBLOCK);
     if (rc == NNG_ECONNREFUSED)
         return error_set(err, -ECONNREFUSED,
                          "nobody listens at %s: start the coordinator, or give its address",
                          address);
-    return rc == 0 ? 0 : error_set(err, -EHOSTDOWN, "dial %s: %s", address, nng_strerror(rc));
+    /* NNG does not say which side broke the handshake off. */
+    if (tls && (rc == NNG_ECRYPTO || rc == NNG_EPEERAUTH))
+        return error_set(err, -EACCES,
+                         "no TLS with %s: its certificate has expired, is for another host name "
+                         "or not signed by our ca.crt; or it does not accept ours, which has "
+                         "expired or is of another role or cluster",
+                         address);
+    if (tls && (rc == NNG_ECONNSHUT || rc == NNG_ECLOSED || rc == NNG_ECONNRESET))
+        return error_set(err, -EACCES, "no TLS with %s: it hung up; perhaps it listens without TLS",
+                         address);
+    if (rc == NNG_ECONNSHUT || rc == NNG_ECLOSED)
+        return error_set(err, -EHOSTDOWN,
+                         "dial %s: it hung up; perhaps it listens with TLS: then write tls+%s",
+                         address, address);
+    return error_set(err, -EHOSTDOWN, "dial %s: %s", address, nng_strerror(rc));
+}
+
+int connection_dial(struct connection *connection, const char *address, nng_tls_config *tls,
+                    bool wait, struct error *err)
+{
+    nng_dialer *dialer = &connection->dialer;
+    if (nng_dialer_id(*dialer) > 0)
+        nng_dialer_close(*dialer);
+    int rc = nng_dialer_create(dialer, connection->socket, address);
+    if (rc == 0 && tls)
+        rc = nng_dialer_set_ptr(*dialer, NNG_OPT_TLS_CONFIG, tls);
+    if (rc == 0)
+        rc = nng_dialer_start(*dialer, wait ? 0 : NNG_FLAG_NONBLOCK);
+    return rc == 0 ? 0 : dial_error(rc, address, tls != NULL, err);
 }
 
 void connection_heard(struct connection *connection)

@@ -21,7 +21,7 @@ static const struct listener *find_listener(const struct rpc_call *call)
 {
     int id = nng_listener_id(nng_pipe_listener(call->pipe));
     for (size_t i = 0; i < call->server->listener_count; i++)
-        if (call->server->listeners[i]->ids[call->endpoint->held] == id)
+        if (nng_listener_id(call->server->listeners[i]->nng[call->endpoint->held]) == id)
             return call->server->listeners[i];
     return NULL;
 }
@@ -73,7 +73,7 @@ static enum rpc_status check_method(struct rpc_call *call, struct error *err)
 static enum rpc_status check_identity(struct rpc_call *call, struct error *err)
 {
     const struct rpc_server_options *options = &call->server->options;
-    if (!options->admit_cb)
+    if (!options->admit_cb || method_of(call)->to_strangers)
         return RPC_OK;
     return rpc_status_of_errno(
         options->admit_cb(options->data, call->listener->roles, call->envelope, err));
@@ -166,5 +166,9 @@ void call_dispatch(struct rpc_call *call)
         call_answer(call, status, err.text, NULL);
         return;
     }
+    /* After the handler the call may be another's. */
+    struct histogram *handling = &call->server->handling[call->method];
+    uint64_t arrived_ns = call->arrived_ns;
     call_run(call);
+    histogram_add(handling, rpc_clock_ns() - arrived_ns);
 }

@@ -113,6 +113,18 @@ void held_reap(struct rpc_server *server, int pipe)
     }
 }
 
+void rpc_server_dismiss(struct rpc_server *server, unsigned roles, const char *caller,
+                        const char *words)
+{
+    for (size_t i = 0; i < server->parked_count;) {
+        const struct rpc_call *call = server->parked[i];
+        if (call->listener->roles == roles && strcmp(call->envelope->caller, caller) == 0)
+            rpc_call_fail(take(server, i), RPC_PERMISSION_DENIED, "%s", words);
+        else
+            i++;
+    }
+}
+
 /* "Nothing came": the method's reply with every field left out. */
 static void answer_empty(struct rpc_call *call)
 {

@@ -9,6 +9,7 @@ void rpc_hello(struct rpc_call *call, void *data)
     reply.release = (char *)(options->release ? options->release : "");
     reply.term = options->term;
     reply.instance = options->instance;
+    reply.cluster = options->cluster;
     reply.held_port = call->listener->held_port;
     rpc_call_reply(call, &reply.base);
 }

@@ -1,9 +1,10 @@
-/* message.c - unpacking under a quota, and a walk over every text field. */
+/* message.c - unpacking under a quota, and a walk over every field. */
 #include "common/rpc/message.h"
 
 #include "common/base/memory.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -62,12 +63,24 @@ static size_t character_size(const unsigned char *at)
     return size;
 }
 
+/* Most text is ASCII: eight characters of that are seen at once. */
 static bool is_utf8(const char *text)
 {
-    const unsigned char *at = (const unsigned char *)text;
-    for (size_t size; *at; at += size)
-        if ((size = character_size(at)) == 0)
+    const unsigned char *at = (const unsigned char *)text, *end = at + strlen(text);
+    while (at < end) {
+        uint64_t eight;
+        if (end - at >= (ptrdiff_t)sizeof eight) {
+            memcpy(&eight, at, sizeof eight);
+            if (!(eight & 0x8080808080808080)) {
+                at += sizeof eight;
+                continue;
+            }
+        }
+        size_t size = character_size(at);
+        if (size == 0)
             return false;
+        at += size;
+    }
     return true;
 }
 
@@ -84,7 +97,7 @@ void message_mend_text(char *text)
     }
 }
 
-static int check_texts(const ProtobufCMessage *message, struct error *err);
+static int check_message(const ProtobufCMessage *message, struct error *err);
 
 /* One value of a field: a text is checked, a message walked; value points to the pointer. */
 static int check_value(const ProtobufCFieldDescriptor *field, void *const *value, struct error *err)
@@ -92,15 +105,31 @@ static int check_value(const ProtobufCFieldDescriptor *field, void *const *value
     if (!*value)
         return 0;
     if (field->type == PROTOBUF_C_TYPE_MESSAGE)
-        return check_texts(*value, err);
+        return check_message(*value, err);
     if (!is_utf8(*value))
         return error_set(err, -EINVAL, "field '%s' is not UTF-8 text", field->name);
     return 0;
 }
 
-static int check_texts(const ProtobufCMessage *message, struct error *err)
+/* Numbers of fields are 1 to 2^29 - 1. protobuf-c takes others too, if they are written in more
+ * bytes than they need, but could not read again what it then writes. */
+static int check_unknown(const ProtobufCMessage *message, struct error *err)
+{
+    for (unsigned i = 0; i < message->n_unknown_fields; i++) {
+        uint32_t number = message->unknown_fields[i].tag;
+        if (number == 0 || number >= 1u << 29)
+            return error_set(err, -EPROTO, "a field has the number %" PRIu32 ", which is none",
+                             number);
+    }
+    return 0;
+}
+
+static int check_message(const ProtobufCMessage *message, struct error *err)
 {
     const ProtobufCMessageDescriptor *type = message->descriptor;
+    int rc = check_unknown(message, err);
+    if (rc < 0)
+        return rc;
     for (unsigned i = 0; i < type->n_fields; i++) {
         const ProtobufCFieldDescriptor *field = &type->fields[i];
         const char *base = (const char *)message;
@@ -115,7 +144,7 @@ static int check_texts(const ProtobufCMessage *message, struct error *err)
             count = *(const uint32_t *)(base + field->quantifier_offset) == field->id;
         }
         for (size_t k = 0; k < count; k++) {
-            int rc = check_value(field, &values[k], err);
+            rc = check_value(field, &values[k], err);
             if (rc < 0)
                 return rc;
         }
@@ -135,7 +164,7 @@ int message_unpack(const ProtobufCMessageDescriptor *type, const void *bytes, si
     if (!message)
         return error_set(err, -EPROTO, "%s: these %zu bytes are no such message", type->name, size);
 
-    int rc = check_texts(message, err);
+    int rc = check_message(message, err);
     if (rc < 0) {
         message_free(message);
         return error_prefix(err, rc, "%s", type->name);

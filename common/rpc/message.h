@@ -1,8 +1,8 @@
 /* message.h - protobuf-c messages from bytes that nobody vouches for.
  *
  * protobuf-c reads nearly anything: 4 MiB of empty submessages become 252 MB, and text may be
- * no text. So the size is capped before, memory while, and text after unpacking. How deep
- * messages nest is bounded by our .proto files, in which no message contains itself. */
+ * no text. So the size is capped before, memory while, and text and numbers after unpacking. How
+ * deep messages nest is bounded by our .proto files, in which no message contains itself. */
 #ifndef COMMON_RPC_MESSAGE_H
 #define COMMON_RPC_MESSAGE_H
 

@@ -27,6 +27,7 @@ struct rpc_method {
     bool idempotent; /* may be sent twice; any other call must carry an idempotency key */
     bool any_term;   /* open to a caller that does not know the term yet */
     size_t request_bytes_max;
+    bool to_strangers; /* open to a caller of the role that has no credential yet */
 };
 
 struct rpc_service {

@@ -35,8 +35,8 @@ static nng_msg *encode_request(const struct rpc_pending *pending, uint32_t left_
     struct rpc_client *client = pending->client;
     Gimbal__Envelope request = GIMBAL__ENVELOPE__INIT;
     pthread_mutex_lock(&client->lock);
-    request.term = client->term;
-    request.instance = client->instance;
+    request.term = client->fence.term;
+    request.instance = client->fence.instance;
     pthread_mutex_unlock(&client->lock);
     request.protocol_major = RPC_PROTOCOL_MAJOR;
     request.protocol_minor = RPC_PROTOCOL_MINOR;
@@ -98,6 +98,7 @@ static void send_request(struct rpc_pending *pending)
         return;
     }
     pending->phase = PENDING_SENDING;
+    pending->sent_ms = rpc_clock_ms();
     nng_aio_set_msg(pending->aio, frame);
     nng_aio_set_timeout(pending->aio, duration(left));
     nng_ctx_send(pending->ctx, pending->aio);
@@ -116,10 +117,14 @@ static void explain(struct rpc_pending *pending, int rc)
         error_set(&pending->err, 0, "%s: %s did not answer within %" PRIu32 " ms", name, address,
                   pending->deadline_ms);
     } else if (rc == NNG_ETIMEDOUT) {
+        /* There is no connection, or one that takes nothing: a call that was cancelled may have
+         * got stuck in it, and will suspect nobody. */
+        connection_suspect(pending->connection, pending->sent_ms);
         pending->status = RPC_UNAVAILABLE;
         error_set(&pending->err, 0,
-                  "%s: no connection to %s within %" PRIu32 " ms; is the coordinator running?",
-                  name, address, pending->deadline_ms);
+                  "%s: no connection to %s within %" PRIu32 " ms; is the coordinator running%s?",
+                  name, address, pending->deadline_ms,
+                  pending->client->tls ? ", and do both sides' certificates hold" : "");
     } else {
         pending->status = RPC_UNAVAILABLE;
         error_set(&pending->err, 0, "%s: the connection to %s was lost: %s%s", name, address,
@@ -186,7 +191,10 @@ static void progress(void *data)
     }
     switch (pending->phase) {
     case PENDING_WAITING:
-        send_request(pending);
+        if (pending->unsendable)
+            finish(pending);
+        else
+            send_request(pending);
         break;
     case PENDING_SENDING:
         pending->phase = PENDING_RECEIVING;
@@ -206,6 +214,11 @@ static enum rpc_status prepare(struct rpc_pending *pending)
 {
     struct rpc_client *client = pending->client;
     bool held = pending->method->kind == RPC_HELD;
+    int rc = nng_aio_alloc(&pending->aio, progress, pending);
+    if (rc != 0) {
+        error_set(&pending->err, 0, "%s: %s", pending->method->name, nng_strerror(rc));
+        return RPC_RESOURCE_EXHAUSTED;
+    }
     if (pending->payload_size > pending->method->request_bytes_max) {
         error_set(&pending->err, 0, "a request to %s may have %zu bytes, this one has %zu",
                   pending->method->name, pending->method->request_bytes_max, pending->payload_size);
@@ -215,10 +228,8 @@ static enum rpc_status prepare(struct rpc_pending *pending)
         error_set(&pending->err, 0, "%s is a held call: say Hello first", pending->method->name);
         return RPC_FAILED_PRECONDITION;
     }
-    int rc = nng_aio_alloc(&pending->aio, progress, pending);
     pending->connection = held ? &client->held : &client->unary;
-    if (rc == 0)
-        rc = nng_ctx_open(&pending->ctx, pending->connection->socket);
+    rc = nng_ctx_open(&pending->ctx, pending->connection->socket);
     if (rc != 0) {
         error_set(&pending->err, 0, "%s: %s", pending->method->name, nng_strerror(rc));
         return RPC_RESOURCE_EXHAUSTED;
@@ -257,9 +268,10 @@ struct rpc_pending *pending_start(struct rpc_client *client, unsigned method,
     client->calls = pending;
 
     pending->status = prepare(pending);
-    if (pending->status != RPC_OK)
+    pending->unsendable = pending->status != RPC_OK;
+    if (pending->unsendable && (!pending->aio || !options->delay_ms))
         finish(pending);
-    else if (options->delay_ms)
+    else if (options->delay_ms) /* also what will fail: its caller may start it again at once */
         wait_then_send(pending, options->delay_ms);
     else
         send_request(pending);

@@ -26,7 +26,7 @@ struct rpc_pending {
     bool is_done; /* under the client's lock */
 
     struct connection *connection;
-    uint64_t sent_ms;
+    uint64_t sent_ms; /* or while it is being sent: since when */
     nng_ctx ctx;
     bool ctx_open;
     nng_aio *aio;
@@ -39,6 +39,7 @@ struct rpc_pending {
     uint32_t deadline_ms;
     uint64_t deadline_at_ms;
     bool may_repeat;
+    bool unsendable;  /* it fails with what its status says, after its delay */
     unsigned attempt; /* failures so far */
 
     enum rpc_status status;
@@ -51,6 +52,7 @@ struct rpc_client {
     struct rpc_address address;
     char address_text[96];
     char *caller, *credential;
+    nng_tls_config *tls; /* NULL: without */
     uint64_t id;
     struct connection unary, held;
     bool unary_open, held_open;
@@ -62,7 +64,7 @@ struct rpc_client {
     pthread_mutex_t lock;
     pthread_cond_t done;
     /* Under lock. */
-    uint64_t term, instance;
+    struct rpc_fence fence;
     struct rpc_pending *finished, **finished_end;
 };
 

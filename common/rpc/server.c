@@ -5,11 +5,13 @@
 #include "common/rpc/address.h"
 #include "common/rpc/call.h"
 #include "common/rpc/clock.h"
+#include "common/rpc/closing.h"
 #include "common/rpc/envelope.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <nng/protocol/reqrep0/rep.h>
+#include <nng/supplemental/tls/tls.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +26,10 @@ static int endpoint_init(struct endpoint *endpoint, struct rpc_server *server, b
                          struct error *err)
 {
     size_t bytes_max = ENVELOPE_BYTES_MAX + rpc_service_request_bytes_max(server->options.service);
-    int rc = nng_rep0_open(&endpoint->socket);
+    int rc = closing_check(err);
+    if (rc < 0)
+        return rc;
+    rc = nng_rep0_open(&endpoint->socket);
     if (rc == 0) /* a larger frame closes its connection before a byte of it is kept */
         rc = nng_socket_set_size(endpoint->socket, NNG_OPT_RECVMAXSZ, bytes_max);
     if (rc == 0) /* so that connections of machines that went without a word end some day */
@@ -49,8 +54,10 @@ int rpc_server_create(const struct rpc_server_options *options, struct rpc_serve
     if (!server->options.clock_cb)
         server->options.clock_cb = rpc_clock_ms;
     server->handlers = xcalloc(options->service->descriptor->n_methods, sizeof *server->handlers);
+    server->handling = xcalloc(options->service->descriptor->n_methods, sizeof *server->handling);
     server->held_next_ms = UINT64_MAX;
     server->arrived_end = &server->arrived;
+    server->answered_end = &server->answered;
     pthread_mutex_init(&server->lock, NULL);
 
     int rc = 0;
@@ -89,6 +96,7 @@ void rpc_server_destroy(struct rpc_server *server)
         free(server->listeners[i]);
     free(server->listeners);
     free(server->handlers);
+    free(server->handling);
     free(server->parked);
     free(server->peers);
     free(server->gone);
@@ -122,12 +130,11 @@ static int listen_error(int rc, const char *address, struct error *err)
     }
 }
 
-/* Listen, and learn NNG's id of the listener and the port it really has. */
+/* Listen, and learn the port that the listener really has. */
 static int listen_on(struct endpoint *endpoint, const struct rpc_address *address, unsigned port,
-                     int *id, uint16_t *bound, struct error *err)
+                     nng_tls_config *tls, nng_listener *out, uint16_t *bound, struct error *err)
 {
     char text[96];
-    nng_listener listener;
     int number = 0;
     if (port > UINT16_MAX)
         return error_set(err, -EINVAL,
@@ -135,39 +142,76 @@ static int listen_on(struct endpoint *endpoint, const struct rpc_address *addres
                          "one",
                          port - 1);
     rpc_address_print(text, sizeof text, address, (uint16_t)port);
-    int rc = nng_listen(endpoint->socket, text, &listener, 0);
+    int rc = nng_listener_create(out, endpoint->socket, text);
+    if (rc == 0 && tls)
+        rc = nng_listener_set_ptr(*out, NNG_OPT_TLS_CONFIG, tls);
     if (rc == 0)
-        rc = nng_listener_get_int(listener, NNG_OPT_TCP_BOUND_PORT, &number);
+        rc = nng_listener_start(*out, 0);
+    if (rc == 0)
+        rc = nng_listener_get_int(*out, NNG_OPT_TCP_BOUND_PORT, &number);
     if (rc != 0)
         return listen_error(rc, text, err);
-    *id = nng_listener_id(listener);
     *bound = (uint16_t)number;
     return call_open_spares(endpoint, err);
+}
+
+/* Of one that may not have come to be. */
+static void close_listener(struct listener *listener)
+{
+    for (unsigned i = 0; i < 2; i++)
+        if (nng_listener_id(listener->nng[i]) > 0)
+            nng_listener_close(listener->nng[i]);
+    free(listener);
+}
+
+static int listen_at(struct rpc_server *server, unsigned roles, const struct rpc_address *address,
+                     nng_tls_config *tls, struct error *err)
+{
+    struct listener *listener = xcalloc(1, sizeof *listener);
+    uint16_t port = 0;
+    listener->roles = roles;
+    int rc = listen_on(&server->unary, address, address->port, tls, &listener->nng[0], &port, err);
+    if (rc == 0)
+        rc = listen_on(&server->held, address, address->port ? address->port + 1u : 0, tls,
+                       &listener->nng[1], &listener->held_port, err);
+    if (rc < 0) {
+        close_listener(listener);
+        return rc;
+    }
+    rpc_address_print(listener->address, sizeof listener->address, address, port);
+    server->listeners = grow(server->listeners, server->listener_count, &server->listener_capacity,
+                             sizeof *server->listeners);
+    server->listeners[server->listener_count++] = listener;
+    return 0;
+}
+
+int rpc_server_listen_tls(struct rpc_server *server, unsigned roles, const char *text,
+                          const struct rpc_tls *tls, struct error *err)
+{
+    struct rpc_address address;
+    nng_tls_config *config = NULL;
+    int rc = rpc_address_parse(text, &address, err);
+    if (rc == 0)
+        rc = rpc_address_check_tls(&address, tls != NULL, err);
+    if (rc == 0 && tls)
+        rc = rpc_tls_config(tls, NULL, &config, err);
+    if (rc == 0)
+        rc = listen_at(server, roles, &address, config, err);
+    if (config)
+        nng_tls_config_free(config);
+    return rc;
 }
 
 int rpc_server_listen(struct rpc_server *server, unsigned roles, const char *text,
                       struct error *err)
 {
-    struct rpc_address address;
-    int rc = rpc_address_parse(text, &address, err);
-    if (rc < 0)
-        return rc;
-    struct listener *listener = xcalloc(1, sizeof *listener);
-    uint16_t port = 0;
-    listener->roles = roles;
-    rc = listen_on(&server->unary, &address, address.port, &listener->ids[0], &port, err);
-    if (rc == 0)
-        rc = listen_on(&server->held, &address, address.port ? address.port + 1u : 0,
-                       &listener->ids[1], &listener->held_port, err);
-    if (rc < 0) {
-        free(listener);
-        return rc;
-    }
-    rpc_address_print(listener->address, sizeof listener->address, &address, port);
-    server->listeners = grow(server->listeners, server->listener_count, &server->listener_capacity,
-                             sizeof *server->listeners);
-    server->listeners[server->listener_count++] = listener;
-    return 0;
+    return rpc_server_listen_tls(server, roles, text, NULL, err);
+}
+
+void rpc_server_unlisten(struct rpc_server *server)
+{
+    while (server->listener_count > 0)
+        close_listener(server->listeners[--server->listener_count]);
 }
 
 const char *rpc_server_address(const struct rpc_server *server, size_t index)
@@ -178,6 +222,11 @@ const char *rpc_server_address(const struct rpc_server *server, size_t index)
 const struct rpc_counters *rpc_server_counters(const struct rpc_server *server)
 {
     return &server->counters;
+}
+
+const struct histogram *rpc_server_handling(const struct rpc_server *server, unsigned method)
+{
+    return &server->handling[method];
 }
 
 int rpc_server_fd(const struct rpc_server *server)

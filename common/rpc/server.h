@@ -12,13 +12,24 @@
  *
  * Each listener has two sockets. One takes unary calls and client-streams; the other, one port
  * above, takes held calls, so that a thousand parked ones never keep a unary call waiting.
- * All functions are for one thread. */
+ * All functions are for one thread.
+ *
+ * What callers that nobody vouches for may cost is bounded. A frame is at most ENVELOPE_BYTES_MAX
+ * and the largest request of the service; a larger one closes its connection before a byte of it
+ * is kept. Each connection has one frame that is being received, and 32 of all connections
+ * of a socket together wait for their turn. One call at a time is decoded: the envelope into
+ * twice its frame, the request into message_quota() of at most what its method takes; both live
+ * until the call is answered. For the Coordinator that is 4 MiB a connection, 128 MiB of frames
+ * that wait at each socket, 136 MiB for the call that is decoded, and at most 2.1 MiB for one that
+ * is parked. */
 #ifndef COMMON_RPC_SERVER_H
 #define COMMON_RPC_SERVER_H
 
 #include "common/base/error.h"
+#include "common/base/histogram.h"
 #include "common/rpc/method.h"
 #include "common/rpc/status.h"
+#include "common/rpc/tls.h"
 #include "proto/envelope.pb-c.h"
 
 #include <stdint.h>
@@ -40,7 +51,9 @@ struct rpc_server_options {
     const struct rpc_service *service; /* lent for the server's life */
     uint64_t term;                     /* of this start, > 0 */
     uint64_t instance;                 /* random number of this start */
+    uint64_t cluster;                  /* random number of the cluster; 0: it has none */
     const char *release;               /* told in Hello; lent for the server's life */
+    bool gather;                       /* answers wait for rpc_server_release */
     uint32_t hold_ms;                  /* 0: 20 s */
     size_t held_count_max;             /* 0: 16384 */
     rpc_admit_cb admit_cb;
@@ -77,6 +90,11 @@ void rpc_hello(struct rpc_call *call, void *data);
  * takes two free ones. -EADDRINUSE, -EINVAL and -EACCES say what to do instead. */
 int rpc_server_listen(struct rpc_server *server, unsigned roles, const char *address,
                       struct error *err);
+/* The same at tls+tcp://HOST:PORT: only for who shows a certificate that tls->authority signed. */
+int rpc_server_listen_tls(struct rpc_server *server, unsigned roles, const char *address,
+                          const struct rpc_tls *tls, struct error *err);
+/* Close all listeners; connections that came in by them go. */
+void rpc_server_unlisten(struct rpc_server *server);
 /* The address of the index-th listener, with its real port; lent. NULL past the last. */
 const char *rpc_server_address(const struct rpc_server *server, size_t index);
 
@@ -88,9 +106,29 @@ int rpc_server_timeout_ms(const struct rpc_server *server);
  * calls were handled. */
 size_t rpc_server_poll(struct rpc_server *server, int timeout_ms);
 
+/* With `gather`: send the answers that were given since the last of these two calls, or tell their
+ * callers UNAVAILABLE and these words instead. So what many calls have changed can be made
+ * durable at once, before anybody hears of any of it. */
+void rpc_server_release(struct rpc_server *server);
+void rpc_server_withdraw(struct rpc_server *server, const char *words);
+
 /* Run the handlers of the calls parked under this name again, now. */
 void rpc_server_wake(struct rpc_server *server, const char *stream);
+/* Answer PERMISSION_DENIED to what callers of that name, by listeners of these roles, have
+ * parked. */
+void rpc_server_dismiss(struct rpc_server *server, unsigned roles, const char *caller,
+                        const char *words);
 const struct rpc_counters *rpc_server_counters(const struct rpc_server *server);
+/* How long the method's calls took here, in nanoseconds: from their arrival, over waiting for their
+ * turn, until their handler returned. Calls that were refused before are not in it. */
+const struct histogram *rpc_server_handling(const struct rpc_server *server, unsigned method);
+/* Connections that listeners with TLS have refused, at least: those that broke off their handshake
+ * while NNG was counting others are not among them. A few microseconds per socket of the process.
+ */
+uint64_t rpc_server_handshakes_refused(const struct rpc_server *server);
+/* Hang up on those that were accepted so long ago, or longer, and have not finished their
+ * handshake; returns how many. To be called now and then where there is TLS: NNG never does. */
+size_t rpc_server_end_handshakes(struct rpc_server *server, uint64_t older_ms);
 /* How many calls are parked. */
 size_t rpc_server_held_count(const struct rpc_server *server);
 

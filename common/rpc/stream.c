@@ -11,6 +11,7 @@
 
 struct stream {
     uint64_t term;
+    uint64_t begin; /* the stream was resumed behind this revision */
     uint64_t revision;
     size_t keep_count;
     struct stream_record *records;
@@ -36,6 +37,12 @@ void stream_destroy(struct stream *stream)
     free(stream);
 }
 
+void stream_resume(struct stream *stream, uint64_t revision)
+{
+    assert(stream->revision == 0);
+    stream->begin = stream->revision = revision;
+}
+
 uint64_t stream_append(struct stream *stream, const void *data, size_t size)
 {
     struct stream_record *record = &stream->records[++stream->revision % stream->keep_count];
@@ -58,7 +65,9 @@ uint64_t stream_revision(const struct stream *stream)
 
 static uint64_t oldest(const struct stream *stream)
 {
-    return stream->revision > stream->keep_count ? stream->revision - stream->keep_count + 1 : 1;
+    uint64_t written = stream->revision - stream->begin;
+    return written > stream->keep_count ? stream->revision - stream->keep_count + 1
+                                        : stream->begin + 1;
 }
 
 const struct stream_record *stream_get(const struct stream *stream, uint64_t revision)

@@ -23,6 +23,8 @@ struct stream *stream_create(uint64_t term, size_t keep_count);
 /* Accepts NULL. */
 void stream_destroy(struct stream *stream);
 
+/* Begin behind what was written before, as the next append's predecessor; the stream is empty. */
+void stream_resume(struct stream *stream, uint64_t revision);
 /* Copies the record and returns its revision; the first has 1. */
 uint64_t stream_append(struct stream *stream, const void *data, size_t size);
 uint64_t stream_term(const struct stream *stream);

@@ -142,6 +142,12 @@ void assignments_assign(struct assignments *assignments, const struct assignment
     assignment.plan = &plan;
     assignment.ranks = pointers;
     assignment.n_ranks = count;
+    if (epoch->checkpoint_root)
+        assignment.checkpoint_folder = (char *)epoch->checkpoint_root;
+    if (epoch->checkpoint) {
+        assignment.checkpoint = (char *)epoch->checkpoint;
+        assignment.start_step = job->checkpoint_step;
+    }
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_ASSIGNMENT;
     record.assignment = &assignment;
@@ -155,17 +161,34 @@ void assignments_assign(struct assignments *assignments, const struct assignment
     free(ranks);
 }
 
+/* Whether a rank before this one is on the same worker. */
+static bool is_told(const struct job *job, size_t rank)
+{
+    size_t before = 0;
+    while (job->ranks[before].device.instance != job->ranks[rank].device.instance)
+        before++;
+    return before < rank;
+}
+
 /* To each worker of the job's ranks, once. */
 static void append_to_all(struct assignments *assignments, const struct job *job,
                           const Gimbal__WorkerRecord *record)
 {
-    for (size_t i = 0; i < job->rank_count; i++) {
-        size_t before = 0;
-        while (job->ranks[before].device.instance != job->ranks[i].device.instance)
-            before++;
-        if (before == i)
+    for (size_t i = 0; i < job->rank_count; i++)
+        if (!is_told(job, i))
             append(assignments, job->ranks[i].device.instance, record);
-    }
+}
+
+static void resume(struct assignments *assignments, const struct job *job)
+{
+    Gimbal__ResumeJob resume = GIMBAL__RESUME_JOB__INIT;
+    resume.job = (char *)job->id;
+    resume.epoch = job->epoch;
+    resume.number = job->resumes;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_RESUME;
+    record.resume = &resume;
+    append_to_all(assignments, job, &record);
 }
 
 void assignments_go(struct assignments *assignments, const struct job *job)
@@ -177,6 +200,30 @@ void assignments_go(struct assignments *assignments, const struct job *job)
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_GO;
     record.go = &go;
     append_to_all(assignments, job, &record);
+    if (job->resumes > 0)
+        resume(assignments, job);
+}
+
+void assignments_pause(struct assignments *assignments, const struct job *job)
+{
+    Gimbal__PauseJob pause = GIMBAL__PAUSE_JOB__INIT;
+    pause.job = (char *)job->id;
+    pause.epoch = job->epoch;
+    pause.number = job->pauses;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_PAUSE;
+    record.pause = &pause;
+    append_to_all(assignments, job, &record);
+}
+
+/* Those of the instance that are not known to have stopped. */
+static size_t list_ranks(const struct job *job, uint64_t instance, uint32_t *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < job->rank_count; i++)
+        if (job->ranks[i].device.instance == instance && job->ranks[i].state < JOB_RANK_EXITED)
+            out[count++] = (uint32_t)i;
+    return count;
 }
 
 void assignments_cancel(struct assignments *assignments, const struct job *job)
@@ -185,8 +232,16 @@ void assignments_cancel(struct assignments *assignments, const struct job *job)
     cancel.job = (char *)job->id;
     cancel.epoch = job->epoch;
     cancel.reason = (char *)job->words;
+    cancel.ranks = xcalloc(job->rank_count, sizeof *cancel.ranks);
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_CANCEL;
     record.cancel = &cancel;
-    append_to_all(assignments, job, &record);
+    for (size_t i = 0; i < job->rank_count; i++) {
+        uint64_t instance = job->ranks[i].device.instance;
+        if (is_told(job, i))
+            continue;
+        cancel.n_ranks = list_ranks(job, instance, cancel.ranks);
+        append(assignments, instance, &record);
+    }
+    free(cancel.ranks);
 }

@@ -1,7 +1,8 @@
 /* assignments.h - what each worker is to do, as one numbered stream of records per instance.
  *
- * Whatever a job decides becomes records here: an Assignment for each rank, then Go, or at any
- * time CancelJob. Workers read their streams at their own pace and lose nothing. Pure. */
+ * Whatever a job decides becomes records here: an Assignment for each rank, then Go, later PauseJob
+ * and ResumeJob, or at any time CancelJob. Workers read their streams at their own pace and lose
+ * nothing. Pure. */
 #ifndef COORDINATOR_ASSIGNMENTS_ASSIGNMENTS_H
 #define COORDINATOR_ASSIGNMENTS_ASSIGNMENTS_H
 
@@ -35,6 +36,8 @@ struct assignments_epoch {
     const char *plan_id, *plan_json;
     const uint64_t *hashes;       /* of each rank's program */
     const char *const *addresses; /* of each rank's host; "" where it has none */
+    const char *checkpoint_root;  /* where its checkpoints go; NULL: nowhere */
+    const char *checkpoint;       /* of the job's checkpoint_step; NULL: it starts anew */
 };
 
 /* Hashes of all ranks' programs, an array that is yours. -EINVAL as lower(). */
@@ -42,9 +45,11 @@ int assignments_hash(const struct graph *graph, const struct plan *plan, uint64_
                      struct error *err);
 
 /* Append to the streams of the workers that are open; the others are lost, and their ranks with
- * them. Go and cancel are said once to each worker that has a rank. */
+ * them. Go, pause and cancel are said once to each worker that has a rank. Go also says which of
+ * the job's pauses are over. */
 void assignments_assign(struct assignments *assignments, const struct assignments_epoch *epoch);
 void assignments_go(struct assignments *assignments, const struct job *job);
+void assignments_pause(struct assignments *assignments, const struct job *job);
 void assignments_cancel(struct assignments *assignments, const struct job *job);
 
 #endif

@@ -1,21 +1,88 @@
 /* client.c - one connection, and the sentences when there is none. */
 #include "coordinator/cli/client.h"
 
+#include "common/base/memory.h"
 #include "common/rpc/message.h"
+#include "common/trust/bundle.h"
+#include "common/trust/credential.h"
 #include "coordinator/cli/exit.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define ADDRESS_DEFAULT "tcp://127.0.0.1:7070"
+
+/* Who calls, and by what right. */
+struct caller {
+    struct bundle *bundle; /* NULL: without TLS */
+    struct credential credential;
+    struct rpc_tls tls; /* lends from the bundle */
+};
+
+/* The folder of certificates; NULL: none, and no TLS. */
+static const char *tls_folder(const struct common *common)
+{
+    const char *environment = getenv("GIMBAL_TLS");
+    if (common->tls)
+        return common->tls;
+    return environment && *environment ? environment : NULL;
+}
 
 const char *client_address(const struct common *common)
 {
     const char *environment = getenv("GIMBAL_ADDRESS");
     if (common->address)
         return common->address;
-    return environment && *environment ? environment : ADDRESS_DEFAULT;
+    if (environment && *environment)
+        return environment;
+    return tls_folder(common) ? "tls+" ADDRESS_DEFAULT : ADDRESS_DEFAULT;
+}
+
+const char *client_login(void)
+{
+    const char *user = getenv("USER");
+    return user && *user ? user : "user";
+}
+
+char *client_credential_path(const struct common *common)
+{
+    const char *folder = tls_folder(common);
+    return folder ? xasprintf("%s/credential", folder) : NULL;
+}
+
+static int read_credential(const struct common *common, struct caller *caller, struct error *err)
+{
+    char *path = client_credential_path(common);
+    int rc = credential_read(path, &caller->credential, err);
+    if (rc == -ENOENT)
+        error_set(err, rc,
+                  "there is no %s: join first, by 'gimbal cluster join TOKEN-FILE' with a token "
+                  "that an administrator gives you",
+                  path);
+    free(path);
+    return rc < 0 ? EXIT_CONFIGURATION : EXIT_DONE;
+}
+
+/* name: of a stranger, NULL: who the credential says. An administrator needs none. */
+static int find_caller(const struct common *common, const char *name, struct caller *caller,
+                       struct error *err)
+{
+    const char *folder = tls_folder(common);
+    unsigned from = 1u << BUNDLE_USER | (name ? 0 : 1u << BUNDLE_ADMIN);
+    *caller = (struct caller){.bundle = NULL};
+    snprintf(caller->credential.name, sizeof caller->credential.name, "%s",
+             name ? name : client_login());
+    if (!folder)
+        return EXIT_DONE;
+    if (bundle_load(folder, from, (int64_t)time(NULL), &caller->bundle, err) < 0)
+        return EXIT_CONFIGURATION;
+    caller->tls = (struct rpc_tls){caller->bundle->certificate, caller->bundle->key,
+                                   caller->bundle->authority};
+    return name || caller->bundle->role == BUNDLE_ADMIN ? EXIT_DONE
+                                                        : read_credential(common, caller, err);
 }
 
 static int fail_unavailable(const struct common *common, struct error *err)
@@ -39,13 +106,17 @@ int client_hello(struct client *client, struct error *err)
     return exit_of_status(client->status);
 }
 
-int client_open(const struct common *common, struct client *client, struct error *err)
+static int open_as(const struct common *common, const struct caller *caller, struct client *client,
+                   struct error *err)
 {
-    const char *user = getenv("USER");
+    const struct bundle *bundle = caller->bundle;
     struct rpc_client_options options = {
         .service = &service_coordinator,
         .address = client_address(common),
-        .caller = user && *user ? user : "user",
+        .tls = bundle ? &caller->tls : NULL,
+        .role = bundle && bundle->role == BUNDLE_ADMIN ? RPC_ADMIN : RPC_USER,
+        .caller = caller->credential.name,
+        .credential = caller->credential.secret,
         .fail_fast = true,
     };
     double timeout_s = common->timeout_s > 0 ? common->timeout_s : CLIENT_TIMEOUT_S;
@@ -61,6 +132,24 @@ int client_open(const struct common *common, struct client *client, struct error
     return client->status == RPC_UNAVAILABLE || client->status == RPC_DEADLINE_EXCEEDED
                ? fail_unavailable(common, err)
                : code;
+}
+
+int client_open_stranger(const struct common *common, const char *name, struct client *client,
+                         struct error *err)
+{
+    struct caller caller;
+    *client = (struct client){0};
+    int code = find_caller(common, name, &caller, err);
+    if (code == EXIT_DONE)
+        code = open_as(common, &caller, client, err);
+    bundle_destroy(caller.bundle);
+    explicit_bzero(&caller, sizeof caller);
+    return code;
+}
+
+int client_open(const struct common *common, struct client *client, struct error *err)
+{
+    return client_open_stranger(common, NULL, client, err);
 }
 
 void client_close(struct client *client)

@@ -15,10 +15,19 @@ struct client {
     uint32_t deadline_ms;
 };
 
-/* The address: --address, else GIMBAL_ADDRESS, else where a coordinator listens by default. */
+/* The address: --address, else GIMBAL_ADDRESS, else where a coordinator listens by default, with
+ * TLS where certificates are named. */
 const char *client_address(const struct common *common);
+/* Where the credential of a user is kept: beside the certificates that --tls or GIMBAL_TLS names;
+ * yours, NULL where neither does. */
+char *client_credential_path(const struct common *common);
+/* The login name, for who calls where no credential says it. */
+const char *client_login(void);
 /* Connect and say Hello. EXIT_DONE, or EXIT_UNAVAILABLE with how to start a coordinator. */
 int client_open(const struct common *common, struct client *client, struct error *err);
+/* The same for a user of that name that has no credential yet. */
+int client_open_stranger(const struct common *common, const char *name, struct client *client,
+                         struct error *err);
 /* Again, after the coordinator was started anew. */
 int client_hello(struct client *client, struct error *err);
 /* Accepts a zeroed one. */

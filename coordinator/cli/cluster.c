@@ -1,6 +1,7 @@
 /* cluster.c - starting the processes of a cluster, and stopping them. */
 #include "coordinator/cli/cluster.h"
 
+#include "common/base/file.h"
 #include "common/base/memory.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/jobfile.h"
@@ -89,38 +90,43 @@ static int learn_address(struct cluster *cluster, const char *path, int signals,
 
 static int start_coordinator(struct cluster *cluster, int signals, struct error *err)
 {
-    char *program, *path;
+    char *program, *path, *state;
     if (sibling_path("gimbal-coordinator", &program, err) < 0)
         return EXIT_CONFIGURATION;
     path = xasprintf("%s/address", cluster->folder);
-    char *argv[] = {program, "--address", "tcp://127.0.0.1:0", "--address-file", path, NULL};
+    state = xasprintf("%s/state", cluster->folder);
+    char *argv[] = {program, "--address", "tcp://127.0.0.1:0", "--address-file", path, "--state",
+                    state,   NULL};
     int rc = start_process(cluster, "coordinator", argv, err);
     int code = rc < 0 ? exit_of_errno(rc) : learn_address(cluster, path, signals, err);
     free(program);
     free(path);
+    free(state);
     return code;
 }
 
 static int start_workers(struct cluster *cluster, int workers, struct error *err)
 {
-    char *program, *executor, name[] = "node-a", share[32];
+    char *program, *executor, *state, name[] = "node-a", share[32];
     if (sibling_path("gimbal-worker", &program, err) < 0)
         return EXIT_CONFIGURATION;
     if (sibling_path("gimbal-executor", &executor, err) < 0) {
         free(program);
         return EXIT_CONFIGURATION;
     }
+    state = xasprintf("%s/state", cluster->folder);
     int rc = 0;
     for (int i = 0; i < workers && rc == 0; i++) {
         name[sizeof name - 2] = (char)('a' + i);
         snprintf(share, sizeof share, "%d/%d", i, workers);
         char *argv[] = {
-            program,         "--name",         name,         "--devices", "1", "--share", share,
-            "--coordinator", cluster->address, "--executor", executor,    NULL};
+            program,   "--name", name,      "--coordinator", cluster->address, "--devices", "1",
+            "--share", share,    "--state", state,           "--executor",     executor,    NULL};
         rc = start_process(cluster, name, argv, err);
     }
     free(program);
     free(executor);
+    free(state);
     return exit_of_errno(rc);
 }
 

@@ -13,13 +13,17 @@ const char *command_nearest(const char *name);
 void commands_print(FILE *out);
 
 extern const struct command command_cancel;
+extern const struct command command_checkpoint;
+extern const struct command command_cluster;
 extern const struct command command_completion;
 extern const struct command command_demo;
 extern const struct command command_events;
 extern const struct command command_jobs;
 extern const struct command command_logs;
 extern const struct command command_nodes;
+extern const struct command command_pause;
 extern const struct command command_plan;
+extern const struct command command_resume;
 extern const struct command command_submit;
 extern const struct command command_train;
 extern const struct command command_version;

@@ -120,7 +120,9 @@ static int conclude(const struct follow *follow, struct client *client, struct e
 
 int follow_run(struct follow *follow, const struct history_options *options, struct error *err)
 {
-    int code = history_follow(options, take, follow, err);
+    struct history_options of_job = *options;
+    of_job.job = follow->job;
+    int code = history_follow(&of_job, take, follow, err);
     progress_close(follow->progress);
     return code == EXIT_DONE ? conclude(follow, options->client, err) : code;
 }

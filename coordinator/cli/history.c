@@ -1,4 +1,4 @@
-/* history.c - the stream "events", polled for its past and watched for its future. */
+/* history.c - the past of the events by pages, their future by a watch of the stream. */
 #include "coordinator/cli/history.h"
 
 #include "common/base/memory.h"
@@ -13,8 +13,6 @@
 #include <time.h>
 
 #define STREAM "events"
-/* Whoever has something to say at once says it well within this time. */
-#define PAST_DEADLINE_MS 400
 
 /* NULL for what is no event: of another version, and nothing to stop for. */
 static Gimbal__Event *unpack(const Gimbal__StreamRecord *record)
@@ -26,14 +24,12 @@ static Gimbal__Event *unpack(const Gimbal__StreamRecord *record)
     return rc < 0 ? NULL : (Gimbal__Event *)message;
 }
 
-/* Hand a batch over; true when the callback has had enough. */
-static bool hand_over(const Gimbal__StreamBatch *batch, uint64_t *revision, history_cb callback,
-                      void *data)
+/* Hand a page over; true when the callback has had enough. */
+static bool hand_over(const Gimbal__ListEventsReply *page, history_cb callback, void *data)
 {
     bool enough = false;
-    for (size_t i = 0; i < batch->n_records && !enough; i++) {
-        Gimbal__Event *event = unpack(batch->records[i]);
-        *revision = batch->records[i]->revision;
+    for (size_t i = 0; i < page->n_records && !enough; i++) {
+        Gimbal__Event *event = unpack(page->records[i]);
         if (event)
             enough = callback(data, event);
         message_free((ProtobufCMessage *)event);
@@ -41,25 +37,35 @@ static bool hand_over(const Gimbal__StreamBatch *batch, uint64_t *revision, hist
     return enough;
 }
 
-int history_read(struct client *client, history_cb callback, void *data, struct error *err)
+/* All events behind *revision, which then is where a watch has to begin. */
+static int read_pages(struct client *client, const char *job, uint64_t *revision, bool *enough,
+                      history_cb callback, void *data, struct error *err)
 {
-    Gimbal__StreamPoll request = GIMBAL__STREAM_POLL__INIT;
-    struct client past = *client;
-    past.deadline_ms = PAST_DEADLINE_MS;
-    request.stream = STREAM;
-    request.term = rpc_client_term(client->rpc);
-    for (bool enough = false; !enough;) {
+    Gimbal__ListEventsRequest request = GIMBAL__LIST_EVENTS_REQUEST__INIT;
+    request.job = (char *)(job ? job : "");
+    request.after = *revision;
+    for (bool more = true; more && !*enough;) {
         ProtobufCMessage *reply;
-        int code = client_call(&past, COORDINATOR_WATCH_EVENTS, &request.base, 0, &reply, err);
-        if (past.status == RPC_DEADLINE_EXCEEDED)
-            return EXIT_DONE;
+        int code = client_call(client, COORDINATOR_LIST_EVENTS, &request.base, 0, &reply, err);
         if (code != EXIT_DONE)
             return code;
-        const Gimbal__StreamBatch *batch = (const Gimbal__StreamBatch *)reply;
-        enough = batch->n_records == 0 || hand_over(batch, &request.revision, callback, data);
+        const Gimbal__ListEventsReply *page = (const Gimbal__ListEventsReply *)reply;
+        more = page->more && page->n_records > 0;
+        if (more)
+            request.after = page->records[page->n_records - 1]->revision;
+        *revision = page->revision;
+        *enough = hand_over(page, callback, data);
         message_free(reply);
     }
     return EXIT_DONE;
+}
+
+int history_read(struct client *client, const char *job, history_cb callback, void *data,
+                 struct error *err)
+{
+    uint64_t revision = 0;
+    bool enough = false;
+    return read_pages(client, job, &revision, &enough, callback, data, err);
 }
 
 /* What a watch has handed over and nobody has looked at: callbacks of the client may not make
@@ -68,6 +74,7 @@ struct follower {
     struct rpc_watch *watch;
     Gimbal__Event **events;
     size_t count, capacity;
+    uint64_t revision;      /* handed over */
     enum rpc_status broken; /* the watch rests; RPC_OK: it goes on */
     struct error words;
 };
@@ -80,6 +87,7 @@ static void take_records(void *data, const struct rpc_watch_event *batch)
         error_set(&follower->words, 0, "%s", batch->text);
     for (size_t i = 0; i < batch->count; i++) {
         Gimbal__Event *event = unpack(batch->records[i]);
+        follower->revision = batch->records[i]->revision;
         if (!event)
             continue;
         follower->events =
@@ -100,19 +108,28 @@ static bool drain(struct follower *follower, history_cb callback, void *data)
     return enough;
 }
 
-/* A coordinator that was started anew has another history: from its beginning. */
-static int mend(struct follower *follower, struct client *client, struct error *err)
+/* Where the watch cannot go on, because the coordinator was started anew or keeps what is next no
+ * longer in its stream, the pages of the past can: revisions go on over all of that. */
+static int mend(struct follower *follower, const struct history_options *options, bool *enough,
+                history_cb callback, void *data, struct error *err)
 {
-    if (follower->broken != RPC_FAILED_PRECONDITION) {
+    enum rpc_status broken = follower->broken;
+    int code = EXIT_DONE;
+    if (broken != RPC_FAILED_PRECONDITION && broken != RPC_OUT_OF_RANGE &&
+        broken != RPC_DATA_LOSS) {
         *err = follower->words;
-        return exit_of_status(follower->broken);
+        return exit_of_status(broken);
     }
-    int code = client_hello(client, err);
-    if (code != EXIT_DONE)
-        return code;
-    follower->broken = RPC_OK;
-    rpc_watch_resume(follower->watch, 0);
-    return EXIT_DONE;
+    if (broken == RPC_FAILED_PRECONDITION)
+        code = client_hello(options->client, err);
+    if (code == EXIT_DONE)
+        code = read_pages(options->client, options->job, &follower->revision, enough, callback,
+                          data, err);
+    if (code == EXIT_DONE && !*enough) {
+        follower->broken = RPC_OK;
+        rpc_watch_resume(follower->watch, follower->revision);
+    }
+    return code;
 }
 
 /* Wait for events, a signal, the end or the time; EXIT_DONE: look what has come. */
@@ -134,29 +151,37 @@ static int wait_for_more(const struct history_options *options, uint64_t until_m
     return options->end_fd >= 0 && fds[2].revents ? EXIT_FAILED : EXIT_DONE;
 }
 
+/* What comes, until the callback has had enough. */
+static int watch(struct follower *follower, const struct history_options *options,
+                 history_cb callback, void *data, struct error *err)
+{
+    uint64_t until_ms = UINT64_MAX;
+    int code = EXIT_DONE;
+    bool enough = false;
+    if (options->timeout_s > 0)
+        until_ms = rpc_clock_ms() + (uint64_t)(options->timeout_s * 1000);
+    follower->watch = rpc_watch_start(options->client->rpc, COORDINATOR_WATCH_EVENTS, STREAM,
+                                      follower->revision, take_records, follower);
+    while (code == EXIT_DONE && !enough) {
+        code = wait_for_more(options, until_ms, err);
+        rpc_client_poll(options->client->rpc, 0);
+        enough = drain(follower, callback, data);
+        if (code == EXIT_DONE && !enough && follower->broken != RPC_OK)
+            code = mend(follower, options, &enough, callback, data, err);
+    }
+    rpc_watch_stop(follower->watch);
+    free(follower->events);
+    return enough ? EXIT_DONE : code;
+}
+
 int history_follow(const struct history_options *options, history_cb callback, void *data,
                    struct error *err)
 {
     struct follower follower = {0};
-    uint64_t until_ms = UINT64_MAX;
-    int code = EXIT_DONE;
-    if (options->timeout_s > 0)
-        until_ms = rpc_clock_ms() + (uint64_t)(options->timeout_s * 1000);
-    follower.watch = rpc_watch_start(options->client->rpc, COORDINATOR_WATCH_EVENTS, STREAM, 0,
-                                     take_records, &follower);
-    while (code == EXIT_DONE) {
-        code = wait_for_more(options, until_ms, err);
-        rpc_client_poll(options->client->rpc, 0);
-        if (drain(&follower, callback, data)) {
-            code = EXIT_DONE;
-            break;
-        }
-        if (code == EXIT_DONE && follower.broken != RPC_OK)
-            code = mend(&follower, options->client, err);
-    }
-    rpc_watch_stop(follower.watch);
-    free(follower.events);
-    return code;
+    bool enough = false;
+    int code =
+        read_pages(options->client, options->job, &follower.revision, &enough, callback, data, err);
+    return code == EXIT_DONE && !enough ? watch(&follower, options, callback, data, err) : code;
 }
 
 void history_print(const Gimbal__Event *event, FILE *out)

@@ -4,8 +4,6 @@
 
 #include "common/config/job.h"
 
-/* A whole file as text, yours. -errno with its path. */
-int file_read(const char *path, char **out, struct error *err);
 /* Both are the caller's. An enum exit_code: EXIT_INPUT with file:line:column. path NULL is
  * EXIT_USAGE: the flag is missing. */
 int jobfile_load(const char *path, char **text, struct job_config **job, struct error *err);

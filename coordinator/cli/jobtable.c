@@ -18,6 +18,8 @@ static const struct column columns[] = {
     {"PLAN"},
     {"DEVICES", .wide = true},
     {"EPOCH", .right = true, .wide = true},
+    {"RESTARTS", .right = true, .wide = true},
+    {"CHECKPOINT", .right = true, .wide = true},
     {"SUBMITTED", .wide = true},
     {"REASON"},
 };
@@ -38,7 +40,8 @@ bool jobtable_is_final(Gimbal__JobStatus__State state)
 
 double jobtable_seconds_left(const Gimbal__JobStatus *job)
 {
-    if (jobtable_is_final(job->state) || job->step >= job->step_count)
+    if (jobtable_is_final(job->state) || job->state == GIMBAL__JOB_STATUS__STATE__PAUSED ||
+        job->step >= job->step_count)
         return 0;
     return job->step_time_s * (double)(job->step_count - job->step);
 }
@@ -49,14 +52,17 @@ json_t *jobtable_json(const Gimbal__JobStatus *job)
     for (size_t i = 0; i < job->n_devices; i++)
         json_array_append_new(devices, json_string(job->devices[i]));
     json_t *members = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:s, s:o, s:f, s:f}", "job",
-        job->job, "name", job->name, "user", job->user, "state", jobtable_state(job->state),
+        "{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:s, s:o, s:f, s:f, "
+        "s:I, s:I, s:I, s:s}",
+        "job", job->job, "name", job->name, "user", job->user, "state", jobtable_state(job->state),
         "reason", job->reason, "epoch", (json_int_t)job->epoch, "step", (json_int_t)job->step,
         "step_count", (json_int_t)job->step_count, "loss", job->loss, "tokens_per_s",
         job->tokens_per_s, "step_time_s", job->step_time_s, "eta_s", jobtable_seconds_left(job),
         "plan", job->plan_id, "devices", devices, "submitted_unix_s",
         (double)job->submitted_unix_ms / 1000, "finished_unix_s",
-        (double)job->finished_unix_ms / 1000);
+        (double)job->finished_unix_ms / 1000, "restarts", (json_int_t)job->restarts, "restarts_max",
+        (json_int_t)job->restarts_max, "checkpoint_step", (json_int_t)job->checkpoint_step,
+        "checkpoint", job->checkpoint);
     return output_object("Job", members);
 }
 
@@ -113,6 +119,8 @@ static void add_row(struct table *table, const Gimbal__JobStatus *job)
     table_add(table, "%s", job->plan_id);
     add_devices(table, job);
     table_add(table, "%llu", (unsigned long long)job->epoch);
+    table_add(table, "%u/%u", job->restarts, job->restarts_max);
+    table_add(table, job->checkpoint_step ? "%llu" : "", (unsigned long long)job->checkpoint_step);
     add_time(table, job->submitted_unix_ms);
     table_add(table, "%s", job->reason);
 }

@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 /* The kernel kills orphans of executors at once; this is long. */
 #define PATIENCE_MS 2000
 #define DEPTH_MAX 8 /* of a process below us */
+#define FOLDERS_OPEN_MAX 8
 
 /* One line more. */
 static void add(char **lines, const char *what, const char *name)
@@ -134,7 +136,7 @@ static void find_processes(char **left)
 static int is_expected(const char *name)
 {
     size_t length = strlen(name);
-    return name[0] == '.' || strcmp(name, "job.yaml") == 0 ||
+    return name[0] == '.' || strcmp(name, "job.yaml") == 0 || strcmp(name, "state") == 0 ||
            (length > 4 && strcmp(name + length - 4, ".log") == 0);
 }
 
@@ -172,15 +174,15 @@ char *leftovers_find(const char *folder)
     return left;
 }
 
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)status, (void)kind, (void)place;
+    return remove(path) < 0 && errno != ENOENT ? -1 : 0;
+}
+
 void leftovers_remove(const char *path, char **left)
 {
-    DIR *folder = opendir(path);
-    struct dirent *entry;
-    while (folder && (entry = readdir(folder)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlinkat(dirfd(folder), entry->d_name, 0);
-    if (folder)
-        closedir(folder);
-    if (rmdir(path) < 0 && errno != ENOENT)
+    if (nftw(path, remove_one, FOLDERS_OPEN_MAX, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 &&
+        errno != ENOENT)
         add(left, "folder", path);
 }

@@ -5,8 +5,9 @@
 #include <stdint.h>
 
 /* Our children are taken to be gone: whatever child we still have is an orphan of theirs. It has
- * a moment to end, else it is named here and killed. In the folder only *.log and job.yaml may
- * be; in /dev/shm nothing of ours that is called gimbal. Lines, the caller's; NULL: nothing. */
+ * a moment to end, else it is named here and killed. In the folder only *.log, job.yaml and the
+ * coordinator's state may be; in /dev/shm nothing of ours that is called gimbal. Lines, the
+ * caller's; NULL: nothing. */
 char *leftovers_find(const char *folder);
 /* Remove the folder with all its files; what cannot be removed is added to *left. */
 void leftovers_remove(const char *folder, char **left);

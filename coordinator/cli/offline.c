@@ -1,6 +1,7 @@
 /* offline.c - job file and measured cores in, candidates out. */
 #include "coordinator/cli/offline.h"
 
+#include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/graph/graph.h"
 #include "common/rpc/clock.h"

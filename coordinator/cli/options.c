@@ -26,6 +26,7 @@ const struct flag common_flags[] = {
     {"timeout", 0, COMMON(timeout_s, FLAG_TIME), "TIME", "give up after this time, as in 30s"},
     {"address", 0, COMMON(address, FLAG_TEXT), "ADDRESS",
      "the coordinator, tcp://HOST:PORT (GIMBAL_ADDRESS)"},
+    {"tls", 0, COMMON(tls, FLAG_TEXT), "DIR", "certificates for tls+tcp://HOST:PORT (GIMBAL_TLS)"},
     {"dry-run", 0, COMMON(dry_run, FLAG_SWITCH), NULL, "check and plan, but change nothing"},
     {"help", 'h', COMMON(help, FLAG_SWITCH), NULL, "print this text"},
     {"version", 0, COMMON(version, FLAG_SWITCH), NULL, "print the version"},
@@ -41,6 +42,7 @@ unsigned common_flag_takes(const struct flag *flag)
     case offsetof(struct common, watch):
         return TAKES_WATCH;
     case offsetof(struct common, address):
+    case offsetof(struct common, tls):
         return TAKES_ADDRESS;
     case offsetof(struct common, dry_run):
         return TAKES_DRY_RUN;

@@ -39,7 +39,7 @@ struct flag {
 enum takes {
     TAKES_OUTPUT = 1,  /* -o, --no-headers */
     TAKES_WATCH = 2,   /* -w */
-    TAKES_ADDRESS = 4, /* --address: it calls a coordinator */
+    TAKES_ADDRESS = 4, /* --address, --tls: it calls a coordinator */
     TAKES_DRY_RUN = 8,
     TAKES_TIMEOUT = 16,
 };
@@ -48,7 +48,7 @@ struct common {
     int output; /* enum output */
     bool watch, no_headers, quiet, verbose, dry_run, help, version;
     double timeout_s; /* 0: the command's own */
-    const char *address;
+    const char *address, *tls;
     unsigned given; /* which of what a command may take, enum takes */
 };
 
@@ -59,6 +59,7 @@ struct command {
     const char *alias; /* or NULL */
     const char *summary;
     const char *arguments; /* "JOB", for the help; "" where it takes none */
+    const char *words;     /* that its first argument is one of, with blanks between; NULL: none */
     int arguments_min, arguments_max;
     const struct flag *flags; /* its own; NULL: none */
     size_t values_size;       /* of the struct they are read into */

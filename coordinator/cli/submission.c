@@ -25,9 +25,7 @@ int submission_send(struct client *client, const char *name, const char *yaml, c
     Gimbal__JobSpec spec = GIMBAL__JOB_SPEC__INIT;
     Gimbal__Plan given = GIMBAL__PLAN__INIT;
     ProtobufCMessage *message;
-    const char *user = getenv("USER");
-    spec.name = (char *)name;
-    spec.user = (char *)(user && *user ? user : "user");
+    spec.name = (char *)name; /* its user is who calls */
     spec.yaml = (char *)yaml;
     request.spec = &spec;
     request.dry_run = dry_run;

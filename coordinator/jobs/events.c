@@ -12,6 +12,12 @@
 
 #include "common/base/memory.h"
 
+#define IN(state) (1u << (state))
+#define ENDED (IN(JOB_DONE) | IN(JOB_FAILED) | IN(JOB_CANCELLED))
+#define STOPPING (IN(JOB_CANCELLING) | IN(JOB_FAILING))
+#define LIVE (IN(JOB_RUNNING) | IN(JOB_PAUSING) | IN(JOB_PAUSED))
+#define WAITING (IN(JOB_PENDING) | IN(JOB_PLANNING) | IN(JOB_STARTING))
+
 /* Returns a trigger or a negative errno. */
 typedef int handle_cb(struct job *job, const struct job_event *event, struct job_cause *cause,
                       struct error *err);
@@ -27,6 +33,30 @@ static int handle_cancel(struct job *job, const struct job_event *event, struct 
     (void)job, (void)err;
     job_cause_set(cause, JOB_REASON_CANCELLED, "cancelled by %s", words_of(event));
     return TRIGGER_CANCEL;
+}
+
+static int handle_hold(struct job *job, const struct job_event *event, struct job_cause *cause,
+                       struct error *err)
+{
+    (void)err;
+    if (job->held[0])
+        return TRIGGER_NONE;
+    job_cause_set(cause, JOB_REASON_HELD, "held by %s", words_of(event));
+    snprintf(job->held, sizeof job->held, "%s", cause->words + strlen("held by "));
+    if (job->state == JOB_PLANNING)
+        return TRIGGER_HELD;
+    if (job->state == JOB_PENDING)
+        job_wait_because(job, cause);
+    return TRIGGER_NONE;
+}
+
+/* Whether devices are free for it now is seen when it is next scheduled. */
+static int handle_let_go(struct job *job, const struct job_event *event, struct job_cause *cause,
+                         struct error *err)
+{
+    (void)event, (void)cause, (void)err;
+    job->held[0] = '\0';
+    return TRIGGER_NONE;
 }
 
 /* The place of the device among the ranks from `first` on; count when it is not there. */
@@ -122,6 +152,22 @@ static int handle_ready(struct job *job, const struct job_event *event, struct j
     return TRIGGER_READY;
 }
 
+/* A pause that is over may be reported late. */
+static int handle_paused(struct job *job, const struct job_event *event, struct job_cause *cause,
+                         struct error *err)
+{
+    int rc = check_rank(job, event->rank, err);
+    if (rc < 0)
+        return rc;
+    if (event->pause == job->pauses && job->ranks[event->rank].state == JOB_RANK_READY)
+        job->ranks[event->rank].state = JOB_RANK_PAUSED;
+    for (size_t i = 0; i < job->rank_count; i++)
+        if (job->ranks[i].state != JOB_RANK_PAUSED)
+            return TRIGGER_NONE;
+    job_cause_set(cause, JOB_REASON_HELD, "paused by %s", job->held);
+    return TRIGGER_PAUSED;
+}
+
 static int handle_progress(struct job *job, const struct job_event *event, struct job_cause *cause,
                            struct error *err)
 {
@@ -131,6 +177,19 @@ static int handle_progress(struct job *job, const struct job_event *event, struc
     job->step = event->progress.step;
     job->loss = event->progress.loss;
     job->tokens_per_s = event->progress.tokens_per_s;
+    return TRIGGER_NONE;
+}
+
+static int handle_staged(struct job *job, const struct job_event *event, struct job_cause *cause,
+                         struct error *err)
+{
+    (void)cause, (void)err;
+    if (event->step <= job->checkpoint_step)
+        return TRIGGER_NONE;
+    job->checkpoint_step = event->step;
+    job->checkpoint_epoch = job->epoch;
+    if (event->step > job->step)
+        job->step = event->step;
     return TRIGGER_NONE;
 }
 
@@ -155,27 +214,29 @@ static int handle_exited(struct job *job, const struct job_event *event, struct 
         return TRIGGER_NONE;
     rank->state = JOB_RANK_EXITED;
     rank->status = event->exited.status;
-    bool early = job->state == JOB_STARTING;
-    if (!early && event->exited.status == 0)
+    if (event->exited.step > job->step)
+        job->step = event->exited.step;
+    const char *when = job->state == JOB_STARTING ? " before it was ready"
+                       : job->state == JOB_PAUSED ? " while it was paused"
+                                                  : "";
+    if (!when[0] && event->exited.status == 0)
         return TRIGGER_NONE;
     char ended[48] = "failed";
     const char *words = words_of(event);
     if (!words[0])
         snprintf(ended, sizeof ended, "exited with status %d", event->exited.status);
-    job_cause_set(cause, event->exited.by_others ? JOB_REASON_PEER_LOST : JOB_REASON_RANK_FAILED,
-                  "rank %u on %s/%u %s%s%s%s", event->rank, rank->device.worker, rank->device.index,
-                  ended, early ? " before it was ready" : "", words[0] ? ": " : "", words);
-    if (job->state != JOB_STARTING && job->state != JOB_RUNNING) {
+    enum job_reason reason = event->exited.refused     ? event->exited.refused
+                             : event->exited.by_others ? JOB_REASON_PEER_LOST
+                                                       : JOB_REASON_RANK_FAILED;
+    job_cause_set(cause, reason, "rank %u on %s/%u %s%s%s%s", event->rank, rank->device.worker,
+                  rank->device.index, ended, when, words[0] ? ": " : "", words);
+    if (STOPPING & IN(job->state)) {
         if (!event->exited.by_others)
             find_root(job, cause);
         return TRIGGER_NONE;
     }
     return TRIGGER_BROKEN;
 }
-
-#define IN(state) (1u << (state))
-#define ENDED (IN(JOB_DONE) | IN(JOB_FAILED) | IN(JOB_CANCELLED))
-#define STOPPING (IN(JOB_CANCELLING) | IN(JOB_FAILING))
 
 static const struct row {
     const char *name;
@@ -184,19 +245,23 @@ static const struct row {
     bool epoch;               /* belongs to one */
     bool store;               /* what it writes is kept even where no state changes */
 } rows[JOB_EVENTS] = {
-    [JOB_EVENT_CANCEL] = {"cancel", handle_cancel,
-                          IN(JOB_PENDING) | IN(JOB_PLANNING) | IN(JOB_STARTING) | IN(JOB_RUNNING),
-                          STOPPING | IN(JOB_CANCELLED), false, false},
+    [JOB_EVENT_CANCEL] = {"cancel", handle_cancel, WAITING | LIVE | IN(JOB_FAILING),
+                          IN(JOB_CANCELLING) | IN(JOB_CANCELLED), false, false},
+    [JOB_EVENT_HOLD] = {"pause", handle_hold, WAITING | LIVE | IN(JOB_FAILING), 0, false, true},
+    [JOB_EVENT_LET_GO] = {"resume", handle_let_go, WAITING | LIVE | IN(JOB_FAILING), 0, false,
+                          true},
     [JOB_EVENT_PLANNED] = {"planned", handle_planned, IN(JOB_PLANNING),
-                           IN(JOB_STARTING) | IN(JOB_RUNNING) | STOPPING, true, false},
+                           IN(JOB_STARTING) | LIVE | STOPPING, true, false},
     [JOB_EVENT_UNFIT] = {"unfit", handle_unfit, IN(JOB_PLANNING), IN(JOB_PENDING), true, false},
     [JOB_EVENT_REFUSED] = {"refused", handle_refused, IN(JOB_PLANNING), IN(JOB_FAILED), true,
                            false},
-    [JOB_EVENT_READY] = {"ready", handle_ready, IN(JOB_STARTING), IN(JOB_RUNNING) | STOPPING, true,
-                         false},
-    [JOB_EVENT_PROGRESS] = {"progress", handle_progress, IN(JOB_RUNNING), STOPPING, true, false},
-    [JOB_EVENT_EXITED] = {"exited", handle_exited, IN(JOB_STARTING) | IN(JOB_RUNNING) | STOPPING,
-                          ENDED, true, true},
+    [JOB_EVENT_READY] = {"ready", handle_ready, IN(JOB_STARTING), LIVE | STOPPING, true, false},
+    [JOB_EVENT_PAUSED] = {"paused", handle_paused, IN(JOB_PAUSING),
+                          IN(JOB_RUNNING) | IN(JOB_PAUSED) | STOPPING, true, false},
+    [JOB_EVENT_PROGRESS] = {"progress", handle_progress, LIVE, STOPPING, true, false},
+    [JOB_EVENT_STAGED] = {"staged", handle_staged, LIVE | STOPPING, 0, true, true},
+    [JOB_EVENT_EXITED] = {"exited", handle_exited, IN(JOB_STARTING) | LIVE | STOPPING, ENDED, true,
+                          true},
     [JOB_EVENT_WORKER_LOST] = {"worker lost"},
     [JOB_EVENT_WORKER_JOINED] = {"worker joined"},
 };

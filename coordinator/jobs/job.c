@@ -14,6 +14,7 @@ struct job *job_copy(const struct job *job)
     copy->name = xstrdup(job->name);
     copy->user = xstrdup(job->user);
     copy->text = xstrdup(job->text);
+    copy->given = xstrdup(job->given);
     copy->ranks = xcalloc(job->rank_count, sizeof *copy->ranks);
     if (job->rank_count)
         memcpy(copy->ranks, job->ranks, job->rank_count * sizeof *copy->ranks);
@@ -25,6 +26,7 @@ void job_destroy(struct job *job)
     if (!job)
         return;
     free(job->ranks);
+    free(job->given);
     free(job->text);
     free(job->user);
     free(job->name);
@@ -49,11 +51,10 @@ size_t job_devices(const struct job *job, struct device_ref *out)
 const char *job_state_name(enum job_state state)
 {
     static const char *const names[JOB_STATES] = {
-        [JOB_NEW] = "NEW",           [JOB_PENDING] = "PENDING",
-        [JOB_PLANNING] = "PLANNING", [JOB_STARTING] = "STARTING",
-        [JOB_RUNNING] = "RUNNING",   [JOB_CANCELLING] = "CANCELLING",
-        [JOB_FAILING] = "FAILING",   [JOB_DONE] = "DONE",
-        [JOB_FAILED] = "FAILED",     [JOB_CANCELLED] = "CANCELLED",
+        [JOB_NEW] = "NEW",           [JOB_PENDING] = "PENDING",       [JOB_PLANNING] = "PLANNING",
+        [JOB_STARTING] = "STARTING", [JOB_RUNNING] = "RUNNING",       [JOB_PAUSING] = "PAUSING",
+        [JOB_PAUSED] = "PAUSED",     [JOB_CANCELLING] = "CANCELLING", [JOB_FAILING] = "FAILING",
+        [JOB_DONE] = "DONE",         [JOB_FAILED] = "FAILED",         [JOB_CANCELLED] = "CANCELLED",
     };
     return names[state];
 }
@@ -66,8 +67,12 @@ const char *job_reason_name(enum job_reason reason)
         [JOB_REASON_TOO_FEW_DEVICES] = "TooFewDevices",
         [JOB_REASON_DEVICES_BUSY] = "DevicesBusy",
         [JOB_REASON_WAITING_FOR_OTHERS] = "WaitingForOthers",
+        [JOB_REASON_HELD] = "Held",
         [JOB_REASON_INFEASIBLE_MEMORY] = "InfeasibleMemory",
+        [JOB_REASON_RESTART] = "RestartPending",
         [JOB_REASON_PLAN_REFUSED] = "PlanRefused",
+        [JOB_REASON_PROGRAM_REFUSED] = "ProgramRefused",
+        [JOB_REASON_DATA_REFUSED] = "DataRefused",
         [JOB_REASON_RANK_FAILED] = "RankFailed",
         [JOB_REASON_PEER_LOST] = "PeerLost",
         [JOB_REASON_WORKER_LOST] = "WorkerLost",

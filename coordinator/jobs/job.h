@@ -3,10 +3,17 @@
  *    PENDING -granted-> PLANNING -planned-> STARTING -ready-> RUNNING -all exited with 0-> DONE
  *    PLANNING -infeasible on these devices, or a worker lost-> PENDING
  *    PLANNING -no plan on any-> FAILED
- *    STARTING, RUNNING -a rank failed, or its worker was lost-> FAILING -all gone-> FAILED
- *    STARTING, RUNNING -cancel-> CANCELLING -all gone-> CANCELLED
+ *    RUNNING -held-> PAUSING -all paused-> PAUSED -not held-> RUNNING
+ *    PLANNING -held-> PENDING
+ *    STARTING to PAUSED -a rank failed, or its worker was lost-> FAILING
+ *    FAILING -all gone, and worth another try-> PENDING, else -> FAILED
+ *    STARTING to PAUSED -cancel-> CANCELLING -all gone-> CANCELLED
+ *    FAILING -cancel-> CANCELLING
  *    PENDING, PLANNING -cancel-> CANCELLED
  *
+ * A user may hold a job and let it go at any time: that is a mark on the record, and the states
+ * follow it as soon as they can. A held job that is PENDING is granted nothing and keeps nobody
+ * waiting; one that starts pauses behind its first step; one that is paused keeps its devices.
  * FAILING and CANCELLING wait until every executor is gone; only then are the devices free. */
 #ifndef COORDINATOR_JOBS_JOB_H
 #define COORDINATOR_JOBS_JOB_H
@@ -28,6 +35,8 @@ enum job_state {
     JOB_PLANNING,
     JOB_STARTING,
     JOB_RUNNING,
+    JOB_PAUSING,
+    JOB_PAUSED,
     JOB_CANCELLING,
     JOB_FAILING,
     JOB_DONE,
@@ -42,8 +51,12 @@ enum job_reason {
     JOB_REASON_TOO_FEW_DEVICES,    /* even the whole cluster, idle, would not do */
     JOB_REASON_DEVICES_BUSY,       /* the cluster would do, but others hold it; it is next */
     JOB_REASON_WAITING_FOR_OTHERS, /* an earlier job is next */
+    JOB_REASON_HELD,               /* somebody wants it not to run */
     JOB_REASON_INFEASIBLE_MEMORY,  /* it needs more devices than it was granted */
+    JOB_REASON_RESTART,            /* it broke, and begins again: from a checkpoint if it has one */
     JOB_REASON_PLAN_REFUSED,       /* no plan on any number of devices */
+    JOB_REASON_PROGRAM_REFUSED,    /* a rank lowered another program than was planned */
+    JOB_REASON_DATA_REFUSED,       /* ranks read other files than the first one did */
     JOB_REASON_RANK_FAILED,
     JOB_REASON_PEER_LOST, /* a rank gave up on another, of which nothing was heard yet */
     JOB_REASON_WORKER_LOST,
@@ -57,6 +70,7 @@ enum job_kind { JOB_ANY, JOB_CPU, JOB_GPU };
 enum job_rank_state {
     JOB_RANK_WAITING, /* granted, its executor not ready */
     JOB_RANK_READY,
+    JOB_RANK_PAUSED,
     JOB_RANK_EXITED,
     JOB_RANK_LOST, /* its worker is, and with it the device, whether it ran or had exited */
 };
@@ -71,17 +85,19 @@ struct job_rank {
 struct job_submission {
     const char *key; /* of this submission: the same key again is the same job; "" for none */
     const char *name, *user;
-    const char *text;                  /* the job file */
+    const char *text;  /* the job file */
+    const char *given; /* (optional) JSON of the plan that came with it; NULL is "" */
     unsigned devices_min, devices_max; /* 1 <= min <= max */
     enum job_kind kind;
-    uint64_t steps; /* that it is to train */
+    uint64_t steps;        /* that it is to train */
+    unsigned restarts_max; /* so often it may begin again */
 };
 
 /* Lent by the functions of jobs.h; read it, never write it. */
 struct job {
     char id[JOB_ID_SIZE]; /* "j-1" */
     uint64_t number;      /* the order of submission */
-    char *key, *name, *user, *text;
+    char *key, *name, *user, *text, *given;
     unsigned devices_min, devices_max;
     unsigned devices_needed; /* min, or more once the planner said so */
     enum job_kind kind;
@@ -91,9 +107,19 @@ struct job {
     char words[JOB_WORDS_SIZE]; /* the reason as a sentence; may be "" */
     uint32_t epoch;             /* counts plans, from 1; 0 before the first */
     char plan[JOB_PLAN_SIZE];   /* its id; "" before there is one */
+    char held[JOB_WORDS_SIZE];  /* who wants it not to run, and why; "": nobody does */
+    uint32_t pauses, resumes;   /* of this epoch, that have begun and that are over */
     bool holding;               /* the devices of its ranks are its own */
     struct job_rank *ranks;     /* in the order of grant, then of the plan; kept when it ended */
     size_t rank_count;
+
+    unsigned restarts, restarts_max;
+    uint64_t fault_step;        /* reached when a rank last failed by itself and it began again */
+    char again[JOB_WORDS_SIZE]; /* which restart, and why, until it runs; "": none */
+
+    /* The newest that is listed, and the epoch that wrote it; 0: none. */
+    uint64_t checkpoint_step;
+    uint32_t checkpoint_epoch;
 
     uint64_t step, steps;
     double loss, tokens_per_s;                   /* meaningful once step > 0 */

@@ -153,7 +153,8 @@ int jobs_submit(struct jobs *jobs, const struct job_submission *submission, uint
     if (rc < 0)
         return rc;
     struct job *known = find_key(jobs, submission);
-    if (known && strcmp(known->text, submission->text) != 0)
+    if (known && (strcmp(known->text, submission->text) != 0 ||
+                  strcmp(known->given, submission->given ? submission->given : "") != 0))
         return error_set(err, -EEXIST, "the key '%s' was used to submit another job file, as %s",
                          submission->key, known->id);
     if (known) {
@@ -172,10 +173,12 @@ int jobs_submit(struct jobs *jobs, const struct job_submission *submission, uint
     job->name = xstrdup(submission->name);
     job->user = xstrdup(submission->user);
     job->text = xstrdup(submission->text);
+    job->given = xstrdup(submission->given ? submission->given : "");
     job->devices_min = job->devices_needed = submission->devices_min;
     job->devices_max = submission->devices_max;
     job->kind = submission->kind;
     job->steps = submission->steps;
+    job->restarts_max = submission->restarts_max;
     job->submitted_ms = now_ms;
     append(jobs, job);
     job_fire(job, TRIGGER_SUBMITTED, NULL, now_ms, actions);

@@ -18,7 +18,8 @@ enum job_action_kind {
     JOB_ACTION_HOLD,    /* membership_hold() exactly job_devices() */
     JOB_ACTION_PLAN,    /* plan the epoch; answered by PLANNED, UNFIT or REFUSED */
     JOB_ACTION_ASSIGN,  /* tell each rank's worker to start it; answered by READY or EXITED */
-    JOB_ACTION_GO,      /* let the ready executors run */
+    JOB_ACTION_GO,      /* let the ready executors run, and those in pauses that are over */
+    JOB_ACTION_PAUSE,   /* let them stop behind a step, all behind the same; PAUSED for each */
     JOB_ACTION_STOP,    /* stop the executors; EXITED for each, also where there was none */
     JOB_ACTION_RELEASE, /* membership_hold() nothing */
 };
@@ -39,11 +40,15 @@ void jobs_actions_finish(struct job_actions *actions);
 
 enum job_event_kind {
     JOB_EVENT_CANCEL,        /* words: who */
+    JOB_EVENT_HOLD,          /* words: who */
+    JOB_EVENT_LET_GO,        /* what was held */
     JOB_EVENT_PLANNED,       /* epoch, plan, devices: the rank's order, all or some of the grant */
     JOB_EVENT_UNFIT,         /* epoch, devices_needed: more would do; words: why, and what */
     JOB_EVENT_REFUSED,       /* epoch; words: why no plan can be */
     JOB_EVENT_READY,         /* epoch, rank; not stored: a repeated assignment brings it again */
+    JOB_EVENT_PAUSED,        /* epoch, rank, pause; not stored: a repeated pause brings it again */
     JOB_EVENT_PROGRESS,      /* epoch, step, loss, tokens_per_s; not stored */
+    JOB_EVENT_STAGED,        /* epoch, step: a checkpoint is complete, and is listed by this */
     JOB_EVENT_EXITED,        /* epoch, rank, exited; words: the executor's last ones, or "" */
     JOB_EVENT_WORKER_LOST,   /* worker; job is not used, all jobs are looked at; words: why */
     JOB_EVENT_WORKER_JOINED, /* as above: what did not fit may fit now */
@@ -57,19 +62,23 @@ struct job_event {
     unsigned rank;
     const char *words; /* NULL is "" */
     union {
+        uint64_t step;
         struct {
             const char *id;
             const struct device_ref *devices;
             size_t device_count;
         } plan;
         unsigned devices_needed;
+        uint32_t pause; /* its number */
         struct {
             uint64_t step;
             double loss, tokens_per_s;
         } progress;
         struct {
             int status;
-            bool by_others; /* it gave up because another rank did, or it was told to */
+            uint64_t step;           /* the last that it is known to have finished; 0: not known */
+            enum job_reason refused; /* NONE; else why no other try is of any use */
+            bool by_others;          /* it gave up because another rank did, or it was told to */
         } exited;
         struct {
             const char *name;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
+#include "coordinator/jobs/restarts.h"
 
 struct transition {
     enum job_state from;
@@ -19,6 +20,7 @@ struct transition {
     enum job_state to;
 };
 
+/* clang-format off */
 static const struct transition transitions[] = {
     {JOB_NEW, TRIGGER_SUBMITTED, JOB_PENDING},
     {JOB_PENDING, TRIGGER_GRANTED, JOB_PLANNING},
@@ -27,16 +29,28 @@ static const struct transition transitions[] = {
     {JOB_PLANNING, TRIGGER_UNFIT, JOB_PENDING},
     {JOB_PLANNING, TRIGGER_REFUSED, JOB_FAILED},
     {JOB_PLANNING, TRIGGER_BROKEN, JOB_PENDING}, /* nothing has started: wait for other devices */
+    {JOB_PLANNING, TRIGGER_HELD, JOB_PENDING},
     {JOB_PLANNING, TRIGGER_CANCEL, JOB_CANCELLED},
     {JOB_STARTING, TRIGGER_READY, JOB_RUNNING},
     {JOB_STARTING, TRIGGER_BROKEN, JOB_FAILING},
     {JOB_STARTING, TRIGGER_CANCEL, JOB_CANCELLING},
     {JOB_RUNNING, TRIGGER_GONE, JOB_DONE},
-    {JOB_RUNNING, TRIGGER_BROKEN, JOB_FAILING}, /* until a job can go on with those left */
+    {JOB_RUNNING, TRIGGER_BROKEN, JOB_FAILING},
+    {JOB_RUNNING, TRIGGER_HELD, JOB_PAUSING},
     {JOB_RUNNING, TRIGGER_CANCEL, JOB_CANCELLING},
+    {JOB_PAUSING, TRIGGER_PAUSED, JOB_PAUSED},
+    {JOB_PAUSING, TRIGGER_GONE, JOB_DONE}, /* its last step came first */
+    {JOB_PAUSING, TRIGGER_BROKEN, JOB_FAILING},
+    {JOB_PAUSING, TRIGGER_CANCEL, JOB_CANCELLING},
+    {JOB_PAUSED, TRIGGER_LET_GO, JOB_RUNNING},
+    {JOB_PAUSED, TRIGGER_BROKEN, JOB_FAILING},
+    {JOB_PAUSED, TRIGGER_CANCEL, JOB_CANCELLING},
     {JOB_CANCELLING, TRIGGER_GONE, JOB_CANCELLED},
     {JOB_FAILING, TRIGGER_GONE, JOB_FAILED},
+    {JOB_FAILING, TRIGGER_AGAIN, JOB_PENDING},
+    {JOB_FAILING, TRIGGER_CANCEL, JOB_CANCELLING}, /* it must not begin again */
 };
+/* clang-format on */
 
 #define ENTERING_MAX 4
 
@@ -46,6 +60,8 @@ static const enum job_action_kind entering[JOB_STATES][ENTERING_MAX] = {
     [JOB_PLANNING] = {JOB_ACTION_STORE, JOB_ACTION_HOLD, JOB_ACTION_PLAN},
     [JOB_STARTING] = {JOB_ACTION_STORE, JOB_ACTION_HOLD, JOB_ACTION_ASSIGN},
     [JOB_RUNNING] = {JOB_ACTION_STORE, JOB_ACTION_GO},
+    [JOB_PAUSING] = {JOB_ACTION_STORE, JOB_ACTION_GO, JOB_ACTION_PAUSE}, /* go was said, or lost */
+    [JOB_PAUSED] = {JOB_ACTION_STORE},
     [JOB_CANCELLING] = {JOB_ACTION_STORE, JOB_ACTION_STOP},
     [JOB_FAILING] = {JOB_ACTION_STORE, JOB_ACTION_STOP},
     [JOB_DONE] = {JOB_ACTION_STORE, JOB_ACTION_RELEASE},
@@ -104,6 +120,14 @@ void job_cause_set(struct job_cause *cause, enum job_reason reason, const char *
     drop_cut_character(cause->words);
 }
 
+bool job_wait_because(struct job *job, const struct job_cause *cause)
+{
+    bool changed = job->reason != cause->reason;
+    job->reason = cause->reason;
+    memcpy(job->words, cause->words, sizeof job->words);
+    return changed;
+}
+
 /* What the record itself says about its new state. */
 static void enter(struct job *job, uint64_t now_ms)
 {
@@ -111,13 +135,24 @@ static void enter(struct job *job, uint64_t now_ms)
     case JOB_PENDING:
         job->holding = false;
         job->rank_count = 0;
+        job->step = job->checkpoint_step; /* nothing else is kept of an epoch that broke */
+        job->loss = job->tokens_per_s = 0;
         break;
     case JOB_PLANNING:
         job->holding = true;
         job->epoch++;
         job->plan[0] = '\0';
+        job->pauses = job->resumes = 0;
+        break;
+    case JOB_PAUSING:
+        job->pauses++;
         break;
     case JOB_RUNNING:
+        job->again[0] = '\0';
+        job->resumes = job->pauses;
+        for (size_t i = 0; i < job->rank_count; i++)
+            if (job->ranks[i].state == JOB_RANK_PAUSED)
+                job->ranks[i].state = JOB_RANK_READY;
         if (job->started_ms == 0)
             job->started_ms = now_ms;
         break;
@@ -160,14 +195,39 @@ void job_fire(struct job *job, enum job_trigger trigger, const struct job_cause 
     }
 }
 
-void job_settle(struct job *job, uint64_t now_ms, struct job_actions *actions)
+/* Whether the job runs or was stopping, and has no executor any more. */
+static bool is_over(const struct job *job)
 {
     if (!find(job->state, TRIGGER_GONE))
-        return;
+        return false;
     for (size_t i = 0; i < job->rank_count; i++)
-        if (job->ranks[i].state == JOB_RANK_WAITING || job->ranks[i].state == JOB_RANK_READY)
-            return;
-    job_fire(job, TRIGGER_GONE, NULL, now_ms, actions);
+        if (job->ranks[i].state < JOB_RANK_EXITED)
+            return false;
+    return true;
+}
+
+static void end(struct job *job, uint64_t now_ms, struct job_actions *actions)
+{
+    struct job_cause cause = {JOB_REASON_NONE, ""};
+    if (job->state == JOB_CANCELLING)
+        job_fire(job, TRIGGER_GONE, NULL, now_ms, actions);
+    else if (job->state == JOB_FAILING && job_begins_again(job, &cause))
+        job_fire(job, TRIGGER_AGAIN, &cause, now_ms, actions);
+    else
+        job_fire(job, TRIGGER_GONE, &cause, now_ms, actions);
+}
+
+void job_settle(struct job *job, uint64_t now_ms, struct job_actions *actions)
+{
+    const struct job_cause none = {JOB_REASON_NONE, ""};
+    struct job_cause held;
+    job_cause_set(&held, JOB_REASON_HELD, "paused by %s", job->held);
+    if (is_over(job))
+        end(job, now_ms, actions);
+    if (job->state == JOB_RUNNING && job->held[0])
+        job_fire(job, TRIGGER_HELD, &held, now_ms, actions);
+    if (job->state == JOB_PAUSED && !job->held[0])
+        job_fire(job, TRIGGER_LET_GO, &none, now_ms, actions);
 }
 
 void job_resume(const struct job *job, struct job_actions *actions)
@@ -185,9 +245,10 @@ void job_resume(const struct job *job, struct job_actions *actions)
 const char *jobs_action_name(enum job_action_kind kind)
 {
     static const char *const names[] = {
-        [JOB_ACTION_STORE] = "store",     [JOB_ACTION_HOLD] = "hold", [JOB_ACTION_PLAN] = "plan",
-        [JOB_ACTION_ASSIGN] = "assign",   [JOB_ACTION_GO] = "go",     [JOB_ACTION_STOP] = "stop",
-        [JOB_ACTION_RELEASE] = "release",
+        [JOB_ACTION_STORE] = "store", [JOB_ACTION_HOLD] = "hold",
+        [JOB_ACTION_PLAN] = "plan",   [JOB_ACTION_ASSIGN] = "assign",
+        [JOB_ACTION_GO] = "go",       [JOB_ACTION_PAUSE] = "pause",
+        [JOB_ACTION_STOP] = "stop",   [JOB_ACTION_RELEASE] = "release",
     };
     return names[kind];
 }

@@ -12,9 +12,13 @@ enum job_trigger {
     TRIGGER_UNFIT,   /* no plan on these devices, but on more */
     TRIGGER_REFUSED, /* no plan at all */
     TRIGGER_READY,   /* every rank is */
-    TRIGGER_BROKEN,  /* a rank failed, or its worker is lost */
+    TRIGGER_HELD,
+    TRIGGER_PAUSED, /* every rank is */
+    TRIGGER_LET_GO,
+    TRIGGER_BROKEN, /* a rank failed, or its worker is lost */
     TRIGGER_CANCEL,
-    TRIGGER_GONE, /* no rank has an executor any more */
+    TRIGGER_GONE,  /* no rank has an executor any more */
+    TRIGGER_AGAIN, /* ... and the job is worth another try */
 };
 
 /* Why; NULL keeps the reason and words there are. */
@@ -26,11 +30,15 @@ struct job_cause {
 void job_cause_set(struct job_cause *cause, enum job_reason reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Why a PENDING job still waits; true when the reason is another than before. */
+bool job_wait_because(struct job *job, const struct job_cause *cause);
+
 /* The one place where a job's state changes. The trigger has a row for the job's state. */
 void job_fire(struct job *job, enum job_trigger trigger, const struct job_cause *cause,
               uint64_t now_ms, struct job_actions *actions);
 
-/* If no executor is left of a job that ran or was stopping, it ended. */
+/* What follows from the record as it is now: a job of which no executor is left has ended; one
+ * that is held stops, and one that is not goes on. */
 void job_settle(struct job *job, uint64_t now_ms, struct job_actions *actions);
 
 /* The actions of the job's state once more, for a job that comes from the store. */

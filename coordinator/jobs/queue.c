@@ -2,8 +2,9 @@
  *
  * The queue is walked in the order of submission. A job that could run on a kind of device if
  * the whole cluster were idle, and cannot now, keeps that kind from all jobs behind it; so a large
- * job is not starved by small ones. A job that could not run even then keeps nothing. Within a
- * kind, a grant is packed on as few workers as possible, because links inside one are faster. */
+ * job is not starved by small ones. A job that could not run even then, or that is held, keeps
+ * nothing. Within a kind, a grant is packed on as few workers as possible, because links inside
+ * one are faster. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,10 +108,9 @@ static void grant(struct queue *queue, struct job *job, enum hardware_kind kind)
 /* A new reason is stored, so that it is shown; new words of the same reason are only kept. */
 static void wait_because(struct queue *queue, struct job *job, const struct job_cause *cause)
 {
-    bool changed = job->reason != cause->reason;
-    job->reason = cause->reason;
-    memcpy(job->words, cause->words, sizeof job->words);
-    if (changed)
+    struct job_cause again;
+    job_cause_set(&again, cause->reason, "%s; %s", cause->words, job->again);
+    if (job_wait_because(job, job->again[0] ? &again : cause))
         job_act(job, JOB_ACTION_STORE, queue->actions);
 }
 
@@ -175,6 +175,12 @@ static void consider(struct queue *queue, struct job *job)
 {
     bool possible[KINDS];
     unsigned most = 0, possible_count = 0;
+    if (job->held[0]) {
+        struct job_cause held;
+        job_cause_set(&held, JOB_REASON_HELD, "held by %s", job->held);
+        wait_because(queue, job, &held);
+        return;
+    }
     for (int kind = 0; kind < KINDS; kind++) {
         const struct pool *pool = &queue->pools[kind];
         bool allowed =

@@ -6,7 +6,10 @@
 #include "common/models/model.h"
 #include "common/program/lower.h"
 #include "common/program/simulate.h"
+#include "coordinator/planner/pricing.h"
+#include "coordinator/planner/site.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,24 +20,50 @@ int planner_graph(const struct job_config *job, struct graph **out, struct error
 {
     if (job->train.dtype != JOB_F32)
         return error_set(err, -EINVAL, "train.dtype bf16 has no kernels yet; f32 has");
-    if (job->checkpoint.dir)
-        return error_set(err, -EINVAL, "checkpoint.dir '%s': checkpoints are not written yet",
+    if (job->checkpoint.dir && job->checkpoint.dir[0] != '/')
+        return error_set(err, -EINVAL,
+                         "checkpoint.dir '%s' must begin with '/': the nodes have no folder in "
+                         "common that it could count from",
                          job->checkpoint.dir);
     struct model_config config = model_config_of(&job->model);
     return model_build(&config, out, err);
 }
 
-int planner_search(const struct job_config *job, const struct search **out, struct error *err)
+static bool takes(const struct search *search, int device_count)
+{
+    return search->devices_max == 0 || device_count <= search->devices_max;
+}
+
+static int refuse_search(const struct job_config *job, struct error *err)
 {
     char known[256] = "";
     int used = 0;
-    *out = job->plan.search ? search_find(job->plan.search) : searches[0];
-    for (int i = 0; !*out && searches[i]; i++)
+    for (int i = 0; searches[i]; i++)
         used += snprintf(known + used, sizeof known - (size_t)used, i ? ", %s" : "%s",
                          searches[i]->name);
-    return *out ? 0
-                : error_set(err, -EINVAL, "plan.search '%s' is unknown; known: %s",
-                            job->plan.search, known);
+    return error_set(err, -EINVAL, "plan.search '%s' is unknown; known: %s", job->plan.search,
+                     known);
+}
+
+int planner_search(const struct job_config *job, int device_count, const struct search **out,
+                   struct error *err)
+{
+    const struct search *chosen = NULL;
+    if (job->plan.search)
+        chosen = search_find(job->plan.search);
+    for (int i = 0; !job->plan.search && !chosen && searches[i]; i++)
+        if (takes(searches[i], device_count))
+            chosen = searches[i];
+    if (!chosen)
+        return refuse_search(job, err);
+    if (!takes(chosen, device_count))
+        return error_set(
+            err, -EINVAL,
+            "plan.search '%s' answers for up to %d devices, these are %d: name none, or "
+            "uniform, or a smaller devices.max",
+            chosen->name, chosen->devices_max, device_count);
+    *out = chosen;
+    return 0;
 }
 
 int planner_check(const struct job_config *job, struct error *err)
@@ -45,7 +74,7 @@ int planner_check(const struct job_config *job, struct error *err)
     if (rc < 0)
         return rc;
     graph_destroy(graph);
-    return planner_search(job, &search, err);
+    return planner_search(job, 0, &search, err);
 }
 
 static const struct planner_device *device_of(const struct planner_request *request, int rank)
@@ -53,49 +82,18 @@ static const struct planner_device *device_of(const struct planner_request *requ
     return &request->devices[rank];
 }
 
-/* Do all members of a group, or a message's two ends, share one host? */
-static bool on_one_host(const struct planner_request *request, const struct program *program,
-                        const struct instruction *instruction)
-{
-    const char *host = device_of(request, program->rank)->host;
-    if (instruction->kind != INSTRUCTION_COLLECTIVE)
-        return strcmp(device_of(request, instruction->message.peer)->host, host) == 0;
-    const struct group *group = &program->groups[instruction->collective.group];
-    for (int i = 0; i < group->count; i++)
-        if (strcmp(device_of(request, group->ranks[i])->host, host) != 0)
-            return false;
-    return true;
-}
-
-static double price(const void *context, const struct program *program,
-                    const struct instruction *instruction)
-{
-    const struct planner_request *request = context;
-    const struct profile *profile = device_of(request, program->rank)->profile;
-    bool moves =
-        instruction->kind == INSTRUCTION_COLLECTIVE || instruction->kind == INSTRUCTION_RECEIVE;
-    const struct profile_link *link =
-        moves && !on_one_host(request, program, instruction) ? &profile->network : &profile->host;
-    return profile_seconds(profile, link, program, instruction);
-}
-
 /* Seconds of one micro-batch's forward and backward on a rank, nothing waited for. */
 static double micro_batch_seconds(const struct planner_request *request,
                                   const struct program *program)
 {
+    struct pricing pricing = pricing_plain(request);
     double seconds = 0;
     for (int section = SECTION_FORWARD; section <= SECTION_BACKWARD; section++) {
         struct range range = program->sections[section];
         for (int i = range.first; i < range.first + range.count; i++)
-            seconds += price(request, program, &program->instructions[i]);
+            seconds += pricing_seconds(&pricing, program, &program->instructions[i]);
     }
     return seconds;
-}
-
-static uint64_t memory_limit(const struct planner_request *request, int rank)
-{
-    uint64_t device = device_of(request, rank)->memory_bytes, job = request->job->plan.memory;
-    return job && job < device ? job : device;
 }
 
 static void fill_stages(const struct planner_request *request, struct program *const *programs,
@@ -111,8 +109,23 @@ static void fill_stages(const struct planner_request *request, struct program *c
         stage->time_s = seconds > stage->time_s ? seconds : stage->time_s;
         if (bytes > plan->predicted.memory_bytes_max)
             plan->predicted.memory_bytes_max = bytes;
-        candidate->fits = candidate->fits && bytes <= memory_limit(request, rank);
+        candidate->fits = candidate->fits && bytes <= site_memory_limit(request, rank);
     }
+}
+
+static void fill_balance(struct plan *plan)
+{
+    double seconds = 0, longest = 0, bytes = 0, largest = 0;
+    for (int i = 0; i < plan->stage_count; i++) {
+        const struct plan_stage *stage = &plan->stages[i];
+        double memory = (double)stage->memory_bytes;
+        seconds += stage->time_s;
+        bytes += memory;
+        longest = stage->time_s > longest ? stage->time_s : longest;
+        largest = memory > largest ? memory : largest;
+    }
+    plan->predicted.balance_time = seconds > 0 ? 1 - longest / seconds : 0;
+    plan->predicted.balance_memory = bytes > 0 ? 1 - largest / bytes : 0;
 }
 
 /* Rank r of the plan runs on device r of the request. */
@@ -128,6 +141,18 @@ static void name_devices(const struct planner_request *request, struct plan *pla
         for (int rank = 0; rank < count; rank++)
             stage->devices[rank] = xstrdup(request->devices[next++].name);
     }
+}
+
+void planner_name(const struct planner_request *request, struct plan *plan)
+{
+    name_devices(request, plan);
+    plan_name(plan);
+}
+
+void planner_add(struct planner_result *out, const struct candidate *candidate)
+{
+    out->candidates = grow(out->candidates, out->count, &out->capacity, sizeof *out->candidates);
+    out->candidates[out->count++] = *candidate;
 }
 
 static int lower_all(const struct planner_request *request, const struct plan *plan,
@@ -173,11 +198,11 @@ int planner_consider(const struct planner_request *request, struct plan *plan,
     }
     struct candidate candidate = {.plan = plan};
     struct program **programs = xcalloc((size_t)ranks, sizeof *programs);
-    struct timing timing = {request, price};
+    struct pricing pricing = pricing_plain(request);
+    struct timing timing = {&pricing, pricing_seconds};
     struct simulation simulation;
     forget_predictions(plan);
-    name_devices(request, plan);
-    plan_name(plan);
+    planner_name(request, plan);
     rc = lower_all(request, plan, programs, err);
     if (rc == 0)
         rc = simulate((const struct program *const *)programs, ranks, PROGRAM_TRAIN, &timing, NULL,
@@ -194,9 +219,8 @@ int planner_consider(const struct planner_request *request, struct plan *plan,
         plan->predicted.tokens_per_s = tokens / simulation.step_s;
         plan->predicted.bubble = simulation.exposed_s / simulation.step_s;
         strcpy(plan->predicted.referee, "simulation");
-        out->candidates =
-            grow(out->candidates, out->count, &out->capacity, sizeof *out->candidates);
-        out->candidates[out->count++] = candidate;
+        fill_balance(plan);
+        planner_add(out, &candidate);
     } else {
         plan_destroy(plan);
     }
@@ -231,7 +255,7 @@ static int find_tight(const struct planner_request *request, const struct plan *
     int rank = 0, inside;
     while (rank + 1 < plan_ranks(plan) &&
            plan->stages[plan_rank_stage(plan, rank, &inside)].memory_bytes <=
-               memory_limit(request, rank))
+               site_memory_limit(request, rank))
         rank++;
     return rank;
 }
@@ -245,7 +269,7 @@ static int explain_memory(const struct planner_request *request,
     const struct plan *least = result->candidates[0].plan;
     int inside, rank = find_tight(request, least);
     uint64_t bytes = least->stages[plan_rank_stage(least, rank, &inside)].memory_bytes;
-    uint64_t limit = memory_limit(request, rank), most = least->predicted.memory_bytes_max;
+    uint64_t limit = site_memory_limit(request, rank), most = least->predicted.memory_bytes_max;
     bool allowable = true;
     for (int i = 0; i < plan_ranks(least); i++)
         allowable = allowable && most <= device_of(request, i)->memory_bytes;
@@ -261,14 +285,39 @@ static int explain_memory(const struct planner_request *request,
                      allowable ? "plan.memory" : "devices", (unsigned long long)most);
 }
 
+/* What the job forbids or asks for by a name has to be something there is. */
+static int check_names(const struct job_plan *plan, struct error *err)
+{
+    char known[128];
+    const char *schedule = plan->schedule;
+    if (schedule && !schedule_find(schedule))
+        return error_set(err, -EINVAL, "plan.schedule '%s' is unknown; known: %s, %s", schedule,
+                         schedules[0]->name, schedules[1]->name);
+    for (size_t i = 0; i < plan->forbid.roles.count; i++)
+        if (!role_find(plan->forbid.roles.items[i]))
+            return error_set(err, -EINVAL, "plan.forbid.roles: '%s' is unknown; known: %s",
+                             plan->forbid.roles.items[i], role_list(known, sizeof known));
+    return 0;
+}
+
+int planner_limits(const struct planner_request *request, int *least, int *most, struct error *err)
+{
+    int64_t min = request->job->devices.min, max = request->job->devices.max;
+    int count = request->device_count;
+    *least = min > 0 ? (int)min : 1;
+    *most = max > 0 && max < count ? (int)max : count;
+    return check_names(&request->job->plan, err);
+}
+
 int planner_run(const struct planner_request *request, struct planner_result *out,
                 struct error *err)
 {
     *out = (struct planner_result){0};
-    const struct search *search;
-    int rc = planner_search(request->job, &search, err);
+    const struct search *search = NULL;
+    int rc = planner_search(request->job, request->device_count, &search, err);
     if (rc < 0)
         return rc;
+    assert(search);
     if (request->job->devices.min > request->device_count)
         return error_set(err, -EINVAL, "devices.min is %lld, and there are %d devices",
                          (long long)request->job->devices.min, request->device_count);
@@ -280,7 +329,7 @@ int planner_run(const struct planner_request *request, struct planner_result *ou
     for (size_t i = 0; i < out->count; i++) {
         struct plan *plan = out->candidates[i].plan;
         snprintf(plan->predicted.search, sizeof plan->predicted.search, "%s", search->name);
-        plan->predicted.candidates = (int)out->count;
+        plan->predicted.candidates = (int)(out->looked_at ? out->looked_at : out->count);
     }
     if (!out->candidates[0].fits)
         return explain_memory(request, out, err);

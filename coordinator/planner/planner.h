@@ -34,20 +34,24 @@ struct planner_result {
     struct plan *best;            /* of candidates[0]; lent */
     struct candidate *candidates; /* what was looked at: those that fit first, fastest first */
     size_t count, capacity;
+    size_t looked_at; /* if more than candidates: plans and groups of plans that were judged */
 };
 
 struct search {
     const char *name;
+    int devices_max; /* up to so many it answers within seconds; more are refused. 0: any */
     /* Append candidates. -EINVAL: nothing can be divided as the job demands; the sentence is of
      * the last thing that was tried. */
     int (*run)(const struct planner_request *request, struct planner_result *out,
                struct error *err);
 };
 
-extern const struct search *const searches[]; /* ends with NULL */
+extern const struct search *const searches[]; /* the best first; ends with NULL */
 const struct search *search_find(const char *name);
-/* That of the job. -EINVAL, naming those there are. */
-int planner_search(const struct job_config *job, const struct search **out, struct error *err);
+/* That of the job, or where it names none the first that takes so many devices. -EINVAL, naming
+ * those there are. */
+int planner_search(const struct job_config *job, int device_count, const struct search **out,
+                   struct error *err);
 
 /* The graph of a job's model. */
 int planner_graph(const struct job_config *job, struct graph **out, struct error *err);
@@ -61,10 +65,18 @@ int planner_run(const struct planner_request *request, struct planner_result *ou
                 struct error *err);
 void planner_result_finish(struct planner_result *result);
 
+/* The numbers of devices that the job may have of those there are. -EINVAL: plan.schedule or
+ * plan.forbid name what there is not. */
+int planner_limits(const struct planner_request *request, int *least, int *most, struct error *err);
 /* Price one plan and append it; what was predicted of it before is forgotten. -EINVAL: it is for
  * more devices or another batch, or it cannot be lowered or priced. Takes the plan. */
 int planner_consider(const struct planner_request *request, struct plan *plan,
                      struct planner_result *out, struct error *err);
+
+/* What planner_consider does besides: the plan's id and its ranks' devices, by their order; and
+ * one candidate more. */
+void planner_name(const struct planner_request *request, struct plan *plan);
+void planner_add(struct planner_result *out, const struct candidate *candidate);
 
 /* The table of candidates, `rows` of them (0: all), for people. */
 void planner_print(const struct planner_result *result, size_t rows, FILE *out);

@@ -193,7 +193,22 @@ static int search_plan(const struct planning_request *request, const struct flee
     return planner_run(&ask, result, err);
 }
 
-/* How many devices would do, if there were more like the last: 0 when no number that is tried. */
+/* Would so many devices do, of which more than half are used? */
+static bool would_fit(const struct planning_request *request, const struct planner_device *devices,
+                      size_t count)
+{
+    struct job_config job = *request->job;
+    struct planner_request ask = {request->graph, &job, devices, (int)count};
+    struct planner_result result;
+    job.devices.min = (int64_t)count / 2 + 1; /* some of these numbers can be divided */
+    job.devices.max = (int64_t)count;
+    bool fits = planner_run(&ask, &result, NULL) == 0;
+    planner_result_finish(&result);
+    return fits;
+}
+
+/* How many devices would do, if there were more like the last: 0 when not even the most that is
+ * tried would. Where some would, more would, too. */
 static unsigned count_needed(const struct planning_request *request, const struct fleet *fleet)
 {
     size_t most = fleet->count * MORE_FACTOR_MAX;
@@ -203,16 +218,16 @@ static unsigned count_needed(const struct planning_request *request, const struc
     struct planner_device *devices = xcalloc(most, sizeof *devices);
     for (size_t i = 0; i < most; i++)
         devices[i] = fleet->devices[i < fleet->count ? i : fleet->count - 1];
-    unsigned needed = 0;
-    for (size_t count = fleet->count + 1; count <= most && needed == 0; count++) {
-        struct planner_request ask = {request->graph, request->job, devices, (int)count};
-        struct planner_result result;
-        if (planner_run(&ask, &result, NULL) == 0)
-            needed = (unsigned)count;
-        planner_result_finish(&result);
+    size_t low = fleet->count, needed = would_fit(request, devices, most) ? most : 0;
+    while (needed > low + 1) {
+        size_t middle = (low + needed) / 2;
+        if (would_fit(request, devices, middle))
+            needed = middle;
+        else
+            low = middle;
     }
     free(devices);
-    return needed;
+    return (unsigned)needed;
 }
 
 static char *print_candidates(const struct planner_result *result)

@@ -140,6 +140,29 @@ void rendezvous_forget(struct rendezvous *rendezvous, const char *job)
     rendezvous->count = kept;
 }
 
+static void forget_entries(struct epoch *epoch, const char *prefix)
+{
+    size_t kept = 0, length = strlen(prefix);
+    for (size_t i = 0; i < epoch->count; i++) {
+        struct entry *entry = &epoch->entries[i];
+        if (strncmp(entry->key, prefix, length) != 0) {
+            epoch->entries[kept++] = *entry;
+            continue;
+        }
+        epoch->bytes -= strlen(entry->key) + entry->size;
+        free(entry->key);
+        free(entry->value);
+    }
+    epoch->count = kept;
+}
+
+void rendezvous_forget_prefix(struct rendezvous *rendezvous, const char *job, const char *prefix)
+{
+    for (size_t i = 0; i < rendezvous->count; i++)
+        if (strcmp(rendezvous->epochs[i].job, job) == 0)
+            forget_entries(&rendezvous->epochs[i], prefix);
+}
+
 size_t rendezvous_count(const struct rendezvous *rendezvous)
 {
     return rendezvous->count;

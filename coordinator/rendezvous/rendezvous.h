@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #define RENDEZVOUS_KEY_SIZE 256                 /* with its final NUL */
+#define RENDEZVOUS_KEPT "kept/"                 /* keys of values that outlive the process */
 #define RENDEZVOUS_BYTES_MAX ((size_t)64 << 20) /* keys and values of one epoch */
 
 struct rendezvous;
@@ -30,6 +31,8 @@ bool rendezvous_get(const struct rendezvous *rendezvous, const char *job, uint64
                     const char *key, const void **value, size_t *size);
 /* Forget all epochs of the job. */
 void rendezvous_forget(struct rendezvous *rendezvous, const char *job);
+/* Forget what is under keys that begin so. */
+void rendezvous_forget_prefix(struct rendezvous *rendezvous, const char *job, const char *prefix);
 /* How many epochs have anything. */
 size_t rendezvous_count(const struct rendezvous *rendezvous);
 

@@ -36,20 +36,8 @@ static void drain(struct rpc_call *call, void *data)
         return;
     }
     Gimbal__DrainReply reply = GIMBAL__DRAIN_REPLY__INIT;
-    rpc_call_reply(call, &reply.base);
     service_turn(service);
-}
-
-static void watch_events(struct rpc_call *call, void *data)
-{
-    struct service *service = data;
-    const Gimbal__StreamPoll *poll = rpc_call_request(call);
-    if (strcmp(poll->stream, EVENTS_STREAM) != 0) {
-        rpc_call_fail(call, RPC_NOT_FOUND, "there is no stream '%.64s'; there is: %s", poll->stream,
-                      EVENTS_STREAM);
-        return;
-    }
-    rpc_call_reply_stream(call, service->events, EVENTS_STREAM);
+    rpc_call_reply(call, &reply.base);
 }
 
 /* The job's search, where the caller names none. */
@@ -114,7 +102,6 @@ static void plan(struct rpc_call *call, void *data)
 const struct service_handler cluster_handlers[] = {
     {COORDINATOR_LIST_NODES, list_nodes},
     {COORDINATOR_DRAIN, drain},
-    {COORDINATOR_WATCH_EVENTS, watch_events},
     {COORDINATOR_PLAN, plan},
     {0, NULL},
 };

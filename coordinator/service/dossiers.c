@@ -16,13 +16,12 @@ struct dossier *dossier_find(const struct service *service, const char *job)
 }
 
 struct dossier *dossier_add(struct service *service, const char *job, struct job_config *config,
-                            struct graph *graph, char *given)
+                            struct graph *graph)
 {
     struct dossier *dossier = xcalloc(1, sizeof *dossier);
     snprintf(dossier->id, sizeof dossier->id, "%s", job);
     dossier->config = config;
     dossier->graph = graph;
-    dossier->given = given;
     service->dossiers = grow(service->dossiers, service->dossier_count, &service->dossier_capacity,
                              sizeof(struct dossier *));
     service->dossiers[service->dossier_count++] = dossier;
@@ -32,9 +31,9 @@ struct dossier *dossier_add(struct service *service, const char *job, struct job
 static void dossier_destroy(struct dossier *dossier)
 {
     planning_finish(&dossier->planning);
+    corpus_destroy(dossier->corpus);
     graph_destroy(dossier->graph);
     job_config_destroy(dossier->config);
-    free(dossier->given);
     free(dossier);
 }
 

@@ -18,7 +18,7 @@ static void append(struct service *service, const Gimbal__Event *event)
 {
     size_t size;
     void *bytes = message_pack(&event->base, &size);
-    stream_append(service->events, bytes, size);
+    store_put_event(service->options.store, stream_append(service->events, bytes, size), event);
     free(bytes);
 }
 
@@ -34,7 +34,7 @@ void service_tell(struct service *service, const char *kind, const char *job, co
     char *packed = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(json);
     Gimbal__Event event = GIMBAL__EVENT__INIT;
-    event.unix_ms = service_now_ms(service) + service->options.unix_offset_ms;
+    event.unix_ms = service_now_ms(service);
     event.job = (char *)job;
     event.node = (char *)node;
     event.kind = (char *)kind;
@@ -59,6 +59,8 @@ void service_tell_job(struct service *service, const struct job *job)
     struct dossier *dossier = dossier_find(service, job->id);
     if (dossier->told_state == job->state && dossier->told_reason == job->reason)
         return;
+    if (job->state == JOB_PLANNING)
+        dossier->told_step = 0;
     dossier->told_state = job->state;
     dossier->told_reason = job->reason;
     char kind[32] = "job-";
@@ -105,6 +107,7 @@ void service_tell_step(struct service *service, const struct job *job)
         return;
     dossier->told_step = job->step;
     dossier->told_ms = now_ms;
+    store_put_job(service->options.store, job);
     double seconds = steps_time_median_s(&measured->steps);
     double predicted = dossier->planning.plan->predicted.step_time_s;
     char took[32], expected[32];

@@ -8,6 +8,7 @@
 #include "common/rpc/services/coordinator.h"
 #include "common/rpc/stream.h"
 #include "coordinator/assignments/assignments.h"
+#include "coordinator/identity/identity.h"
 #include "coordinator/jobs/jobs.h"
 #include "coordinator/planning/planning.h"
 #include "coordinator/rendezvous/rendezvous.h"
@@ -19,20 +20,31 @@
 /* What is known of a job beside its record in jobs/. */
 struct dossier {
     char id[JOB_ID_SIZE];
-    struct job_config *config;
+    struct job_config *config; /* NULL, as graph: of an ended job, or one no longer understood */
     struct graph *graph;
-    char *given;              /* JSON of the plan that came with it; NULL: search one */
+    struct error unread;      /* why it is not understood */
     struct planning planning; /* of the current epoch; plan NULL before there is one */
+    struct corpus *corpus;    /* as its first rank reported it; NULL before */
     int refusal;              /* why no plan can be, a negative errno and a sentence */
     struct error refusal_words;
     enum job_state told_state; /* what events have said */
     enum job_reason told_reason;
     uint64_t told_step, told_ms;
+    uint64_t unsaved_step; /* the newest that was told to have no checkpoint */
+};
+
+/* What is known of those who were turned away, and what of it was logged. */
+struct service_door {
+    bool tls;
+    uint64_t looked_ms, handshakes_told, unfinished_untold;
+    uint64_t refusal_told_ms, refusals_untold;
 };
 
 struct service {
     struct service_options options;
     struct rpc_server *server;
+    struct identity *identity;
+    struct service_door door;
     struct membership *membership;
     struct jobs *jobs;
     struct assignments *assignments;
@@ -46,6 +58,8 @@ struct service {
     struct membership_events happened;
     struct job_actions actions;
     uint64_t events_woken; /* revision that those who wait have heard of */
+    char **released;       /* names that the questions of ended epochs wait under */
+    size_t released_count, released_capacity;
 };
 
 /* One row per method; a table ends with NULL. */
@@ -54,7 +68,8 @@ struct service_handler {
     rpc_handler_cb cb; /* its data is the service */
 };
 extern const struct service_handler worker_handlers[], telemetry_handlers[], user_handlers[],
-    cluster_handlers[];
+    pause_handlers[], checkpoint_handlers[], cluster_handlers[], history_handlers[],
+    identity_handlers[];
 
 uint64_t service_now_ms(const struct service *service);
 
@@ -64,15 +79,49 @@ int service_find_rank(const struct service *service, struct rpc_call *call, cons
                       uint64_t epoch, const uint32_t *rank, const struct job **out,
                       struct error *err);
 
-/* turn.c: act upon what has happened until nothing follows from it, then wake who waits. */
+/* turn.c: act upon what has happened until nothing follows from it, and wake who waits. Answers
+ * are sent when all of it is durable, whenever they are given. */
 void service_turn(struct service *service);
+/* service.c: make it durable. */
+int service_commit(struct service *service, struct error *err);
 /* An event into jobs; what follows waits for the turn. */
 int service_apply(struct service *service, const struct job_event *event, struct error *err);
 
-/* dossiers.c: find lends, NULL when unknown; add takes config, graph and given. */
+/* access.c: whether callers of these roles are believed whatever they say; and the server's
+ * rpc_admit_cb. */
+bool service_trusts_all(unsigned roles);
+int service_admit(void *service, unsigned roles, const Gimbal__Envelope *envelope,
+                  struct error *err);
+/* May the caller cancel, pause, resume the job? -EACCES in words. */
+int service_may_change(const struct rpc_call *call, const struct job *job, struct error *err);
+/* Whose job it is that the caller submits for `wanted`, "" for itself: *user is lent. -EACCES. */
+int service_submits_as(const struct rpc_call *call, const char *wanted, const char **user,
+                       struct error *err);
+/* -EACCES unless the caller is that node. */
+int service_speaks_for(const struct rpc_call *call, const char *node, struct error *err);
+/* Log that a caller was refused: the first of many, and then how many there were. */
+void service_note_refusal(struct service *service, const Gimbal__Envelope *envelope,
+                          const struct error *err);
+/* Log whom the door has turned away and nobody was told of: now, or if it is time to. */
+void service_tell_door(struct service *service);
+void service_watch_door(struct service *service);
+/* When service_watch_door has something to look at; UINT64_MAX for never. */
+uint64_t service_door_next_ms(const struct service *service);
+
+/* checkpoints.c: where the job's checkpoints go, NULL for nowhere; the folder of the newest that is
+ * listed, NULL where there is none; both yours. All that are listed, for their free_unpacked. */
+char *service_checkpoint_root(const struct service *service, const struct job *job);
+char *service_newest_checkpoint(const struct service *service, const struct job *job);
+Gimbal__Checkpoint **checkpoints_to_wire(const struct service *service, const struct job *job,
+                                         size_t *count);
+
+/* restore.c: take up what the store has, at the start. */
+int service_restore(struct service *service, struct error *err);
+
+/* dossiers.c: find lends, NULL when unknown; add takes config and graph. */
 struct dossier *dossier_find(const struct service *service, const char *job);
 struct dossier *dossier_add(struct service *service, const char *job, struct job_config *config,
-                            struct graph *graph, char *given);
+                            struct graph *graph);
 /* Let go of those whose job is forgotten. */
 void dossiers_prune(struct service *service);
 void dossiers_finish(struct service *service);
@@ -101,6 +150,7 @@ Gimbal__JobStatus *job_to_wire(const struct service *service, const struct job *
 Gimbal__NodeStatus *worker_to_wire(const struct service *service, const struct worker *worker);
 
 #define EVENTS_STREAM "events"
+#define EVENTS_KEPT 10000 /* in memory; the store has more */
 /* Under which the polls for a worker's assignments, and the questions of an epoch, wait. */
 #define PARKED_SIZE 96
 const char *assignments_parked(char *out, uint64_t instance);

@@ -56,7 +56,7 @@ int service_plan_job(struct service *service, const struct job *job, struct erro
     struct planning_request request = {
         .job = dossier->config,
         .graph = dossier->graph,
-        .given = dossier->given,
+        .given = job->given[0] ? job->given : NULL,
         .devices = granted,
         .device_count = pick_granted(job, all, all_count, granted),
         .devices_max = job->devices_max,

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define EVENTS_KEPT 10000
 #define PUSHERS_MAX 4096
 
 uint64_t service_now_ms(const struct service *service)
@@ -60,7 +59,10 @@ int service_open(const struct service_options *options, struct service **out, st
         .service = &service_coordinator,
         .term = options->term,
         .instance = options->instance,
+        .cluster = store_cluster(options->store),
+        .gather = true,
         .release = options->release,
+        .admit_cb = service_admit,
         .gone_cb = client_gone,
         .data = service,
         .clock_cb = options->clock_cb,
@@ -74,14 +76,23 @@ int service_open(const struct service_options *options, struct service **out, st
     install(service, worker_handlers);
     install(service, telemetry_handlers);
     install(service, user_handlers);
+    install(service, pause_handlers);
+    install(service, checkpoint_handlers);
     install(service, cluster_handlers);
+    install(service, history_handlers);
+    install(service, identity_handlers);
+    service->identity = identity_create();
     service->membership = membership_create(&options->membership);
-    service->jobs = jobs_create(&JOBS_CONFIG_DEFAULT, 1);
     service->assignments = assignments_create(options->term);
     service->rendezvous = rendezvous_create();
     service->telemetry = telemetry_create(&TELEMETRY_CONFIG_DEFAULT);
     service->inboxes = inboxes_create(PUSHERS_MAX);
     service->events = stream_create(options->term, EVENTS_KEPT);
+    rc = service_restore(service, err);
+    if (rc < 0) {
+        service_close(service);
+        return rc;
+    }
     *out = service;
     return 0;
 }
@@ -90,8 +101,10 @@ void service_close(struct service *service)
 {
     if (!service)
         return;
+    service_tell_door(service);
     rpc_server_destroy(service->server);
     dossiers_finish(service);
+    identity_destroy(service->identity);
     membership_destroy(service->membership);
     jobs_destroy(service->jobs);
     assignments_destroy(service->assignments);
@@ -101,17 +114,15 @@ void service_close(struct service *service)
     stream_destroy(service->events);
     membership_events_finish(&service->happened);
     jobs_actions_finish(&service->actions);
+    for (size_t i = 0; i < service->released_count; i++)
+        free(service->released[i]);
+    free(service->released);
     free(service);
 }
 
-int service_listen(struct service *service, const char *address, struct error *err)
+const struct histogram *service_handling(const struct service *service, unsigned method)
 {
-    return rpc_server_listen(service->server, RPC_EVERYBODY, address, err);
-}
-
-const char *service_address(const struct service *service)
-{
-    return rpc_server_address(service->server, 0);
+    return rpc_server_handling(service->server, method);
 }
 
 int service_fd(const struct service *service)
@@ -123,6 +134,8 @@ int service_timeout_ms(const struct service *service)
 {
     int timeout_ms = rpc_server_timeout_ms(service->server);
     uint64_t next_ms = membership_next_ms(service->membership), now_ms = service_now_ms(service);
+    if (service_door_next_ms(service) < next_ms)
+        next_ms = service_door_next_ms(service);
     if (next_ms == UINT64_MAX)
         return timeout_ms;
     uint64_t left_ms = next_ms > now_ms ? next_ms - now_ms : 0;
@@ -137,9 +150,18 @@ static void excuse_since(struct service *service, uint64_t began_ms)
     membership_excuse(service->membership, now_ms - began_ms, now_ms);
 }
 
-/* Calls come first: what waited is heard. A plan that is searched meanwhile may take longer than
+int service_commit(struct service *service, struct error *err)
+{
+    int rc = store_commit(service->options.store, err);
+    if (rc < 0)
+        return error_prefix(err, rc, "the store has failed, and nothing is accepted any more");
+    return 0;
+}
+
+/* What all that has come has changed becomes durable at once, and only then are the answers sent.
+ * Calls come first: what waited is heard. A plan that is searched meanwhile may take longer than
  * any silence that is forgiven, and is not the workers'. */
-void service_poll(struct service *service)
+int service_poll(struct service *service, struct error *err)
 {
     uint64_t began_ms = service_now_ms(service);
     rpc_server_poll(service->server, 0);
@@ -148,4 +170,11 @@ void service_poll(struct service *service)
     membership_expire(service->membership, began_ms, &service->happened);
     service_turn(service);
     excuse_since(service, began_ms);
+    service_watch_door(service);
+    int rc = service_commit(service, err);
+    if (rc < 0)
+        rpc_server_withdraw(service->server, err->text);
+    else
+        rpc_server_release(service->server);
+    return rc;
 }

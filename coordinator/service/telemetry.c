@@ -10,12 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is known now becomes the job's progress; one that has ended keeps its record. */
+/* What is known now becomes the job's progress; one that has ended keeps its record. The last
+ * steps before a pause may be heard of after it. */
 static void progress(struct service *service, const struct job *job)
 {
     const struct steps *steps = &telemetry_find(service->telemetry, job->id)->steps;
     const struct step_point *last = steps_last(steps);
-    if (!last || job->state != JOB_RUNNING)
+    bool runs = job->state == JOB_RUNNING || job->state == JOB_PAUSING || job->state == JOB_PAUSED;
+    if (!last || !runs)
         return;
     struct job_event event = {.kind = JOB_EVENT_PROGRESS, .job = job->id, .epoch = job->epoch};
     event.progress.step = last->step;
@@ -37,7 +39,8 @@ static int take_step(struct service *service, struct rpc_call *call,
         .epoch = job->epoch,
         .step = record->step,
         .loss = record->loss,
-        .tokens = (uint64_t)(config->train.global_batch * config->model.seq),
+        .tokens =
+            config ? (uint64_t)(config->train.global_batch * config->model.seq) : record->tokens,
         .time_s = record->seconds,
         .end_ms = service_now_ms(service),
     };
@@ -151,10 +154,10 @@ static void push_telemetry(struct rpc_call *call, void *data)
         if (record)
             message_free(&record->base);
     }
+    service_turn(service);
     Gimbal__PushAck ack = GIMBAL__PUSH_ACK__INIT;
     ack.acknowledged = inbox->acknowledged;
     rpc_call_reply(call, &ack.base);
-    service_turn(service);
 }
 
 const struct service_handler telemetry_handlers[] = {

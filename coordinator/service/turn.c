@@ -2,7 +2,10 @@
  *
  * Membership's events go to jobs, jobs' actions are carried out, and what carrying them out
  * brings about goes the same way, until nothing is left; only then are free devices granted. So
- * whoever is answered after a turn sees all that followed from the call. */
+ * whoever is answered after a turn sees all that followed from the call.
+ *
+ * Carrying out changes only what this process knows and what is put into the store, and answers
+ * are gathered: they leave when the store has it, see service_poll(). */
 #include "coordinator/service/internal.h"
 
 #include "common/base/log.h"
@@ -23,6 +26,18 @@ static void apply_own(struct service *service, const struct job_event *event)
     int rc = service_apply(service, event, &err);
     if (rc < 0 && rc != -ESTALE)
         log_line(LOG_ERROR, "%s", err.text);
+}
+
+/* As it is now: suspicion is not kept, a new start suspects everybody. */
+static void put_worker(struct service *service, const struct membership_event *happened)
+{
+    if (happened->kind == MEMBERSHIP_SUSPECTED || happened->kind == MEMBERSHIP_RECOVERED)
+        return;
+    const struct worker *worker = membership_find(service->membership, happened->worker);
+    if (worker)
+        store_put_worker(service->options.store, worker);
+    else
+        store_delete_worker(service->options.store, happened->worker);
 }
 
 static void act_on_membership(struct service *service, const struct membership_event *happened)
@@ -56,6 +71,7 @@ static bool act_on_happened(struct service *service)
     struct membership_events happened = service->happened;
     service->happened = (struct membership_events){0};
     for (size_t i = 0; i < happened.count; i++) {
+        put_worker(service, &happened.items[i]);
         service_tell_membership(service, &happened.items[i]);
         act_on_membership(service, &happened.items[i]);
     }
@@ -74,14 +90,30 @@ static void hold(struct service *service, const struct job *job)
     free(refs);
 }
 
+static void put_plan(struct service *service, const struct job *job,
+                     const struct planning *planning)
+{
+    struct store_plan plan = {planning->json, planning->candidates, planning->hashes,
+                              planning->rank_count};
+    store_put_plan(service->options.store, job, planning->plan->id, &plan);
+}
+
+static int make_plan(struct service *service, const struct job *job, struct dossier *dossier)
+{
+    if (!dossier->graph)
+        return error_set(&dossier->refusal_words, -EINVAL, "%s", dossier->unread.text);
+    return service_plan_job(service, job, &dossier->refusal_words);
+}
+
 static void plan(struct service *service, const struct job *job)
 {
     struct dossier *dossier = dossier_find(service, job->id);
-    struct error *words = &dossier->refusal_words;
+    const struct error *words = &dossier->refusal_words;
     struct job_event event = {.job = job->id, .epoch = job->epoch};
-    dossier->refusal = service_plan_job(service, job, words);
+    dossier->refusal = make_plan(service, job, dossier);
     if (dossier->refusal == 0) {
         const struct planning *planning = &dossier->planning;
+        put_plan(service, job, planning);
         event.kind = JOB_EVENT_PLANNED;
         event.plan.id = planning->plan->id;
         event.plan.devices = planning->devices;
@@ -107,18 +139,24 @@ static void assign(struct service *service, const struct job *job)
             membership_find(service->membership, job->ranks[i].device.worker);
         addresses[i] = worker && worker->report->address ? worker->report->address : "";
     }
+    char *root = service_checkpoint_root(service, job);
+    char *newest = service_newest_checkpoint(service, job);
     struct assignments_epoch epoch = {
         .job = job,
+        .checkpoint_root = root,
+        .checkpoint = newest,
         .plan_id = dossier->planning.plan->id,
         .plan_json = dossier->planning.json,
         .hashes = dossier->planning.hashes,
         .addresses = addresses,
     };
     assignments_assign(service->assignments, &epoch);
+    free(newest);
+    free(root);
     free(addresses);
 }
 
-/* Nobody of the epoch has anything to ask any more. */
+/* Nobody of the epoch has anything to ask any more; who waits is told after the turn. */
 static void release(struct service *service, const struct job *job)
 {
     char parked[PARKED_SIZE];
@@ -126,7 +164,11 @@ static void release(struct service *service, const struct job *job)
     if (membership_hold(service->membership, job->id, NULL, 0, &err) < 0)
         log_line(LOG_ERROR, "%s: release its devices: %s", job->id, err.text);
     rendezvous_forget(service->rendezvous, job->id);
-    rpc_server_wake(service->server, rendezvous_parked(parked, job->id, job->epoch));
+    store_delete_values(service->options.store, job->id, "");
+    service->released = grow(service->released, service->released_count,
+                             &service->released_capacity, sizeof *service->released);
+    service->released[service->released_count++] =
+        xstrdup(rendezvous_parked(parked, job->id, job->epoch));
 }
 
 /* An action that the job's next state has overtaken is not carried out any more. */
@@ -138,6 +180,7 @@ static void carry_out(struct service *service, const struct job_action *action)
     bool current = action->epoch == job->epoch;
     switch (action->kind) {
     case JOB_ACTION_STORE:
+        store_put_job(service->options.store, job);
         service_tell_job(service, job);
         break;
     case JOB_ACTION_HOLD:
@@ -153,8 +196,12 @@ static void carry_out(struct service *service, const struct job_action *action)
             assign(service, job);
         break;
     case JOB_ACTION_GO:
-        if (current && job->state == JOB_RUNNING)
+        if (current && (job->state == JOB_RUNNING || job->state == JOB_PAUSING))
             assignments_go(service->assignments, job);
+        break;
+    case JOB_ACTION_PAUSE:
+        if (current && job->state == JOB_PAUSING)
+            assignments_pause(service->assignments, job);
         break;
     case JOB_ACTION_STOP:
         if (current)
@@ -193,6 +240,11 @@ static void wake(struct service *service)
     uint64_t instance;
     while (assignments_changed(service->assignments, &instance))
         rpc_server_wake(service->server, assignments_parked(parked, instance));
+    while (service->released_count > 0) {
+        char *name = service->released[--service->released_count];
+        rpc_server_wake(service->server, name);
+        free(name);
+    }
     if (stream_revision(service->events) != service->events_woken) {
         service->events_woken = stream_revision(service->events);
         rpc_server_wake(service->server, EVENTS_STREAM);

@@ -54,7 +54,7 @@ static int submitted_read(struct submitted *submitted, const Gimbal__JobSpec *sp
     if (rc == 0)
         rc = planner_graph(submitted->config, &submitted->graph, err);
     if (rc == 0)
-        rc = planner_search(submitted->config, &search, err);
+        rc = planner_search(submitted->config, 0, &search, err);
     if (rc == 0 && spec->plan && spec->plan->json[0])
         rc = read_given(submitted, spec->plan->json, err);
     if (rc < 0) {
@@ -65,23 +65,53 @@ static int submitted_read(struct submitted *submitted, const Gimbal__JobSpec *sp
 }
 
 static struct job_submission describe(const struct submitted *submitted, struct rpc_call *call,
-                                      const Gimbal__JobSpec *spec)
+                                      const Gimbal__JobSpec *spec, const char *user)
 {
     const Gimbal__Envelope *envelope = rpc_call_envelope(call);
     const struct job_config *config = submitted->config;
     struct job_submission submission = {
         .key = envelope->idempotency_key,
         .name = config->name,
-        .user = spec->user[0] ? spec->user : envelope->caller,
+        .user = user,
         .text = spec->yaml,
+        .given = submitted->given,
         .devices_min = (unsigned)config->devices.min,
         .devices_max = config->devices.max ? (unsigned)config->devices.max : UINT_MAX,
         .kind = JOB_ANY,
         .steps = (uint64_t)config->train.steps,
+        .restarts_max = (unsigned)config->elastic.max_restarts,
     };
     if (submitted->given_ranks)
         submission.devices_min = submission.devices_max = (unsigned)submitted->given_ranks;
     return submission;
+}
+
+/* A key may be that of a job which ended so long ago that only the store has it. Returns whether
+ * the call was answered. */
+static bool answer_stored(struct rpc_call *call, const struct service *service,
+                          const struct job_submission *submission)
+{
+    struct job *job;
+    struct error err;
+    int rc = store_find_key(service->options.store, submission->user, submission->key, &job, &err);
+    if (rc < 0) {
+        rpc_call_fail_errno(call, rc, &err);
+        return true;
+    }
+    if (!job || jobs_find(service->jobs, job->id)) {
+        job_destroy(job);
+        return false;
+    }
+    Gimbal__SubmitReply reply = GIMBAL__SUBMIT_REPLY__INIT;
+    reply.job = job->id;
+    if (strcmp(job->text, submission->text) == 0)
+        rpc_call_reply(call, &reply.base);
+    else
+        rpc_call_fail(call, RPC_ALREADY_EXISTS,
+                      "the key '%s' was used to submit another job file, as %s", submission->key,
+                      job->id);
+    job_destroy(job);
+    return true;
 }
 
 /* What has become of the job in the turn that followed. */
@@ -91,8 +121,8 @@ static void answer_submit(struct rpc_call *call, const struct service *service, 
     const struct dossier *dossier = dossier_find(service, id);
     Gimbal__SubmitReply reply = GIMBAL__SUBMIT_REPLY__INIT;
     if (job->state == JOB_FAILED && job->reason == JOB_REASON_PLAN_REFUSED) {
-        rpc_call_fail(call, rpc_status_of_errno(dossier->refusal), "%s (%s): %s", id, job->name,
-                      dossier->refusal_words.text);
+        int rc = dossier->refusal ? dossier->refusal : -EINVAL; /* by a coordinator before us */
+        rpc_call_fail(call, rpc_status_of_errno(rc), "%s (%s): %s", id, job->name, job->words);
         return;
     }
     Gimbal__JobStatus *status = job_to_wire(service, job);
@@ -124,7 +154,13 @@ static void submit(struct rpc_call *call, void *data)
     const Gimbal__SubmitRequest *request = rpc_call_request(call);
     struct submitted submitted;
     struct error err;
+    const char *user = NULL;
     int rc = submitted_read(&submitted, request->spec, &err);
+    if (rc == 0) {
+        rc = service_submits_as(call, request->spec->user, &user, &err);
+        if (rc < 0)
+            submitted_finish(&submitted);
+    }
     if (rc < 0) {
         rpc_call_fail_errno(call, rc, &err);
         return;
@@ -134,9 +170,13 @@ static void submit(struct rpc_call *call, void *data)
         submitted_finish(&submitted);
         return;
     }
-    struct job_submission submission = describe(&submitted, call, request->spec);
+    struct job_submission submission = describe(&submitted, call, request->spec, user);
     const struct job *job;
     char id[JOB_ID_SIZE];
+    if (answer_stored(call, service, &submission)) {
+        submitted_finish(&submitted);
+        return;
+    }
     rc = jobs_submit(service->jobs, &submission, service_now_ms(service), &job, &service->actions,
                      &err);
     if (rc < 0) {
@@ -149,7 +189,8 @@ static void submit(struct rpc_call *call, void *data)
         submitted_finish(&submitted); /* the same wish once more */
     } else {
         dossiers_prune(service);
-        dossier_add(service, id, submitted.config, submitted.graph, submitted.given);
+        dossier_add(service, id, submitted.config, submitted.graph);
+        free(submitted.given);
     }
     service_turn(service);
     answer_submit(call, service, id);
@@ -169,8 +210,13 @@ static void cancel(struct rpc_call *call, void *data)
     struct service *service = data;
     const Gimbal__CancelRequest *request = rpc_call_request(call);
     struct error err;
-    if (!find_job(call, service, request->job))
+    const struct job *job = find_job(call, service, request->job);
+    if (!job)
         return;
+    if (service_may_change(call, job, &err) < 0) {
+        rpc_call_fail_errno(call, -EACCES, &err);
+        return;
+    }
     const char *caller = rpc_call_envelope(call)->caller;
     char *words =
         request->reason[0] ? xasprintf("%s: %s", caller, request->reason) : xstrdup(caller);
@@ -182,8 +228,8 @@ static void cancel(struct rpc_call *call, void *data)
         return;
     }
     Gimbal__CancelReply reply = GIMBAL__CANCEL_REPLY__INIT;
-    rpc_call_reply(call, &reply.base);
     service_turn(service);
+    rpc_call_reply(call, &reply.base);
 }
 
 /* Lent by what is measured; the array and its items are yours. */
@@ -232,7 +278,11 @@ static void get_job(struct rpc_call *call, void *data)
         reply.sample.data = (uint8_t *)measured->evaluations.text;
         reply.sample.len = measured->evaluations.text_size;
     }
+    reply.checkpoints = checkpoints_to_wire(service, job, &reply.n_checkpoints);
     rpc_call_reply(call, &reply.base);
+    for (size_t i = 0; i < reply.n_checkpoints; i++)
+        gimbal__checkpoint__free_unpacked(reply.checkpoints[i], NULL);
+    free(reply.checkpoints);
     if (reply.n_evaluations > 0)
         free(reply.evaluations[0]);
     free(reply.evaluations);

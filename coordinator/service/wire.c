@@ -13,6 +13,8 @@ static const Gimbal__JobStatus__State states[JOB_STATES] = {
     [JOB_PLANNING] = GIMBAL__JOB_STATUS__STATE__PLANNING,
     [JOB_STARTING] = GIMBAL__JOB_STATUS__STATE__STARTING,
     [JOB_RUNNING] = GIMBAL__JOB_STATUS__STATE__RUNNING,
+    [JOB_PAUSING] = GIMBAL__JOB_STATUS__STATE__PAUSING,
+    [JOB_PAUSED] = GIMBAL__JOB_STATUS__STATE__PAUSED,
     [JOB_CANCELLING] = GIMBAL__JOB_STATUS__STATE__CANCELLING,
     [JOB_FAILING] = GIMBAL__JOB_STATUS__STATE__FAILING,
     [JOB_DONE] = GIMBAL__JOB_STATUS__STATE__DONE,
@@ -29,11 +31,6 @@ static char *print_reason(const struct job *job, const struct dossier *dossier)
     return xstrdup(job->words);
 }
 
-static uint64_t unix_ms(const struct service *service, uint64_t ms)
-{
-    return ms ? ms + service->options.unix_offset_ms : 0;
-}
-
 /* The last steps may be told after the last rank has stopped; the job's record is closed then. */
 static void tell_progress(Gimbal__JobStatus *message, const struct job *job,
                           const struct job_telemetry *measured)
@@ -45,7 +42,8 @@ static void tell_progress(Gimbal__JobStatus *message, const struct job *job,
     if (!last)
         return;
     message->step_time_s = steps_time_median_s(&measured->steps);
-    if (last->step >= job->step) {
+    bool of_epoch = measured->steps.epoch == job->epoch && job->state != JOB_PENDING;
+    if (of_epoch && last->step >= job->step) {
         message->step = last->step;
         message->loss = last->loss;
         message->tokens_per_s = steps_tokens_per_s(&measured->steps);
@@ -64,7 +62,12 @@ Gimbal__JobStatus *job_to_wire(const struct service *service, const struct job *
     message->state = states[job->state];
     message->reason = print_reason(job, dossier);
     message->epoch = job->epoch;
+    message->restarts = job->restarts;
+    message->restarts_max = job->restarts_max;
     message->step_count = job->steps;
+    message->checkpoint_step = job->checkpoint_step;
+    char *checkpoint = service_newest_checkpoint(service, job);
+    message->checkpoint = checkpoint ? checkpoint : xstrdup("");
     tell_progress(message, job, measured);
     if (dossier->planning.plan)
         message->predicted_step_time_s = dossier->planning.plan->predicted.step_time_s;
@@ -74,8 +77,8 @@ Gimbal__JobStatus *job_to_wire(const struct service *service, const struct job *
         const struct device_ref *device = &job->ranks[message->n_devices].device;
         message->devices[message->n_devices] = xasprintf("%s/%u", device->worker, device->index);
     }
-    message->submitted_unix_ms = unix_ms(service, job->submitted_ms);
-    message->finished_unix_ms = unix_ms(service, job->ended_ms);
+    message->submitted_unix_ms = job->submitted_ms;
+    message->finished_unix_ms = job->ended_ms;
     return message;
 }
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 static uint64_t caller_of(struct rpc_call *call)
 {
@@ -28,7 +29,9 @@ int service_find_rank(const struct service *service, struct rpc_call *call, cons
                          job->epoch, epoch);
     for (size_t i = 0; i < job->rank_count; i++) {
         *out = job;
-        if ((!rank || *rank == i) && job->ranks[i].device.instance == caller_of(call))
+        const struct device_ref *device = &job->ranks[i].device;
+        if ((!rank || *rank == i) && device->instance == caller_of(call) &&
+            strcmp(device->worker, rpc_call_envelope(call)->caller) == 0)
             return 0;
     }
     return error_set(err, -ESTALE, "%s has no such rank on this instance of worker '%s'", id,
@@ -40,7 +43,10 @@ static void report_hardware(struct rpc_call *call, void *data)
     struct service *service = data;
     struct error err;
     struct hardware_report *report;
-    int rc = hardware_report_from_wire(rpc_call_request(call), &report, &err);
+    const Gimbal__HardwareReport *request = rpc_call_request(call);
+    int rc = service_speaks_for(call, request->node, &err);
+    if (rc == 0)
+        rc = hardware_report_from_wire(request, &report, &err);
     if (rc == 0) {
         rc = membership_report(service->membership, caller_of(call), report,
                                service_now_ms(service), &service->happened, &err);
@@ -53,8 +59,8 @@ static void report_hardware(struct rpc_call *call, void *data)
     Gimbal__ReportHardwareReply reply = GIMBAL__REPORT_HARDWARE_REPLY__INIT;
     reply.heartbeat_ms = (uint32_t)service->options.membership.heartbeat_ms;
     reply.lease_ms = (uint32_t)service->options.membership.dead_ms;
-    rpc_call_reply(call, &reply.base);
     service_turn(service);
+    rpc_call_reply(call, &reply.base);
 }
 
 static void heartbeat(struct rpc_call *call, void *data)
@@ -63,17 +69,19 @@ static void heartbeat(struct rpc_call *call, void *data)
     const Gimbal__HeartbeatRequest *request = rpc_call_request(call);
     struct error err;
     uint64_t instance = caller_of(call);
-    int rc = membership_heartbeat(service->membership, request->node, instance,
+    int rc = service_speaks_for(call, request->node, &err);
+    if (rc == 0)
+        rc = membership_heartbeat(service->membership, request->node, instance,
                                   service_now_ms(service), &service->happened, &err);
-    const struct stream *stream = assignments_stream(service->assignments, instance);
     if (rc < 0) {
         rpc_call_fail_errno(call, rc, &err);
         return;
     }
+    service_turn(service);
+    const struct stream *stream = assignments_stream(service->assignments, instance);
     Gimbal__HeartbeatReply reply = GIMBAL__HEARTBEAT_REPLY__INIT;
     reply.revision = stream ? stream_revision(stream) : 0;
     rpc_call_reply(call, &reply.base);
-    service_turn(service);
 }
 
 static void watch_assignments(struct rpc_call *call, void *data)
@@ -81,8 +89,10 @@ static void watch_assignments(struct rpc_call *call, void *data)
     struct service *service = data;
     char parked[PARKED_SIZE];
     uint64_t instance = caller_of(call);
+    const struct worker *worker =
+        membership_find(service->membership, rpc_call_envelope(call)->caller);
     const struct stream *stream = assignments_stream(service->assignments, instance);
-    if (!stream) {
+    if (!stream || !worker || worker->instance != instance) {
         rpc_call_fail(call, RPC_FAILED_PRECONDITION,
                       "this instance of worker '%s' has not registered, or was lost",
                       rpc_call_envelope(call)->caller);
@@ -113,6 +123,9 @@ static void put_value(struct rpc_call *call, struct service *service,
         rpc_call_fail_errno(call, rc, &err);
         return;
     }
+    if (strncmp(request->key, RENDEZVOUS_KEPT, strlen(RENDEZVOUS_KEPT)) == 0)
+        store_put_value(service->options.store, request->job, request->epoch, request->key,
+                        request->value.data, request->value.len);
     rendezvous_parked(parked, request->job, request->epoch);
     Gimbal__RendezvousReply reply = GIMBAL__RENDEZVOUS_REPLY__INIT;
     rpc_call_reply(call, &reply.base); /* the request is gone with it */
@@ -152,6 +165,21 @@ static void meet(struct rpc_call *call, void *data)
         get_value(call, service, request);
 }
 
+/* No other try of this job is of any use; the words are err's. */
+static int refuse(struct service *service, const struct job *job,
+                  const Gimbal__ReadyRequest *request, enum job_reason reason,
+                  const struct error *err)
+{
+    struct job_event event = {.kind = JOB_EVENT_EXITED,
+                              .job = job->id,
+                              .epoch = job->epoch,
+                              .rank = request->rank,
+                              .words = err->text,
+                              .exited = {.status = EXIT_FAILURE, .refused = reason}};
+    service_apply(service, &event, NULL);
+    return -ESTALE;
+}
+
 /* Both sides have lowered the same plan; other programs mean other releases. */
 static int check_hash(struct service *service, const struct job *job,
                       const Gimbal__ReadyRequest *request, struct error *err)
@@ -163,14 +191,30 @@ static int check_hash(struct service *service, const struct job *job,
               "it lowered program %016" PRIx64 " from the plan, the coordinator %016" PRIx64
               ": worker '%s' runs another release",
               request->program_hash, right, job->ranks[request->rank].device.worker);
-    struct job_event event = {.kind = JOB_EVENT_EXITED,
-                              .job = job->id,
-                              .epoch = job->epoch,
-                              .rank = request->rank,
-                              .words = err->text,
-                              .exited = {.status = EXIT_FAILURE}};
-    service_apply(service, &event, NULL);
-    return -ESTALE;
+    return refuse(service, job, request, JOB_REASON_PROGRAM_REFUSED, err);
+}
+
+/* All ranks read the same files, in this epoch and the next ones. */
+static int check_data(struct service *service, const struct job *job,
+                      const Gimbal__ReadyRequest *request, struct error *err)
+{
+    struct dossier *dossier = dossier_find(service, job->id);
+    struct corpus *corpus =
+        corpus_create(job->ranks[request->rank].device.worker, (uint32_t)request->epoch);
+    for (size_t i = 0; i < request->n_files; i++)
+        corpus_add(corpus, request->files[i]->path, request->files[i]->size,
+                   request->files[i]->hash);
+    if (!dossier->corpus) {
+        dossier->corpus = corpus;
+        store_put_corpus(service->options.store, job, corpus);
+        return 0;
+    }
+    int rc = corpus_compare(dossier->corpus, corpus, err);
+    corpus_destroy(corpus);
+    if (rc == 0)
+        return 0;
+    error_prefix(err, rc, "the data are not the same on all nodes");
+    return refuse(service, job, request, JOB_REASON_DATA_REFUSED, err);
 }
 
 static void ready(struct rpc_call *call, void *data)
@@ -182,6 +226,8 @@ static void ready(struct rpc_call *call, void *data)
     int rc = find_job(service, call, request->job, request->epoch, &request->rank, &job, &err);
     if (rc == 0 && job->state == JOB_STARTING)
         rc = check_hash(service, job, request, &err);
+    if (rc == 0 && job->state == JOB_STARTING)
+        rc = check_data(service, job, request, &err);
     if (rc == 0) {
         struct job_event event = {.kind = JOB_EVENT_READY,
                                   .job = request->job,
@@ -189,13 +235,13 @@ static void ready(struct rpc_call *call, void *data)
                                   .rank = request->rank};
         rc = service_apply(service, &event, &err);
     }
+    service_turn(service);
     if (rc < 0) {
         rpc_call_fail_errno(call, rc, &err);
-    } else {
-        Gimbal__ReadyReply reply = GIMBAL__READY_REPLY__INIT;
-        rpc_call_reply(call, &reply.base);
+        return;
     }
-    service_turn(service);
+    Gimbal__ReadyReply reply = GIMBAL__READY_REPLY__INIT;
+    rpc_call_reply(call, &reply.base);
 }
 
 /* Of a job that has ended it is no news, and no mistake. */
@@ -210,13 +256,14 @@ static void stopped(struct rpc_call *call, void *data)
     if (rc == 0) {
         bool done = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE;
         bool fault = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
-        struct job_event event = {
-            .kind = JOB_EVENT_EXITED,
-            .job = request->job,
-            .epoch = (uint32_t)request->epoch,
-            .rank = request->rank,
-            .words = request->reason,
-            .exited = {.status = done ? EXIT_SUCCESS : EXIT_FAILURE, .by_others = !done && !fault}};
+        struct job_event event = {.kind = JOB_EVENT_EXITED,
+                                  .job = request->job,
+                                  .epoch = (uint32_t)request->epoch,
+                                  .rank = request->rank,
+                                  .words = request->reason,
+                                  .exited = {.status = done ? EXIT_SUCCESS : EXIT_FAILURE,
+                                             .step = request->step,
+                                             .by_others = !done && !fault}};
         rc = service_apply(service, &event, &err);
     }
     if (rc < 0) {
@@ -224,8 +271,8 @@ static void stopped(struct rpc_call *call, void *data)
         return;
     }
     Gimbal__StoppedReply reply = GIMBAL__STOPPED_REPLY__INIT;
-    rpc_call_reply(call, &reply.base);
     service_turn(service);
+    rpc_call_reply(call, &reply.base);
 }
 
 const struct service_handler worker_handlers[] = {

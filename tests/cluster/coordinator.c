@@ -1,6 +1,8 @@
 /* coordinator.c - handlers that say yes and take notes. */
 #include "tests/cluster/coordinator.h"
 
+#include "tests/support/port.h"
+
 #include "common/rpc/message.h"
 #include "common/rpc/sequence.h"
 #include "common/rpc/services/coordinator.h"
@@ -185,7 +187,9 @@ void coordinator_stop(struct coordinator *coordinator)
 void coordinator_open(struct coordinator *coordinator)
 {
     *coordinator = (struct coordinator){0};
-    ck_assert(serve(coordinator, "tcp://127.0.0.1:0"));
+    char address[64];
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%u", (unsigned)port_choose(2));
+    ck_assert(serve(coordinator, address));
     snprintf(coordinator->address, sizeof coordinator->address, "%s",
              rpc_server_address(coordinator->server, 0));
 }

@@ -3,8 +3,10 @@
 
 #include "common/hardware/wire.h"
 #include "common/rpc/message.h"
+#include "tests/support/port.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,36 +42,75 @@ static pid_t spawn(const char *const *arguments, int err_fd)
 }
 
 /* The coordinator writes the address once it listens, under another name, and renames. */
-static void await_address(struct cluster *cluster, int watch)
+static bool await_address(struct cluster *cluster, int watch)
 {
     char path[128], bytes[4096];
-    struct pollfd fd = {.fd = watch, .events = POLLIN};
+    struct pollfd fds[] = {{.fd = watch, .events = POLLIN},
+                           {.fd = pidfd_open(cluster->coordinator, 0), .events = POLLIN}};
     snprintf(path, sizeof path, "%s/address", cluster->directory);
-    while (access(path, R_OK) < 0) {
-        ck_assert_msg(poll(&fd, 1, PATIENCE_MS) == 1, "the coordinator does not listen");
-        ck_assert_int_gt(read(watch, bytes, sizeof bytes), 0);
+    while (access(path, R_OK) < 0 && !fds[1].revents) {
+        ck_assert_msg(poll(fds, 2, PATIENCE_MS) > 0, "the coordinator does not listen");
+        if (fds[0].revents)
+            ck_assert_int_gt(read(watch, bytes, sizeof bytes), 0);
     }
+    close(fds[1].fd);
     FILE *file = fopen(path, "r");
-    ck_assert_ptr_nonnull(file);
+    if (!file)
+        return false;
     ck_assert_ptr_nonnull(fgets(cluster->address, sizeof cluster->address, file));
     cluster->address[strcspn(cluster->address, "\n")] = '\0';
     fclose(file);
+    return true;
+}
+
+/* False when it died before it listened. */
+static bool start(struct cluster *cluster, const char *address, const char *const *arguments)
+{
+    char path[128], state[128];
+    const char *line[ARGUMENTS_MAX] = {"--address", address,   "--address-file",
+                                       path,        "--state", state};
+    snprintf(path, sizeof path, "%s/address", cluster->directory);
+    snprintf(state, sizeof state, "%s/state", cluster->directory);
+    for (size_t i = 0; arguments && arguments[i]; i++)
+        line[6 + i] = arguments[i];
+    int watch = inotify_init1(IN_CLOEXEC);
+    ck_assert_int_ge(inotify_add_watch(watch, cluster->directory, IN_MOVED_TO), 0);
+    cluster->coordinator = spawn(line, -1);
+    bool listens = await_address(cluster, watch);
+    close(watch);
+    return listens;
 }
 
 void cluster_start(struct cluster *cluster, const char *const *arguments)
 {
-    char path[128];
-    const char *line[ARGUMENTS_MAX] = {"--address", "tcp://127.0.0.1:0", "--address-file", path};
     *cluster = (struct cluster){.directory = "/tmp/gimbal-cluster-XXXXXX"};
     ck_assert_ptr_nonnull(mkdtemp(cluster->directory));
+    char address[64];
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%u", (unsigned)port_choose(2));
+    ck_assert_msg(start(cluster, address, arguments), "the coordinator has died");
+}
+
+void cluster_kill(struct cluster *cluster)
+{
+    char path[128];
+    kill(cluster->coordinator, SIGKILL);
+    ck_assert_int_eq(waitpid(cluster->coordinator, NULL, 0), cluster->coordinator);
     snprintf(path, sizeof path, "%s/address", cluster->directory);
-    for (size_t i = 0; arguments && arguments[i]; i++)
-        line[4 + i] = arguments[i];
-    int watch = inotify_init1(IN_CLOEXEC);
-    ck_assert_int_ge(inotify_add_watch(watch, cluster->directory, IN_MOVED_TO), 0);
-    cluster->coordinator = spawn(line, -1);
-    await_address(cluster, watch);
-    close(watch);
+    ck_assert(unlink(path) == 0 || errno == ENOENT);
+}
+
+void cluster_restart(struct cluster *cluster, const char *const *arguments)
+{
+    ck_assert_msg(cluster_try_restart(cluster, arguments), "the coordinator has died");
+}
+
+bool cluster_try_restart(struct cluster *cluster, const char *const *arguments)
+{
+    char address[sizeof cluster->address];
+    memcpy(address, cluster->address, sizeof address);
+    bool listens = start(cluster, address, arguments);
+    ck_assert_str_eq(address, cluster->address);
+    return listens;
 }
 
 static int exit_code(pid_t pid)
@@ -79,13 +121,31 @@ static int exit_code(pid_t pid)
     return WEXITSTATUS(status);
 }
 
+/* A closed store is one file; workers keep one each. */
+static void remove_state(const char *directory)
+{
+    char path[128];
+    struct dirent *entry;
+    snprintf(path, sizeof path, "%s/state", directory);
+    DIR *folder = opendir(path);
+    while (folder && (entry = readdir(folder))) {
+        const char *end = strrchr(entry->d_name, '.');
+        if (end && (strcmp(entry->d_name, "store.db") == 0 || strcmp(end, ".coordinator") == 0))
+            ck_assert_int_eq(unlinkat(dirfd(folder), entry->d_name, 0), 0);
+    }
+    if (folder)
+        closedir(folder);
+    ck_assert_msg(rmdir(path) == 0 || errno == ENOENT, "%s: %s", path, strerror(errno));
+}
+
 void cluster_stop(struct cluster *cluster)
 {
     for (size_t i = 0; i < cluster->party_count; i++)
         party_leave(cluster, &cluster->parties[i]);
     ck_assert_int_eq(kill(cluster->coordinator, SIGTERM), 0);
     ck_assert_int_eq(exit_code(cluster->coordinator), 0);
-    /* It leaves nothing behind. */
+    /* It leaves nothing behind but its state. */
+    remove_state(cluster->directory);
     ck_assert_msg(rmdir(cluster->directory) == 0, "%s: %s", cluster->directory, strerror(errno));
 }
 
@@ -93,14 +153,23 @@ int coordinator_run(const char *const *arguments, char *words, size_t size)
 {
     int ends[2];
     size_t used = 0;
+    char directory[] = "/tmp/gimbal-coordinator-XXXXXX", state[64];
+    const char *line[ARGUMENTS_MAX] = {"--state", state};
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    snprintf(state, sizeof state, "%s/state", directory);
+    for (size_t i = 0; arguments[i]; i++)
+        line[2 + i] = arguments[i];
     ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
-    pid_t pid = spawn(arguments, ends[1]);
+    pid_t pid = spawn(line, ends[1]);
     close(ends[1]);
     for (ssize_t got = 1; got > 0 && used + 1 < size; used += (size_t)got)
         got = read(ends[0], words + used, size - 1 - used);
     words[used] = '\0';
     close(ends[0]);
-    return exit_code(pid);
+    int code = exit_code(pid);
+    remove_state(directory);
+    ck_assert_int_eq(rmdir(directory), 0);
+    return code;
 }
 
 static void say_hello(struct party *party)

@@ -38,6 +38,12 @@ struct cluster {
 void cluster_start(struct cluster *cluster, const char *const *arguments);
 /* Ends the coordinator by SIGTERM, which it must obey with 0. */
 void cluster_stop(struct cluster *cluster);
+/* Ends it by SIGKILL; the next one, at the same address, begins with its store. */
+void cluster_kill(struct cluster *cluster);
+void cluster_restart(struct cluster *cluster, const char *const *arguments);
+/* The same where it may die before it listens: then false, and it is to be collected by
+ * cluster_kill(). */
+bool cluster_try_restart(struct cluster *cluster, const char *const *arguments);
 /* Run the coordinator with these arguments, NULL-ended, until it ends of its own: exit code, and
  * what it wrote to stderr. */
 int coordinator_run(const char *const *arguments, char *words, size_t size);

@@ -248,18 +248,90 @@ START_TEST(ranks_find_each_other_until_their_epoch_ends)
 }
 END_TEST
 
-START_TEST(a_worker_whose_connection_closes_fails_its_job_by_name)
+/* Everything of the first epoch, with the worker of rank 1 gone. */
+static void lose_worker(struct pair *pair)
+{
+    party_leave(&pair->cluster, pair->workers[1]);
+    cluster_record(&pair->cluster, pair->workers[0], GIMBAL__WORKER_RECORD__RECORD_CANCEL);
+    cluster_event(&pair->cluster, pair->user, "node-lost");
+    tell_stopped(pair->workers[0], pair->assignments[0], GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED,
+                 "");
+}
+
+START_TEST(a_job_whose_worker_is_lost_begins_again_as_soon_as_it_can)
 {
     struct pair pair;
     pair_run(&pair);
-    party_leave(&pair.cluster, pair.workers[1]);
-    /* The other is told to stop; when it has, the job has failed. */
-    cluster_record(&pair.cluster, pair.workers[0], GIMBAL__WORKER_RECORD__RECORD_CANCEL);
-    cluster_event(&pair.cluster, pair.user, "node-lost");
-    tell_stopped(pair.workers[0], pair.assignments[0], GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED,
-                 "");
-    cluster_event(&pair.cluster, pair.user, "job-failed");
-    assert_job(pair.user, pair.job, GIMBAL__JOB_STATUS__STATE__FAILED, "worker node-b was lost");
+    for (int i = 0; i < 2; i++)
+        push_step(pair.workers[i], pair.assignments[i], 1);
+    lose_worker(&pair);
+    const Gimbal__Event *event = cluster_event(&pair.cluster, pair.user, "job-pending");
+    ck_assert_ptr_nonnull(
+        strstr(event->text, "PENDING: restart 1 of 20, from step 0: worker node-b was lost"));
+    ck_assert_ptr_nonnull(strstr(event->json, "RestartPending"));
+    assert_job(pair.user, pair.job, GIMBAL__JOB_STATUS__STATE__PENDING,
+               "the cluster has 1; restart 1 of 20, from step 0: worker node-b was lost");
+    pair.workers[1] = cluster_worker(&pair.cluster, "node-c", 1, GIB);
+    for (int i = 0; i < 2; i++) {
+        pair.assignments[i] = await_assignment(&pair.cluster, pair.workers[i]);
+        ck_assert_uint_eq(pair.assignments[i]->epoch, 2);
+    }
+    Gimbal__GetJobReply *job = get_job(pair.user, pair.job);
+    ck_assert_uint_eq(job->status->step, 0);
+    ck_assert_uint_eq(job->status->restarts, 1);
+    ck_assert_uint_eq(job->status->restarts_max, 20);
+    message_free(&job->base);
+    for (int i = 0; i < 2; i++)
+        tell_ready(pair.workers[i], pair.assignments[i]);
+    for (int i = 0; i < 2; i++)
+        cluster_record(&pair.cluster, pair.workers[i], GIMBAL__WORKER_RECORD__RECORD_GO);
+    assert_job(pair.user, pair.job, GIMBAL__JOB_STATUS__STATE__RUNNING, "");
+    cluster_stop(&pair.cluster);
+}
+END_TEST
+
+static void tell_paused(struct party *worker, const Gimbal__Assignment *assignment, uint64_t number)
+{
+    Gimbal__PausedRequest request = GIMBAL__PAUSED_REQUEST__INIT;
+    request.job = assignment->job;
+    request.epoch = assignment->epoch;
+    request.rank = assignment->rank;
+    request.number = number;
+    request.step = 7;
+    party_tell(worker, COORDINATOR_PAUSED, &request);
+}
+
+START_TEST(a_job_is_paused_and_goes_on)
+{
+    struct pair pair;
+    pair_run(&pair);
+    Gimbal__PauseRequest request = GIMBAL__PAUSE_REQUEST__INIT;
+    request.job = pair.job;
+    request.reason = (char *)"for the night";
+    party_tell(pair.user, COORDINATOR_PAUSE, &request);
+    assert_job(pair.user, pair.job, GIMBAL__JOB_STATUS__STATE__PAUSING,
+               "paused by ada: for the night");
+    for (int i = 0; i < 2; i++) {
+        const Gimbal__WorkerRecord *record = cluster_record(
+            &pair.cluster, pair.workers[i], GIMBAL__WORKER_RECORD__RECORD_GO); /* once more */
+        record =
+            cluster_record(&pair.cluster, pair.workers[i], GIMBAL__WORKER_RECORD__RECORD_PAUSE);
+        ck_assert_uint_eq(record->pause->number, 1);
+        tell_paused(pair.workers[i], pair.assignments[i], 1);
+    }
+    cluster_event(&pair.cluster, pair.user, "job-paused");
+    assert_job(pair.user, pair.job, GIMBAL__JOB_STATUS__STATE__PAUSED,
+               "paused by ada: for the night");
+    Gimbal__ResumeRequest resume = GIMBAL__RESUME_REQUEST__INIT;
+    resume.job = pair.job;
+    party_tell(pair.user, COORDINATOR_RESUME, &resume);
+    for (int i = 0; i < 2; i++) {
+        cluster_record(&pair.cluster, pair.workers[i], GIMBAL__WORKER_RECORD__RECORD_GO);
+        const Gimbal__WorkerRecord *record =
+            cluster_record(&pair.cluster, pair.workers[i], GIMBAL__WORKER_RECORD__RECORD_RESUME);
+        ck_assert_uint_eq(record->resume->number, 1);
+    }
+    assert_job(pair.user, pair.job, GIMBAL__JOB_STATUS__STATE__RUNNING, "");
     cluster_stop(&pair.cluster);
 }
 END_TEST
@@ -306,14 +378,83 @@ START_TEST(a_rank_that_lowered_another_program_is_refused)
 }
 END_TEST
 
+START_TEST(ranks_that_read_other_data_are_refused_for_good)
+{
+    struct pair pair;
+    enum rpc_status status;
+    struct error words;
+    pair_start(&pair);
+    Gimbal__DataFile file = GIMBAL__DATA_FILE__INIT, *files[] = {&file};
+    file.path = (char *)"/data/corpus.txt";
+    for (int i = 0; i < 2; i++) {
+        Gimbal__ReadyRequest request = ready_request(pair.assignments[i]);
+        request.files = files;
+        request.n_files = 1;
+        file.size = i == 0 ? 1000 : 999;
+        if (i == 0)
+            party_tell(pair.workers[i], COORDINATOR_READY, &request);
+        else
+            ck_assert_ptr_null(
+                party_ask(pair.workers[i], COORDINATOR_READY, &request, &status, &words));
+    }
+    ck_assert_int_eq(status, RPC_FAILED_PRECONDITION);
+    cluster_record(&pair.cluster, pair.workers[0], GIMBAL__WORKER_RECORD__RECORD_CANCEL);
+    tell_stopped(pair.workers[0], pair.assignments[0], GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED,
+                 "");
+    assert_job(pair.user, pair.job, GIMBAL__JOB_STATUS__STATE__FAILED,
+               "the data are not the same on all nodes: '/data/corpus.txt' has 1000 bytes on "
+               "node-a and 999 bytes on node-b");
+    cluster_stop(&pair.cluster);
+}
+END_TEST
+
+START_TEST(a_job_that_begins_again_must_read_what_it_read_before)
+{
+    struct pair pair;
+    enum rpc_status status;
+    struct error words;
+    Gimbal__DataFile file = GIMBAL__DATA_FILE__INIT, *files[] = {&file};
+    file.path = (char *)"/data/corpus.txt";
+    file.size = 1000;
+    pair_start(&pair);
+    for (int i = 0; i < 2; i++) {
+        Gimbal__ReadyRequest request = ready_request(pair.assignments[i]);
+        request.files = files;
+        request.n_files = 1;
+        party_tell(pair.workers[i], COORDINATOR_READY, &request);
+    }
+    cluster_record(&pair.cluster, pair.workers[0], GIMBAL__WORKER_RECORD__RECORD_GO);
+    push_step(pair.workers[0], pair.assignments[0], 1);
+    lose_worker(&pair);
+    pair.workers[1] = cluster_worker(&pair.cluster, "node-c", 1, GIB);
+    pair.assignments[1] = await_assignment(&pair.cluster, pair.workers[1]);
+    Gimbal__ReadyRequest request = ready_request(pair.assignments[1]);
+    request.files = files;
+    request.n_files = 1;
+    file.hash = 1; /* written to meanwhile */
+    ck_assert_ptr_null(party_ask(pair.workers[1], COORDINATOR_READY, &request, &status, &words));
+    ck_assert_ptr_nonnull(strstr(words.text, "'/data/corpus.txt' is not the same"));
+    ck_assert_ptr_nonnull(
+        strstr(words.text, "in epoch 1 and 0000000000000001 on node-c in epoch 2"));
+    pair.assignments[0] = await_assignment(&pair.cluster, pair.workers[0]);
+    tell_stopped(pair.workers[0], pair.assignments[0], GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED,
+                 "");
+    assert_job(pair.user, pair.job, GIMBAL__JOB_STATUS__STATE__FAILED, "after 1 restart: rank ");
+    cluster_stop(&pair.cluster);
+}
+END_TEST
+
 int main(void)
 {
     TCase *runs = tcase_create("runs"), *ends = tcase_create("ends");
     tcase_add_test(runs, each_rank_is_assigned_its_program_on_its_device);
     tcase_add_test(runs, a_job_runs_from_submit_to_done);
     tcase_add_test(runs, ranks_find_each_other_until_their_epoch_ends);
-    tcase_add_test(ends, a_worker_whose_connection_closes_fails_its_job_by_name);
+    tcase_add_test(ends, a_job_whose_worker_is_lost_begins_again_as_soon_as_it_can);
+    tcase_add_test(runs, a_job_is_paused_and_goes_on);
     tcase_add_test(ends, a_cancelled_job_ends_once_its_ranks_have_stopped);
     tcase_add_test(ends, a_rank_that_lowered_another_program_is_refused);
+    tcase_add_test(ends, ranks_that_read_other_data_are_refused_for_good);
+    tcase_add_test(ends, a_job_that_begins_again_must_read_what_it_read_before);
     return suite_run("coordinator", runs, ends, NULL);
 }

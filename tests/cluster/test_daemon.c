@@ -87,10 +87,12 @@ static const struct {
     {{"--heartbeat"}, EXIT_USAGE, "--heartbeat wants a value"},
     {{"--adress=x"}, EXIT_USAGE, "--adress=x is no flag"},
     {{"serve"}, EXIT_USAGE, "'serve' is no flag"},
+    {{"--check", "--address", "tcp://192.0.2.1:7070"}, EXIT_CONFIGURATION, "need TLS"},
+    {{"--check", "--dead-after", "2s"}, EXIT_CONFIGURATION, "more than 3 heartbeats of 1000 ms"},
     {{"--config", "/nonexistent/coordinator.yaml"}, EXIT_IO, "/nonexistent/coordinator.yaml"},
     {{"--address", "tcp://127.0.0.1:0", "--address-file=/nonexistent/address"},
      EXIT_IO,
-     "write the address to /nonexistent/address"},
+     "address: write '/nonexistent/address'"},
 };
 
 START_TEST(a_wrong_setting_ends_it_in_one_sentence)
@@ -100,6 +102,19 @@ START_TEST(a_wrong_setting_ends_it_in_one_sentence)
     ck_assert_msg(code == refusals[_i].code, "%d: %s", code, words);
     ck_assert_msg(strstr(words, refusals[_i].words) != NULL, "%s", words);
     ck_assert_ptr_eq(strchr(words, '\n'), words + strlen(words) - 1);
+}
+END_TEST
+
+START_TEST(right_settings_are_checked_without_a_word)
+{
+    char words[2048];
+    struct cluster cluster; /* its port is in use, which is no setting's fault */
+    cluster_start(&cluster, NULL);
+    int code = coordinator_run((const char *const[]){"--address", cluster.address, "--check", NULL},
+                               words, sizeof words);
+    ck_assert_str_eq(words, "");
+    ck_assert_int_eq(code, 0);
+    cluster_stop(&cluster);
 }
 END_TEST
 
@@ -148,6 +163,7 @@ int main(void)
     tcase_add_test(process, a_port_in_use_is_said_and_the_other_goes_on);
     tcase_add_loop_test(process, a_wrong_setting_ends_it_in_one_sentence, 0,
                         (int)(sizeof refusals / sizeof *refusals));
+    tcase_add_test(process, right_settings_are_checked_without_a_word);
     tcase_add_test(process, a_flag_goes_over_the_environment);
     tcase_add_test(process, a_silent_worker_is_lost);
     return suite_run("daemon", frames, process, NULL);

@@ -29,6 +29,7 @@ struct fault {
     const char *name;
     int (*happen)(const struct fault *); /* leaves the words in command.err; the exit code */
     const char *model, *text, *more;     /* of the job; NULL: what is right */
+    bool for_good;                       /* it may not begin again */
     int code;
     const char *words[WORDS_MAX];
 };
@@ -51,10 +52,12 @@ static void write_job(const struct fault *fault, int steps)
             "model: {%s}\n"
             "data: {text: ['%s']}\n"
             "train: {steps: %d, global_batch: 4, lr: 0.001}\n"
-            "%s\n",
+            "%s\n"
+            "%s",
             fault->model ? fault->model : "family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16",
             fault->text ? fault->text : text_path, steps,
-            fault->more ? fault->more : "devices: {min: 2}\nplan: {pin: {dp: 2}}");
+            fault->more ? fault->more : "devices: {min: 2}\nplan: {pin: {dp: 2}}",
+            fault->for_good ? "elastic: {max_restarts: 0}\n" : "");
     ck_assert_int_eq(fclose(file), 0);
 }
 
@@ -75,12 +78,14 @@ static void submit_and_await_step(const struct fault *fault)
 
 static void start_worker(int index)
 {
-    char share[8];
+    char share[8], state[80];
     snprintf(share, sizeof share, "%d/%d", index, NODES);
+    snprintf(state, sizeof state, "%s/state", cluster.directory);
     command_start(&workers[index],
                   (const char *const[]){WORKER, "--name", names[index], "--coordinator",
                                         cluster.address, "--devices", "1", "--share", share,
-                                        "--memory", "256MiB", "--executor", EXECUTOR, NULL});
+                                        "--memory", "256MiB", "--executor", EXECUTOR, "--state",
+                                        state, NULL});
 }
 
 /* Both nodes alive and without a job, as the user sees them. */
@@ -155,6 +160,69 @@ static int kill_worker(const struct fault *fault)
     return code;
 }
 
+/* Words that come after those that were waited for before. */
+static void await_next(struct command *of, const char *words)
+{
+    ck_assert_msg(command_await(of, words), "no '%s' in %s", words, of->out);
+    const char *rest = strstr(of->out, words) + strlen(words);
+    of->out_size = strlen(rest);
+    memmove(of->out, rest, of->out_size + 1);
+}
+
+/* Of the only job that `gimbal jobs` shows. */
+static void find_job(char *job, size_t size, const char *state)
+{
+    ck_assert_int_eq(GIMBAL_RUN("jobs", "-o", "json"), 0);
+    json_t *list = json_loads(command.out, 0, NULL);
+    ck_assert_uint_eq(json_array_size(json_object_get(list, "jobs")), 1);
+    const json_t *only = json_array_get(json_object_get(list, "jobs"), 0);
+    ck_assert_str_eq(json_string_value(json_object_get(only, "state")), state);
+    snprintf(job, size, "%s", json_string_value(json_object_get(only, "job")));
+    json_decref(list);
+}
+
+/* The job that is being waited for is no more wanted. */
+static int give_up(struct command *waiting)
+{
+    char job[32];
+    find_job(job, sizeof job, "RUNNING");
+    ck_assert_int_eq(GIMBAL_RUN("cancel", job, "--reason", "seen enough"), 0);
+    command = *waiting;
+    return command_finish(&command);
+}
+
+/* Step by step with the first epoch's end between: the events of a job that begins again. */
+static int begin_again(const struct fault *fault, const char *cause)
+{
+    static struct command waiting;
+    char words[160];
+    (void)fault;
+    snprintf(words, sizeof words, "PENDING: restart 1 of 20, from step 0: %s", cause);
+    await_next(&command, words);
+    await_next(&command, "\"event\":\"job-running\"");
+    waiting = command;
+    return give_up(&waiting);
+}
+
+static int restart_after_executor(const struct fault *fault)
+{
+    submit_and_await_step(fault);
+    ck_assert_int_eq(kill(command_child(workers[1].pid), SIGKILL), 0);
+    return begin_again(fault, "rank 1 on node-b/0 failed: the executor was killed by signal 9");
+}
+
+static int restart_after_worker(const struct fault *fault)
+{
+    static struct command following;
+    submit_and_await_step(fault);
+    kill(workers[1].pid, SIGKILL);
+    following = command;
+    ck_assert_int_eq(command_finish(&workers[1]), 128 + SIGKILL);
+    start_worker(1);
+    command = following;
+    return begin_again(fault, "worker node-b was lost");
+}
+
 /* The status is the code, the words are the answer's. */
 static int send_frame(nng_msg *frame, uint16_t port)
 {
@@ -195,20 +263,13 @@ static int send_next_major(const struct fault *fault)
     return send_frame(stranger_hello_of_next_major(), 0);
 }
 
-/* The only job that `gimbal jobs` shows, while it runs. */
 static int cancel_running(const struct fault *fault)
 {
     static struct command waiting;
-    char job[32] = "";
+    char job[32];
     submit_and_await_step(fault);
     waiting = command;
-    ck_assert_int_eq(GIMBAL_RUN("jobs", "-o", "json"), 0);
-    json_t *list = json_loads(command.out, 0, NULL);
-    ck_assert_uint_eq(json_array_size(json_object_get(list, "jobs")), 1);
-    const json_t *only = json_array_get(json_object_get(list, "jobs"), 0);
-    ck_assert_str_eq(json_string_value(json_object_get(only, "state")), "RUNNING");
-    snprintf(job, sizeof job, "%s", json_string_value(json_object_get(only, "job")));
-    json_decref(list);
+    find_job(job, sizeof job, "RUNNING");
     pid_t executors[NODES] = {command_child(workers[0].pid), command_child(workers[1].pid)};
     ck_assert_int_eq(GIMBAL_RUN("cancel", job, "--reason", "wrong text"), 0);
     command = waiting;
@@ -216,6 +277,40 @@ static int cancel_running(const struct fault *fault)
     for (int i = 0; i < NODES; i++)
         command_await_gone(executors[i]);
     return code;
+}
+
+static void learn_held_port(void)
+{
+    Gimbal__HelloRequest hello = GIMBAL__HELLO_REQUEST__INIT;
+    struct party *user = cluster_user(&cluster);
+    Gimbal__HelloReply *reply = party_call(user, COORDINATOR_HELLO, &hello);
+    held_port = (uint16_t)reply->held_port;
+    message_free(&reply->base);
+    party_leave(&cluster, user);
+}
+
+/* While it is paused its executors wait, whatever becomes of the coordinator; then it goes on
+ * from where it was. */
+static int pause_running(const struct fault *fault)
+{
+    static struct command waiting;
+    char job[32];
+    submit_and_await_step(fault);
+    waiting = command;
+    find_job(job, sizeof job, "RUNNING");
+    pid_t executor = command_child(workers[1].pid);
+    ck_assert_int_eq(GIMBAL_RUN("pause", job, "--reason", "a demo"), 0);
+    await_next(&waiting, "\"event\":\"job-paused\"");
+    cluster_kill(&cluster);
+    cluster_restart(&cluster, NULL);
+    learn_held_port();
+    find_job(job, sizeof job, "PAUSED");
+    ck_assert_msg(strstr(command.out, "a demo") != NULL, "%s", command.out);
+    ck_assert_int_eq(GIMBAL_RUN("resume", job), 0);
+    await_next(&waiting, "\"event\":\"job-running\"");
+    await_next(&waiting, "\"event\":\"step\"");
+    ck_assert_int_eq(command_child(workers[1].pid), executor);
+    return give_up(&waiting);
 }
 
 static const struct fault faults[] = {
@@ -261,12 +356,26 @@ static const struct fault faults[] = {
      .words = {"listen at tcp://127.0.0.1:", cluster.address, "the port is in use"}},
     {.name = "a killed executor",
      .happen = kill_executor,
+     .for_good = true,
      .code = 1,
      .words = {"FAILED", "rank ", "on node-b/0", "killed by signal 9"}},
     {.name = "a killed worker",
      .happen = kill_worker,
+     .for_good = true,
      .code = 1,
      .words = {"FAILED", "worker node-b was lost"}},
+    {.name = "a killed executor of a job that may begin again",
+     .happen = restart_after_executor,
+     .code = 1,
+     .words = {"CANCELLED", "seen enough"}},
+    {.name = "a killed worker of a job that may begin again",
+     .happen = restart_after_worker,
+     .code = 1,
+     .words = {"CANCELLED", "seen enough"}},
+    {.name = "a paused job, and a killed coordinator",
+     .happen = pause_running,
+     .code = 1,
+     .words = {"CANCELLED", "seen enough"}},
     {.name = "a garbage frame",
      .happen = send_garbage,
      .code = RPC_INVALID_ARGUMENT,
@@ -302,16 +411,6 @@ static int count_shared_memory(void)
     if (directory)
         closedir(directory);
     return count;
-}
-
-static void learn_held_port(void)
-{
-    Gimbal__HelloRequest hello = GIMBAL__HELLO_REQUEST__INIT;
-    struct party *user = cluster_user(&cluster);
-    Gimbal__HelloReply *reply = party_call(user, COORDINATOR_HELLO, &hello);
-    held_port = (uint16_t)reply->held_port;
-    message_free(&reply->base);
-    party_leave(&cluster, user);
 }
 
 static void set_up(void)

@@ -1,4 +1,5 @@
 /* test_gimbal.c - the command gimbal as people run it: alone, and with a cluster of its own. */
+#include "tests/cluster/real_cluster.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>
@@ -145,7 +146,7 @@ START_TEST(a_wrong_job_file_is_named_with_its_place)
     ck_assert_int_eq(RUN("train", "--local", "2", "-f", in_folder("job.yaml")), 65);
     ck_assert_ptr_nonnull(strstr(err, "apiVersion"));
     ck_assert_int_eq(RUN("plan", "--local", "2", "-f", in_folder("job.yaml")), 65);
-    write_job(2, "checkpoint: {dir: /tmp}\n");
+    write_job(2, "checkpoint: {dir: here}\n");
     ck_assert_int_eq(RUN("train", "--local", "2", "-f", in_folder("job.yaml")), 65);
     ck_assert_ptr_nonnull(strstr(err, "checkpoint.dir"));
 }
@@ -161,42 +162,17 @@ START_TEST(without_a_coordinator_it_says_how_to_start_one)
 }
 END_TEST
 
-/* A coordinator at a free port; its address is in its first line. */
-static pid_t start_coordinator(char *address, size_t size)
-{
-    int ends[2];
-    char line[512] = "";
-    pid_t pid;
-    posix_spawn_file_actions_t files;
-    char *argv[] = {"gimbal-coordinator", "--address", "tcp://127.0.0.1:0", NULL};
-    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, ends[1], 2);
-    ck_assert_int_eq(posix_spawn(&pid, COORDINATOR, &files, NULL, argv, environ), 0);
-    posix_spawn_file_actions_destroy(&files);
-    close(ends[1]);
-    FILE *from = fdopen(ends[0], "r");
-    ck_assert_ptr_nonnull(fgets(line, sizeof line, from));
-    fclose(from);
-    char *begin = strstr(line, "tcp://");
-    ck_assert_msg(begin != NULL, "%s", line);
-    snprintf(address, size, "%.*s", (int)strcspn(begin, "\""), begin);
-    return pid;
-}
-
 START_TEST(a_job_that_is_not_there_has_no_events)
 {
-    char address[64];
-    int status;
-    pid_t pid = start_coordinator(address, sizeof address);
-    setenv("GIMBAL_ADDRESS", address, 1);
+    struct cluster cluster;
+    cluster_start(&cluster, NULL);
+    setenv("GIMBAL_ADDRESS", cluster.address, 1);
     ck_assert_int_eq(RUN("events"), 0);
     ck_assert_str_eq(err, "");
     ck_assert_int_eq(RUN("events", "j-7"), 65);
     ck_assert_str_eq(err, "gimbal events: there is no job 'j-7'\n");
     ck_assert_int_eq(RUN("events", "j-7", "-w"), 65);
-    ck_assert_int_eq(kill(pid, SIGTERM), 0);
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    cluster_stop(&cluster);
 }
 END_TEST
 

@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 
 #define STEPS 20
+#define PAUSES 3
+#define PAUSED_STEPS 30
 #define RANKS_MAX 4
 #define KEYS_MAX 256
 
@@ -42,6 +44,10 @@ struct house {
     struct waiting waiting[KEYS_MAX];
     size_t entry_count, waiting_count;
     struct executor_seen seen;
+    int victim, after; /* the rank to kill, once there are so many steps; -1: none */
+    bool to_pause, pausing;
+    int asked, paused; /* pauses; ranks that are in the newest of them */
+    uint64_t paused_step;
 };
 
 static void command(struct house *house, int rank, Gimbal__ExecutorCommand *message)
@@ -115,6 +121,54 @@ static void go(struct house *house)
     }
 }
 
+static void pause_rank(struct house *house, int rank)
+{
+    Gimbal__PauseJob pause = GIMBAL__PAUSE_JOB__INIT;
+    Gimbal__ExecutorCommand message = GIMBAL__EXECUTOR_COMMAND__INIT;
+    pause.number = (uint64_t)house->asked;
+    message.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_PAUSE;
+    message.pause = &pause;
+    command(house, rank, &message);
+}
+
+static void resume_rank(struct house *house, int rank)
+{
+    Gimbal__ResumeJob resume = GIMBAL__RESUME_JOB__INIT;
+    Gimbal__ExecutorCommand message = GIMBAL__EXECUTOR_COMMAND__INIT;
+    resume.number = (uint64_t)house->asked;
+    message.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_RESUME;
+    message.resume = &resume;
+    command(house, rank, &message);
+}
+
+/* One rank hears of a pause, another one each time; the others learn of it from each other. */
+static void ask_to_pause(struct house *house)
+{
+    if (!house->to_pause || house->pausing || house->asked == PAUSES ||
+        house->seen.steps < (int)house->paused_step + 2)
+        return;
+    house->pausing = true;
+    house->asked++;
+    pause_rank(house, (house->count - house->asked % house->count) % house->count);
+}
+
+/* All behind the same step, and none goes on before the last one is there. */
+static void take_paused(struct house *house, const Gimbal__PausedRequest *paused)
+{
+    ck_assert_uint_eq(paused->number, (uint64_t)house->asked);
+    ck_assert(house->paused == 0 || paused->step == house->paused_step);
+    house->paused_step = paused->step;
+    ck_assert_int_le(house->seen.steps, (int)paused->step);
+    if (++house->paused < house->count)
+        return;
+    house->paused = 0;
+    house->pausing = false;
+    for (int rank = 0; rank < house->count; rank++) {
+        pause_rank(house, rank); /* those who have not heard hear of it late */
+        resume_rank(house, rank);
+    }
+}
+
 static char *read_whole(const char *path)
 {
     FILE *file = fopen(path, "r");
@@ -171,10 +225,42 @@ static void assign(struct house *house, const struct executor_job *job, const st
     graph_destroy(graph);
 }
 
+static void take_event(struct house *house, int rank, const Gimbal__ExecutorEvent *event)
+{
+    executor_see(&house->seen, event);
+    if (event->event_case == GIMBAL__EXECUTOR_EVENT__EVENT_RENDEZVOUS)
+        rendezvous(house, rank, event->rendezvous);
+    if (event->event_case == GIMBAL__EXECUTOR_EVENT__EVENT_READY &&
+        house->seen.ready == house->count)
+        go(house);
+    if (event->event_case == GIMBAL__EXECUTOR_EVENT__EVENT_PAUSED)
+        take_paused(house, event->paused);
+    ask_to_pause(house);
+    if (house->victim >= 0 && house->seen.steps == house->after) {
+        kill(house->executors[house->victim].pid, SIGKILL);
+        house->victim = -1;
+    }
+}
+
+/* All that has come; false when there will not be more. */
+static bool take_events(struct house *house, int rank)
+{
+    ProtobufCMessage *message;
+    int rc;
+    while ((rc = channel_read(&house->executors[rank].channel, &gimbal__executor_event__descriptor,
+                              0, &message, NULL)) > 0) {
+        take_event(house, rank, (const Gimbal__ExecutorEvent *)message);
+        message_free(message);
+    }
+    return rc == 0;
+}
+
 /* Serve all channels until every executor has ended; kill rank `victim` after that many steps
  * (-1: nobody). */
 static void serve(struct house *house, int victim, int after)
 {
+    house->victim = victim;
+    house->after = after;
     for (int open = house->count; open > 0;) {
         struct pollfd fds[RANKS_MAX];
         for (int i = 0; i < house->count; i++)
@@ -182,25 +268,10 @@ static void serve(struct house *house, int victim, int after)
                                      .events = POLLIN};
         ck_assert_int_gt(poll(fds, (nfds_t)house->count, EXECUTOR_DEADLINE_MS), 0);
         for (int i = 0; i < house->count; i++) {
-            if (!fds[i].revents)
+            if (!fds[i].revents || take_events(house, i))
                 continue;
-            Gimbal__ExecutorEvent *event = executor_next(&house->executors[i]);
-            if (!event) {
-                house->open[i] = false;
-                open--;
-                continue;
-            }
-            executor_see(&house->seen, event);
-            if (event->event_case == GIMBAL__EXECUTOR_EVENT__EVENT_RENDEZVOUS)
-                rendezvous(house, i, event->rendezvous);
-            if (event->event_case == GIMBAL__EXECUTOR_EVENT__EVENT_READY &&
-                house->seen.ready == house->count)
-                go(house);
-            message_free(&event->base);
-            if (victim >= 0 && house->seen.steps == after) {
-                kill(house->executors[victim].pid, SIGKILL);
-                victim = -1;
-            }
+            house->open[i] = false;
+            open--;
         }
     }
 }
@@ -271,6 +342,41 @@ START_TEST(processes_over_gloo_train_like_one_rank)
 }
 END_TEST
 
+static struct house train(const struct executor_job *job, const struct plan *plan, int steps,
+                          bool to_pause)
+{
+    struct house house = {.count = plan_ranks(plan), .to_pause = to_pause};
+    assign(&house, job, plan, 0);
+    serve(&house, -1, 0);
+    house_finish(&house, true);
+    ck_assert_int_eq(house.seen.steps, steps);
+    return house;
+}
+
+START_TEST(a_pause_is_behind_the_same_step_for_all_and_changes_no_bit)
+{
+    struct executor_job job;
+    struct graph *graph = executor_job_graph();
+    struct plan *plan = _i == 0 ? engine_plan_one(graph, 1, 8)
+                                : engine_plan(graph, plans[_i - 1].stages, plans[_i - 1].axes,
+                                              plans[_i - 1].axis_count, plans[_i - 1].roles, 2, 4,
+                                              plans[_i - 1].schedule);
+    int steps = _i == 0 ? 8 * PAUSED_STEPS : PAUSED_STEPS; /* one rank is done the soonest */
+    executor_job_make(&job, steps);
+    struct house straight = train(&job, plan, steps, false);
+    struct house paused = train(&job, plan, steps, true);
+    ck_assert_int_eq(paused.asked, PAUSES);
+    ck_assert_int_eq(paused.seen.done, paused.count);
+    for (int i = 0; i < steps; i++)
+        ck_assert_msg(paused.seen.loss[i] == straight.seen.loss[i], "step %d: %.17g is not %.17g",
+                      i + 1, paused.seen.loss[i], straight.seen.loss[i]);
+    ck_assert(paused.seen.evaluation == straight.seen.evaluation);
+    plan_destroy(plan);
+    graph_destroy(graph);
+    executor_job_clean(&job);
+}
+END_TEST
+
 START_TEST(another_program_is_refused_in_words)
 {
     struct executor_job job;
@@ -317,6 +423,8 @@ int main(void)
     int count = (int)(sizeof plans / sizeof *plans);
     tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, processes_over_gloo_train_like_one_rank, 0, count);
+    tcase_add_loop_test(tcase, a_pause_is_behind_the_same_step_for_all_and_changes_no_bit, 0,
+                        1 + count);
     tcase_add_test(tcase, another_program_is_refused_in_words);
     tcase_add_loop_test(tcase, a_killed_rank_ends_the_others_in_words, 0, count);
     return suite_run("ranks", tcase, NULL);

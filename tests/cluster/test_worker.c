@@ -4,6 +4,7 @@
 #include "tests/support/suite.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -24,12 +25,10 @@ typedef Gimbal__StoppedRequest Stopped;
 
 static struct coordinator coordinator;
 static pid_t worker;
+static char state[32];
 
-static pid_t spawn_worker(const char *executor, int output)
+static pid_t spawn(const char *const *arguments, int output)
 {
-    const char *const arguments[] = {
-        WORKER,      "--name", "node-a",     "--coordinator", coordinator.address,
-        "--devices", "2",      "--executor", executor,        NULL};
     posix_spawn_file_actions_t actions;
     pid_t pid;
     posix_spawn_file_actions_init(&actions);
@@ -40,10 +39,39 @@ static pid_t spawn_worker(const char *executor, int output)
     return pid;
 }
 
+static pid_t spawn_worker(const char *executor, int output)
+{
+    const char *const arguments[] = {
+        WORKER,      "--name", "node-a",     "--coordinator", coordinator.address,
+        "--devices", "2",      "--executor", executor,        "--state",
+        state,       NULL};
+    return spawn(arguments, output);
+}
+
+static void begin(void)
+{
+    strcpy(state, "/tmp/gimbal-worker-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(state));
+    coordinator_open(&coordinator);
+}
+
+static void end(void)
+{
+    struct dirent *entry;
+    coordinator_close(&coordinator);
+    DIR *folder = opendir(state);
+    ck_assert_ptr_nonnull(folder);
+    while ((entry = readdir(folder))) /* what it knows of the coordinator, of each node a file */
+        if (strstr(entry->d_name, ".coordinator"))
+            ck_assert_int_eq(unlinkat(dirfd(folder), entry->d_name, 0), 0);
+    closedir(folder);
+    ck_assert_int_eq(rmdir(state), 0);
+}
+
 /* A worker that is registered and follows its assignments. */
 static void set_up(void)
 {
-    coordinator_open(&coordinator);
+    begin();
     worker = spawn_worker(FAKE_EXECUTOR, -1);
     PUMP(&coordinator, rpc_server_held_count(coordinator.server) == 1);
 }
@@ -68,7 +96,7 @@ static void tear_down(void)
         waitpid(worker, NULL, 0);
     }
     worker = 0;
-    coordinator_close(&coordinator);
+    end();
 }
 
 /* The index-th child of a process, from /proc; 0 when it has no so many. */
@@ -305,6 +333,28 @@ START_TEST(an_end_that_no_coordinator_heard_of_is_told_to_the_next)
 }
 END_TEST
 
+/* What it knows of terms survives it. */
+START_TEST(a_worker_that_starts_anew_refuses_a_coordinator_of_an_older_term)
+{
+    coordinator_stop(&coordinator);
+    coordinator_restart(&coordinator);
+    PUMP(&coordinator, rpc_server_held_count(coordinator.server) == 1);
+    kill(worker, SIGKILL);
+    ck_assert_int_eq(waitpid(worker, NULL, 0), worker);
+    coordinator.term -= 2;
+    coordinator_stop(&coordinator);
+    coordinator_restart(&coordinator);
+    coordinator.hellos = coordinator.reports = 0;
+    worker = spawn_worker(FAKE_EXECUTOR, -1);
+    PUMP(&coordinator, coordinator.hellos == 3);
+    ck_assert_uint_eq(coordinator.reports, 0);
+    coordinator.term++;
+    coordinator_stop(&coordinator);
+    coordinator_restart(&coordinator);
+    PUMP(&coordinator, coordinator.reports == 1);
+}
+END_TEST
+
 /* What the worker prints until it ends, and its exit status. */
 static int run_to_end(const char *executor, char *output, size_t size)
 {
@@ -326,13 +376,34 @@ static int run_to_end(const char *executor, char *output, size_t size)
 START_TEST(a_worker_without_an_executor_says_so_and_leaves_with_69)
 {
     char output[4096];
-    coordinator_open(&coordinator);
     ck_assert_int_eq(run_to_end("/nowhere/gimbal-executor", output, sizeof output), 69);
     ck_assert_msg(strstr(output, "/nowhere/gimbal-executor: No such file or directory"), "%s",
                   output);
     ck_assert_int_eq(run_to_end("/bin/false", output, sizeof output), 69);
     ck_assert_msg(strstr(output, "left with exit status 1"), "%s", output);
-    coordinator_close(&coordinator);
+}
+END_TEST
+
+/* The test's coordinator has one stream: both nodes are assigned the rank. */
+START_TEST(a_fleets_nodes_register_and_refuse_assignments_in_words)
+{
+    const char *const arguments[] = {
+        WORKER,    "--name", "ship",       "--coordinator", coordinator.address,
+        "--fleet", "2",      "--executor", FAKE_EXECUTOR,   "--state",
+        state,     NULL};
+    kill(worker, SIGTERM);
+    ck_assert_int_eq(collect(worker), 0);
+    PUMP(&coordinator, rpc_server_held_count(coordinator.server) == 0);
+    worker = spawn(arguments, -1);
+    PUMP(&coordinator, rpc_server_held_count(coordinator.server) == 2);
+    ck_assert_int_eq(strncmp(coordinator.report->node, "ship-000", 8), 0);
+    coordinator_assign(&coordinator, "job-1", 1, 0, 0, "train");
+    const Stopped *stopped = wait_for_stopped(2);
+    ck_assert_int_eq(stopped->cause, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT);
+    ck_assert_msg(strstr(stopped->reason, "this node is simulated") != NULL, "%s", stopped->reason);
+    kill(worker, SIGTERM);
+    ck_assert_int_eq(collect(worker), 0);
+    worker = 0;
 }
 END_TEST
 
@@ -340,6 +411,7 @@ int main(void)
 {
     TCase *working = tcase_create("working"), *refusing = tcase_create("refusing");
     tcase_add_checked_fixture(working, set_up, tear_down);
+    tcase_add_checked_fixture(refusing, begin, end);
     tcase_set_timeout(working, 60);
     tcase_set_timeout(refusing, 60);
     tcase_add_test(working, a_worker_registers_with_devices_that_have_profiles);
@@ -351,6 +423,8 @@ int main(void)
     tcase_add_test(working, an_executor_that_breaks_the_protocol_is_stopped);
     tcase_add_test(working, an_executor_whose_epoch_is_over_is_stopped);
     tcase_add_test(working, a_killed_worker_leaves_no_executor_behind);
+    tcase_add_test(working, a_worker_that_starts_anew_refuses_a_coordinator_of_an_older_term);
+    tcase_add_test(working, a_fleets_nodes_register_and_refuse_assignments_in_words);
     tcase_add_test(working, a_worker_told_to_stop_stops_its_executors_and_leaves_with_0);
     tcase_add_test(working, a_worker_registers_with_a_new_coordinator_and_its_executor_goes_on);
     tcase_add_test(working, a_worker_that_was_taken_for_lost_comes_back_as_another_instance);

@@ -19,6 +19,7 @@ void jobs_setup(void)
     actions = (struct job_actions){0};
     err.text[0] = '\0';
     view_count = 0;
+    restarts_max = 0;
 }
 
 void jobs_teardown(void)
@@ -75,6 +76,8 @@ void actions_are(const char *expected)
     ck_assert_str_eq(text, expected);
 }
 
+unsigned restarts_max;
+
 const struct job *submit(unsigned min, unsigned max, enum job_kind kind)
 {
     const struct job *job = NULL;
@@ -85,7 +88,8 @@ const struct job *submit(unsigned min, unsigned max, enum job_kind kind)
                                         .devices_min = min,
                                         .devices_max = max,
                                         .kind = kind,
-                                        .steps = 100};
+                                        .steps = 100,
+                                        .restarts_max = restarts_max};
     ck_assert_msg(jobs_submit(jobs, &submission, 1000, &job, &actions, &err) == 0, "%s", err.text);
     return job;
 }

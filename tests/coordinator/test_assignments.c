@@ -102,6 +102,10 @@ START_TEST(go_and_cancel_come_once_to_each_worker)
         ck_assert_int_eq(cancel->record_case, GIMBAL__WORKER_RECORD__RECORD_CANCEL);
         ck_assert_uint_eq(cancel->cancel->epoch, 3);
         ck_assert_str_eq(cancel->cancel->reason, "cancelled by ada");
+        /* Whose ends are waited for: ranks 0 and 2, and rank 1. */
+        ck_assert_uint_eq(cancel->cancel->n_ranks, instance == NODE_A ? 2 : 1);
+        ck_assert_uint_eq(cancel->cancel->ranks[cancel->cancel->n_ranks - 1],
+                          instance == NODE_A ? 2 : 1);
         message_free(&go->base);
         message_free(&cancel->base);
     }

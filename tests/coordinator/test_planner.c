@@ -89,7 +89,7 @@ static uint64_t largest_program(const struct scene *scene, const struct plan *pl
 START_TEST(the_best_is_the_fastest_that_was_looked_at)
 {
     struct scene scene;
-    scene_open(&scene, "");
+    scene_open(&scene, "plan: {search: uniform}\n");
     run_or_fail(&scene);
     double best = scene.result.best->predicted.step_time_s;
     int seen[DEVICES + 1] = {0};
@@ -160,8 +160,9 @@ START_TEST(what_is_forbidden_is_not_tried)
     scene_open(&scene, "plan: {forbid: {roles: [batch, tensor]}}\n");
     run_or_fail(&scene);
     for (size_t i = 0; i < scene.result.count; i++)
-        ck_assert_int_eq(scene.result.candidates[i].plan->stage_count,
-                         plan_ranks(scene.result.candidates[i].plan));
+        ck_assert_int_eq(degree(scene.result.candidates[i].plan, "tensor") *
+                             degree(scene.result.candidates[i].plan, "batch"),
+                         1);
     scene_close(&scene);
 }
 END_TEST
@@ -182,7 +183,7 @@ END_TEST
 START_TEST(an_objective_of_devices_takes_the_fewest_that_fit)
 {
     struct scene scene;
-    scene_open(&scene, "plan: {objective: devices}\n");
+    scene_open(&scene, "plan: {objective: devices, search: uniform}\n");
     run_or_fail(&scene);
     ck_assert_int_eq(plan_ranks(scene.result.best), 1);
     uint64_t one = scene.result.best->predicted.memory_bytes_max;
@@ -247,11 +248,30 @@ START_TEST(where_nothing_fits_need_and_limit_are_named)
 }
 END_TEST
 
+START_TEST(a_search_takes_no_more_devices_than_it_answers_for)
+{
+    struct scene scene;
+    const struct search *search;
+    scene_open(&scene, "");
+    ck_assert_int_eq(planner_search(scene.job, 4, &search, &scene.err), 0);
+    ck_assert_str_eq(search->name, "exact");
+    ck_assert_int_eq(planner_search(scene.job, 17, &search, &scene.err), 0);
+    ck_assert_str_eq(search->name, "uniform");
+    scene_close(&scene);
+    scene_open(&scene, "plan: {search: exact}\n");
+    ck_assert_int_eq(planner_search(scene.job, 17, &search, &scene.err), -EINVAL);
+    ck_assert_msg(strstr(scene.err.text, "'exact' answers for up to 16 devices, these are 17"),
+                  "%s", scene.err.text);
+    scene_close(&scene);
+}
+END_TEST
+
 static const struct {
     const char *more, *words;
 } refused[] = {
     {"devices: {min: 5}\n", "devices.min is 5, and there are 4 devices"},
-    {"plan: {search: galactic}\n", "plan.search 'galactic' is unknown; known: uniform"},
+    {"plan: {search: galactic}\n",
+     "plan.search 'galactic' is unknown; known: exact, uniform, exhaustive"},
     {"plan: {schedule: zigzag}\n", "plan.schedule 'zigzag' is unknown; known: 1f1b, gpipe"},
     {"plan: {forbid: {roles: [tensr]}}\n",
      "plan.forbid.roles: 'tensr' is unknown; known: batch, tensor, "},
@@ -324,6 +344,7 @@ int main(void)
     tcase_add_test(search, an_objective_of_devices_takes_the_fewest_that_fit);
     tcase_add_test(search, memory_of_each_device_is_kept);
     tcase_add_test(search, a_plan_that_was_priced_before_is_priced_anew);
+    tcase_add_test(search, a_search_takes_no_more_devices_than_it_answers_for);
     tcase_add_test(words, where_nothing_fits_need_and_limit_are_named);
     tcase_add_loop_test(words, what_cannot_be_is_refused_in_words, 0,
                         (int)(sizeof refused / sizeof *refused));

@@ -68,6 +68,21 @@ START_TEST(a_value_is_put_once_but_may_be_repeated)
 }
 END_TEST
 
+START_TEST(what_is_under_a_prefix_can_be_forgotten)
+{
+    struct rendezvous *rendezvous = rendezvous_create();
+    put(rendezvous, "j-1", 1, "kept/20/0", ":1");
+    put(rendezvous, "j-1", 1, "kept/200/0", ":2");
+    put(rendezvous, "j-2", 1, "kept/20/0", ":3");
+    rendezvous_forget_prefix(rendezvous, "j-1", "kept/20/");
+    ck_assert(!has(rendezvous, "j-1", 1, "kept/20/0", ":1"));
+    ck_assert(has(rendezvous, "j-1", 1, "kept/200/0", ":2"));
+    ck_assert(has(rendezvous, "j-2", 1, "kept/20/0", ":3"));
+    put(rendezvous, "j-1", 1, "kept/20/0", ":4"); /* another value: the old one is forgotten */
+    rendezvous_destroy(rendezvous);
+}
+END_TEST
+
 START_TEST(keys_and_epochs_have_their_limits)
 {
     struct rendezvous *rendezvous = rendezvous_create();
@@ -96,6 +111,7 @@ int main(void)
     tcase_add_test(tcase, a_value_is_there_once_it_was_put);
     tcase_add_test(tcase, jobs_and_epochs_do_not_see_each_other);
     tcase_add_test(tcase, a_value_is_put_once_but_may_be_repeated);
+    tcase_add_test(tcase, what_is_under_a_prefix_can_be_forgotten);
     tcase_add_test(tcase, keys_and_epochs_have_their_limits);
     return suite_run("rendezvous", tcase, NULL);
 }

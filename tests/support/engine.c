@@ -150,11 +150,22 @@ static void before_step(const struct engine *engine, int rank, int step)
         engine->options->before_step(engine->options->context, rank, step);
 }
 
+static int call_hook(const struct engine *engine, struct interpreter *in, int rank, int done,
+                     struct error *err)
+{
+    const struct engine_options *options = engine->options;
+    return options->hook ? options->hook(options->context, rank, in, done, err) : 0;
+}
+
 static int train(struct engine *engine, struct interpreter *in, const struct program *program,
                  struct error *err)
 {
     struct step_result step;
-    for (int i = 0; i < engine->options->steps; i++) {
+    int first = engine->options->first_step,
+        hooked = call_hook(engine, in, program->rank, first, err);
+    if (hooked < 0)
+        return hooked;
+    for (int i = first; i < engine->options->steps; i++) {
         before_step(engine, program->rank, i);
         int rc = interpreter_run(in, PROGRAM_TRAIN, (uint64_t)i, &step, err);
         if (rc < 0)
@@ -163,8 +174,11 @@ static int train(struct engine *engine, struct interpreter *in, const struct pro
             engine->result->loss[i] = step.loss;
             engine->result->norm[i] = step.norm;
         }
-        if (i == 0)
+        if (i == first)
             bring_gradients(engine, program, in);
+        rc = call_hook(engine, in, program->rank, i + 1, err);
+        if (rc < 0)
+            return rc;
     }
     before_step(engine, program->rank, engine->options->steps);
     return 0;
@@ -218,6 +232,9 @@ static void run_rank(struct test_rank *rank)
         rc = interpreter_quiesce(in, &err);
     if (rc == 0 && rank->rank == 0)
         result->evaluation = step.loss;
+    int ended =
+        call_hook(engine, NULL, program->rank, engine->options->steps, rc < 0 ? NULL : &err);
+    rc = rc < 0 ? rc : ended;
     if (rc < 0) {
         fail(engine, rc, err.text);
         rank->library->abort(rank->fabric);

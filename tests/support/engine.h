@@ -19,6 +19,11 @@ struct engine_options {
     const float *const *offsets;
     /* Called by every rank before each step and, with step == steps, after the last. (optional) */
     void (*before_step)(void *context, int rank, int step);
+    /* Called by every rank once its parameters are initialized: it may put others in their place,
+     * of a training that has finished first_step steps; then behind each step, with how many are
+     * finished; then at its end, with in NULL. Negative ends the run. (optional) */
+    int first_step;
+    int (*hook)(void *context, int rank, struct interpreter *in, int done, struct error *err);
     void *context;
 };
 

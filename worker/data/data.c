@@ -1,6 +1,7 @@
 /* data.c - windows, split and samples over any format. */
 #include "worker/data/data.h"
 
+#include "common/base/hash.h"
 #include "common/base/memory.h"
 #include "worker/data/files.h"
 #include "worker/data/format.h"
@@ -106,6 +107,50 @@ uint64_t data_size(const struct data_source *source)
 uint64_t data_hash(const struct data_source *source)
 {
     return files_hash(&source->files);
+}
+
+/* One more file into the one that stands for all that are left. */
+static void fold(struct data_file *rest, const struct data_file *file)
+{
+    rest->hash = hash_text(rest->hash, file->path);
+    rest->hash = hash_number(rest->hash, file->size);
+    rest->hash = hash_number(rest->hash, file->hash);
+    rest->size += file->size;
+}
+
+size_t data_files(const struct data_source *source, struct data_file **out)
+{
+    struct data_file *files = xcalloc(DATA_FILES_MAX, sizeof *files);
+    const struct file *file;
+    const char *path;
+    size_t index = 0, count = 0;
+    for (; (file = files_at(&source->files, index, &path)); index++) {
+        struct data_file one = {xstrdup(path), file->size, file_hash(file)};
+        if (index < DATA_FILES_MAX) {
+            files[count++] = one;
+            continue;
+        }
+        struct data_file *last = &files[DATA_FILES_MAX - 1];
+        if (index == DATA_FILES_MAX) {
+            struct data_file rest = {.hash = HASH_START};
+            fold(&rest, last);
+            free(last->path);
+            *last = rest;
+        }
+        fold(last, &one);
+        free(one.path);
+    }
+    if (index > DATA_FILES_MAX)
+        files[DATA_FILES_MAX - 1].path = xasprintf("%zu more files", index - DATA_FILES_MAX + 1);
+    *out = files;
+    return count;
+}
+
+void data_files_free(struct data_file *files, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(files[i].path);
+    free(files);
 }
 
 uint64_t data_samples(const struct data_source *source, enum data_split split)

@@ -39,6 +39,17 @@ void data_close(struct data_source *source);
 uint64_t data_size(const struct data_source *source);
 /* Fingerprint of all tokens: equal corpora, equal numbers. Reads the whole corpus. */
 uint64_t data_hash(const struct data_source *source);
+/* A file of the corpus as it is here: the whole of it, header and all, and file_hash() of it. */
+struct data_file {
+    char *path;
+    uint64_t size, hash;
+};
+#define DATA_FILES_MAX 256
+/* The files in their order, how many is returned; yours, for data_files_free. Beyond
+ * DATA_FILES_MAX the last one stands for all that are left: their sizes are added, and their
+ * paths, sizes and hashes are hashed together. Reads up to 64 MiB of each file. */
+size_t data_files(const struct data_source *source, struct data_file **out);
+void data_files_free(struct data_file *files, size_t count);
 /* Samples of an epoch, and held out samples (0 without holdout). */
 uint64_t data_samples(const struct data_source *source, enum data_split split);
 

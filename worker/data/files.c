@@ -15,6 +15,7 @@
 
 struct files_part {
     struct file file;
+    char *path;
     const unsigned char *bytes; /* of the first element */
     uint64_t first, count;      /* elements */
 };
@@ -64,13 +65,15 @@ void files_init(struct files *files, size_t width)
 
 void files_finish(struct files *files)
 {
-    for (size_t i = 0; i < files->count; i++)
+    for (size_t i = 0; i < files->count; i++) {
         file_unmap(&files->parts[i].file);
+        free(files->parts[i].path);
+    }
     free(files->parts);
     *files = (struct files){0};
 }
 
-void files_append(struct files *files, struct file file, size_t skip)
+void files_append(struct files *files, struct file file, const char *path, size_t skip)
 {
     uint64_t count = file.size > skip ? (file.size - skip) / files->width : 0;
     if (count == 0) {
@@ -80,6 +83,7 @@ void files_append(struct files *files, struct file file, size_t skip)
     files->parts = grow(files->parts, files->count, &files->capacity, sizeof *files->parts);
     files->parts[files->count++] = (struct files_part){
         .file = file,
+        .path = xstrdup(path),
         .bytes = (const unsigned char *)file.map + skip,
         .first = files->size,
         .count = count,
@@ -114,5 +118,27 @@ uint64_t files_hash(const struct files *files)
     uint64_t hash = HASH_START;
     for (size_t i = 0; i < files->count; i++)
         hash = hash_bytes(hash, files->parts[i].bytes, files->parts[i].count * files->width);
+    return hash;
+}
+
+const struct file *files_at(const struct files *files, size_t index, const char **path)
+{
+    if (index >= files->count)
+        return NULL;
+    *path = files->parts[index].path;
+    return &files->parts[index].file;
+}
+
+uint64_t file_hash(const struct file *file)
+{
+    const size_t sample = FILE_HASH_WHOLE / FILE_HASH_SAMPLES;
+    uint64_t hash = HASH_START;
+    if (file->size <= FILE_HASH_WHOLE)
+        return file->size ? hash_bytes(hash, file->map, file->size) : hash;
+    for (size_t i = 0; i < FILE_HASH_SAMPLES; i++) {
+        size_t first =
+            (size_t)((double)(file->size - sample) * (double)i / (FILE_HASH_SAMPLES - 1));
+        hash = hash_bytes(hash, (const unsigned char *)file->map + first, sample);
+    }
     return hash;
 }

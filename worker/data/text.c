@@ -51,7 +51,7 @@ static int add_member(struct files *files, struct seen *seen, const char *direct
         if (rc == 0 && file.size && memchr(file.map, '\0', file.size))
             file_unmap(&file);
         else if (rc == 0)
-            files_append(files, file, 0);
+            files_append(files, file, path, 0);
     }
     free(path);
     return rc;
@@ -90,7 +90,7 @@ static int text_open(struct files *files, const struct texts *paths, int64_t voc
         struct file file;
         rc = file_map(paths->items[i], &file, err);
         if (rc == 0)
-            files_append(files, file, 0);
+            files_append(files, file, paths->items[i], 0);
         else if (rc == -EISDIR)
             rc = add_directory(files, paths->items[i], err);
     }

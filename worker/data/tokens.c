@@ -88,7 +88,7 @@ static int add_file(struct files *files, const char *path, int64_t vocab, struct
     }
     if (!files->width)
         files_init(files, kind->width);
-    files_append(files, file, HEADER_SIZE);
+    files_append(files, file, path, HEADER_SIZE);
     return 0;
 }
 

@@ -26,7 +26,7 @@ struct interpreter {
     enum program_kind kind;
     uint64_t step;
     double targets, rate, scale;
-    bool skipped;
+    bool skipped, wishes_pause;
 };
 
 /* The entry of a message's (peer, tag): made when the program was prepared. */

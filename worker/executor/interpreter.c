@@ -149,6 +149,11 @@ static void update(struct interpreter *in, const struct instruction *instruction
     in->config.device->update(&call);
 }
 
+static float *metrics_of(const struct interpreter *in)
+{
+    return (float *)(void *)interpreter_address(in, in->program->metrics, 0);
+}
+
 static int run_instruction(struct interpreter *in, const struct program_cursor *cursor,
                            struct error *err)
 {
@@ -183,9 +188,8 @@ static int run_instruction(struct interpreter *in, const struct program_cursor *
     case INSTRUCTION_RECEIVE:
         return run_message(in, instruction, slot, err);
     case INSTRUCTION_SQUARE_SUM:
-        ((float *)(void *)interpreter_address(in, in->program->metrics, 0))[METRIC_SQUARE_SUM] +=
-            (float)device->square_sum(floats(in, instruction, 0, slot),
-                                      count_of(in, instruction, 0));
+        metrics_of(in)[METRIC_SQUARE_SUM] += (float)device->square_sum(
+            floats(in, instruction, 0, slot), count_of(in, instruction, 0));
         return 0;
     case INSTRUCTION_UPDATE:
         update(in, instruction);
@@ -199,11 +203,11 @@ static int run_instruction(struct interpreter *in, const struct program_cursor *
 /* After the metrics' all-reduce all ranks know the same sums. */
 static void read_metrics(struct interpreter *in, struct step_result *out)
 {
-    const float *metrics =
-        (const float *)(const void *)interpreter_address(in, in->program->metrics, 0);
+    const float *metrics = metrics_of(in);
     out->loss = (double)metrics[METRIC_LOSS];
     out->norm = sqrt((double)metrics[METRIC_SQUARE_SUM]);
     out->skipped = in->kind == PROGRAM_TRAIN && !(isfinite(out->loss) && isfinite(out->norm));
+    out->pause = metrics[METRIC_PAUSE] > 0;
     in->skipped = out->skipped;
     in->scale = optimizer_scale(&in->config.optimizer, out->norm);
 }
@@ -219,10 +223,14 @@ int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t ste
     in->rate = optimizer_rate(&in->config.optimizer, step);
 
     struct program_cursor cursor = {0};
-    bool measured = false;
+    bool wished = kind != PROGRAM_TRAIN || !in->wishes_pause, measured = false;
     double begin = now();
     while (program_next(p, kind, &cursor)) {
         int index = (int)(cursor.instruction - p->instructions);
+        if (!wished && index >= p->sections[SECTION_METRICS].first) {
+            metrics_of(in)[METRIC_PAUSE] = 1; /* they were cleared when the step began */
+            wished = true;
+        }
         if (!measured && index >= p->sections[SECTION_UPDATE].first) {
             read_metrics(in, out);
             measured = true;
@@ -239,6 +247,11 @@ int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t ste
     if (!measured)
         read_metrics(in, out);
     return 0;
+}
+
+void interpreter_wish_pause(struct interpreter *in, bool pause)
+{
+    in->wishes_pause = pause;
 }
 
 int interpreter_quiesce(struct interpreter *in, struct error *err)

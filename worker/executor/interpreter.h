@@ -36,6 +36,7 @@ struct step_result {
     double loss;  /* nats per target, mean over the global batch */
     double norm;  /* of the whole gradient, before clipping; train only */
     bool skipped; /* loss or gradient not finite: nothing was updated */
+    bool pause;   /* some rank wished it; the same on all ranks; train only */
 };
 
 struct interpreter;
@@ -48,6 +49,8 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
  * state is then as the last finished instruction left it. */
 int interpreter_run(struct interpreter *interpreter, enum program_kind kind, uint64_t step,
                     struct step_result *out, struct error *err);
+/* Whether this rank wishes that all ranks pause behind the training steps that follow. */
+void interpreter_wish_pause(struct interpreter *interpreter, bool pause);
 int interpreter_quiesce(struct interpreter *interpreter, struct error *err);
 /* Accepts NULL. */
 void interpreter_release(struct interpreter *interpreter);

@@ -1,8 +1,10 @@
 /* main.c - gimbal-executor: one rank of a job; or, without a cluster, all of its ranks as
- * threads; or a probe. It is started by a worker or by the command line, with a channel. */
+ * threads; or a probe. It is started by a worker or by the command line, with a channel. Or a
+ * check of a checkpoint, which needs none. */
 #include "worker/executor/modes.h"
 
 #include "common/base/log.h"
+#include "worker/checkpoint/read.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -16,6 +18,7 @@ static const char usage[] =
     "usage: gimbal-executor --channel FD [--devices SET]                    one rank, as assigned\n"
     "       gimbal-executor --channel FD --local N --job FILE --plan FILE   N ranks as threads\n"
     "       gimbal-executor --channel FD --probe [--devices SETS]           measure devices\n"
+    "       gimbal-executor --verify-checkpoint DIRECTORY                   read all of it\n"
     "\n"
     "  --channel FD    a socket to the process that started this one\n"
     "  --devices SETS  cores of each device, \"0-1;2-3\"; else the process's cores, shared out\n"
@@ -34,12 +37,18 @@ static int whole(const char *text, int least)
 static int parse(int argc, char **argv, struct executor_options *options)
 {
     static const struct option names[] = {
-        {"channel", required_argument, NULL, 'c'}, {"local", required_argument, NULL, 'l'},
-        {"job", required_argument, NULL, 'j'},     {"plan", required_argument, NULL, 'p'},
-        {"probe", no_argument, NULL, 'q'},         {"devices", required_argument, NULL, 'd'},
-        {"fabric", required_argument, NULL, 'f'},  {"crowd", required_argument, NULL, 'w'},
+        {"channel", required_argument, NULL, 'c'},
+        {"local", required_argument, NULL, 'l'},
+        {"job", required_argument, NULL, 'j'},
+        {"plan", required_argument, NULL, 'p'},
+        {"probe", no_argument, NULL, 'q'},
+        {"devices", required_argument, NULL, 'd'},
+        {"fabric", required_argument, NULL, 'f'},
+        {"crowd", required_argument, NULL, 'w'},
+        {"verify-checkpoint", required_argument, NULL, 'v'},
 
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     int option;
     *options = (struct executor_options){.channel = -1, .crowd = 1};
@@ -69,6 +78,9 @@ static int parse(int argc, char **argv, struct executor_options *options)
         case 'w':
             options->crowd = atof(optarg);
             break;
+        case 'v':
+            options->verify = optarg;
+            break;
         case 'h':
             fputs(usage, stdout);
             exit(EXIT_SUCCESS);
@@ -77,6 +89,8 @@ static int parse(int argc, char **argv, struct executor_options *options)
         }
     }
     bool local = options->local > 0;
+    if (options->verify)
+        return optind < argc || local || options->probe ? -EINVAL : 0;
     return options->channel < 0 || options->local < 0 || !(options->crowd >= 1) || optind < argc ||
                    (local && options->probe) || (local && (!options->job || !options->plan))
                ? -EINVAL
@@ -93,7 +107,9 @@ int main(int argc, char **argv)
         return 64;
     }
     signal(SIGPIPE, SIG_IGN);
-    int rc = options.probe   ? executor_probe(&options, &err)
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is told by write */
+    int rc = options.verify  ? checkpoint_verify(options.verify, stdout, &err)
+             : options.probe ? executor_probe(&options, &err)
              : options.local ? executor_local(&options, &err)
                              : executor_rank(&options, &err);
     if (rc < 0 && rc != -ECANCELED)

@@ -3,6 +3,7 @@
 
 #include "common/base/memory.h"
 #include "common/models/model.h"
+#include "worker/checkpoint/shared.h"
 #include "worker/executor/probe.h"
 #include "worker/executor/session.h"
 
@@ -25,9 +26,14 @@ struct work {
     struct data_source *data;
     const struct collectives *collectives;
     struct rendezvous rendezvous;
+    const char *interface; /* to meet other ranks at; NULL: on loopback */
     struct local_hub *hub;
     struct reporter reporter;
+    const char *start; /* as trainer_config's */
+    uint64_t start_step;
+    struct saver_config saving; /* root NULL: no checkpoints are written */
     uint64_t hash;
+    const Gimbal__Assignment *assignment; /* NULL without a cluster */
     pthread_mutex_t lock;
     int running, rc;
     struct error *err;
@@ -62,15 +68,44 @@ static void close_work(struct work *work)
     session_destroy(work->session);
 }
 
+static const char *node_of(const Gimbal__Assignment *assignment, uint32_t rank)
+{
+    for (size_t i = 0; i < assignment->n_ranks; i++)
+        if (assignment->ranks[i]->rank == rank)
+            return assignment->ranks[i]->node;
+    return "?";
+}
+
+/* Before anything is prepared: what cannot work is refused early. */
+static int check_shared(struct rank *rank, struct error *err)
+{
+    const struct work *work = rank->work;
+    if (!work->saving.root)
+        return 0;
+    const struct shared_test test = {
+        .folder = work->saving.root,
+        .epoch = work->saving.origin.epoch,
+        .rank = rank->rank,
+        .ranks = plan_ranks(work->plan),
+        .node = node_of(work->assignment, (uint32_t)rank->rank),
+        .first = node_of(work->assignment, 0),
+        .rendezvous = &work->rendezvous,
+    };
+    return shared_check(&test, err);
+}
+
 static int train_rank(struct rank *rank, const struct device *device, struct error *err)
 {
     struct work *work = rank->work;
     struct fabric *fabric = NULL;
-    int count = plan_ranks(work->plan), rc = 0;
+    int count = plan_ranks(work->plan), rc = check_shared(rank, err);
+    if (rc < 0)
+        return rc;
     struct fabric_config config = {.rank = rank->rank,
                                    .count = count,
                                    .timeout_s = FABRIC_TIMEOUT_S,
                                    .rendezvous = &work->rendezvous,
+                                   .interface = work->interface,
                                    .shared = work->hub};
     if (count > 1)
         rc = work->collectives->open(&config, &fabric, err);
@@ -88,6 +123,9 @@ static int train_rank(struct rank *rank, const struct device *device, struct err
         .fabric = fabric,
         .data = work->data,
         .reporter = &work->reporter,
+        .start = work->start,
+        .start_step = work->start_step,
+        .saving = work->saving.root ? &work->saving : NULL,
         .hash = work->hash,
     };
     rc = trainer_run(&trainer, err);
@@ -185,6 +223,11 @@ int executor_local(const struct executor_options *options, struct error *err)
     static cpu_set_t sets[CPUSETS_MAX];
     session_name(work.session, "local", 1);
     int rc = job_config_load(options->job, &work.job, err);
+    if (rc == 0 && work.job->checkpoint.dir)
+        rc = error_set(err, -ENOTSUP,
+                       "checkpoint.dir '%s': without a cluster nobody lists checkpoints; leave it "
+                       "out, or submit the job",
+                       work.job->checkpoint.dir);
     if (rc == 0)
         rc = read_plan(options->plan, &work.plan, err);
     if (rc == 0)
@@ -209,6 +252,41 @@ int executor_local(const struct executor_options *options, struct error *err)
     return rc;
 }
 
+/* Where this rank is to be found by the others; NULL where all of them are on this host. */
+static const char *own_address(const Gimbal__Assignment *assignment)
+{
+    const char *own = NULL;
+    bool all_here = true;
+    for (size_t i = 0; i < assignment->n_ranks; i++) {
+        const Gimbal__RankAddress *rank = assignment->ranks[i];
+        if (rank->rank == assignment->rank && rank->host_address[0])
+            own = rank->host_address;
+    }
+    for (size_t i = 0; own && i < assignment->n_ranks; i++)
+        all_here = all_here && strcmp(assignment->ranks[i]->host_address, own) == 0;
+    return all_here ? NULL : own;
+}
+
+/* Where this rank's checkpoints come from and go to. */
+static void set_checkpoints(struct work *work, const Gimbal__Assignment *assignment)
+{
+    if (assignment->checkpoint[0]) {
+        work->start = assignment->checkpoint;
+        work->start_step = assignment->start_step;
+        session_stepped(work->session, work->start_step);
+    }
+    if (assignment->checkpoint_folder[0])
+        work->saving = (struct saver_config){
+            .root = assignment->checkpoint_folder,
+            .origin = {.job = assignment->job, .epoch = assignment->epoch},
+            .rendezvous = &work->rendezvous,
+            .context = work->session,
+            .staged = session_stage,
+            .complain = session_complain,
+            .abandon = session_give_up,
+        };
+}
+
 int executor_rank(const struct executor_options *options, struct error *err)
 {
     struct work work = {.session = session_create(options->channel)};
@@ -219,8 +297,11 @@ int executor_rank(const struct executor_options *options, struct error *err)
         return rc;
     }
     session_name(work.session, assignment->job, assignment->epoch);
+    work.assignment = assignment;
+    set_checkpoints(&work, assignment);
     work.hash = assignment->program_hash;
     work.collectives = collectives_find("gloo");
+    work.interface = own_address(assignment);
     struct rank rank = {.work = &work, .rank = (int)assignment->rank};
     static cpu_set_t sets[CPUSETS_MAX];
     rc = device_sets(options, 1, sets, err);
@@ -242,6 +323,7 @@ int executor_rank(const struct executor_options *options, struct error *err)
                        "install libgloo-dev and build again");
     if (rc < 0)
         return refuse(&work, rank.rank, rc, err);
+    session_reads(work.session, work.data);
     work.rendezvous = session_rendezvous(work.session);
     work.reporter = session_reporter(work.session, true);
     rc = run_ranks(&work, &rank, 1, err);

@@ -13,6 +13,7 @@ struct executor_options {
     const char *plan; /* file: the plan's JSON */
     bool probe;
     const char *devices; /* cores of each device, or NULL */
+    const char *verify;  /* folder of a checkpoint to check, or NULL */
     double crowd;        /* devices that share a core, for the probe */
     const char *fabric;  /* collectives for the probe, or NULL for the default */
 };

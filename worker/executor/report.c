@@ -2,20 +2,41 @@
 #include "worker/executor/session.h"
 
 #include "common/base/log.h"
+#include "common/base/memory.h"
+#include "common/base/units.h"
 
 #include <errno.h>
+#include <stdlib.h>
+
+#define WAIT_WORTH_TELLING_S 0.1
 
 static int report_ready(struct session *session, int rank, uint64_t program_hash)
 {
+    const struct data_file *files;
+    size_t count = session_files(session, &files);
+    Gimbal__DataFile *wire = xcalloc(count, sizeof *wire);
+    Gimbal__DataFile **pointers = xcalloc(count, sizeof(Gimbal__DataFile *));
+    for (size_t i = 0; i < count; i++) {
+        gimbal__data_file__init(&wire[i]);
+        wire[i].path = files[i].path;
+        wire[i].size = files[i].size;
+        wire[i].hash = files[i].hash;
+        pointers[i] = &wire[i];
+    }
     Gimbal__ReadyRequest ready = GIMBAL__READY_REQUEST__INIT;
     Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
     ready.job = session_job(session);
     ready.epoch = session_epoch(session);
     ready.rank = (uint32_t)rank;
     ready.program_hash = program_hash;
+    ready.step = session_steps(session);
+    ready.files = pointers;
+    ready.n_files = count;
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_READY;
     event.ready = &ready;
     session_send(session, &event);
+    free(pointers);
+    free(wire);
     return 0;
 }
 
@@ -29,6 +50,68 @@ static int ready_and_wait(void *context, int rank, uint64_t program_hash, struct
 {
     report_ready(context, rank, program_hash);
     return session_wait_go(context, err);
+}
+
+static bool wants_pause(void *context, uint64_t pauses)
+{
+    return session_wants_pause(context, pauses);
+}
+
+static int paused(void *context, int rank, uint64_t step, uint64_t number, struct error *err)
+{
+    struct session *session = context;
+    Gimbal__PausedRequest paused = GIMBAL__PAUSED_REQUEST__INIT;
+    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    paused.job = session_job(session);
+    paused.epoch = session_epoch(session);
+    paused.rank = (uint32_t)rank;
+    paused.number = number;
+    paused.step = step;
+    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_PAUSED;
+    event.paused = &paused;
+    session_send(session, &event);
+    return session_wait_resumed(session, number, err);
+}
+
+/* Of the first rank, which alone knows it. What could not be written, and for what a step had to
+ * wait, is in its log as well. */
+void session_tell_staged(struct session *session, const struct saver_report *report)
+{
+    Gimbal__StagedRequest staged = GIMBAL__STAGED_REQUEST__INIT;
+    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    staged.job = session_job(session);
+    staged.epoch = session_epoch(session);
+    staged.step = report->step;
+    staged.bytes = report->bytes;
+    staged.shards = (uint32_t)report->shards;
+    staged.failure = (char *)(report->failure ? report->failure : "");
+    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_STAGED;
+    event.staged = &staged;
+    if (report->failure)
+        log_line(LOG_WARN, "no checkpoint of step %llu: %s; training goes on",
+                 (unsigned long long)report->step, report->failure);
+    if (report->waited_s > WAIT_WORTH_TELLING_S)
+        log_line(LOG_WARN,
+                 "behind step %llu training waited %.1f s for the checkpoint before it: "
+                 "checkpoint.every is too small for this disk",
+                 (unsigned long long)report->step, report->waited_s);
+    session_send(session, &event);
+}
+
+void session_complain(void *session, const char *words)
+{
+    (void)session;
+    log_line(LOG_WARN, "%s", words);
+}
+
+static void reserved(void *context, int rank, uint64_t bytes)
+{
+    char size[32];
+    (void)context;
+    if (bytes == 0)
+        return;
+    log_line(LOG_INFO, "rank %d holds %s of host memory for copies of checkpoints", rank,
+             units_print_bytes(size, sizeof size, (double)bytes));
 }
 
 static void send_telemetry(struct session *session, Gimbal__TelemetryRecord *record)
@@ -46,6 +129,7 @@ static void step(void *context, int rank, uint64_t number, const struct step_res
     struct session *session = context;
     Gimbal__StepRecord record = GIMBAL__STEP_RECORD__INIT;
     Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
+    session_stepped(session, number);
     if (rank != 0)
         return;
     if (result->skipped)
@@ -113,8 +197,17 @@ static void times(void *context, int rank, const char *block_type, const char *i
 
 struct reporter session_reporter(struct session *session, bool wait)
 {
-    return (struct reporter){session, wait ? ready_and_wait : ready, step, evaluation, times,
-                             sample};
+    return (struct reporter){
+        .context = session,
+        .ready = wait ? ready_and_wait : ready,
+        .wants_pause = wants_pause,
+        .paused = paused,
+        .reserved = reserved,
+        .step = step,
+        .evaluation = evaluation,
+        .times = times,
+        .sample = sample,
+    };
 }
 
 void session_stopped(struct session *session, int rank, int rc, const struct error *err)
@@ -124,6 +217,7 @@ void session_stopped(struct session *session, int rank, int rc, const struct err
     stopped.job = session_job(session);
     stopped.epoch = session_epoch(session);
     stopped.rank = (uint32_t)rank;
+    stopped.step = session_steps(session);
     bool by_peer = rc == -ECONNRESET || rc == -ECANCELED || rc == -ETIMEDOUT;
     stopped.cause = rc == 0                      ? GIMBAL__STOPPED_REQUEST__CAUSE__DONE
                     : session_cancelled(session) ? GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED

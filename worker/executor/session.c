@@ -32,10 +32,16 @@ struct session {
     int finish_fd;
     pthread_mutex_t write_lock, lock;
     pthread_cond_t changed;
-    bool go, cancelled, gone;
+    bool go, cancelled, gone, gave_up;
     char *job;
     uint64_t epoch, next_id;
+    struct data_file *files;
+    size_t file_count;
+    uint64_t steps;           /* finished, of the rank that has most */
+    uint64_t paused, resumed; /* the newest pause that was asked for, and that is over */
     struct asking *asking;
+    uint64_t listed_step; /* of the newest checkpoint that the other side has taken */
+    struct saver_listed listed;
     struct guarded *guarded;
     size_t guarded_count, guarded_capacity;
     Gimbal__ExecutorCommand *first; /* holds the assignment */
@@ -53,6 +59,14 @@ struct session *session_create(int fd)
     return session;
 }
 
+static void forget_listed(struct session *session)
+{
+    for (size_t i = 0; i < session->listed.count; i++)
+        free(session->listed.names[i]);
+    free(session->listed.names);
+    session->listed = (struct saver_listed){0};
+}
+
 void session_destroy(struct session *session)
 {
     if (!session)
@@ -64,6 +78,8 @@ void session_destroy(struct session *session)
     pthread_mutex_destroy(&session->lock);
     pthread_cond_destroy(&session->changed);
     free(session->job);
+    data_files_free(session->files, session->file_count);
+    forget_listed(session);
     free(session->guarded);
     free(session);
 }
@@ -83,6 +99,17 @@ char *session_job(const struct session *session)
 uint64_t session_epoch(const struct session *session)
 {
     return session->epoch;
+}
+
+void session_reads(struct session *session, const struct data_source *data)
+{
+    session->file_count = data_files(data, &session->files);
+}
+
+size_t session_files(const struct session *session, const struct data_file **out)
+{
+    *out = session->files;
+    return session->file_count;
 }
 
 static void abort_all(struct session *session)
@@ -168,7 +195,7 @@ static int ask(struct session *session, const char *key, const void *value, size
     session_send(session, &event);
 
     pthread_mutex_lock(&session->lock);
-    while (!asking->answered && !session->cancelled)
+    while (!asking->answered && !session->cancelled && !session->gave_up)
         pthread_cond_wait(&session->changed, &session->lock);
     struct asking **link = &session->asking;
     while (*link != asking)
@@ -223,6 +250,24 @@ static void answer(struct session *session, const Gimbal__ExecutorRendezvous *re
     pthread_mutex_unlock(&session->lock);
 }
 
+/* What is repeated says nothing new. */
+static void raise_to(uint64_t *number, uint64_t to)
+{
+    if (to > *number)
+        *number = to;
+}
+
+/* Under the lock. */
+static void take_listed(struct session *session, const Gimbal__CheckpointListed *message)
+{
+    forget_listed(session);
+    session->listed_step = message->step;
+    session->listed.names = xcalloc(message->n_listed, sizeof(char *));
+    for (; session->listed.count < message->n_listed; session->listed.count++)
+        session->listed.names[session->listed.count] =
+            xstrdup(message->listed[session->listed.count]);
+}
+
 static void obey(struct session *session, const Gimbal__ExecutorCommand *command)
 {
     if (command->command_case == GIMBAL__EXECUTOR_COMMAND__COMMAND_RENDEZVOUS) {
@@ -230,10 +275,25 @@ static void obey(struct session *session, const Gimbal__ExecutorCommand *command
         return;
     }
     pthread_mutex_lock(&session->lock);
-    if (command->command_case == GIMBAL__EXECUTOR_COMMAND__COMMAND_GO)
+    switch (command->command_case) {
+    case GIMBAL__EXECUTOR_COMMAND__COMMAND_GO:
         session->go = true;
-    if (command->command_case == GIMBAL__EXECUTOR_COMMAND__COMMAND_CANCEL)
+        break;
+    case GIMBAL__EXECUTOR_COMMAND__COMMAND_CANCEL:
         cancel_locked(session);
+        break;
+    case GIMBAL__EXECUTOR_COMMAND__COMMAND_PAUSE:
+        raise_to(&session->paused, command->pause->number);
+        break;
+    case GIMBAL__EXECUTOR_COMMAND__COMMAND_RESUME:
+        raise_to(&session->resumed, command->resume->number);
+        break;
+    case GIMBAL__EXECUTOR_COMMAND__COMMAND_LISTED:
+        take_listed(session, command->listed);
+        break;
+    default:
+        break;
+    }
     pthread_cond_broadcast(&session->changed);
     pthread_mutex_unlock(&session->lock);
 }
@@ -296,4 +356,62 @@ int session_wait_go(struct session *session, struct error *err)
     bool go = session->go;
     pthread_mutex_unlock(&session->lock);
     return go ? 0 : error_set(err, -ECANCELED, "cancelled before the first step");
+}
+
+bool session_wants_pause(struct session *session, uint64_t pauses)
+{
+    pthread_mutex_lock(&session->lock);
+    bool wants = session->paused > pauses;
+    pthread_mutex_unlock(&session->lock);
+    return wants;
+}
+
+int session_wait_resumed(struct session *session, uint64_t number, struct error *err)
+{
+    pthread_mutex_lock(&session->lock);
+    while (session->resumed < number && !session->cancelled)
+        pthread_cond_wait(&session->changed, &session->lock);
+    bool resumed = session->resumed >= number;
+    pthread_mutex_unlock(&session->lock);
+    return resumed ? 0 : error_set(err, -ECANCELED, "cancelled while it was paused");
+}
+
+int session_stage(void *context, const struct saver_report *report, struct saver_listed *listed,
+                  struct error *err)
+{
+    struct session *session = context;
+    session_tell_staged(session, report);
+    pthread_mutex_lock(&session->lock);
+    while (session->listed_step < report->step && !session->cancelled && !session->gave_up)
+        pthread_cond_wait(&session->changed, &session->lock);
+    bool taken = session->listed_step >= report->step;
+    *listed = taken ? session->listed : (struct saver_listed){0};
+    if (taken)
+        session->listed = (struct saver_listed){0};
+    pthread_mutex_unlock(&session->lock);
+    return taken ? 0 : error_set(err, -ECANCELED, "cancelled before it was listed");
+}
+
+void session_give_up(void *context)
+{
+    struct session *session = context;
+    pthread_mutex_lock(&session->lock);
+    session->gave_up = true;
+    pthread_cond_broadcast(&session->changed);
+    pthread_mutex_unlock(&session->lock);
+}
+
+void session_stepped(struct session *session, uint64_t steps)
+{
+    pthread_mutex_lock(&session->lock);
+    raise_to(&session->steps, steps);
+    pthread_mutex_unlock(&session->lock);
+}
+
+uint64_t session_steps(struct session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    uint64_t steps = session->steps;
+    pthread_mutex_unlock(&session->lock);
+    return steps;
 }

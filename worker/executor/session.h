@@ -6,6 +6,7 @@
 #define WORKER_EXECUTOR_SESSION_H
 
 #include "proto/executor.pb-c.h"
+#include "worker/checkpoint/saver.h"
 #include "worker/collectives/collective.h"
 #include "worker/executor/trainer.h"
 
@@ -19,17 +20,38 @@ void session_destroy(struct session *session);
 void session_name(struct session *session, const char *job, uint64_t epoch);
 char *session_job(const struct session *session); /* lent */
 uint64_t session_epoch(const struct session *session);
+/* The files of this source are part of what ready says; each is read once, here. */
+void session_reads(struct session *session, const struct data_source *data);
+size_t session_files(const struct session *session, const struct data_file **out); /* lent */
 /* Send an event; a broken channel ends the session. Any thread. */
 void session_send(struct session *session, Gimbal__ExecutorEvent *event);
 /* The reporter of ranks in this process. With `wait`, ready returns when the other side says go. */
 struct reporter session_reporter(struct session *session, bool wait);
 /* The epoch's key-value store at the other side. */
 struct rendezvous session_rendezvous(struct session *session);
+/* A rank has finished so many steps. */
+void session_stepped(struct session *session, uint64_t steps);
+uint64_t session_steps(struct session *session);
 /* This rank's end: cause and reason go to the other side. */
 void session_stopped(struct session *session, int rank, int rc, const struct error *err);
 
 /* Until the other side says go; -ECANCELED when it cancels instead. */
 int session_wait_go(struct session *session, struct error *err);
+
+/* Whether more pauses were asked for than the rank has been through. */
+bool session_wants_pause(struct session *session, uint64_t pauses);
+/* Until the other side says that pause `number` is over; -ECANCELED when it cancels instead. */
+int session_wait_resumed(struct session *session, uint64_t number, struct error *err);
+
+/* Tell that a checkpoint is staged, or why it is not, and wait until the other side has taken it;
+ * -ECANCELED when it cancels instead, or when this rank gave up. As saver_config.staged, with the
+ * session as its context. */
+int session_stage(void *session, const struct saver_report *report, struct saver_listed *listed,
+                  struct error *err);
+void session_tell_staged(struct session *session, const struct saver_report *report);
+void session_complain(void *session, const char *words);
+/* This rank ends: what waits for a rendezvous or for a checkpoint to be listed ends too. */
+void session_give_up(void *session);
 
 /* Fabrics that a cancel aborts, so that blocked calls return. */
 void session_guard(struct session *session, const struct collectives *collectives,

@@ -54,31 +54,72 @@ static int evaluate(const struct trainer_config *config, struct interpreter *in,
     return 0;
 }
 
-static int train(const struct trainer_config *config, struct interpreter *in, struct times *times,
-                 struct error *err)
+/* What is on its way arrives first: a peer may be gone before the ranks go on. */
+static int pause_behind(const struct trainer_config *config, struct interpreter *in, uint64_t step,
+                        uint64_t number, struct error *err)
 {
     const struct reporter *reporter = config->reporter;
-    uint64_t steps = (uint64_t)config->job->train.steps;
+    int rc = interpreter_quiesce(in, err);
+    if (rc == 0 && reporter->paused)
+        rc = reporter->paused(reporter->context, config->rank, step, number, err);
+    return rc;
+}
+
+/* What is due behind a step; `done` steps are. */
+static int follow_step(const struct trainer_config *config, struct interpreter *in,
+                       struct times *times, uint64_t done, struct error *err)
+{
+    const struct reporter *reporter = config->reporter;
     uint64_t every = (uint64_t)config->job->eval.every;
-    for (uint64_t step = 0; step < steps; step++) {
+    bool last = done == (uint64_t)config->job->train.steps;
+    if ((done % TIMES_EVERY == 0 || last) && reporter->times)
+        times_report(times, in, config->rank, reporter);
+    if (!every || (done % every != 0 && !last))
+        return 0;
+    int rc = evaluate(config, in, done, err);
+    times_forget(times, in);
+    return rc;
+}
+
+static void *buffer_of(void *context, int buffer)
+{
+    return interpreter_buffer(context, buffer);
+}
+
+/* The copy is taken while nothing runs; writing it goes on beside the steps. */
+static int save_behind(const struct trainer_config *config, struct interpreter *in,
+                       struct saver *saver, uint64_t done, struct error *err)
+{
+    uint64_t every = (uint64_t)config->job->checkpoint.every;
+    bool last = done == (uint64_t)config->job->train.steps;
+    if (!saver || (!last && (!every || done % every != 0)))
+        return 0;
+    return saver_take(saver, done, buffer_of, in, err);
+}
+
+static int train(const struct trainer_config *config, struct interpreter *in, struct times *times,
+                 struct saver *saver, struct error *err)
+{
+    const struct reporter *reporter = config->reporter;
+    uint64_t steps = (uint64_t)config->job->train.steps, pauses = 0;
+    int rc = 0;
+    for (uint64_t step = config->start_step; step < steps && rc == 0; step++) {
         struct step_result result;
+        bool wish = reporter->wants_pause && reporter->wants_pause(reporter->context, pauses);
+        interpreter_wish_pause(in, wish);
         double begin = now();
-        int rc = interpreter_run(in, PROGRAM_TRAIN, step, &result, err);
+        rc = interpreter_run(in, PROGRAM_TRAIN, step, &result, err);
         if (rc < 0)
             return rc;
         if (reporter->step)
             reporter->step(reporter->context, config->rank, step + 1, &result, now() - begin);
-        bool last = step + 1 == steps;
-        if (((step + 1) % TIMES_EVERY == 0 || last) && reporter->times)
-            times_report(times, in, config->rank, reporter);
-        if (every && ((step + 1) % every == 0 || last)) {
-            rc = evaluate(config, in, step + 1, err);
-            times_forget(times, in);
-        }
-        if (rc < 0)
-            return rc;
+        rc = save_behind(config, in, saver, step + 1, err);
+        if (rc == 0)
+            rc = follow_step(config, in, times, step + 1, err);
+        if (rc == 0 && result.pause && step + 1 < steps)
+            rc = pause_behind(config, in, step + 1, ++pauses, err);
     }
-    return 0;
+    return rc;
 }
 
 static struct optimizer optimizer_of(const struct job_train *train)
@@ -95,21 +136,66 @@ static struct optimizer optimizer_of(const struct job_train *train)
     };
 }
 
+static int load(const struct trainer_config *config, struct interpreter *in, struct error *err)
+{
+    struct checkpoint *checkpoint = NULL;
+    const struct manifest_origin expected = {
+        .step = config->start_step,
+        .seed = (uint64_t)config->job->train.seed,
+        .batch = (uint64_t)plan_global_batch(config->plan),
+    };
+    int rc = checkpoint_open(config->start, &checkpoint, err);
+    if (rc == 0)
+        rc = checkpoint_expect(checkpoint, &expected, config->graph, err);
+    if (rc == 0)
+        rc = state_load(checkpoint, interpreter_program(in), buffer_of, in, err);
+    checkpoint_close(checkpoint);
+    return rc < 0 ? error_prefix(err, rc, "load the checkpoint '%s'", config->start) : 0;
+}
+
+static int begin(const struct trainer_config *config, struct interpreter *in, struct error *err)
+{
+    if (config->start)
+        return load(config, in, err);
+    interpreter_initialize(in, (uint64_t)config->job->train.seed);
+    return 0;
+}
+
+static int open_saver(const struct trainer_config *config, struct interpreter *in,
+                      struct saver **out, struct error *err)
+{
+    if (!config->saving)
+        return 0;
+    struct saver_config saving = *config->saving;
+    saving.program = interpreter_program(in);
+    saving.origin.seed = (uint64_t)config->job->train.seed;
+    saving.origin.batch = (uint64_t)plan_global_batch(config->plan);
+    int rc = saver_create(&saving, out, err);
+    if (rc == 0 && config->reporter->reserved)
+        config->reporter->reserved(config->reporter->context, config->rank, saver_bytes(*out));
+    return rc;
+}
+
 static int run_prepared(const struct trainer_config *config, struct interpreter *in,
                         struct error *err)
 {
     const struct reporter *reporter = config->reporter;
     struct times *times = times_create(interpreter_program(in));
-    int rc = 0;
-    interpreter_initialize(in, (uint64_t)config->job->train.seed);
-    if (reporter->ready)
+    struct saver *saver = NULL;
+    int rc = begin(config, in, err);
+    if (rc == 0)
+        rc = open_saver(config, in, &saver, err);
+    if (rc == 0 && reporter->ready)
         rc = reporter->ready(reporter->context, config->rank, interpreter_program(in)->hash, err);
     if (rc == 0)
-        rc = train(config, in, times, err);
+        rc = train(config, in, times, saver, err);
     if (rc == 0)
         rc = interpreter_quiesce(in, err);
     if (rc == 0 && config->job->eval.sample > 0)
         rc = sample_run(config, in, err);
+    if (rc == 0 && saver)
+        rc = saver_finish(saver, err);
+    saver_destroy(saver);
     times_destroy(times);
     return rc;
 }

@@ -2,11 +2,17 @@
  *
  * Steps, evaluations on held-out data, and at the end a sample of text if the job wants one.
  * What happens is told to a reporter; every rank computes the same losses, and each rank tells
- * its own instructions' times. */
+ * its own instructions' times. Between two steps the ranks may be made to pause: the wish of one
+ * of them reaches all in the metrics of the step, so that they stop behind the same one. What
+ * they hold stays as it is, and no step is another for it.
+ *
+ * The state comes from a checkpoint or, without one, from the seed; it goes to a checkpoint behind
+ * every checkpoint.every steps and behind the last one. */
 #ifndef WORKER_EXECUTOR_TRAINER_H
 #define WORKER_EXECUTOR_TRAINER_H
 
 #include "common/config/job.h"
+#include "worker/checkpoint/saver.h"
 #include "worker/data/data.h"
 #include "worker/executor/interpreter.h"
 
@@ -20,6 +26,14 @@ struct reporter {
     void *context;
     /* Prepared; the first step may begin when it returns 0. */
     int (*ready)(void *context, int rank, uint64_t program_hash, struct error *err);
+    /* Asked before each step: shall all ranks pause behind it, once more than they did `pauses`
+     * times? */
+    bool (*wants_pause)(void *context, uint64_t pauses);
+    /* All ranks have paused behind this step, for the time `number`; they go on when it returns
+     * 0. */
+    int (*paused)(void *context, int rank, uint64_t step, uint64_t number, struct error *err);
+    /* So much host memory is reserved for the copy of a checkpoint. */
+    void (*reserved)(void *context, int rank, uint64_t bytes);
     void (*step)(void *context, int rank, uint64_t step, const struct step_result *result,
                  double seconds);
     void (*evaluation)(void *context, int rank, uint64_t step, double loss, double targets);
@@ -39,6 +53,10 @@ struct trainer_config {
     struct fabric *fabric;
     const struct data_source *data;
     const struct reporter *reporter;
+    const char *start;   /* folder of the checkpoint to begin from; NULL: none */
+    uint64_t start_step; /* finished in it */
+    /* Where checkpoints go; its program is filled in here. NULL: none are written. */
+    const struct saver_config *saving;
     uint64_t hash; /* of the program, as the planner has it; 0: not checked */
 };
 

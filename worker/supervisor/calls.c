@@ -5,9 +5,11 @@
 #include "common/base/memory.h"
 #include "common/rpc/message.h"
 #include "common/rpc/services/coordinator.h"
+#include "worker/supervisor/pass.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Registration is tried again by the supervisor: one attempt need not last long. */
 #define REGISTER_DEADLINE_MS 2000
@@ -15,12 +17,17 @@
 #define DELIVER_DEADLINE_MS 5000
 #define TELEMETRY_KEPT 16384
 
+/* What the supervisor is told about the answer to Ready, Paused, Staged or Stopped. */
+typedef void rank_answered_cb(struct supervisor *supervisor, uint64_t rank, enum rpc_status status,
+                              const char *text, uint64_t now_ms,
+                              struct supervisor_actions *actions);
+
 /* A call under way that is about one rank. */
 struct rank_call {
     struct daemon *daemon;
     struct rank_call *next;
     uint64_t rank;
-    bool stopped; /* Stopped, else Ready */
+    rank_answered_cb *answered;
 };
 
 int calls_open(struct daemon *daemon, struct error *err)
@@ -29,8 +36,9 @@ int calls_open(struct daemon *daemon, struct error *err)
         .service = &service_coordinator,
         .address = daemon->options.coordinator,
         .caller = daemon->options.report->node,
-        .term = daemon->term,
+        .fence = daemon->fence,
     };
+    pass_apply(daemon->options.pass, &options);
     int rc = rpc_client_open(&options, &daemon->client, err);
     if (rc < 0)
         return rc;
@@ -51,7 +59,6 @@ void calls_close(struct daemon *daemon)
 {
     if (!daemon->client)
         return;
-    daemon->term = rpc_client_term(daemon->client);
     log_lost_telemetry(daemon);
     relay_use(daemon->relay, NULL);
     rpc_watch_stop(daemon->watch);
@@ -74,12 +81,34 @@ static void start(struct daemon *daemon, unsigned method, const ProtobufCMessage
     rpc_client_start(daemon->client, method, request, &options, done, data);
 }
 
+/* A new start of the coordinator is known on the disk before anything is done for it. */
+static int keep_fence(struct daemon *daemon, struct error *err)
+{
+    struct rpc_fence told = rpc_client_fence(daemon->client);
+    if (memcmp(&told, &daemon->fence, sizeof told) == 0)
+        return 0;
+    int rc = fence_write(daemon->fence_path, &told, err);
+    if (rc == 0)
+        daemon->fence = told;
+    return rc;
+}
+
 static void hello_answered(void *data, const struct rpc_result *result)
 {
     struct daemon *daemon = data;
     const Gimbal__HelloReply *reply = result->reply;
-    supervisor_hello_answered(daemon->supervisor, result->status, result->text,
-                              reply ? reply->term : 0, daemon_now_ms(), &daemon->actions);
+    enum rpc_status status = result->status;
+    const char *text = result->text;
+    uint64_t term = reply ? reply->term : 0;
+    struct error err;
+    if (status == RPC_OK && keep_fence(daemon, &err) < 0) {
+        status = RPC_UNAVAILABLE;
+        text = err.text;
+    }
+    supervisor_hello_answered(daemon->supervisor, status, text, term, daemon_now_ms(),
+                              &daemon->actions);
+    if (status == RPC_OK)
+        relay_renew(daemon->relay, term);
 }
 
 void calls_hello(struct daemon *daemon)
@@ -171,9 +200,8 @@ static void rank_answered(void *data, const struct rpc_result *result)
 {
     struct rank_call *call = data;
     struct daemon *daemon = call->daemon;
-    (call->stopped ? supervisor_stopped_answered
-                   : supervisor_ready_answered)(daemon->supervisor, call->rank, result->status,
-                                                result->text, daemon_now_ms(), &daemon->actions);
+    call->answered(daemon->supervisor, call->rank, result->status, result->text, daemon_now_ms(),
+                   &daemon->actions);
     struct rank_call **link = &daemon->calls;
     while (*link != call)
         link = &(*link)->next;
@@ -181,11 +209,11 @@ static void rank_answered(void *data, const struct rpc_result *result)
     free(call);
 }
 
-static struct rank_call *add_call(struct daemon *daemon, uint64_t rank, bool stopped)
+static struct rank_call *add_call(struct daemon *daemon, uint64_t rank, rank_answered_cb *answered)
 {
     struct rank_call *call = xcalloc(1, sizeof *call);
     *call = (struct rank_call){
-        .daemon = daemon, .next = daemon->calls, .rank = rank, .stopped = stopped};
+        .daemon = daemon, .next = daemon->calls, .rank = rank, .answered = answered};
     daemon->calls = call;
     return call;
 }
@@ -193,14 +221,47 @@ static struct rank_call *add_call(struct daemon *daemon, uint64_t rank, bool sto
 void calls_ready(struct daemon *daemon, uint64_t id)
 {
     const struct rank *rank = supervisor_rank(daemon->supervisor, id);
-    Gimbal__ReadyRequest request = GIMBAL__READY_REQUEST__INIT;
+    Gimbal__ReadyRequest request = *rank->said_ready;
     request.job = rank->job;
     request.epoch = rank->epoch;
     request.rank = rank->rank;
-    request.program_hash = rank->program_hash;
-    request.step = rank->ready_step;
     start(daemon, COORDINATOR_READY, &request.base, DELIVER_DEADLINE_MS, rank_answered,
-          add_call(daemon, id, false));
+          add_call(daemon, id, supervisor_ready_answered));
+}
+
+void calls_paused(struct daemon *daemon, uint64_t id)
+{
+    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
+    Gimbal__PausedRequest request = GIMBAL__PAUSED_REQUEST__INIT;
+    request.job = rank->job;
+    request.epoch = rank->epoch;
+    request.rank = rank->rank;
+    request.number = rank->paused_number;
+    request.step = rank->paused_step;
+    start(daemon, COORDINATOR_PAUSED, &request.base, DELIVER_DEADLINE_MS, rank_answered,
+          add_call(daemon, id, supervisor_paused_answered));
+}
+
+static void staged_answered(void *data, const struct rpc_result *result)
+{
+    struct rank_call *call = data;
+    const struct rank *rank = supervisor_rank(call->daemon->supervisor, call->rank);
+    const Gimbal__StagedReply *reply = result->reply;
+    if (reply && rank)
+        processes_listed(call->daemon, call->rank, rank->said_staged->step, reply->listed,
+                         reply->n_listed);
+    rank_answered(call, result);
+}
+
+void calls_staged(struct daemon *daemon, uint64_t id)
+{
+    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
+    Gimbal__StagedRequest request = *rank->said_staged;
+    request.job = rank->job;
+    request.epoch = rank->epoch;
+    request.rank = rank->rank;
+    start(daemon, COORDINATOR_STAGED, &request.base, DELIVER_DEADLINE_MS, staged_answered,
+          add_call(daemon, id, supervisor_staged_answered));
 }
 
 void calls_stopped(struct daemon *daemon, uint64_t id)
@@ -214,7 +275,7 @@ void calls_stopped(struct daemon *daemon, uint64_t id)
     request.reason = rank->reason;
     request.step = rank->step;
     start(daemon, COORDINATOR_STOPPED, &request.base, DELIVER_DEADLINE_MS, rank_answered,
-          add_call(daemon, id, true));
+          add_call(daemon, id, supervisor_stopped_answered));
 }
 
 void calls_push(struct daemon *daemon, const Gimbal__TelemetryRecord *record)

@@ -1,6 +1,7 @@
-/* daemon.c - one loop: wait for something to happen, tell the supervisor, do what it says. */
+/* daemon.c - a node: when something has happened, tell its supervisor, and do what that says. */
 #include "worker/supervisor/daemon.h"
 
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/hardware/wire.h"
@@ -9,12 +10,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 /* A stopping worker waits so long for its last telemetry to be taken. */
 #define FLUSH_MS 1000
@@ -59,11 +57,23 @@ static void carry_out(struct daemon *daemon, const struct supervisor_action *act
     case SUPERVISOR_GO:
         processes_go(daemon, action->rank);
         break;
+    case SUPERVISOR_PAUSE:
+        processes_pause(daemon, action->rank);
+        break;
+    case SUPERVISOR_RESUME:
+        processes_resume(daemon, action->rank);
+        break;
     case SUPERVISOR_SIGNAL:
         processes_signal(daemon, action->rank, action->signal);
         break;
     case SUPERVISOR_READY:
         calls_ready(daemon, action->rank);
+        break;
+    case SUPERVISOR_PAUSED:
+        calls_paused(daemon, action->rank);
+        break;
+    case SUPERVISOR_STAGED:
+        calls_staged(daemon, action->rank);
         break;
     case SUPERVISOR_STOPPED:
         calls_stopped(daemon, action->rank);
@@ -88,31 +98,21 @@ static void carry_out_all(struct daemon *daemon)
     supervisor_actions_clear(&daemon->actions);
 }
 
-static void take_signal(struct daemon *daemon)
+uint64_t daemon_next_ms(const struct daemon *daemon)
 {
-    struct signalfd_siginfo info;
-    if (read(daemon->options.signal_fd, &info, sizeof info) == sizeof info)
-        supervisor_terminate(daemon->supervisor, daemon_now_ms(), &daemon->actions);
+    return supervisor_next_ms(daemon->supervisor);
 }
 
-static int timeout_ms(const struct daemon *daemon)
+enum { FD_CLIENT, FD_FIXED, FD_PROCESS = 0, FD_CHANNEL, FD_OUTPUT, FD_EACH };
+
+size_t daemon_fd_count(const struct daemon *daemon)
 {
-    uint64_t next = supervisor_next_ms(daemon->supervisor);
-    if (next == UINT64_MAX)
-        return -1;
-    uint32_t left = rpc_clock_left_ms(next, daemon_now_ms());
-    return left > INT_MAX ? INT_MAX : (int)left;
+    return FD_FIXED + FD_EACH * daemon->process_count;
 }
 
-enum { FD_CLIENT, FD_SIGNAL, FD_FIXED, FD_PROCESS = 0, FD_CHANNEL, FD_OUTPUT, FD_EACH };
-
-/* All that may become readable: FD_FIXED, then FD_EACH for each process. Yours to free. */
-static struct pollfd *list_fds(const struct daemon *daemon, size_t *count)
+void daemon_list_fds(const struct daemon *daemon, struct pollfd *fds)
 {
-    *count = FD_FIXED + FD_EACH * daemon->process_count;
-    struct pollfd *fds = xcalloc(*count, sizeof *fds);
-    fds[FD_CLIENT].fd = rpc_client_fd(daemon->client);
-    fds[FD_SIGNAL].fd = daemon->options.signal_fd;
+    fds[FD_CLIENT].fd = daemon->client ? rpc_client_fd(daemon->client) : -1;
     for (size_t i = 0; i < daemon->process_count; i++) {
         const struct process *process = daemon->processes[i];
         struct pollfd *of = &fds[FD_FIXED + FD_EACH * i];
@@ -120,9 +120,8 @@ static struct pollfd *list_fds(const struct daemon *daemon, size_t *count)
         of[FD_CHANNEL].fd = process->deaf ? -1 : process->child.channel.fd;
         of[FD_OUTPUT].fd = process->child.output_fd;
     }
-    for (size_t i = 0; i < *count; i++)
+    for (size_t i = 0; i < daemon_fd_count(daemon); i++)
         fds[i].events = POLLIN;
-    return fds;
 }
 
 /* From the last to the first: one that ends gives its place to the last. */
@@ -137,60 +136,75 @@ static void read_processes(struct daemon *daemon, const struct pollfd *fds)
     }
 }
 
-static void turn(struct daemon *daemon)
+void daemon_turn(struct daemon *daemon, const struct pollfd *fds)
 {
-    size_t count;
-    struct pollfd *fds = list_fds(daemon, &count);
-    if (poll(fds, count, timeout_ms(daemon)) > 0) {
-        read_processes(daemon, fds);
+    read_processes(daemon, fds);
+    if (fds[FD_CLIENT].revents)
         rpc_client_poll(daemon->client, 0);
-        if (fds[FD_SIGNAL].revents)
-            take_signal(daemon);
-    }
-    free(fds);
     supervisor_expire(daemon->supervisor, daemon_now_ms(), &daemon->actions);
     carry_out_all(daemon);
 }
 
-static void flush_telemetry(struct daemon *daemon)
+void daemon_terminate(struct daemon *daemon)
+{
+    supervisor_terminate(daemon->supervisor, daemon_now_ms(), &daemon->actions);
+    carry_out_all(daemon);
+}
+
+void daemon_flush(struct daemon *daemon)
 {
     uint64_t until_ms = daemon_now_ms() + FLUSH_MS;
     uint32_t left;
-    while (rpc_push_waiting(daemon->push) > 0 &&
+    while (daemon->push && rpc_push_waiting(daemon->push) > 0 &&
            (left = rpc_clock_left_ms(until_ms, daemon_now_ms())) > 0)
         rpc_client_poll(daemon->client, (int)left);
 }
 
 /* What an executor asked for was refused. */
-static void refused(void *data, uint64_t rank, enum rpc_status status, const char *text)
+static void refused(void *data, uint64_t rank, uint64_t term, enum rpc_status status,
+                    const char *text)
 {
     struct daemon *daemon = data;
-    supervisor_rank_failed(daemon->supervisor, rank, status, text, daemon_now_ms(),
+    supervisor_rank_failed(daemon->supervisor, rank, term, status, text, daemon_now_ms(),
                            &daemon->actions);
 }
 
-int daemon_run(const struct daemon_options *options, struct error *err)
+int daemon_open(const struct daemon_options *options, struct daemon **out, struct error *err)
 {
-    struct daemon daemon = {.options = *options};
-    struct relay_hooks hooks = {processes_answer, refused, &daemon};
-    daemon.report = hardware_report_to_wire(options->report);
-    daemon.relay = relay_create(&hooks);
-    int rc = calls_open(&daemon, err);
-    if (rc == 0) {
-        daemon.supervisor =
-            supervisor_create(options->report->node, (uint32_t)options->report->device_count,
-                              rpc_client_id(daemon.client));
-        supervisor_start(daemon.supervisor, &daemon.actions);
-        carry_out_all(&daemon);
-        while (!daemon.quit)
-            turn(&daemon);
-        flush_telemetry(&daemon);
+    struct daemon *daemon = xcalloc(1, sizeof *daemon);
+    struct relay_hooks hooks = {processes_answer, refused, daemon};
+    daemon->options = *options;
+    daemon->report = hardware_report_to_wire(options->report);
+    daemon->relay = relay_create(&hooks);
+    daemon->fence_path = fence_path(options->state, options->report->node);
+    int rc = folder_make(options->state, err);
+    if (rc == 0)
+        rc = fence_read(daemon->fence_path, &daemon->fence, err);
+    if (rc == 0)
+        rc = calls_open(daemon, err);
+    if (rc < 0) {
+        daemon_close(daemon);
+        return rc;
     }
-    processes_kill_all(&daemon);
-    calls_close(&daemon);
-    relay_destroy(daemon.relay);
-    supervisor_destroy(daemon.supervisor);
-    supervisor_actions_finish(&daemon.actions);
-    gimbal__hardware_report__free_unpacked(daemon.report, NULL);
-    return rc < 0 ? rc : daemon.status;
+    daemon->supervisor =
+        supervisor_create(options->report->node, (uint32_t)options->report->device_count,
+                          rpc_client_id(daemon->client));
+    supervisor_start(daemon->supervisor, &daemon->actions);
+    carry_out_all(daemon);
+    *out = daemon;
+    return 0;
+}
+
+void daemon_close(struct daemon *daemon)
+{
+    if (!daemon)
+        return;
+    processes_kill_all(daemon);
+    calls_close(daemon);
+    relay_destroy(daemon->relay);
+    supervisor_destroy(daemon->supervisor);
+    supervisor_actions_finish(&daemon->actions);
+    gimbal__hardware_report__free_unpacked(daemon->report, NULL);
+    free(daemon->fence_path);
+    free(daemon);
 }

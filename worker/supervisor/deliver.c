@@ -1,11 +1,14 @@
 /* deliver.c - what executors say and how they end, and getting that to the coordinator.
  *
- * Ready and Stopped are sent while the worker is registered, until they are taken. One that is
- * refused as stale may have crossed a new term: it is sent again once. Refused twice in a term it
- * belongs to an epoch that is over, and so does its executor. */
+ * Ready, Paused, Staged and Stopped are sent while the worker is registered, until they are taken;
+ * Staged also when its executor is gone: a checkpoint on the disk is worth something then most of
+ * all, so Stopped waits for it. One that
+ * is refused as stale may have crossed a new term: it is sent again once. Refused twice in a term
+ * it belongs to an epoch that is over, and so does its executor. */
 #include "worker/supervisor/internal.h"
 
 #include "common/base/memory.h"
+#include "common/rpc/message.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -53,8 +56,19 @@ void ranks_deliver(struct supervisor *supervisor, struct supervisor_actions *act
             rank->sent_in = supervisor->link.term;
             act_on_rank(actions, SUPERVISOR_READY, rank);
         }
-        /* Calls overtake each other: Stopped waits until Ready has its answer. */
-        if (rank->stopped == DELIVERY_DUE && rank->ready != DELIVERY_SENT) {
+        if (rank->paused == DELIVERY_DUE) {
+            rank->paused = DELIVERY_SENT;
+            rank->sent_in = supervisor->link.term;
+            act_on_rank(actions, SUPERVISOR_PAUSED, rank);
+        }
+        if (rank->staged == DELIVERY_DUE) {
+            rank->staged = DELIVERY_SENT;
+            rank->sent_in = supervisor->link.term;
+            act_on_rank(actions, SUPERVISOR_STAGED, rank);
+        }
+        /* Calls overtake each other: Stopped waits until these have their answers. */
+        if (rank->stopped == DELIVERY_DUE && rank->ready != DELIVERY_SENT &&
+            rank->staged != DELIVERY_SENT) {
             rank->stopped = DELIVERY_SENT;
             rank->sent_in = supervisor->link.term;
             act_on_rank(actions, SUPERVISOR_STOPPED, rank);
@@ -68,6 +82,11 @@ void ranks_unsend(struct supervisor *supervisor)
         struct rank *rank = &supervisor->ranks[i];
         if (rank->ready == DELIVERY_SENT)
             rank->ready = rank->state == RANK_ENDED ? DELIVERY_DONE : DELIVERY_DUE;
+        if (rank->paused == DELIVERY_SENT)
+            rank->paused = rank->state == RANK_ENDED ? DELIVERY_DONE : DELIVERY_DUE;
+        rank->paused_newer = false;
+        if (rank->staged == DELIVERY_SENT)
+            rank->staged = DELIVERY_DUE;
         if (rank->stopped == DELIVERY_SENT)
             rank->stopped = DELIVERY_DUE;
     }
@@ -83,11 +102,11 @@ bool ranks_all_reported(const struct supervisor *supervisor)
 }
 
 /* A message of the rank was refused as stale: true if that is not the first time in this term.
- * While the link is being made again it says nothing. */
-static bool refused_again(struct supervisor *supervisor, struct rank *rank, const char *text,
-                          uint64_t now_ms, struct supervisor_actions *actions)
+ * While the link is being made again it says nothing, nor does what was sent in an older term. */
+static bool refused_again(struct supervisor *supervisor, struct rank *rank, uint64_t sent_in,
+                          const char *text, uint64_t now_ms, struct supervisor_actions *actions)
 {
-    if (supervisor->link.state != LINK_UP || rank->sent_in != supervisor->link.term)
+    if (supervisor->link.state != LINK_UP || sent_in != supervisor->link.term)
         return false; /* it crossed a new term */
     if (rank->refused_in == supervisor->link.term)
         return true;
@@ -104,6 +123,23 @@ static void stop_refused(struct rank *rank, const char *text, uint64_t now_ms,
     free(reason);
 }
 
+/* How a message of a rank that has its executor was taken. */
+static enum delivery take_answer(struct supervisor *supervisor, struct rank *rank,
+                                 enum rpc_status status, const char *text, uint64_t now_ms,
+                                 struct supervisor_actions *actions)
+{
+    if (link_will_pass(status)) {
+        link_lose(supervisor, status, text, now_ms, actions);
+        return DELIVERY_DUE;
+    }
+    if (status == RPC_FAILED_PRECONDITION &&
+        !refused_again(supervisor, rank, rank->sent_in, text, now_ms, actions))
+        return DELIVERY_DUE;
+    if (status != RPC_OK)
+        stop_refused(rank, text, now_ms, actions);
+    return DELIVERY_DONE;
+}
+
 void supervisor_ready_answered(struct supervisor *supervisor, uint64_t id, enum rpc_status status,
                                const char *text, uint64_t now_ms,
                                struct supervisor_actions *actions)
@@ -112,18 +148,58 @@ void supervisor_ready_answered(struct supervisor *supervisor, uint64_t id, enum 
     if (!rank || rank->ready != DELIVERY_SENT)
         return;
     rank->ready = DELIVERY_DONE;
-    if (link_will_pass(status)) {
-        rank->ready = DELIVERY_DUE;
-        link_lose(supervisor, status, text, now_ms, actions);
-    } else if (status == RPC_FAILED_PRECONDITION &&
-               !refused_again(supervisor, rank, text, now_ms, actions)) {
-        rank->ready = DELIVERY_DUE;
-    } else if (status != RPC_OK) {
-        stop_refused(rank, text, now_ms, actions);
-    }
+    rank->ready = take_answer(supervisor, rank, status, text, now_ms, actions);
     if (rank->state == RANK_ENDED)
         rank->ready = DELIVERY_DONE;
     ranks_deliver(supervisor, actions);
+}
+
+void supervisor_paused_answered(struct supervisor *supervisor, uint64_t id, enum rpc_status status,
+                                const char *text, uint64_t now_ms,
+                                struct supervisor_actions *actions)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (!rank || rank->paused != DELIVERY_SENT)
+        return;
+    bool newer = rank->paused_newer;
+    rank->paused = DELIVERY_DONE;
+    rank->paused_newer = false;
+    rank->paused = take_answer(supervisor, rank, status, text, now_ms, actions);
+    if (newer)
+        rank->paused = DELIVERY_DUE;
+    if (rank->state == RANK_ENDED)
+        rank->paused = DELIVERY_DONE;
+    ranks_deliver(supervisor, actions);
+}
+
+void supervisor_executor_staged(struct supervisor *supervisor, uint64_t id,
+                                Gimbal__StagedRequest *staged, struct supervisor_actions *actions)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (!rank || rank->staged == DELIVERY_DUE || rank->staged == DELIVERY_SENT ||
+        (rank->said_staged && staged->step <= rank->said_staged->step)) {
+        message_free(&staged->base);
+        return;
+    }
+    if (rank->said_staged)
+        message_free(&rank->said_staged->base);
+    rank->said_staged = staged;
+    rank->staged = DELIVERY_DUE;
+    ranks_deliver(supervisor, actions);
+}
+
+/* Of an executor that is gone it is asked again only where the call itself failed. */
+void supervisor_staged_answered(struct supervisor *supervisor, uint64_t id, enum rpc_status status,
+                                const char *text, uint64_t now_ms,
+                                struct supervisor_actions *actions)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (!rank || rank->staged != DELIVERY_SENT)
+        return;
+    rank->staged = DELIVERY_DONE;
+    rank->staged = take_answer(supervisor, rank, status, text, now_ms, actions);
+    ranks_deliver(supervisor, actions);
+    supervisor_settle(supervisor, now_ms, actions);
 }
 
 void supervisor_stopped_answered(struct supervisor *supervisor, uint64_t id, enum rpc_status status,
@@ -138,7 +214,7 @@ void supervisor_stopped_answered(struct supervisor *supervisor, uint64_t id, enu
         rank->stopped = DELIVERY_DUE;
         link_lose(supervisor, status, text, now_ms, actions);
     } else if (status == RPC_FAILED_PRECONDITION &&
-               !refused_again(supervisor, rank, text, now_ms, actions)) {
+               !refused_again(supervisor, rank, rank->sent_in, text, now_ms, actions)) {
         rank->stopped = DELIVERY_DUE;
     } else if (status != RPC_OK) {
         act_log(actions, LOG_WARN,
@@ -150,13 +226,14 @@ void supervisor_stopped_answered(struct supervisor *supervisor, uint64_t id, enu
     supervisor_settle(supervisor, now_ms, actions);
 }
 
-void supervisor_rank_failed(struct supervisor *supervisor, uint64_t id, enum rpc_status status,
-                            const char *text, uint64_t now_ms, struct supervisor_actions *actions)
+void supervisor_rank_failed(struct supervisor *supervisor, uint64_t id, uint64_t term,
+                            enum rpc_status status, const char *text, uint64_t now_ms,
+                            struct supervisor_actions *actions)
 {
     struct rank *rank = ranks_find(supervisor, id);
     if (!rank || rank->state != RANK_RUNNING)
         return;
-    rank->sent_in = supervisor->link.term;
-    if (status != RPC_FAILED_PRECONDITION || refused_again(supervisor, rank, text, now_ms, actions))
+    if (status != RPC_FAILED_PRECONDITION ||
+        refused_again(supervisor, rank, term, text, now_ms, actions))
         stop_refused(rank, text, now_ms, actions);
 }

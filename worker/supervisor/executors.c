@@ -5,18 +5,21 @@
 #include "worker/supervisor/internal.h"
 
 #include "common/base/memory.h"
+#include "common/rpc/message.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-void supervisor_executor_ready(struct supervisor *supervisor, uint64_t id, uint64_t program_hash,
-                               uint64_t step, struct supervisor_actions *actions)
+void supervisor_executor_ready(struct supervisor *supervisor, uint64_t id,
+                               Gimbal__ReadyRequest *ready, struct supervisor_actions *actions)
 {
     struct rank *rank = ranks_find(supervisor, id);
-    if (!rank || rank->state != RANK_RUNNING || rank->ready != DELIVERY_NONE)
+    if (!rank || rank->state != RANK_RUNNING || rank->ready != DELIVERY_NONE) {
+        message_free(&ready->base);
         return;
-    rank->program_hash = program_hash;
-    rank->ready_step = rank->step = step;
+    }
+    rank->said_ready = ready;
+    rank->step = ready->step;
     rank->ready = DELIVERY_DUE;
     ranks_deliver(supervisor, actions);
 }
@@ -35,7 +38,7 @@ void supervisor_executor_stopping(struct supervisor *supervisor, uint64_t id,
     struct rank *rank = ranks_find(supervisor, id);
     if (!rank || !rank_has_executor(rank))
         return;
-    rank->step = step;
+    supervisor_executor_stepped(supervisor, id, step);
     if (!rank->asked || cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE)
         rank_set_cause(rank, cause, reason);
     rank->said = true;

@@ -80,6 +80,12 @@ void rank_set_cause(struct rank *rank, Gimbal__StoppedRequest__Cause cause, cons
 void rank_end(struct rank *rank, struct supervisor_actions *actions);
 void rank_finish(struct rank *rank);
 
+/* pauses.c */
+void ranks_pause(struct supervisor *supervisor, const Gimbal__PauseJob *message,
+                 struct supervisor_actions *actions);
+void ranks_resume(struct supervisor *supervisor, const Gimbal__ResumeJob *message,
+                  struct supervisor_actions *actions);
+
 /* deliver.c: while registered, send what is due. */
 void ranks_deliver(struct supervisor *supervisor, struct supervisor_actions *actions);
 /* A new term has begun: what an older one took of ended ranks is its own. */

@@ -2,9 +2,13 @@
  * measure it, and works for the coordinator until it is told to stop. */
 #include "common/base/log.h"
 #include "common/base/memory.h"
+#include "common/base/notify.h"
 #include "worker/supervisor/daemon.h"
+#include "worker/supervisor/fleet.h"
 #include "worker/supervisor/hardware.h"
+#include "worker/supervisor/pass.h"
 #include "worker/supervisor/probe.h"
+#include "worker/supervisor/route.h"
 #include "worker/supervisor/settings.h"
 
 #include <assert.h>
@@ -19,6 +23,8 @@
 
 #define STATUS_UNAVAILABLE 69
 #define STATUS_INTERNAL 70
+#define STATUS_IO 74
+#define STATUS_PERMISSION 77
 #define STATUS_CONFIGURATION 78
 
 /* The path of a program beside this one; yours to free. */
@@ -53,6 +59,20 @@ static int open_signals(struct error *err)
     return fd < 0 ? error_set(err, -errno, "signalfd: %s", strerror(errno)) : fd;
 }
 
+/* Where ranks of other nodes find those of this one. */
+static int find_address(const struct worker_settings *settings, struct hardware_report *report,
+                        struct error *err)
+{
+    char address[ROUTE_ADDRESS_SIZE];
+    int rc = 0;
+    if (!settings->host_address)
+        rc = route_address(settings->coordinator, address, err);
+    if (rc == 0)
+        hardware_set_text(&report->address,
+                          settings->host_address ? settings->host_address : address);
+    return rc;
+}
+
 static int detect(const struct worker_settings *settings, struct hardware_report **out,
                   double *crowd, struct error *err)
 {
@@ -73,6 +93,8 @@ static int detect(const struct worker_settings *settings, struct hardware_report
             .memory_bytes = settings->memory,
         };
         rc = hardware_detect(topology, &options, out, err);
+        if (rc == 0)
+            rc = find_address(settings, *out, err);
         *crowd = hardware_crowd(topology, &options);
     }
     hwloc_topology_destroy(topology);
@@ -86,14 +108,26 @@ static int fail(int status, const struct error *err)
     return status;
 }
 
-static int run(const struct worker_settings *settings, const char *shim, const char *executor)
+static int work(const struct daemon_options *options, int signal_fd, struct notify *notify,
+                struct error *err)
+{
+    struct daemon *daemon = NULL;
+    int status = daemon_open(options, &daemon, err);
+    if (status == 0)
+        status = daemons_run(&daemon, 1, signal_fd, notify);
+    daemon_close(daemon);
+    return status;
+}
+
+static int measure_and_work(const struct worker_settings *settings, const struct pass *pass,
+                            const char *shim, const char *executor, int signal_fd)
 {
     struct error err;
+    struct notify notify;
     struct hardware_report *report = NULL;
-    int signal_fd = open_signals(&err);
-    if (signal_fd < 0)
-        return fail(STATUS_INTERNAL, &err);
     double crowd = 1;
+    if (notify_open(&notify, &err) < 0)
+        log_line(LOG_WARN, "no service manager is told of this daemon: %s", err.text);
     int status = detect(settings, &report, &crowd, &err);
     if (status < 0)
         return fail(status == -EINVAL ? STATUS_CONFIGURATION : STATUS_INTERNAL, &err);
@@ -101,6 +135,7 @@ static int run(const struct worker_settings *settings, const char *shim, const c
     assert(report);
     log_line(LOG_INFO, "%s: %zu devices, %u cores (%s), measuring them", report->node,
              report->device_count, report->cores, report->cpuset);
+    notify_status(&notify, "node '%s': measuring its devices", report->node);
     status = probe_devices(shim, executor, crowd, report, &err);
     if (status < 0) {
         status = fail(STATUS_UNAVAILABLE, &err);
@@ -108,15 +143,44 @@ static int run(const struct worker_settings *settings, const char *shim, const c
         struct daemon_options options = {
             .report = report,
             .coordinator = settings->coordinator,
+            .pass = pass,
+            .state = settings->state,
             .shim = shim,
             .executor = executor,
-            .signal_fd = signal_fd,
         };
-        status = daemon_run(&options, &err);
+        status = settings->fleet
+                     ? fleet_run(&options, (unsigned)settings->fleet, signal_fd, &notify, &err)
+                     : work(&options, signal_fd, &notify, &err);
         if (status < 0)
             status = fail(status == -EINVAL ? STATUS_CONFIGURATION : STATUS_INTERNAL, &err);
     }
     hardware_report_destroy(report);
+    notify_close(&notify);
+    return status;
+}
+
+static int pass_status(int rc)
+{
+    return rc == -EACCES ? STATUS_PERMISSION : rc == -EINVAL ? STATUS_CONFIGURATION : STATUS_IO;
+}
+
+static int run(const struct worker_settings *settings, const char *shim, const char *executor)
+{
+    struct error err;
+    struct pass pass;
+    int signal_fd = open_signals(&err);
+    if (signal_fd < 0)
+        return fail(STATUS_INTERNAL, &err);
+    int status = pass_open(settings, signal_fd, &pass, &err);
+    if (status == -EINTR) {
+        log_line(LOG_INFO, "%s", err.text);
+        status = EXIT_SUCCESS;
+    } else if (status < 0) {
+        status = fail(pass_status(status), &err);
+    } else {
+        status = measure_and_work(settings, &pass, shim, executor, signal_fd);
+        pass_finish(&pass);
+    }
     close(signal_fd);
     return status;
 }
@@ -126,10 +190,15 @@ int main(int argc, char **argv)
     struct worker_settings values;
     struct settings *settings;
     struct error err;
+    memory_keep();
     log_open("worker", LOG_INFO);
     int status = worker_settings_read(argc, argv, &values, &settings, &err);
     if (status != 0)
         return fail(status, &err);
+    if (values.check) {
+        settings_destroy(settings);
+        return EXIT_SUCCESS;
+    }
     log_open("worker", (enum log_level)values.log_level);
     char *shim = beside("gimbal-shim");
     char *executor = values.executor ? xstrdup(values.executor) : find_executor();

@@ -12,8 +12,11 @@
 #include "proto/executor.pb-c.h"
 #include "worker/supervisor/child.h"
 #include "worker/supervisor/daemon.h"
+#include "worker/supervisor/fence.h"
 #include "worker/supervisor/relay.h"
 #include "worker/supervisor/supervisor.h"
+
+#include <poll.h>
 
 /* An executor of ours. */
 struct process {
@@ -26,7 +29,8 @@ struct process {
 struct daemon {
     struct daemon_options options;
     Gimbal__HardwareReport *report;
-    uint64_t term; /* the highest known; survives a client */
+    char *fence_path;
+    struct rpc_fence fence; /* as it is in the file */
     struct rpc_client *client;
     struct rpc_watch *watch;
     struct rpc_push *push;
@@ -48,13 +52,20 @@ void calls_report(struct daemon *daemon);
 void calls_heartbeat(struct daemon *daemon);
 void calls_watch(struct daemon *daemon, uint64_t revision);
 void calls_ready(struct daemon *daemon, uint64_t rank);
+void calls_paused(struct daemon *daemon, uint64_t rank);
+void calls_staged(struct daemon *daemon, uint64_t rank);
 void calls_stopped(struct daemon *daemon, uint64_t rank);
 void calls_push(struct daemon *daemon, const Gimbal__TelemetryRecord *record);
 
 /* processes.c: executors, by the supervisor's id. */
 void processes_start(struct daemon *daemon, uint64_t rank);
 void processes_go(struct daemon *daemon, uint64_t rank);
+void processes_pause(struct daemon *daemon, uint64_t rank);
+void processes_resume(struct daemon *daemon, uint64_t rank);
 void processes_signal(struct daemon *daemon, uint64_t rank, int signal);
+/* The checkpoint that it told of is listed, with these. */
+void processes_listed(struct daemon *daemon, uint64_t rank, uint64_t step, char *const *listed,
+                      size_t count);
 /* The answer to what an executor asked of the coordinator. */
 void processes_answer(void *daemon, uint64_t rank, const Gimbal__ExecutorRendezvous *answer);
 /* Take what it has sent and printed. */
@@ -62,6 +73,16 @@ void process_read(struct process *process);
 /* It has ended: tell why, and forget it. */
 void process_end(struct process *process);
 void processes_kill_all(struct daemon *daemon);
+
+/* daemon.c, for the loop. What a daemon waits for: so many descriptors, listed into fds, and a
+ * time, UINT64_MAX for none. Then its turn comes, with what poll() said of them. */
+size_t daemon_fd_count(const struct daemon *daemon);
+void daemon_list_fds(const struct daemon *daemon, struct pollfd *fds);
+uint64_t daemon_next_ms(const struct daemon *daemon);
+void daemon_turn(struct daemon *daemon, const struct pollfd *fds);
+void daemon_terminate(struct daemon *daemon);
+/* Wait a little for the last telemetry to be taken. */
+void daemon_flush(struct daemon *daemon);
 
 uint64_t daemon_now_ms(void);
 

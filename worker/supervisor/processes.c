@@ -57,7 +57,9 @@ void processes_start(struct daemon *daemon, uint64_t id)
         .cpuset = report->devices[assignment->device_index].cpuset,
     };
     struct error err;
-    if (child_start(&options, &process->child, &err) < 0) {
+    int rc = options.program ? child_start(&options, &process->child, &err)
+                             : error_set(&err, -ENOTSUP, "this node is simulated and runs nothing");
+    if (rc < 0) {
         error_prefix(&err, 0, "could not be started");
         supervisor_executor_gone(daemon->supervisor, id, err.text, "", daemon_now_ms(),
                                  &daemon->actions);
@@ -89,11 +91,59 @@ void processes_go(struct daemon *daemon, uint64_t id)
     send_command(process, &command);
 }
 
+void processes_pause(struct daemon *daemon, uint64_t id)
+{
+    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
+    struct process *process = find(daemon, id);
+    Gimbal__PauseJob pause = GIMBAL__PAUSE_JOB__INIT;
+    Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
+    if (!process)
+        return;
+    pause.job = rank->job;
+    pause.epoch = rank->epoch;
+    pause.number = rank->pause;
+    command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_PAUSE;
+    command.pause = &pause;
+    send_command(process, &command);
+}
+
+void processes_resume(struct daemon *daemon, uint64_t id)
+{
+    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
+    struct process *process = find(daemon, id);
+    Gimbal__ResumeJob resume = GIMBAL__RESUME_JOB__INIT;
+    Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
+    if (!process)
+        return;
+    resume.job = rank->job;
+    resume.epoch = rank->epoch;
+    resume.number = rank->resumed;
+    command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_RESUME;
+    command.resume = &resume;
+    send_command(process, &command);
+}
+
 void processes_signal(struct daemon *daemon, uint64_t id, int signal)
 {
     const struct process *process = find(daemon, id);
     if (process)
         child_signal(&process->child, signal);
+}
+
+void processes_listed(struct daemon *daemon, uint64_t id, uint64_t step, char *const *listed,
+                      size_t count)
+{
+    struct process *process = find(daemon, id);
+    Gimbal__CheckpointListed message = GIMBAL__CHECKPOINT_LISTED__INIT;
+    Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
+    if (!process)
+        return;
+    message.step = step;
+    message.listed = (char **)listed;
+    message.n_listed = count;
+    command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_LISTED;
+    command.listed = &message;
+    send_command(process, &command);
 }
 
 void processes_answer(void *data, uint64_t id, const Gimbal__ExecutorRendezvous *answer)
@@ -149,14 +199,24 @@ static void take_event(struct process *process, Gimbal__ExecutorEvent *event)
     const struct rank *rank = supervisor_rank(daemon->supervisor, process->rank);
     switch (event->event_case) {
     case GIMBAL__EXECUTOR_EVENT__EVENT_READY:
-        supervisor_executor_ready(daemon->supervisor, process->rank, event->ready->program_hash,
-                                  event->ready->step, &daemon->actions);
+        event->event_case = GIMBAL__EXECUTOR_EVENT__EVENT__NOT_SET; /* it is taken out */
+        supervisor_executor_ready(daemon->supervisor, process->rank, event->ready,
+                                  &daemon->actions);
         break;
     case GIMBAL__EXECUTOR_EVENT__EVENT_RENDEZVOUS:
         relay_ask(daemon->relay, process->rank, rank->job, rank->epoch, event->rendezvous);
         break;
     case GIMBAL__EXECUTOR_EVENT__EVENT_TELEMETRY:
         take_telemetry(process, rank, event->telemetry);
+        break;
+    case GIMBAL__EXECUTOR_EVENT__EVENT_PAUSED:
+        supervisor_executor_paused(daemon->supervisor, process->rank, event->paused->number,
+                                   event->paused->step, &daemon->actions);
+        break;
+    case GIMBAL__EXECUTOR_EVENT__EVENT_STAGED:
+        event->event_case = GIMBAL__EXECUTOR_EVENT__EVENT__NOT_SET; /* it is taken out */
+        supervisor_executor_staged(daemon->supervisor, process->rank, event->staged,
+                                   &daemon->actions);
         break;
     case GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED:
         supervisor_executor_stopping(daemon->supervisor, process->rank, event->stopped->cause,

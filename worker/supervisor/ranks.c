@@ -38,6 +38,10 @@ void rank_finish(struct rank *rank)
 {
     if (rank->assignment)
         message_free(&rank->assignment->base);
+    if (rank->said_ready)
+        message_free(&rank->said_ready->base);
+    if (rank->said_staged)
+        message_free(&rank->said_staged->base);
     free(rank->job);
     free(rank->reason);
 }
@@ -100,6 +104,8 @@ void rank_end(struct rank *rank, struct supervisor_actions *actions)
     rank->stopped = DELIVERY_DUE;
     if (rank->ready == DELIVERY_DUE)
         rank->ready = DELIVERY_DONE;
+    if (rank->paused == DELIVERY_DUE)
+        rank->paused = DELIVERY_DONE;
 }
 
 void ranks_stop(struct rank *rank, cause_t cause, const char *reason, uint64_t now_ms,
@@ -274,6 +280,34 @@ static void stop_job(struct supervisor *supervisor, const char *job, uint64_t ep
     }
 }
 
+static bool knows(const struct supervisor *supervisor, const Gimbal__CancelJob *cancel,
+                  uint32_t number)
+{
+    for (size_t i = 0; i < supervisor->rank_count; i++)
+        if (supervisor->ranks[i].rank == number && supervisor->ranks[i].epoch == cancel->epoch &&
+            strcmp(supervisor->ranks[i].job, cancel->job) == 0)
+            return true;
+    return false;
+}
+
+/* What is to be stopped and never came here has stopped: nobody else could say so. */
+static void end_unknown(struct supervisor *supervisor, const Gimbal__CancelJob *cancel,
+                        struct supervisor_actions *actions)
+{
+    for (size_t i = 0; i < cancel->n_ranks; i++) {
+        if (knows(supervisor, cancel, cancel->ranks[i]))
+            continue;
+        Gimbal__Assignment *assignment = xcalloc(1, sizeof *assignment);
+        gimbal__assignment__init(assignment);
+        assignment->job = xstrdup(cancel->job);
+        assignment->epoch = cancel->epoch;
+        assignment->rank = cancel->ranks[i];
+        struct rank *rank = add(supervisor, assignment);
+        rank_set_cause(rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, "it was never started");
+        rank_end(rank, actions);
+    }
+}
+
 void supervisor_record(struct supervisor *supervisor, uint64_t revision,
                        Gimbal__WorkerRecord *record, uint64_t now_ms,
                        struct supervisor_actions *actions)
@@ -296,6 +330,13 @@ void supervisor_record(struct supervisor *supervisor, uint64_t revision,
         stop_job(supervisor, record->cancel->job, record->cancel->epoch,
                  GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, record->cancel->reason, now_ms,
                  actions);
+        end_unknown(supervisor, record->cancel, actions);
+        break;
+    case GIMBAL__WORKER_RECORD__RECORD_PAUSE:
+        ranks_pause(supervisor, record->pause, actions);
+        break;
+    case GIMBAL__WORKER_RECORD__RECORD_RESUME:
+        ranks_resume(supervisor, record->resume, actions);
         break;
     default:
         act_log(actions, LOG_WARN, "revision %" PRIu64 " says nothing that this release knows",

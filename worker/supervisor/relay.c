@@ -28,12 +28,15 @@ struct question {
     struct waiter *waiters;
     size_t waiter_count, waiter_capacity;
     struct rpc_pending *pending;
+    uint64_t sent_in;  /* term */
     unsigned failures; /* since the last answer */
+    bool told;         /* what was put is kept, and those who wait know */
 };
 
 struct relay {
     struct relay_hooks hooks;
     struct rpc_client *client;
+    uint64_t term;
     struct question *questions;
 };
 
@@ -81,6 +84,7 @@ static void call(struct question *question, uint32_t delay_ms)
     request.value = (ProtobufCBinaryData){.len = question->size, .data = question->value};
     struct rpc_call_options options = {
         .deadline_ms = RENDEZVOUS_DEADLINE_MS, .delay_ms = delay_ms, .once = true};
+    question->sent_in = rpc_client_term(question->relay->client);
     question->pending = rpc_client_start(question->relay->client, COORDINATOR_RENDEZVOUS,
                                          &request.base, &options, answered, question);
 }
@@ -92,9 +96,19 @@ void relay_use(struct relay *relay, struct rpc_client *client)
         if (question->pending)
             rpc_pending_cancel(question->pending);
         question->pending = NULL;
-        if (client)
+        if (client && !question->told)
             call(question, 0);
     }
+}
+
+void relay_renew(struct relay *relay, uint64_t term)
+{
+    if (relay->term == term)
+        return;
+    relay->term = term;
+    for (struct question *question = relay->questions; question; question = question->next)
+        if (question->told && !question->pending)
+            call(question, 0);
 }
 
 /* A value that the store has no room for will not fit later; a call may. */
@@ -125,8 +139,11 @@ static void answered(void *data, const struct rpc_result *result)
     const Gimbal__RendezvousReply *reply = result->reply;
     question->pending = NULL;
     if (reply && (question->put || reply->there)) {
-        tell(question, reply);
-        drop(question);
+        if (!question->told)
+            tell(question, reply);
+        question->told = true;
+        if (!question->put)
+            drop(question);
         return;
     }
     if (reply) {
@@ -136,7 +153,8 @@ static void answered(void *data, const struct rpc_result *result)
     }
     if (!will_pass(question, result->status))
         for (size_t i = 0; i < question->waiter_count; i++)
-            hooks->refused(hooks->data, question->waiters[i].rank, result->status, result->text);
+            hooks->refused(hooks->data, question->waiters[i].rank, question->sent_in,
+                           result->status, result->text);
     double uniform = random_uniform(rpc_client_id(question->relay->client),
                                     question->waiters[0].rank, question->failures);
     call(question, backoff_ms(question->failures++, uniform));

@@ -2,6 +2,7 @@
 #include "worker/supervisor/settings.h"
 
 #include "common/base/memory.h"
+#include "common/config/state.h"
 #include "common/hardware/hardware.h"
 #include "common/rpc/address.h"
 
@@ -21,14 +22,25 @@ const char worker_usage[] =
     "usage: gimbal-worker [OPTION...]\n"
     "\n"
     "  --name NAME            of this node; else the host's\n"
-    "  --coordinator ADDRESS  tcp://HOST:PORT, else tcp://127.0.0.1:7070\n"
+    "  --coordinator ADDRESS  tcp://HOST:PORT, else tcp://127.0.0.1:7070; or tls+tcp://HOST:PORT\n"
+    "  --tls DIR              certificates: the worker's folder of 'gimbal cluster init'\n"
+    "  --join FILE            a join token, as 'gimbal cluster token worker' prints it; read only\n"
+    "                         where this node has not joined yet\n"
     "  --devices N            CPU devices to cut the cores into, else 1\n"
     "  --cpuset CORES         use these, as in 0-3,8; else all that this process may use\n"
     "  --share K/N            of those, the K-th of N shares, from 0: for N workers on one host\n"
     "  --memory SIZE          use at most this, as in 16GiB\n"
+    "  --host-address IP      where ranks of other nodes reach this one; else the address by "
+    "which\n"
+    "                         this host reaches the coordinator\n"
+    "  --state DIR            keep what must survive the worker there (root: in\n"
+    "                         /var/lib/gimbal/worker, others: below ~/.local/state)\n"
     "  --executor PATH        gimbal-executor; else the one beside this program\n"
+    "  --fleet N              be N simulated nodes, NAME-0001 and so on, that run nothing: to try\n"
+    "                         what a coordinator bears\n"
     "  --log-level LEVEL      debug, info, warn or error\n"
     "  --config FILE          settings, else " FILE_STANDARD "\n"
+    "  --check                read the settings, say what is wrong with them, and end\n"
     "  -h, --help             this text\n"
     "  -V, --version          the release\n"
     "\n"
@@ -41,6 +53,8 @@ static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
 static const struct field fields[] = {
     {.key = "name", .kind = FIELD_TEXT, AT(name)},
     {.key = "coordinator", .kind = FIELD_TEXT, AT(coordinator), .standard = "tcp://127.0.0.1:7070"},
+    {.key = "tls", .kind = FIELD_TEXT, AT(tls)},
+    {.key = "join", .kind = FIELD_TEXT, AT(join)},
     {.key = "devices",
      .kind = FIELD_INTEGER,
      AT(devices),
@@ -51,7 +65,15 @@ static const struct field fields[] = {
     {.key = "cpuset", .kind = FIELD_TEXT, AT(cpuset)},
     {.key = "share", .kind = FIELD_TEXT, AT(share)},
     {.key = "memory", .kind = FIELD_SIZE, AT(memory), .least = 1, .greatest = (double)(1ull << 50)},
+    {.key = "host_address", .kind = FIELD_TEXT, AT(host_address)},
+    {.key = "state", .kind = FIELD_TEXT, AT(state)},
     {.key = "executor", .kind = FIELD_TEXT, AT(executor)},
+    {.key = "fleet",
+     .kind = FIELD_INTEGER,
+     AT(fleet),
+     .standard = "0",
+     .greatest = 9999,
+     .unit = "nodes"},
     {.key = "log_level", .kind = FIELD_CHOICE, AT(log_level), .standard = "info", .words = levels},
     {.key = NULL},
 };
@@ -68,16 +90,41 @@ static int read_file(int argc, char **argv, struct settings *settings, struct er
     return settings_read_file(settings, FILE_STANDARD, false, err);
 }
 
+/* --log-level is log_level. */
+static int set_flag(struct settings *settings, const char *flag, const char *value,
+                    struct error *err)
+{
+    char *key = xstrdup(flag);
+    for (char *dash = key; (dash = strchr(dash, '-'));)
+        *dash = '_';
+    int rc = settings_set_flag(settings, key, value, err);
+    free(key);
+    return rc;
+}
+
 /* Returns 0 or an exit status. */
-static int read_flags(int argc, char **argv, struct settings *settings, struct error *err)
+static int read_flags(int argc, char **argv, struct settings *settings, bool *check,
+                      struct error *err)
 {
     static const struct option names[] = {
-        {"name", required_argument, NULL, 0},     {"coordinator", required_argument, NULL, 0},
-        {"devices", required_argument, NULL, 0},  {"cpuset", required_argument, NULL, 0},
-        {"share", required_argument, NULL, 0},    {"memory", required_argument, NULL, 0},
-        {"executor", required_argument, NULL, 0}, {"log-level", required_argument, NULL, 0},
-        {"config", required_argument, NULL, 'c'}, {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0},
+        {"name", required_argument, NULL, 0},
+        {"coordinator", required_argument, NULL, 0},
+        {"devices", required_argument, NULL, 0},
+        {"cpuset", required_argument, NULL, 0},
+        {"share", required_argument, NULL, 0},
+        {"memory", required_argument, NULL, 0},
+        {"executor", required_argument, NULL, 0},
+        {"log-level", required_argument, NULL, 0},
+        {"host-address", required_argument, NULL, 0},
+        {"state", required_argument, NULL, 0},
+        {"fleet", required_argument, NULL, 0},
+        {"tls", required_argument, NULL, 0},
+        {"join", required_argument, NULL, 0},
+        {"config", required_argument, NULL, 'c'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {"check", no_argument, NULL, 'k'},
+        {NULL, 0, NULL, 0},
     };
     int option, index;
     opterr = 0;
@@ -94,8 +141,9 @@ static int read_flags(int argc, char **argv, struct settings *settings, struct e
             error_set(err, 0, "%s is no option, or lacks its value; see --help", argv[optind - 1]);
             return STATUS_USAGE;
         }
-        const char *key = strcmp(names[index].name, "log-level") ? names[index].name : "log_level";
-        if (option == 0 && settings_set_flag(settings, key, optarg, err) < 0)
+        if (option == 'k')
+            *check = true;
+        if (option == 0 && set_flag(settings, names[index].name, optarg, err) < 0)
             return STATUS_USAGE;
     }
     if (optind == argc)
@@ -127,6 +175,10 @@ static int complete(struct worker_settings *values, struct error *err)
         text[sizeof text - 1] = '\0';
         values->name = xstrdup(text);
     }
+    if (!values->state)
+        values->state = state_folder("worker");
+    if (!values->state)
+        return error_set(err, -EINVAL, "there is no HOME to keep state in: give --state DIR");
     if (!hardware_name_valid(values->name))
         return error_set(err, -EINVAL,
                          "'%s' is no name for a node: give --name, 1 to %d letters, digits, '.', "
@@ -134,6 +186,12 @@ static int complete(struct worker_settings *values, struct error *err)
                          values->name, HARDWARE_NAME_SIZE - 1);
     struct rpc_address address;
     int rc = rpc_address_parse(values->coordinator, &address, err);
+    if (rc == 0)
+        rc = rpc_address_check_tls(&address, values->tls != NULL, err);
+    if (rc == 0 && values->tls && values->fleet)
+        rc = error_set(err, -EINVAL,
+                       "a fleet has one name after the other and no credential for any: try it "
+                       "without tls");
     return rc < 0 ? error_prefix(err, rc, "coordinator") : 0;
 }
 
@@ -146,7 +204,7 @@ int worker_settings_read(int argc, char **argv, struct worker_settings *values,
     if (read_file(argc, argv, settings, err) < 0 || settings_read_environment(settings, err) < 0)
         status = STATUS_CONFIGURATION;
     if (status == 0)
-        status = read_flags(argc, argv, settings, err);
+        status = read_flags(argc, argv, settings, &values->check, err);
     if (status == 0 && (settings_check(settings, err) < 0 ||
                         read_share(values, settings, err) < 0 || complete(values, err) < 0))
         status = STATUS_CONFIGURATION;

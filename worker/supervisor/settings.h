@@ -5,18 +5,25 @@
 #include "common/base/error.h"
 #include "common/config/settings.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct worker_settings {
     char *name;        /* of the node; the host's where none is given */
-    char *coordinator; /* tcp://HOST:PORT */
+    char *coordinator; /* tcp://HOST:PORT, tls+tcp://HOST:PORT */
+    char *tls;         /* folder of the bundle; NULL: without TLS */
+    char *join;        /* file of a join token; NULL: none */
     int64_t devices;   /* CPU devices to offer */
     char *cpuset;      /* "0-3,8"; NULL: all cores that the process may use */
     char *share;       /* "0/3" */
     unsigned share_index, share_count;
-    uint64_t memory; /* bytes; 0: what goes with the cores */
-    char *executor;  /* its path; the one beside this program where none is given */
-    int log_level;   /* an enum log_level */
+    uint64_t memory;    /* bytes; 0: what goes with the cores */
+    char *host_address; /* where other nodes reach this one; NULL: as route_address() says */
+    char *state;    /* folder for what must survive the worker; state_folder() if none is given */
+    char *executor; /* its path; the one beside this program where none is given */
+    int64_t fleet;  /* be so many simulated nodes; 0: be one that works */
+    int log_level;  /* an enum log_level */
+    bool check;     /* only look at the settings, and end */
 };
 
 extern const char worker_usage[];

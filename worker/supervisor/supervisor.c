@@ -55,6 +55,20 @@ void act_log(struct supervisor_actions *actions, enum log_level level, const cha
     va_end(arguments);
 }
 
+char *supervisor_describe(const struct supervisor *supervisor, char *out, size_t size)
+{
+    const struct link *link = &supervisor->link;
+    size_t running = 0;
+    for (size_t i = 0; i < supervisor->rank_count; i++)
+        running += rank_has_executor(&supervisor->ranks[i]);
+    const char *state = supervisor->leaving       ? "leaving"
+                        : link->state == LINK_UP  ? "registered"
+                        : link->complaint[0] != 0 ? link->complaint
+                                                  : "looking for the coordinator";
+    snprintf(out, size, "node '%s', executors: %zu; %s", supervisor->node, running, state);
+    return out;
+}
+
 void supervisor_actions_clear(struct supervisor_actions *actions)
 {
     actions->count = 0;

@@ -37,8 +37,12 @@ enum supervisor_action_kind {
     SUPERVISOR_RECONNECT, /* a new client: this one's instance counts as lost */
     SUPERVISOR_START,     /* start the executor of rank and give it its assignment */
     SUPERVISOR_GO,        /* tell the executor of rank to go */
+    SUPERVISOR_PAUSE,     /* tell it to pause, for the time rank->pause */
+    SUPERVISOR_RESUME,    /* tell it that the pauses up to rank->resumed are over */
     SUPERVISOR_SIGNAL,    /* send signal to the executor of rank */
     SUPERVISOR_READY,     /* call Ready for rank; answer: supervisor_ready_answered */
+    SUPERVISOR_PAUSED,    /* call Paused for rank; answer: supervisor_paused_answered */
+    SUPERVISOR_STAGED,    /* call Staged for rank; answer: supervisor_staged_answered */
     SUPERVISOR_STOPPED,   /* call Stopped for rank; answer: supervisor_stopped_answered */
     SUPERVISOR_LOG,       /* write text at level */
     SUPERVISOR_QUIT,      /* leave with status; nothing runs any more */
@@ -91,7 +95,15 @@ struct rank {
     uint64_t step;        /* the newest finished one that was heard of */
 
     enum delivery ready;
-    uint64_t program_hash, ready_step;
+    Gimbal__ReadyRequest *said_ready; /* by the executor; NULL before */
+
+    uint64_t pause, resumed; /* numbers that were passed on to the executor */
+    enum delivery paused;
+    bool paused_newer; /* than what was sent: to be sent as well */
+    uint64_t paused_number, paused_step;
+
+    enum delivery staged;
+    Gimbal__StagedRequest *said_staged; /* by the executor, the newest; NULL before */
 
     enum delivery stopped;
     Gimbal__StoppedRequest__Cause cause;
@@ -127,12 +139,19 @@ void supervisor_heartbeat_answered(struct supervisor *supervisor, enum rpc_statu
 void supervisor_ready_answered(struct supervisor *supervisor, uint64_t rank, enum rpc_status status,
                                const char *text, uint64_t now_ms,
                                struct supervisor_actions *actions);
+void supervisor_paused_answered(struct supervisor *supervisor, uint64_t rank,
+                                enum rpc_status status, const char *text, uint64_t now_ms,
+                                struct supervisor_actions *actions);
+void supervisor_staged_answered(struct supervisor *supervisor, uint64_t rank,
+                                enum rpc_status status, const char *text, uint64_t now_ms,
+                                struct supervisor_actions *actions);
 void supervisor_stopped_answered(struct supervisor *supervisor, uint64_t rank,
                                  enum rpc_status status, const char *text, uint64_t now_ms,
                                  struct supervisor_actions *actions);
-/* Something else that an executor asked for (Rendezvous) was refused. */
-void supervisor_rank_failed(struct supervisor *supervisor, uint64_t rank, enum rpc_status status,
-                            const char *text, uint64_t now_ms, struct supervisor_actions *actions);
+/* Something else that an executor asked for (Rendezvous), in that term, was refused. */
+void supervisor_rank_failed(struct supervisor *supervisor, uint64_t rank, uint64_t term,
+                            enum rpc_status status, const char *text, uint64_t now_ms,
+                            struct supervisor_actions *actions);
 
 /* The watch rests and says why. */
 void supervisor_watch_broken(struct supervisor *supervisor, enum rpc_status status,
@@ -142,10 +161,17 @@ void supervisor_record(struct supervisor *supervisor, uint64_t revision,
                        Gimbal__WorkerRecord *record, uint64_t now_ms,
                        struct supervisor_actions *actions);
 
-/* From executors: ready for the first step, having finished a step. */
-void supervisor_executor_ready(struct supervisor *supervisor, uint64_t rank, uint64_t program_hash,
-                               uint64_t step, struct supervisor_actions *actions);
+/* From executors: ready for the first step (the supervisor takes what it says), having finished a
+ * step, waiting behind one. */
+void supervisor_executor_ready(struct supervisor *supervisor, uint64_t rank,
+                               Gimbal__ReadyRequest *ready, struct supervisor_actions *actions);
 void supervisor_executor_stepped(struct supervisor *supervisor, uint64_t rank, uint64_t step);
+void supervisor_executor_paused(struct supervisor *supervisor, uint64_t rank, uint64_t number,
+                                uint64_t step, struct supervisor_actions *actions);
+/* It has a checkpoint (the supervisor takes what it says), and waits until that is answered; it
+ * tells of no other before. */
+void supervisor_executor_staged(struct supervisor *supervisor, uint64_t rank,
+                                Gimbal__StagedRequest *staged, struct supervisor_actions *actions);
 /* It says why it stops; it should be gone soon. */
 void supervisor_executor_stopping(struct supervisor *supervisor, uint64_t rank,
                                   Gimbal__StoppedRequest__Cause cause, const char *reason,
@@ -158,6 +184,9 @@ void supervisor_executor_faulty(struct supervisor *supervisor, uint64_t rank, co
 void supervisor_executor_gone(struct supervisor *supervisor, uint64_t rank, const char *how,
                               const char *last_lines, uint64_t now_ms,
                               struct supervisor_actions *actions);
+
+/* What it does and how its link is, in one sentence for a person. Returns out. */
+char *supervisor_describe(const struct supervisor *supervisor, char *out, size_t size);
 
 /* The assignment of a rank that is to be started; yours, for message_free. */
 Gimbal__Assignment *supervisor_take_assignment(struct supervisor *supervisor, uint64_t rank);

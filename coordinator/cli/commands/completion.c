@@ -15,6 +15,8 @@ static void print_command(const struct command *command)
 {
     printf("        %s%s%s) words=\"", command->name, command->alias ? "|" : "",
            command->alias ? command->alias : "");
+    if (command->words)
+        printf("%s ", command->words);
     for (const struct flag *flag = command->flags; flag && flag->name; flag++)
         printf("--%s ", flag->name);
     print_flags(common_flags, command->takes);

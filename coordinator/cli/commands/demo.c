@@ -290,6 +290,7 @@ static int run(const struct invocation *invocation, struct error *err)
     const struct demo_values *values = invocation->values;
     struct demo demo = {.invocation = invocation, .values = values, .cluster.ended = -1};
     char *text;
+    unsetenv("GIMBAL_TLS"); /* this cluster is on loopback, and its own */
     demo.people = invocation->common.output >= OUTPUT_JSON ? stderr : stdout;
     if (values->workers > CLUSTER_WORKERS_MAX)
         return error_set(err, EXIT_USAGE, "--workers %lld: at most %d", (long long)values->workers,

@@ -53,7 +53,8 @@ static int follow(const struct invocation *invocation, struct events_printing *p
     if (signals < 0)
         return EXIT_INTERNAL;
     int code = client_open(&invocation->common, &client, err);
-    struct history_options options = {.client = &client, .signals = signals, .end_fd = -1};
+    struct history_options options = {
+        .client = &client, .job = printing->job, .signals = signals, .end_fd = -1};
     if (code == EXIT_DONE)
         code = check_job(&client, printing->job, err);
     if (code == EXIT_DONE)
@@ -79,7 +80,7 @@ static int run(const struct invocation *invocation, struct error *err)
     if (code == EXIT_DONE)
         code = check_job(&client, printing.job, err);
     if (code == EXIT_DONE)
-        code = history_read(&client, take, &printing, err);
+        code = history_read(&client, printing.job, take, &printing, err);
     client_close(&client);
     if (code == EXIT_DONE && printing.output == OUTPUT_JSON)
         output_print_list(OUTPUT_JSON, "EventList", "events", printing.list, stdout);

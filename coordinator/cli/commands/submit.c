@@ -6,6 +6,7 @@
 #include "coordinator/cli/signals.h"
 #include "coordinator/cli/submission.h"
 
+#include "common/base/file.h"
 #include "common/base/memory.h"
 
 #include <stdlib.h>

@@ -131,42 +131,22 @@ static bool any_fits(const struct planner_result *result)
     return false;
 }
 
-/* What the job forbids or asks for by a name has to be something there is. */
-static int check_names(const struct job_plan *plan, struct error *err)
-{
-    char known[128];
-    const char *schedule = plan->schedule;
-    if (schedule && !schedule_find(schedule))
-        return error_set(err, -EINVAL, "plan.schedule '%s' is unknown; known: %s, %s", schedule,
-                         schedules[0]->name, schedules[1]->name);
-    for (size_t i = 0; i < plan->forbid.roles.count; i++)
-        if (!role_find(plan->forbid.roles.items[i]))
-            return error_set(err, -EINVAL, "plan.forbid.roles: '%s' is unknown; known: %s",
-                             plan->forbid.roles.items[i], role_list(known, sizeof known));
-    return 0;
-}
-
 static int run(const struct planner_request *request, struct planner_result *out, struct error *err)
 {
-    int failure = 0, rc = check_names(&request->job->plan, err);
+    int failure = 0, least, most, rc = planner_limits(request, &least, &most, err);
     if (rc < 0)
         return rc;
-    int64_t least = request->job->devices.min > 0 ? request->job->devices.min : 1;
-    int64_t most =
-        request->job->devices.max > 0 ? request->job->devices.max : request->device_count;
-    most = most > request->device_count ? request->device_count : most;
     for (int recompute = 0; recompute < RECOMPUTES && !any_fits(out); recompute++)
-        for (int devices = (int)least; devices <= most; devices++)
+        for (int devices = least; devices <= most; devices++)
             try_devices(request, devices, (enum recompute)recompute, out, &failure, err);
     if (out->count > 0)
         return 0;
     if (failure)
-        return error_prefix(err, failure, "no legal plan on %lld to %lld devices", (long long)least,
-                            (long long)most);
+        return error_prefix(err, failure, "no legal plan on %d to %d devices", least, most);
     return error_set(err, -EINVAL,
-                     "no plan on %lld to %lld devices agrees with plan.pin and plan.forbid, a "
+                     "no plan on %d to %d devices agrees with plan.pin and plan.forbid, a "
                      "global batch of %lld and %zu layers",
-                     (long long)least, (long long)most, (long long)request->job->train.global_batch,
+                     least, most, (long long)request->job->train.global_batch,
                      request->graph->block_count - 2);
 }
 

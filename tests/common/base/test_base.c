@@ -1,5 +1,6 @@
 /* test_base.c - words, units and random numbers. */
 #include "common/base/error.h"
+#include "common/base/histogram.h"
 #include "common/base/random.h"
 #include "common/base/units.h"
 #include "tests/support/suite.h"
@@ -62,6 +63,25 @@ START_TEST(normal_numbers_have_mean_zero_and_deviation_one)
 }
 END_TEST
 
+START_TEST(a_histogram_tells_quantiles_at_most_an_eighth_too_high)
+{
+    struct histogram histogram = {0};
+    ck_assert_uint_eq(histogram_quantile(&histogram, 0.5), 0);
+    const uint64_t count = 100000;
+    for (uint64_t i = 0; i < count; i++)
+        histogram_add(&histogram, i * i); /* of i, i + 1 are no greater: the quantile is known */
+    for (double share = 0.01; share < 1; share += 0.01) {
+        uint64_t rank = (uint64_t)ceil(share * (double)count) - 1, right = rank * rank;
+        uint64_t told = histogram_quantile(&histogram, share);
+        ck_assert_uint_ge(told, right);
+        ck_assert_uint_le(told, right + right / 8);
+    }
+    ck_assert_uint_eq(histogram_quantile(&histogram, 1), (count - 1) * (count - 1));
+    histogram_add(&histogram, UINT64_MAX);
+    ck_assert_uint_eq(histogram_quantile(&histogram, 1), UINT64_MAX);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("base");
@@ -70,5 +90,6 @@ int main(void)
     tcase_add_test(tcase, a_wrong_unit_is_named_with_the_right_ones);
     tcase_add_test(tcase, philox_gives_the_published_numbers);
     tcase_add_test(tcase, normal_numbers_have_mean_zero_and_deviation_one);
+    tcase_add_test(tcase, a_histogram_tells_quantiles_at_most_an_eighth_too_high);
     return suite_run("base", tcase, NULL);
 }

@@ -90,7 +90,7 @@ START_TEST(the_least_job_gets_its_defaults)
     ck_assert_int_eq(job->devices.max, 0);
     ck_assert_int_eq(job->plan.objective, JOB_THROUGHPUT);
     ck_assert_uint_eq(job->plan.memory, 0);
-    ck_assert_str_eq(job->plan.search, "uniform");
+    ck_assert_ptr_null(job->plan.search);
     ck_assert_ptr_null(job->plan.schedule);
     ck_assert_int_eq(job->elastic.copy_every, 1);
     ck_assert_int_eq(job->elastic.max_restarts, 20);
@@ -209,7 +209,7 @@ START_TEST(an_empty_section_is_its_defaults)
 {
     char *text = replace(least, "  lr: 0.001\n", "  lr: 0.001\nplan:\neval:\n");
     struct job_config *job = parse(text);
-    ck_assert_str_eq(job->plan.search, "uniform");
+    ck_assert_ptr_null(job->plan.search);
     job_config_destroy(job);
     free(text);
 }

@@ -1,6 +1,7 @@
 /* fixture.c - one poll over all eventfds, and everything that was raised is run. */
 #include "tests/common/rpc/fixture.h"
 
+#include "common/rpc/clock.h"
 #include "common/rpc/message.h"
 
 #include <errno.h>
@@ -133,22 +134,30 @@ void house_pump_once(struct house *house)
         rpc_client_poll(house->clients[i], 0);
 }
 
+/* Calls of these tests have ten seconds at most: what has not happened after twice that is lost. */
+static uint64_t lost_ms(void)
+{
+    return rpc_clock_ms() + 2 * PATIENCE_MS;
+}
+
 void house_pump(struct house *house, const bool *flag)
 {
-    while (!*flag)
-        house_pump_once(house);
+    for (uint64_t until_ms = lost_ms(); !*flag; house_pump_once(house))
+        ck_assert_msg(rpc_clock_ms() < until_ms, "what was waited for has not come in 20 s");
 }
 
 void house_pump_count(struct house *house, const size_t *count, size_t least)
 {
-    while (*count < least)
-        house_pump_once(house);
+    for (uint64_t until_ms = lost_ms(); *count < least; house_pump_once(house))
+        ck_assert_msg(rpc_clock_ms() < until_ms, "in 20 s %zu have come, not %zu", *count, least);
 }
 
 void house_pump_held(struct house *house, size_t count)
 {
-    while (rpc_server_held_count(house->server) != count)
-        house_pump_once(house);
+    for (uint64_t until_ms = lost_ms(); rpc_server_held_count(house->server) != count;
+         house_pump_once(house))
+        ck_assert_msg(rpc_clock_ms() < until_ms, "after 20 s %zu calls are parked, not %zu",
+                      rpc_server_held_count(house->server), count);
 }
 
 static void finished(void *data, const struct rpc_result *result)

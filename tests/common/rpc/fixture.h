@@ -1,7 +1,7 @@
 /* fixture.h - a server and a client over real loopback sockets, pumped by one thread.
  *
  * Nothing here sleeps: pumping waits until a socket has something to do, and fails the test
- * when for ten seconds none has. */
+ * when for ten seconds none has, or when what it waits for is lost. */
 #ifndef TESTS_COMMON_RPC_FIXTURE_H
 #define TESTS_COMMON_RPC_FIXTURE_H
 

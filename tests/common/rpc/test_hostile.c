@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -371,6 +372,50 @@ START_TEST(refused_frames_leave_no_memory_behind)
 }
 END_TEST
 
+static size_t peak_bytes(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (size_t)usage.ru_maxrss * 1024;
+}
+
+/* Requests as large as may be of two-byte fields that nobody knows, and of empty submessages. */
+START_TEST(a_call_costs_no_more_memory_than_its_quota)
+{
+    enum { SIZE = 4 << 20 };
+    static const struct {
+        const char *method;
+        unsigned char tag;
+        size_t size;
+    } bombs[] = {
+        {"Submit", 15 << 3, SIZE}, {"Plan", 15 << 3, SIZE}, {"ReportHardware", 82, 1 << 20}};
+    struct house house;
+    struct stranger stranger;
+    size_t count = 0, before = peak_bytes();
+    house_open(&house, NULL);
+    rpc_server_handle(house.server, COORDINATOR_SUBMIT, submit, &count);
+    rpc_server_handle(house.server, COORDINATOR_PLAN, submit, &count);
+    rpc_server_handle(house.server, COORDINATOR_REPORT_HARDWARE, submit, &count);
+    stranger_open(&stranger, &house, false);
+    for (size_t i = 0; i < sizeof bombs / sizeof *bombs; i++) {
+        Gimbal__Envelope envelope = request(bombs[i].method);
+        envelope.idempotency_key = (char *)"key";
+        envelope.payload.len = bombs[i].size;
+        envelope.payload.data = calloc(1, bombs[i].size);
+        for (size_t at = 0; at < bombs[i].size; at += 2)
+            envelope.payload.data[at] = bombs[i].tag;
+        ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_RESOURCE_EXHAUSTED, "");
+        free(envelope.payload.data);
+    }
+    ck_assert_uint_eq(count, 0);
+    /* The quota counts what is asked of the allocator, which keeps its books beside it. */
+    if (house_memory_bytes() > 0)
+        ck_assert_uint_lt(peak_bytes() - before, message_quota(SIZE) / 2 * 3 + 6 * SIZE);
+    stranger_close(&stranger);
+    house_close(&house);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -383,6 +428,7 @@ int main(void)
         a_thousand_changed_requests_are_all_answered,
         a_client_does_not_believe_every_answer,
         refused_frames_leave_no_memory_behind,
+        a_call_costs_no_more_memory_than_its_quota,
     };
     return house_run("rpc hostile", tests, sizeof tests / sizeof *tests);
 }

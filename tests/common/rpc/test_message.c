@@ -103,6 +103,21 @@ START_TEST(sparse_records_fit_the_quota)
 }
 END_TEST
 
+START_TEST(a_field_of_a_number_that_is_none_is_refused)
+{
+    static const unsigned char wrong[][8] = {{0x80, 0x00, 0x00}, {0x80, 0x80, 0x80, 0x80, 0x10, 1}};
+    static const size_t sizes[] = {3, 6};
+    struct error err;
+    ProtobufCMessage *message;
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_int_eq(message_unpack(&gimbal__cancel_reply__descriptor, wrong[i], sizes[i],
+                                        message_quota(sizes[i]), &message, &err),
+                         -EPROTO);
+        ck_assert_msg(strstr(err.text, "which is none") != NULL, "%s", err.text);
+    }
+}
+END_TEST
+
 START_TEST(text_that_is_no_utf8_is_refused_and_the_field_named)
 {
     static const char *const wrong[] = {
@@ -219,6 +234,7 @@ int main(void)
         a_message_cut_inside_a_field_is_refused,
         a_bomb_of_empty_submessages_is_refused,
         sparse_records_fit_the_quota,
+        a_field_of_a_number_that_is_none_is_refused,
         text_that_is_no_utf8_is_refused_and_the_field_named,
         text_that_is_no_utf8_is_mended,
         only_the_member_that_a_oneof_has_is_looked_at,

@@ -5,12 +5,17 @@
 #include "tests/common/rpc/fixture.h"
 #include "tests/common/rpc/handlers.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/rep.h>
+#include <poll.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 START_TEST(a_call_of_an_ended_term_is_refused_until_hello_is_said_again)
 {
@@ -260,6 +265,70 @@ START_TEST(a_connection_on_which_nothing_is_heard_is_made_anew)
 }
 END_TEST
 
+/* Takes a connection, greets as a REP socket of NNG does, and reads nothing more than the other's
+ * greeting. */
+static int accept_deaf(int listener)
+{
+    static const unsigned char greeting[8] = {0, 'S', 'P', 0, 0, 0x31, 0, 0};
+    unsigned char theirs[8];
+    struct pollfd fd = {.fd = listener, .events = POLLIN};
+    ck_assert_msg(poll(&fd, 1, 10000) == 1, "nobody has connected in ten seconds");
+    int connection = accept(listener, NULL, NULL);
+    ck_assert_int_ge(connection, 0);
+    ck_assert_int_eq(send(connection, greeting, 8, MSG_NOSIGNAL), 8);
+    ck_assert_int_eq(recv(connection, theirs, 8, MSG_WAITALL), 8);
+    return connection;
+}
+
+static int listen_deaf(const struct house *house)
+{
+    struct rpc_address address;
+    const int on = 1, small = 4096;
+    ck_assert_int_eq(rpc_address_parse(house->address, &address, NULL), 0);
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons(address.port)};
+    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&here, sizeof here), 0);
+    ck_assert_int_eq(listen(listener, 4), 0);
+    return listener;
+}
+
+START_TEST(a_connection_in_which_a_cancelled_call_is_stuck_is_made_anew)
+{
+    enum { SIZE = (4 << 20) - 100 };
+    struct house house;
+    struct outcome stuck = {0}, outcome = {0};
+    struct rpc_call_options soon = {.deadline_ms = 300, .once = true};
+    house_open(&house, NULL);
+    house_stop(&house);
+    int listener = listen_deaf(&house);
+    struct rpc_client *client = house_stranger(&house);
+    int first = accept_deaf(listener);
+
+    char *text = calloc(1, SIZE);
+    memset(text, 'x', SIZE - 1);
+    Gimbal__PlanRequest plan = GIMBAL__PLAN_REQUEST__INIT;
+    plan.job_yaml = text;
+    struct rpc_pending *pending = house_start(client, COORDINATOR_PLAN, &plan, NULL, &stuck);
+    struct pollfd fd = {.fd = first, .events = POLLIN};
+    ck_assert_int_eq(poll(&fd, 1, 10000), 1); /* it is under way, and as large as no buffer is */
+    rpc_pending_cancel(pending);
+    Gimbal__HelloRequest hello = GIMBAL__HELLO_REQUEST__INIT;
+    house_start(client, COORDINATOR_HELLO, &hello, &soon, &outcome);
+    house_pump(&house, &outcome.done);
+    ck_assert_int_eq(outcome.status, RPC_UNAVAILABLE); /* not even sent */
+    int second = accept_deaf(listener);
+    ck_assert(!stuck.done);
+    free(text);
+    house_close(&house);
+    close(first);
+    close(second);
+    close(listener);
+}
+END_TEST
+
 START_TEST(a_connection_over_which_others_are_answered_is_kept)
 {
     struct house house;
@@ -362,6 +431,7 @@ int main(void)
         an_idempotent_call_is_sent_again_while_the_server_is_unavailable,
         held_calls_follow_hello_to_another_port,
         a_connection_on_which_nothing_is_heard_is_made_anew,
+        a_connection_in_which_a_cancelled_call_is_stuck_is_made_anew,
         a_connection_over_which_others_are_answered_is_kept,
         a_mutating_call_is_sent_once_with_a_key_and_its_loss_is_told,
         a_coordinator_that_is_not_there_is_named,

@@ -2,6 +2,7 @@
 #include "common/rpc/address.h"
 #include "common/rpc/backoff.h"
 #include "common/rpc/envelope.h"
+#include "common/rpc/message.h"
 #include "common/rpc/services/coordinator.h"
 #include "common/rpc/status.h"
 #include "proto/executor.pb-c.h"
@@ -163,6 +164,22 @@ START_TEST(versions_one_minor_apart_understand_each_other)
 }
 END_TEST
 
+/* What the top of server.h says. */
+START_TEST(the_costs_of_calls_are_as_documented)
+{
+    const size_t mib = 1 << 20;
+    ck_assert_uint_eq(rpc_service_request_bytes_max(&service_coordinator), 4 * mib);
+    for (unsigned i = 0; i < COORDINATOR_METHOD_COUNT; i++) {
+        const struct rpc_method *method = &service_coordinator.methods[i];
+        size_t quota = message_quota(method->request_bytes_max);
+        size_t envelope = ENVELOPE_BYTES_MAX + 2 * (ENVELOPE_BYTES_MAX + 4 * mib);
+        ck_assert_uint_le(quota + envelope, 137 * mib);
+        if (method->kind == RPC_HELD)
+            ck_assert_uint_le(quota, mib / 10 * 21);
+    }
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -175,6 +192,7 @@ int main(void)
         a_loopback_address_is_taken_apart,
         what_is_no_loopback_address_is_refused_in_words,
         versions_one_minor_apart_understand_each_other,
+        the_costs_of_calls_are_as_documented,
     };
     return house_run("rpc service", tests, sizeof tests / sizeof *tests);
 }

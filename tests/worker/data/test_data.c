@@ -373,10 +373,88 @@ START_TEST(a_wrong_token_file_is_refused_in_words)
 }
 END_TEST
 
+/* The only file of a corpus, as it is reported. */
+static struct data_file only_file(const char *path)
+{
+    struct data_file *files;
+    char *data = xasprintf("text: [%s]", path);
+    struct data_source *source = open_data(data, 4, 0, 1);
+    ck_assert_uint_eq(data_files(source, &files), 1);
+    ck_assert_str_eq(files[0].path, path);
+    struct data_file file = {NULL, files[0].size, files[0].hash};
+    data_files_free(files, 1);
+    data_close(source);
+    free(data);
+    return file;
+}
+
+START_TEST(every_byte_of_a_small_file_counts)
+{
+    write_ramp("a", 0, 200);
+    write_ramp("b", 0, 200);
+    ck_assert_uint_eq(only_file("a").hash, only_file("b").hash);
+    ck_assert_uint_eq(only_file("a").size, 200);
+    write_file("b", "x", 1);
+    ck_assert_int_eq(truncate("b", 200), 0);
+    ck_assert_uint_ne(only_file("a").hash, only_file("b").hash);
+}
+END_TEST
+
+static uint64_t hash_with_byte(const char *path, off_t place)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(ftruncate(fileno(file), (off_t)200 << 20), 0);
+    ck_assert_int_eq(fseeko(file, place, SEEK_SET), 0);
+    ck_assert_int_ne(fputc('x', file), EOF);
+    ck_assert_int_eq(fclose(file), 0);
+    return only_file(path).hash;
+}
+
+/* 64 MiB of 200: the head, the tail, and what lies evenly between them. */
+START_TEST(of_a_large_file_samples_count)
+{
+    const off_t mib = 1 << 20;
+    uint64_t between = hash_with_byte("large", 2 * mib);
+    ck_assert_uint_eq(hash_with_byte("large", 199 * mib - 1), between);
+    ck_assert_uint_ne(hash_with_byte("large", 0), between);
+    ck_assert_uint_ne(hash_with_byte("large", 200 * mib - 1), between);
+    ck_assert_uint_ne(hash_with_byte("large", 199 * mib * 31 / 63), between);
+}
+END_TEST
+
+START_TEST(many_files_end_in_one_entry_that_stands_for_the_rest)
+{
+    struct data_file *files;
+    char path[32];
+    uint64_t hashes[2];
+    ck_assert_int_eq(mkdir("many", 0700), 0);
+    for (int i = 0; i < DATA_FILES_MAX + 10; i++) {
+        snprintf(path, sizeof path, "many/%05d", i);
+        write_file(path, path, 10); /* any text that is another's */
+    }
+    for (int i = 0; i < 2; i++) {
+        struct data_source *source = open_data("text: [many]", 4, 0, 1);
+        ck_assert_uint_eq(data_files(source, &files), DATA_FILES_MAX);
+        ck_assert_str_eq(files[0].path, "many/00000");
+        ck_assert_str_eq(files[DATA_FILES_MAX - 1].path, "11 more files");
+        ck_assert_uint_eq(files[DATA_FILES_MAX - 1].size, 110);
+        hashes[i] = files[DATA_FILES_MAX - 1].hash;
+        data_files_free(files, DATA_FILES_MAX);
+        data_close(source);
+        write_file(path, "many/other", 10); /* the last one */
+    }
+    ck_assert_uint_ne(hashes[0], hashes[1]);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("data");
     tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, every_byte_of_a_small_file_counts);
+    tcase_add_test(tcase, of_a_large_file_samples_count);
+    tcase_add_test(tcase, many_files_end_in_one_entry_that_stands_for_the_rest);
     tcase_add_test(tcase, targets_are_the_next_tokens);
     tcase_add_test(tcase, an_epoch_has_every_window_once_and_no_held_out_token);
     tcase_add_loop_test(tcase, a_batch_read_by_pieces_is_the_batch, 0, 2);

@@ -6,6 +6,7 @@
 #include "common/models/model.h"
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
+#include "worker/checkpoint/saver.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -38,9 +39,13 @@ static struct call {
     const void *address; /* of the caller */
 } own[CALLS_MAX], libraries[CALLS_MAX];
 
+static bool own_only;     /* count one thread's calls: */
+static pthread_t counted; /* this one's */
+
 static void count(const char *function, const void *caller)
 {
-    if (!__atomic_load_n(&counting, __ATOMIC_ACQUIRE))
+    if (!__atomic_load_n(&counting, __ATOMIC_ACQUIRE) ||
+        (own_only && !pthread_equal(counted, pthread_self())))
         return;
     bool ours = (const char *)caller >= &__executable_start && (const char *)caller < &etext;
     int index = __atomic_fetch_add(ours ? &own_calls : &library_calls, 1, __ATOMIC_RELAXED);
@@ -185,6 +190,67 @@ START_TEST(a_step_allocates_nothing)
 }
 END_TEST
 
+static int taken(void *context, const struct saver_report *report, struct saver_listed *listed,
+                 struct error *err)
+{
+    (void)context, (void)report, (void)listed, (void)err;
+    return 0;
+}
+
+static void *buffer_of(void *in, int buffer)
+{
+    return interpreter_buffer(in, buffer);
+}
+
+/* Only what the training's own thread does: the writer may. */
+static int save(void *context, int rank, struct interpreter *in, int done, struct error *err)
+{
+    static struct saver *saver;
+    const struct saver_config config = {
+        .root = context,
+        .origin = {.job = "j-1", .epoch = 1, .seed = 1, .batch = 8},
+        .program = in ? interpreter_program(in) : NULL,
+        .staged = taken,
+    };
+    (void)rank;
+    if (in && done == 0)
+        return saver_create(&config, &saver, err);
+    if (!in) {
+        int rc = saver_finish(saver, err);
+        saver_destroy(saver);
+        return rc;
+    }
+    counted = pthread_self();
+    own_only = true;
+    counting = true;
+    int rc = saver_take(saver, (uint64_t)done, buffer_of, in, err);
+    counting = false;
+    own_only = false;
+    return rc;
+}
+
+START_TEST(a_checkpoint_is_copied_without_an_allocation)
+{
+    char folder[] = "/tmp/gimbal-allocations-XXXXXX", remove[64];
+    struct graph *graph = build();
+    struct plan *plan = engine_plan_one(graph, 1, 8);
+    struct engine_options options = {.steps = 4, .hook = save, .context = folder};
+    struct engine_result result;
+    struct error err = {""};
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    own_calls = library_calls = 0;
+    int rc = engine_run(graph, plan, &options, &result, &err);
+    ck_assert_msg(rc == 0, "%s", err.text);
+    show("own code", own, own_calls);
+    ck_assert_int_eq(own_calls, 0);
+    snprintf(remove, sizeof remove, "rm -rf '%s'", folder);
+    ck_assert_int_eq(system(remove), 0);
+    engine_result_finish(&result);
+    plan_destroy(plan);
+    graph_destroy(graph);
+}
+END_TEST
+
 START_TEST(a_call_of_our_own_is_counted_as_ours)
 {
     own_calls = library_calls = 0;
@@ -216,6 +282,7 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, a_call_of_our_own_is_counted_as_ours);
     tcase_add_test(tcase, a_call_of_a_library_is_not_ours);
+    tcase_add_test(tcase, a_checkpoint_is_copied_without_an_allocation);
     tcase_add_loop_test(tcase, a_step_allocates_nothing, 0, test_share(12));
     return suite_run("allocations", tcase, NULL);
 }

@@ -135,6 +135,30 @@ void go(struct supervised *supervised, const char *job, uint64_t epoch)
     feed(supervised, &record);
 }
 
+void pause_job(struct supervised *supervised, const char *job, uint64_t epoch, uint64_t number)
+{
+    Gimbal__PauseJob message = GIMBAL__PAUSE_JOB__INIT;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    message.job = (char *)job;
+    message.epoch = epoch;
+    message.number = number;
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_PAUSE;
+    record.pause = &message;
+    feed(supervised, &record);
+}
+
+void resume_job(struct supervised *supervised, const char *job, uint64_t epoch, uint64_t number)
+{
+    Gimbal__ResumeJob message = GIMBAL__RESUME_JOB__INIT;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    message.job = (char *)job;
+    message.epoch = epoch;
+    message.number = number;
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_RESUME;
+    record.resume = &message;
+    feed(supervised, &record);
+}
+
 void cancel(struct supervised *supervised, const char *job, uint64_t epoch)
 {
     Gimbal__CancelJob message = GIMBAL__CANCEL_JOB__INIT;
@@ -142,6 +166,19 @@ void cancel(struct supervised *supervised, const char *job, uint64_t epoch)
     message.job = (char *)job;
     message.epoch = epoch;
     message.reason = (char *)"asked for";
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_CANCEL;
+    record.cancel = &message;
+    feed(supervised, &record);
+}
+
+void cancel_rank(struct supervised *supervised, const char *job, uint64_t epoch, uint32_t rank)
+{
+    Gimbal__CancelJob message = GIMBAL__CANCEL_JOB__INIT;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    message.job = (char *)job;
+    message.epoch = epoch;
+    message.ranks = &rank;
+    message.n_ranks = 1;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_CANCEL;
     record.cancel = &message;
     feed(supervised, &record);
@@ -162,4 +199,20 @@ void rank_gone(struct supervised *supervised, uint64_t rank, const char *how)
 {
     supervisor_executor_gone(supervised->supervisor, rank, how, "", supervised->now_ms,
                              &supervised->actions);
+}
+
+void executor_staged(struct supervised *supervised, uint64_t rank, uint64_t step)
+{
+    Gimbal__StagedRequest *staged = xcalloc(1, sizeof *staged);
+    gimbal__staged_request__init(staged);
+    staged->step = step;
+    supervisor_executor_staged(supervised->supervisor, rank, staged, &supervised->actions);
+}
+
+void executor_ready(struct supervised *supervised, uint64_t rank)
+{
+    Gimbal__ReadyRequest *ready = xcalloc(1, sizeof *ready);
+    gimbal__ready_request__init(ready);
+    ready->program_hash = 0xfeed;
+    supervisor_executor_ready(supervised->supervisor, rank, ready, &supervised->actions);
 }

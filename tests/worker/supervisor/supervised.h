@@ -41,10 +41,17 @@ void lose_heartbeat(struct supervised *supervised);
 void assign(struct supervised *supervised, const char *job, uint64_t epoch, uint32_t rank,
             uint32_t device);
 void go(struct supervised *supervised, const char *job, uint64_t epoch);
+void pause_job(struct supervised *supervised, const char *job, uint64_t epoch, uint64_t number);
+void resume_job(struct supervised *supervised, const char *job, uint64_t epoch, uint64_t number);
 void cancel(struct supervised *supervised, const char *job, uint64_t epoch);
+/* The end of this rank is waited for. */
+void cancel_rank(struct supervised *supervised, const char *job, uint64_t epoch, uint32_t rank);
 
 /* Assign a rank on device 0 and take its assignment, as who starts it does; its id. */
 uint64_t start_rank(struct supervised *supervised, const char *job, uint64_t epoch);
+/* Its executor says that it is ready for step 0. */
+void executor_staged(struct supervised *supervised, uint64_t rank, uint64_t step);
+void executor_ready(struct supervised *supervised, uint64_t rank);
 void rank_gone(struct supervised *supervised, uint64_t rank, const char *how);
 
 #endif

@@ -37,7 +37,7 @@ static void come_back(uint64_t term)
 
 static void ready(uint64_t rank)
 {
-    supervisor_executor_ready(it.supervisor, rank, 0xfeed, 0, &it.actions);
+    executor_ready(&it, rank);
 }
 
 static const struct rank *rank_of(uint64_t id)
@@ -57,6 +57,25 @@ START_TEST(a_worker_says_hello_reports_and_watches_from_the_start)
     answer_report(&fresh, RPC_OK);
     ck_assert_uint_eq(want(&fresh, SUPERVISOR_WATCH)->revision, 0);
     supervised_close(&fresh);
+}
+END_TEST
+
+START_TEST(a_person_is_told_how_the_link_is)
+{
+    char words[256];
+    struct supervised fresh;
+    supervised_open(&fresh, 1);
+    ck_assert_str_eq(supervisor_describe(fresh.supervisor, words, sizeof words),
+                     "node 'node-a', executors: 0; looking for the coordinator");
+    supervisor_hello_answered(fresh.supervisor, RPC_UNAVAILABLE, "nobody there", 0, fresh.now_ms,
+                              &fresh.actions);
+    ck_assert_str_eq(supervisor_describe(fresh.supervisor, words, sizeof words),
+                     "node 'node-a', executors: 0; nobody there");
+    supervised_close(&fresh);
+
+    start_rank(&it, "job-1", 1);
+    ck_assert_str_eq(supervisor_describe(it.supervisor, words, sizeof words),
+                     "node 'node-a', executors: 1; registered");
 }
 END_TEST
 
@@ -222,6 +241,7 @@ int main(void)
     TCase *tcase = tcase_create("link");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_worker_says_hello_reports_and_watches_from_the_start);
+    tcase_add_test(tcase, a_person_is_told_how_the_link_is);
     tcase_add_test(tcase, heartbeats_come_as_often_as_the_reply_says_and_one_at_a_time);
     tcase_add_test(tcase, an_absent_coordinator_is_called_after_growing_and_jittered_pauses);
     tcase_add_test(tcase, a_lost_coordinator_stops_no_executor);

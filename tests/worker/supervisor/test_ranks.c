@@ -29,7 +29,7 @@ static void come_back(uint64_t term)
 
 static void ready(uint64_t rank)
 {
-    supervisor_executor_ready(it.supervisor, rank, 0xfeed, 0, &it.actions);
+    executor_ready(&it, rank);
 }
 
 static void answer_ready(uint64_t rank, enum rpc_status status)
@@ -48,6 +48,99 @@ static const struct rank *rank_of(uint64_t id)
     ck_assert_ptr_nonnull(rank);
     return rank;
 }
+
+static void answer_paused(uint64_t rank, enum rpc_status status)
+{
+    supervisor_paused_answered(it.supervisor, rank, status, "trouble", it.now_ms, &it.actions);
+}
+
+START_TEST(a_pause_is_passed_on_once_and_told_as_often_as_it_is_asked_for)
+{
+    uint64_t rank = start_rank(&it, "job-1", 1);
+    pause_job(&it, "job-1", 1, 1);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_PAUSE)->rank, rank);
+    ck_assert_uint_eq(rank_of(rank)->pause, 1);
+    done(&it);
+    pause_job(&it, "job-1", 1, 1);
+    pause_job(&it, "job-1", 2, 2);
+    pause_job(&it, "job-2", 1, 2);
+    ck_assert_uint_eq(it.actions.count, 0);
+    supervisor_executor_paused(it.supervisor, rank, 1, 7, &it.actions);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_PAUSED)->rank, rank);
+    ck_assert_uint_eq(rank_of(rank)->paused_step, 7);
+    answer_paused(rank, RPC_OK);
+    done(&it);
+    pause_job(&it, "job-1", 1, 1); /* by a coordinator that has started again */
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_PAUSE), 0);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_PAUSED)->rank, rank);
+    answer_paused(rank, RPC_OK);
+    done(&it);
+    resume_job(&it, "job-1", 1, 1);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_RESUME)->rank, rank);
+    done(&it);
+    resume_job(&it, "job-1", 1, 1);
+    ck_assert_uint_eq(it.actions.count, 0);
+}
+END_TEST
+
+START_TEST(a_pause_is_told_again_after_the_link_was_lost)
+{
+    uint64_t rank = start_rank(&it, "job-1", 1);
+    pause_job(&it, "job-1", 1, 1);
+    supervisor_executor_paused(it.supervisor, rank, 1, 7, &it.actions);
+    answer_paused(rank, RPC_UNAVAILABLE);
+    ck_assert_int_eq(rank_of(rank)->paused, DELIVERY_DUE);
+    done(&it);
+    come_back(1);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_PAUSED)->rank, rank);
+    answer_paused(rank, RPC_OK);
+    ck_assert_int_eq(rank_of(rank)->paused, DELIVERY_DONE);
+    ck_assert_int_eq(rank_of(rank)->state, RANK_RUNNING);
+}
+END_TEST
+
+/* The answer to the first was lost, and the second pause came meanwhile. */
+START_TEST(a_late_answer_does_not_count_for_a_newer_pause)
+{
+    uint64_t rank = start_rank(&it, "job-1", 1);
+    pause_job(&it, "job-1", 1, 1);
+    supervisor_executor_paused(it.supervisor, rank, 1, 7, &it.actions);
+    resume_job(&it, "job-1", 1, 1);
+    pause_job(&it, "job-1", 1, 2);
+    done(&it);
+    supervisor_executor_paused(it.supervisor, rank, 2, 9, &it.actions);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_PAUSED), 0);
+    answer_paused(rank, RPC_OK);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_PAUSED)->rank, rank);
+    ck_assert_uint_eq(rank_of(rank)->paused_number, 2);
+}
+END_TEST
+
+static void answer_staged(uint64_t rank, enum rpc_status status)
+{
+    supervisor_staged_answered(it.supervisor, rank, status, "trouble", it.now_ms, &it.actions);
+}
+
+START_TEST(a_checkpoint_is_told_until_it_is_taken_also_of_an_executor_that_is_gone)
+{
+    uint64_t rank = start_rank(&it, "job-1", 1);
+    executor_staged(&it, rank, 20);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_STAGED)->rank, rank);
+    done(&it);
+    executor_staged(&it, rank, 20); /* the same again says nothing new */
+    ck_assert_uint_eq(it.actions.count, 0);
+    answer_staged(rank, RPC_UNAVAILABLE);
+    ck_assert_int_eq(rank_of(rank)->staged, DELIVERY_DUE);
+    rank_gone(&it, rank, "was killed by signal 9");
+    done(&it);
+    come_back(1);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_STAGED)->rank, rank);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_STOPPED), 0);
+    answer_staged(rank, RPC_OK);
+    ck_assert_int_eq(rank_of(rank)->staged, DELIVERY_DONE);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
+}
+END_TEST
 
 START_TEST(a_repeated_assignment_is_answered_and_not_started_again)
 {
@@ -147,6 +240,40 @@ START_TEST(a_rank_that_waits_is_cancelled_without_ever_starting)
     ck_assert_int_eq(rank_of(want(&it, SUPERVISOR_STOPPED)->rank)->cause, CAUSE(CANCELLED));
     rank_gone(&it, old, "left");
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_START), 0);
+}
+END_TEST
+
+START_TEST(a_rank_that_is_cancelled_and_never_came_is_reported_once)
+{
+    uint64_t known = start_rank(&it, "job-1", 1);
+    done(&it);
+    cancel_rank(&it, "job-1", 1, 0);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_STOPPED), 0); /* it is here, and being stopped */
+    cancel_rank(&it, "job-2", 3, 7);
+    const struct rank *rank = rank_of(want(&it, SUPERVISOR_STOPPED)->rank);
+    ck_assert_str_eq(rank->job, "job-2");
+    ck_assert_uint_eq(rank->epoch, 3);
+    ck_assert_uint_eq(rank->rank, 7);
+    ck_assert_int_eq(rank->cause, CAUSE(CANCELLED));
+    done(&it);
+    cancel_rank(&it, "job-2", 3, 7);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_STOPPED), 0);
+    ck_assert_ptr_nonnull(rank_of(known));
+}
+END_TEST
+
+START_TEST(a_question_of_an_older_term_that_is_refused_does_not_count)
+{
+    uint64_t rank = start_rank(&it, "job-1", 1);
+    done(&it);
+    for (int i = 0; i < 3; i++) {
+        supervisor_rank_failed(it.supervisor, rank, 0, RPC_FAILED_PRECONDITION, "say Hello first",
+                               it.now_ms, &it.actions);
+        ck_assert_int_eq(rank_of(rank)->state, RANK_RUNNING);
+    }
+    supervisor_rank_failed(it.supervisor, rank, 1, RPC_FAILED_PRECONDITION, "say Hello first",
+                           it.now_ms, &it.actions);
+    ck_assert_int_eq(rank_of(rank)->state, RANK_RUNNING); /* the first time */
 }
 END_TEST
 
@@ -328,6 +455,10 @@ int main(void)
 {
     TCase *tcase = tcase_create("ranks");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, a_pause_is_passed_on_once_and_told_as_often_as_it_is_asked_for);
+    tcase_add_test(tcase, a_pause_is_told_again_after_the_link_was_lost);
+    tcase_add_test(tcase, a_late_answer_does_not_count_for_a_newer_pause);
+    tcase_add_test(tcase, a_checkpoint_is_told_until_it_is_taken_also_of_an_executor_that_is_gone);
     tcase_add_test(tcase, a_repeated_assignment_is_answered_and_not_started_again);
     tcase_add_test(tcase, what_ended_in_an_older_term_may_have_the_name_of_something_new);
     tcase_add_test(tcase, an_assignment_of_an_older_epoch_is_ignored);
@@ -335,6 +466,8 @@ int main(void)
     tcase_add_test(tcase, an_assignment_to_no_device_of_ours_is_a_fault);
     tcase_add_test(tcase, a_new_epoch_waits_until_the_old_one_has_left_its_device);
     tcase_add_test(tcase, a_rank_that_waits_is_cancelled_without_ever_starting);
+    tcase_add_test(tcase, a_rank_that_is_cancelled_and_never_came_is_reported_once);
+    tcase_add_test(tcase, a_question_of_an_older_term_that_is_refused_does_not_count);
     tcase_add_test(tcase, a_cancelled_executor_gets_two_seconds_and_is_then_killed_once);
     tcase_add_loop_test(tcase, why_an_executor_ended_is_the_first_cause, 0,
                         sizeof endings / sizeof *endings);

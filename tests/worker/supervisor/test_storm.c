@@ -81,6 +81,8 @@ static void carry_out(struct world *world, const struct supervisor_action *actio
     case SUPERVISOR_REPORT:
     case SUPERVISOR_HEARTBEAT:
     case SUPERVISOR_READY:
+    case SUPERVISOR_PAUSED:
+    case SUPERVISOR_STAGED:
     case SUPERVISOR_STOPPED:
         ck_assert_uint_lt(world->call_count, CALLS);
         world->calls[world->call_count++] = (struct call){action->kind, action->rank, world->known};
@@ -148,6 +150,12 @@ static void answer(struct world *world)
         supervisor_heartbeat_answered(it->supervisor, status, "x", 0, it->now_ms, &it->actions);
     else if (call.kind == SUPERVISOR_READY)
         supervisor_ready_answered(it->supervisor, call.rank, status, "x", it->now_ms, &it->actions);
+    else if (call.kind == SUPERVISOR_PAUSED)
+        supervisor_paused_answered(it->supervisor, call.rank, status, "x", it->now_ms,
+                                   &it->actions);
+    else if (call.kind == SUPERVISOR_STAGED)
+        supervisor_staged_answered(it->supervisor, call.rank, status, "x", it->now_ms,
+                                   &it->actions);
     else
         supervisor_stopped_answered(it->supervisor, call.rank, status, "x", it->now_ms,
                                     &it->actions);
@@ -161,7 +169,13 @@ static void write_record(struct world *world)
     if (world->watched_term != world->term)
         return;
     snprintf(job, sizeof job, "job-%u", (unsigned)number);
-    switch (draw(world, 5)) {
+    switch (draw(world, 7)) {
+    case 5:
+        pause_job(&world->it, job, world->epochs[number], 1 + draw(world, 3));
+        break;
+    case 6:
+        resume_job(&world->it, job, world->epochs[number], 1 + draw(world, 3));
+        break;
     case 0:
         cancel(&world->it, job, world->epochs[number]);
         break;
@@ -188,16 +202,22 @@ static void live(struct world *world)
     uint64_t id = supervisor_rank_at(it->supervisor, draw(world, count))->id;
     if (world->executors[id] != LIVES)
         return;
-    switch (draw(world, 4)) {
+    switch (draw(world, 6)) {
+    case 5:
+        executor_staged(it, id, 1 + draw(world, 9));
+        break;
     case 0:
         end_executor(world, id);
+        break;
+    case 4:
+        supervisor_executor_paused(it->supervisor, id, 1 + draw(world, 3), 1, &it->actions);
         break;
     case 1:
         supervisor_executor_stopping(it->supervisor, id, GIMBAL__STOPPED_REQUEST__CAUSE__DONE, "",
                                      1, it->now_ms);
         break;
     default:
-        supervisor_executor_ready(it->supervisor, id, 1, 0, &it->actions);
+        executor_ready(it, id);
     }
 }
 
@@ -251,6 +271,10 @@ static void check_all_ended(const struct world *world)
     for (size_t i = 0; i < supervisor_rank_count(world->it.supervisor); i++) {
         const struct rank *rank = supervisor_rank_at(world->it.supervisor, i);
         ck_assert_int_eq(rank->state, RANK_ENDED);
+        ck_assert_int_ne(rank->paused, DELIVERY_DUE);
+        ck_assert_int_ne(rank->paused, DELIVERY_SENT);
+        ck_assert_int_ne(rank->staged, DELIVERY_DUE);
+        ck_assert_int_ne(rank->staged, DELIVERY_SENT);
         ck_assert_msg(rank->stopped == DELIVERY_DONE, "rank %u of %s was not reported", rank->rank,
                       rank->job);
     }

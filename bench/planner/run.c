@@ -1,0 +1,130 @@
+/* run.c - the planner's searches, timed, and exact against uniform: analytic profiles of
+ * accelerators with 100 TFLOP/s and 1.5 TB/s, eight to a host, 200 GB/s inside it, 25 between.
+ *
+ * Wall time is that of planner_run: search and confirmation together. Each case runs in a process
+ * of its own, for its largest resident set. usage: run [CASE], the name of one. */
+#include "common/base/memory.h"
+#include "coordinator/planner/planner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HOST_DEVICES 8
+
+struct bench_case {
+    const char *name, *search;
+    int devices, layers, hidden, heads, batch;
+    double memory_gib;
+    const char *more; /* of the job's plan */
+};
+
+static const struct bench_case cases[] = {
+    {"gpt12_8", "exact", 8, 12, 768, 12, 64, 16, ""},
+    {"gpt12_8", "uniform", 8, 12, 768, 12, 64, 16, ""},
+    {"gpt12_8_tight", "exact", 8, 12, 768, 12, 64, 2, ""},
+    {"gpt12_8_tight", "uniform", 8, 12, 768, 12, 64, 2, ""},
+    {"gpt24_16", "exact", 16, 24, 2048, 16, 64, 16, ""},
+    {"gpt24_16", "uniform", 16, 24, 2048, 16, 64, 16, ""},
+    {"gpt32_64", "exact", 64, 32, 4096, 32, 128, 40, ""},
+    {"gpt64_256", "exact", 256, 64, 8192, 64, 256, 80, ""},
+    {"gpt128_1024", "exact", 1024, 128, 12288, 96, 1024, 80, ""},
+};
+
+static double now(void)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
+}
+
+static struct planner_device *make_devices(const struct bench_case *c,
+                                           const struct profile *profile)
+{
+    struct planner_device *devices = xcalloc((size_t)c->devices, sizeof *devices);
+    for (int i = 0; i < c->devices; i++)
+        devices[i] = (struct planner_device){
+            .name = xasprintf("n%d/%d", i / HOST_DEVICES, i % HOST_DEVICES),
+            .host = i % HOST_DEVICES ? devices[i - 1].host : xasprintf("n%d", i / HOST_DEVICES),
+            .memory_bytes = (uint64_t)(c->memory_gib * (1 << 30)),
+            .profile = profile};
+    return devices;
+}
+
+static void report(const struct bench_case *c, const struct planner_result *result, double wall_s)
+{
+    char text[128];
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    const struct plan *best = result->best;
+    const char *name = c->name, *search = c->search;
+    printf("bench planner/%s_%s_wall_s %.4f s  # %s\n", search, name, wall_s,
+           plan_print(text, sizeof text, best));
+    printf("bench planner/%s_%s_rss_bytes %ld bytes\n", search, name, usage.ru_maxrss * 1024);
+    printf("bench planner/%s_%s_step_s %.6f s  # by %s; by the formula %.6f\n", search, name,
+           best->predicted.step_time_s, best->predicted.referee, best->predicted.formula_s);
+    printf("bench planner/%s_%s_memory_bytes %llu bytes\n", search, name,
+           (unsigned long long)best->predicted.memory_bytes_max);
+    printf("bench planner/%s_%s_balance_time %.3f ratio  # memory %.3f\n", search, name,
+           best->predicted.balance_time, best->predicted.balance_memory);
+    if (best->predicted.lower_bound_s > 0)
+        printf("bench planner/%s_%s_gap %.4f ratio  # by simulation %.4f, %d candidates\n", search,
+               name, best->predicted.formula_gap, best->predicted.gap, best->predicted.candidates);
+}
+
+static int run_case(const struct bench_case *c)
+{
+    struct error err = {0};
+    struct job_config *job;
+    struct planner_result result = {0};
+    char *text = xasprintf("apiVersion: gimbal/v1\nname: bench\n"
+                           "model: {family: gpt, layers: %d, hidden: %d, heads: %d, seq: 1024, "
+                           "vocab: 50304}\n"
+                           "data: {tokens: [x.bin]}\n"
+                           "train: {steps: 1, global_batch: %d, lr: 0.001}\n"
+                           "plan: {search: %s%s}\n",
+                           c->layers, c->hidden, c->heads, c->batch, c->search, c->more);
+    struct profile profile =
+        profile_analytic(100e12, 1.5e12, 0.5, (struct profile_link){10e-6, 1 / 200e9},
+                         (struct profile_link){20e-6, 1 / 25e9});
+    struct planner_request request = {.job = NULL};
+    struct graph *graph;
+    int rc = job_config_parse(text, strlen(text), "bench", &job, &err);
+    if (rc == 0)
+        rc = planner_graph(job, &graph, &err);
+    if (rc < 0) {
+        fprintf(stderr, "bench planner: %s\n", err.text);
+        return 1;
+    }
+    request = (struct planner_request){graph, job, make_devices(c, &profile), c->devices};
+    double began = now();
+    rc = planner_run(&request, &result, &err);
+    double wall_s = now() - began;
+    if (rc == 0)
+        report(c, &result, wall_s);
+    else
+        printf("bench planner/%s_%s - skipped %s\n", c->search, c->name, err.text);
+    fflush(stdout);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    int failed = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (argc > 1 && strcmp(argv[1], cases[i].name) != 0)
+            continue;
+        pid_t child = fork();
+        if (child == 0)
+            _exit(run_case(&cases[i]));
+        int status = 1;
+        waitpid(child, &status, 0);
+        failed |= status != 0;
+    }
+    printf("bench planner done\n");
+    return failed;
+}

@@ -1,0 +1,116 @@
+/* file.c - write, fsync, rename, and fsync the folder: in this order a name never shows half. */
+#include "common/base/file.h"
+
+#include "common/base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_BYTES_MAX ((size_t)16 << 20)
+
+/* All of it, with a NUL behind; -errno. */
+static int read_all(int fd, char **out)
+{
+    size_t used = 0, size = 4096;
+    char *text = xcalloc(1, size);
+    ssize_t n;
+    while ((n = read(fd, text + used, size - used - 1)) > 0) {
+        used += (size_t)n;
+        if (used > FILE_BYTES_MAX)
+            break;
+        if (used + 1 == size)
+            text = xrealloc(text, size *= 2);
+    }
+    text[used] = '\0';
+    *out = text;
+    return n < 0 ? -errno : n > 0 ? -EFBIG : 0;
+}
+
+int file_read(const char *path, char **out, struct error *err)
+{
+    char *text = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int rc = fd < 0 ? -errno : read_all(fd, &text);
+    if (fd >= 0)
+        close(fd);
+    if (rc < 0) {
+        free(text);
+        return error_set(err, rc, "read '%s': %s", path, strerror(-rc));
+    }
+    *out = text;
+    return 0;
+}
+
+static int sync_folder(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fd >= 0 && fsync(fd) == 0 ? 0 : -errno;
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+static int sync_above(const char *path)
+{
+    char *copy = xstrdup(path);
+    int rc = sync_folder(dirname(copy));
+    free(copy);
+    return rc;
+}
+
+static int write_all(int fd, const char *text)
+{
+    for (size_t left = strlen(text); left > 0;) {
+        ssize_t written = write(fd, text, left);
+        if (written < 0 && errno != EINTR)
+            return -errno;
+        text += written > 0 ? written : 0;
+        left -= written > 0 ? (size_t)written : 0;
+    }
+    return fsync(fd) < 0 ? -errno : 0;
+}
+
+int file_write(const char *path, const char *text, mode_t mode, struct error *err)
+{
+    char *draft = xasprintf("%s.%ld", path, (long)getpid());
+    int fd = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+    int rc = fd < 0 ? -errno : write_all(fd, text);
+    if (fd >= 0 && close(fd) < 0 && rc == 0)
+        rc = -errno;
+    if (rc == 0 && rename(draft, path) < 0)
+        rc = -errno;
+    if (rc < 0)
+        unlink(draft);
+    else
+        rc = sync_above(path);
+    free(draft);
+    return rc < 0 ? error_set(err, rc, "write '%s': %s", path, strerror(-rc)) : 0;
+}
+
+int folder_make(const char *path, struct error *err)
+{
+    return folder_make_mode(path, 0700, err);
+}
+
+int folder_make_mode(const char *path, mode_t mode, struct error *err)
+{
+    struct stat status;
+    if (stat(path, &status) == 0)
+        return S_ISDIR(status.st_mode) ? 0 : error_set(err, -ENOTDIR, "'%s' is no folder", path);
+    char *above = xstrdup(path);
+    int rc = folder_make_mode(dirname(above), mode, err);
+    free(above);
+    if (rc < 0)
+        return rc;
+    if (mkdir(path, mode) < 0 && errno != EEXIST)
+        rc = -errno;
+    if (rc == 0)
+        rc = sync_above(path);
+    return rc < 0 ? error_set(err, rc, "make the folder '%s': %s", path, strerror(-rc)) : 0;
+}

@@ -1,0 +1,27 @@
+/* state.c - the customary places. */
+#include "common/config/state.h"
+
+#include "common/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value && value[0] ? value : NULL;
+}
+
+char *state_folder(const char *name)
+{
+    const char *given = variable("STATE_DIRECTORY"), *base = variable("XDG_STATE_HOME"),
+               *home = variable("HOME");
+    if (given) /* may be a list */
+        return xasprintf("%.*s", (int)strcspn(given, ":"), given);
+    if (geteuid() == 0)
+        return xasprintf("/var/lib/gimbal/%s", name);
+    if (base)
+        return xasprintf("%s/gimbal/%s", base, name);
+    return home ? xasprintf("%s/.local/state/gimbal/%s", home, name) : NULL;
+}

@@ -1,0 +1,170 @@
+/* joints.c - what lies between blocks: a stage's chain of them, and its ends.
+ *
+ * A block finds its input in its entry placement, in a buffer of just its size that is kept for
+ * backward, and leaves its output as its last node made it; the joint between two blocks
+ * redistributes where the two differ, forward the tensor and backward its gradient. So a block
+ * is lowered in the same way whatever stands before and after it, and a program's costs are the
+ * sum over its blocks and joints. Joints are rooms of their own: nothing inside a block is alive
+ * meanwhile. */
+#include "common/program/lowering.h"
+
+#include <assert.h>
+
+int joint_tensor(const struct lowering *l, int block)
+{
+    return block > 0 ? l->graph->blocks[block - 1].output : -1;
+}
+
+struct placement joint_entry(const struct lowering *l, int index)
+{
+    const struct block *block = &l->graph->blocks[index];
+    for (int n = block->node_first; n < block->node_first + block->node_count; n++)
+        for (int i = 0; i < l->graph->nodes[n].operation->input_count; i++)
+            if (l->graph->nodes[n].operands[i] == joint_tensor(l, index))
+                return placement_settled(&l->signatures[n].operand[i]);
+    assert(!"a block that does not read the block before it");
+    return (struct placement){0};
+}
+
+/* How the block's last node makes its output. */
+static struct placement exit_placement(const struct lowering *l, int block)
+{
+    int producer = l->graph->tensors[l->graph->blocks[block].output].producer;
+    int last = operation_output(l->graph->nodes[producer].operation);
+    return placement_settled(&l->signatures[producer].operand[last]);
+}
+
+const struct placement *joint_wanted(const struct lowering *l, int block)
+{
+    int producer = l->graph->tensors[l->graph->blocks[block].output].producer;
+    return &l->signatures[producer].gradient[operation_output(l->graph->nodes[producer].operation)];
+}
+
+/* A slice may still lie in the whole's buffer: into one of its own size. */
+static void fit(struct lowering *l, int tensor, struct piece *piece)
+{
+    uint64_t bytes = (uint64_t)box_count(&piece->box) * ELEMENT_BYTES;
+    if (l->program->buffers[piece->buffer].bytes == bytes)
+        return;
+    struct piece own = emit_new(l, REGION_TRANSIENT, tensor, &piece->box);
+    emit_copy(l, piece, &own, &piece->box);
+    *piece = own;
+}
+
+/* The block's input is here; backward will want it. */
+static void enter(struct lowering *l, int tensor, const struct placement *entry,
+                  const struct piece *piece)
+{
+    l->homes[tensor] = (struct held){tensor, *entry, *piece};
+    l->program->buffers[piece->buffer].region = REGION_SAVED;
+}
+
+int joint_forward(struct lowering *l, int block)
+{
+    int tensor = joint_tensor(l, block);
+    struct placement entry = joint_entry(l, block);
+    struct shape shape = tensor_shape(l, tensor);
+    struct piece piece = l->homes[tensor].piece;
+    emit_room(l, block);
+    int rc = move_within(l, &shape, tensor, &l->homes[tensor].placement, &entry, &piece);
+    if (rc < 0)
+        return error_prefix(l->err, rc, "tensor %s", l->graph->tensors[tensor].name);
+    fit(l, tensor, &piece);
+    enter(l, tensor, &entry, &piece);
+    return 0;
+}
+
+int joint_backward(struct lowering *l, int block)
+{
+    int tensor = l->graph->blocks[block].output;
+    const struct placement *wanted = joint_wanted(l, block);
+    struct piece piece;
+    bool any;
+    emit_room(l, block);
+    int rc = backward_collect(l, tensor, wanted, &any, &piece);
+    if (rc < 0 || !any)
+        return rc;
+    fit(l, tensor, &piece);
+    backward_arrive(l, tensor, wanted, &piece);
+    return 0;
+}
+
+/* The last tensor of a stage goes to the next one. */
+int joint_leave(struct lowering *l, int stage)
+{
+    int next = l->plan->stages[stage + 1].block_first, tensor = joint_tensor(l, next);
+    struct placement from = exit_placement(l, next - 1), to = joint_entry(l, next);
+    struct shape shape = tensor_shape(l, tensor);
+    struct piece piece = {0};
+    emit_room(l, l->stage == stage ? next - 1 : next);
+    l->versions.count = 0;
+    if (l->stage == stage) {
+        int rc = blocks_fetch(l, tensor, &from, &piece);
+        if (rc < 0)
+            return rc;
+    }
+    move_across(l, &shape, tensor, PURPOSE_ACTIVATION, 0, stage, &from, stage + 1, &to, &piece);
+    emit_use(l, piece.buffer); /* here on all ranks, also where a replica sends it */
+    if (l->stage == stage + 1)
+        enter(l, tensor, &to, &piece);
+    return 0;
+}
+
+/* The gradient of the tensor that joins two stages goes back to the stage that made it. */
+int joint_return(struct lowering *l, int stage)
+{
+    int next = l->plan->stages[stage + 1].block_first, tensor = joint_tensor(l, next);
+    struct placement from = joint_entry(l, next);
+    const struct placement *to = joint_wanted(l, next - 1);
+    struct shape shape = tensor_shape(l, tensor);
+    struct piece piece = {0};
+    bool any = true;
+    emit_room(l, l->stage == stage ? next - 1 : next);
+    if (l->stage == stage + 1) {
+        int rc = backward_collect(l, tensor, &from, &any, &piece);
+        if (rc < 0)
+            return rc;
+    }
+    assert(any);
+    move_across(l, &shape, tensor, PURPOSE_GRADIENT, 0, stage + 1, &from, stage, to, &piece);
+    emit_use(l, piece.buffer);
+    if (l->stage == stage)
+        backward_arrive(l, tensor, to, &piece);
+    return 0;
+}
+
+int joints_forward(struct lowering *l)
+{
+    const struct plan_stage *stage = &l->plan->stages[l->stage];
+    int end = stage->block_first + stage->block_count, rc = 0;
+    emit_section(l, SECTION_FORWARD);
+    if (l->stage > 0)
+        rc = joint_leave(l, l->stage - 1);
+    for (int b = stage->block_first; b < end && rc == 0; b++) {
+        if (b > stage->block_first)
+            rc = joint_forward(l, b);
+        if (rc == 0)
+            rc = block_forward(l, b);
+    }
+    if (rc == 0 && l->stage + 1 < l->plan->stage_count)
+        rc = joint_leave(l, l->stage);
+    return rc;
+}
+
+int joints_backward(struct lowering *l)
+{
+    const struct plan_stage *stage = &l->plan->stages[l->stage];
+    int end = stage->block_first + stage->block_count, rc = 0;
+    emit_section(l, SECTION_BACKWARD);
+    if (l->stage + 1 < l->plan->stage_count)
+        rc = joint_return(l, l->stage);
+    for (int b = end - 1; b >= stage->block_first && rc == 0; b--) {
+        if (b < end - 1)
+            rc = joint_backward(l, b);
+        if (rc == 0)
+            rc = block_backward(l, b);
+    }
+    if (rc == 0 && l->stage > 0)
+        rc = joint_return(l, l->stage - 1);
+    return rc;
+}

@@ -1,0 +1,86 @@
+/* ways.c - a table of ways between placements, by mesh and shape. */
+#include "common/program/lowering.h"
+
+#include "common/base/hash.h"
+#include "common/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Compared by its bytes. */
+struct way_key {
+    const int *weights;
+    int64_t size[DIMS_MAX];
+    int32_t mesh[AXES_MAX], axes, uneven;
+    char dim[DIMS_MAX + 1];
+    struct placement from, to;
+};
+
+struct way {
+    struct way_key key;
+    struct step *steps;
+    int count;
+    struct way *next; /* with the same hash */
+};
+
+#define BUCKETS 4096
+
+struct ways {
+    struct way *buckets[BUCKETS];
+};
+
+struct ways *ways_create(void)
+{
+    return xcalloc(1, sizeof(struct ways));
+}
+
+void ways_destroy(struct ways *ways)
+{
+    if (!ways)
+        return;
+    for (size_t i = 0; i < BUCKETS; i++) {
+        for (struct way *way = ways->buckets[i], *next; way; way = next) {
+            next = way->next;
+            free(way->steps);
+            free(way);
+        }
+    }
+    free(ways);
+}
+
+int ways_find(struct ways *ways, const struct mesh *mesh, const struct shape *shape,
+              const struct placement *from, const struct placement *to, const struct step **steps,
+              struct error *err)
+{
+    if (placement_equal(from, to))
+        return 0;
+    struct way_key key;
+    memset(&key, 0, sizeof key);
+    key.weights = mesh->weights;
+    key.axes = mesh->axes;
+    key.uneven = shape->uneven;
+    memcpy(key.mesh, mesh->size, (size_t)mesh->axes * sizeof *mesh->size);
+    memcpy(key.size, shape->size, (size_t)shape->dims * sizeof *shape->size);
+    memcpy(key.dim, shape->dim, (size_t)shape->dims);
+    key.from = *from;
+    key.to = *to;
+    struct way **bucket = &ways->buckets[hash_bytes(HASH_START, &key, sizeof key) % BUCKETS];
+    for (const struct way *way = *bucket; way; way = way->next)
+        /* Unlike padding would only find the path once more.
+         * NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
+        if (memcmp(&way->key, &key, sizeof key) == 0) {
+            *steps = way->steps;
+            return way->count;
+        }
+    struct step found[STEPS_MAX];
+    int count = redistribute_path(mesh, shape, from, to, found, err);
+    if (count < 0)
+        return count;
+    struct way *way = xcalloc(1, sizeof *way);
+    *way = (struct way){.key = key, .count = count, .next = *bucket};
+    way->steps = xcalloc((size_t)count, sizeof *found);
+    memcpy(way->steps, found, (size_t)count * sizeof *found);
+    *bucket = way;
+    *steps = way->steps;
+    return count;
+}

@@ -1,0 +1,87 @@
+/* handshakes.c - a time for each descriptor: when it was accepted, 0 once it is a connection. */
+#include "common/rpc/handshakes.h"
+
+#include "common/rpc/clock.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define DESCRIPTORS_MAX 65536
+/* First byte of a TLS record of the handshake, and of an alert (RFC 5246, 6.2.1). The first of a
+ * server's that is neither changes the cipher: it comes when the client's certificate was verified
+ * and its end of the handshake has arrived. NNG without TLS begins with a 0. */
+#define TLS_HANDSHAKE 0x16
+#define TLS_ALERT 0x15
+
+static _Atomic uint64_t accepted_ms[DESCRIPTORS_MAX];
+static atomic_int greatest;
+
+typedef int (*accept_fn)(int, struct sockaddr *, socklen_t *);
+static accept_fn original;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void find_original(void)
+{
+    original = (accept_fn)dlsym(RTLD_NEXT, "accept");
+}
+
+int accept(int listener, struct sockaddr *address, socklen_t *size)
+{
+    pthread_once(&once, find_original);
+    int fd = original(listener, address, size);
+    if (fd < 0 || fd >= DESCRIPTORS_MAX)
+        return fd;
+    atomic_store(&accepted_ms[fd], rpc_clock_ms());
+    for (int most = atomic_load(&greatest); fd > most;)
+        if (atomic_compare_exchange_weak(&greatest, &most, fd))
+            break;
+    return fd;
+}
+
+void handshakes_sent(int fd, const struct msghdr *message)
+{
+    if (fd >= DESCRIPTORS_MAX || atomic_load(&accepted_ms[fd]) == 0 || message->msg_iovlen == 0 ||
+        message->msg_iov[0].iov_len == 0)
+        return;
+    unsigned char first = *(const unsigned char *)message->msg_iov[0].iov_base;
+    if (first != TLS_HANDSHAKE && first != TLS_ALERT)
+        atomic_store(&accepted_ms[fd], 0);
+}
+
+/* Of a descriptor that may have become anything since. */
+static bool is_at(int fd, const uint16_t *ports, size_t count)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t size = sizeof address;
+    uint16_t port = 0;
+    if (getsockname(fd, (struct sockaddr *)&address, &size) < 0)
+        return false;
+    if (address.ss_family == AF_INET)
+        port = ntohs(((const struct sockaddr_in *)&address)->sin_port);
+    else if (address.ss_family == AF_INET6)
+        port = ntohs(((const struct sockaddr_in6 *)&address)->sin6_port);
+    for (size_t i = 0; i < count; i++)
+        if (ports[i] == port)
+            return true;
+    return false;
+}
+
+size_t handshakes_end(const uint16_t *ports, size_t count, uint64_t older_ms)
+{
+    size_t ended = 0;
+    uint64_t now_ms = rpc_clock_ms();
+    for (int fd = 0, most = atomic_load(&greatest); fd <= most; fd++) {
+        uint64_t since_ms = atomic_load(&accepted_ms[fd]);
+        if (since_ms == 0 || now_ms - since_ms < older_ms || !is_at(fd, ports, count))
+            continue;
+        /* Unless it has become a connection, or another one, just now. */
+        if (atomic_compare_exchange_strong(&accepted_ms[fd], &since_ms, 0) &&
+            shutdown(fd, SHUT_RDWR) == 0)
+            ended++;
+    }
+    return ended;
+}

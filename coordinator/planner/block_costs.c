@@ -1,0 +1,413 @@
+/* block_costs.c - lowering parts on scratch plans of the short model, summing, remembering. */
+#include "coordinator/planner/block_costs.h"
+
+#include "common/base/hash.h"
+#include "common/base/memory.h"
+#include "common/program/lower.h"
+#include "coordinator/planner/pricing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a cost depends on; compared by its bytes. */
+struct cost_key {
+    int64_t samples;
+    int32_t kind, index, side, site, one_rank, pair;
+    uint8_t roles[2][AXES_MAX], zero[2], recompute[2]; /* roles: one more than their row */
+};
+
+struct cost_entry {
+    bool taken;
+    struct cost_key key;
+    struct part_cost cost;
+};
+
+int costs_init(struct costs *costs, const struct planner_request *request, struct error *err)
+{
+    *costs = (struct costs){.request = request, .only_rank = -1};
+    int rc = short_graph_init(&costs->model, request->graph, err);
+    if (rc < 0)
+        return rc;
+    int blocks = (int)costs->model.graph->block_count;
+    costs->sites.request = request;
+    costs->ways = ways_create();
+    costs->one = plan_create(1, blocks);
+    costs->two = plan_create(2, blocks);
+    costs->entry_capacity = 1024;
+    costs->entries = xcalloc(costs->entry_capacity, sizeof *costs->entries);
+    return 0;
+}
+
+void costs_finish(struct costs *costs)
+{
+    short_graph_finish(&costs->model);
+    sites_finish(&costs->sites);
+    ways_destroy(costs->ways);
+    plan_destroy(costs->one);
+    plan_destroy(costs->two);
+    free(costs->entries);
+}
+
+struct strategy strategy_of(const struct plan *plan, int block)
+{
+    struct strategy strategy = {.zero = plan->blocks[block].zero,
+                                .recompute = plan->blocks[block].recompute};
+    int axes = plan->stages[plan->blocks[block].stage].mesh.axes;
+    memcpy(strategy.roles, plan->blocks[block].roles, (size_t)axes * sizeof *strategy.roles);
+    return strategy;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+void part_cost_add(struct part_cost *sum, const struct part_cost *cost)
+{
+    sum->forward_s += cost->forward_s;
+    sum->backward_s += cost->backward_s;
+    sum->least_s += cost->least_s;
+    sum->once_s += cost->once_s;
+    sum->buckets |= cost->buckets;
+    sum->state_bytes += cost->state_bytes;
+    sum->saved_bytes += cost->saved_bytes;
+    sum->communication_bytes += cost->communication_bytes;
+    sum->forward_bytes = larger(sum->forward_bytes, cost->forward_bytes);
+    sum->other_bytes = larger(sum->other_bytes, cost->other_bytes);
+    sum->passing_bytes = larger(sum->passing_bytes, cost->passing_bytes);
+}
+
+/* Of two ranks of one stage: the larger of every number but the least. */
+static void take_larger(struct part_cost *most, const struct part_cost *cost)
+{
+    most->forward_s = cost->forward_s > most->forward_s ? cost->forward_s : most->forward_s;
+    most->backward_s = cost->backward_s > most->backward_s ? cost->backward_s : most->backward_s;
+    most->once_s = cost->once_s > most->once_s ? cost->once_s : most->once_s;
+    most->buckets |= cost->buckets;
+    most->state_bytes = larger(most->state_bytes, cost->state_bytes);
+    most->saved_bytes = larger(most->saved_bytes, cost->saved_bytes);
+    most->communication_bytes = larger(most->communication_bytes, cost->communication_bytes);
+    most->forward_bytes = larger(most->forward_bytes, cost->forward_bytes);
+    most->other_bytes = larger(most->other_bytes, cost->other_bytes);
+    most->passing_bytes = larger(most->passing_bytes, cost->passing_bytes);
+}
+
+/* The price of the instruction if it moved nothing. */
+static double empty_seconds(const struct pricing *pricing, const struct program *program,
+                            const struct instruction *instruction)
+{
+    struct piece *piece = &program->pieces[instruction->piece_first];
+    struct box box = piece->box;
+    piece->box.high[0] = piece->box.low[0];
+    double seconds = pricing_seconds(pricing, program, instruction);
+    piece->box = box;
+    return seconds;
+}
+
+/* Does a bucket of these axes need to be reduced? */
+static bool is_reduced(const struct mesh *mesh, unsigned axes)
+{
+    return mesh_span(mesh, axes) > 1 && axes != 0;
+}
+
+/* Prices of a section; the first `buckets` instructions without what they cost when empty. */
+static double section_seconds(const struct pricing *pricing, const struct program *program,
+                              enum section section, int buckets)
+{
+    struct range range = program->sections[section];
+    double seconds = 0;
+    for (int i = range.first; i < range.first + range.count; i++) {
+        const struct instruction *instruction = &program->instructions[i];
+        seconds += pricing_seconds(pricing, program, instruction);
+        if (i - range.first < buckets)
+            seconds -= empty_seconds(pricing, program, instruction);
+    }
+    return seconds;
+}
+
+static struct part_cost sum_up(const struct pricing *pricing, const struct mesh *mesh,
+                               const struct lowered_part *part)
+{
+    const struct program *program = part->program;
+    struct part_cost cost = {
+        .state_bytes = program->bytes[REGION_STATE],
+        .saved_bytes = program->slot_bytes,
+        .communication_bytes = program->bytes[REGION_COMMUNICATION],
+        .forward_bytes = part->forward_bytes,
+        .other_bytes = part->other_bytes,
+        .passing_bytes = part->passing_bytes,
+    };
+    int reduced = 0;
+    for (int i = 0; i < part->bucket_count; i++) {
+        cost.buckets |= (uint64_t)1 << part->bucket_axes[i];
+        reduced += is_reduced(mesh, part->bucket_axes[i]);
+    }
+    cost.forward_s = section_seconds(pricing, program, SECTION_FORWARD, 0);
+    cost.backward_s = section_seconds(pricing, program, SECTION_BACKWARD, 0);
+    cost.once_s = section_seconds(pricing, program, SECTION_WEIGHTS, 0) +
+                  section_seconds(pricing, program, SECTION_CLEAR, part->bucket_count) +
+                  section_seconds(pricing, program, SECTION_REDUCE, reduced) +
+                  section_seconds(pricing, program, SECTION_METRICS, 0) +
+                  section_seconds(pricing, program, SECTION_UPDATE, 0);
+    return cost;
+}
+
+/* The part on the ranks that stand for the stage `side` of the plan. */
+static int lower_and_sum(struct costs *costs, const struct plan *plan, const struct part *part,
+                         const struct site *const sites[2], int side, struct part_cost *out,
+                         struct error *err)
+{
+    const struct site *site = sites[side];
+    struct pricing pricing = {costs->request,
+                              mesh_count(&sites[0]->mesh),
+                              {sites[0]->first, sites[1] ? sites[1]->first : 0}};
+    int base = side ? pricing.split : 0;
+    int count = costs->one_rank && site->even ? 1 : site->representative_count;
+    *out = (struct part_cost){0};
+    for (int i = 0; i < (costs->only_rank < 0 ? count : 1); i++) {
+        struct lowered_part lowered;
+        int rank = costs->only_rank < 0 ? site->representatives[i] : costs->only_rank;
+        int rc =
+            lower_part(costs->model.graph, plan, base + rank, part, costs->ways, &lowered, err);
+        if (rc < 0)
+            return rc;
+        struct part_cost cost = sum_up(&pricing, &site->mesh, &lowered);
+        program_destroy(lowered.program);
+        double seconds = cost.forward_s + cost.backward_s;
+        take_larger(out, &cost);
+        out->least_s = i == 0 || seconds < out->least_s ? seconds : out->least_s;
+        costs->lowered++;
+    }
+    return 0;
+}
+
+static void key_strategy(struct cost_key *key, int which, const struct site *site,
+                         const struct strategy *strategy)
+{
+    for (int axis = 0; axis < site->mesh.axes; axis++) {
+        int row = 0;
+        while (roles[row] != strategy->roles[axis])
+            row++;
+        key->roles[which][axis] = (uint8_t)(row + 1);
+    }
+    key->zero[which] = (uint8_t)strategy->zero;
+    key->recompute[which] = (uint8_t)strategy->recompute;
+}
+
+/* The entry of this key, or the free one where it belongs. */
+static struct cost_entry *find_entry(struct cost_entry *entries, size_t capacity,
+                                     const struct cost_key *key)
+{
+    size_t i = hash_bytes(HASH_START, key, sizeof *key) & (capacity - 1);
+    while (entries[i].taken && memcmp(&entries[i].key, key, sizeof *key) != 0)
+        i = (i + 1) & (capacity - 1);
+    return &entries[i];
+}
+
+static void remember(struct costs *costs, const struct cost_key *key, const struct part_cost *cost)
+{
+    if (2 * (costs->entry_count + 1) > costs->entry_capacity) {
+        size_t capacity = 2 * costs->entry_capacity;
+        struct cost_entry *entries = xcalloc(capacity, sizeof *entries);
+        for (size_t i = 0; i < costs->entry_capacity; i++)
+            if (costs->entries[i].taken)
+                *find_entry(entries, capacity, &costs->entries[i].key) = costs->entries[i];
+        free(costs->entries);
+        costs->entries = entries;
+        costs->entry_capacity = capacity;
+    }
+    *find_entry(costs->entries, costs->entry_capacity, key) =
+        (struct cost_entry){.taken = true, .key = *key, .cost = *cost};
+    costs->entry_count++;
+}
+
+/* Sites and strategies of the scratch plan: `first` holds for blocks before `cut`. */
+static struct plan *set_scratch(struct costs *costs, const struct site *const sites[2], int cut,
+                                int64_t samples)
+{
+    struct plan *plan = sites[1] ? costs->two : costs->one;
+    for (int i = 0; i < plan->stage_count; i++) {
+        plan->stages[i].mesh = sites[i]->mesh;
+        plan->stages[i].block_first = i ? cut : 0;
+        plan->stages[i].block_count = i || !sites[1] ? plan->block_count - (i ? cut : 0) : cut;
+    }
+    for (int b = 0; b < plan->block_count; b++)
+        plan->blocks[b].stage = sites[1] && b >= cut;
+    plan->micro_batch_samples = samples;
+    return plan;
+}
+
+static void set_block(struct plan *plan, int block, const struct strategy *strategy)
+{
+    memcpy(plan->blocks[block].roles, strategy->roles, sizeof strategy->roles);
+    plan->blocks[block].zero = strategy->zero;
+    plan->blocks[block].recompute = strategy->recompute;
+}
+
+bool costs_accepts(struct costs *costs, const struct site *site, int block,
+                   const struct strategy *strategy, int64_t samples, struct error *err)
+{
+    const struct site *sites[2] = {site, NULL};
+    struct plan *plan = set_scratch(costs, sites, 0, samples);
+    int place = costs->model.place[block];
+    set_block(plan, place, strategy);
+    return plan_check_block(plan, costs->model.graph, place, err) == 0;
+}
+
+/* A block, with those weights of its partner that it shares. */
+static int tied_cost(struct costs *costs, const struct site *site, int place,
+                     const struct strategy *strategy, const struct tie *tie, int64_t samples,
+                     struct part_cost *out, struct error *err)
+{
+    int last = (int)costs->model.graph->block_count - 1, side = place == last;
+    struct part part = {PART_BLOCK, place, tie ? last - place : -1};
+    const struct site *sites[2] = {site, NULL};
+    bool across = tie && tie->site != site;
+    if (across) {
+        sites[side] = site;
+        sites[!side] = tie->site;
+    }
+    struct plan *plan = set_scratch(costs, sites, last, samples);
+    set_block(plan, place, strategy);
+    if (tie)
+        set_block(plan, last - place, tie->strategy);
+    return lower_and_sum(costs, plan, &part, sites, across ? side : 0, out, err);
+}
+
+int costs_block(struct costs *costs, const struct site *site, int block,
+                const struct strategy *strategy, const struct tie *tie, int64_t samples,
+                struct part_cost *out, struct error *err)
+{
+    int place = costs->model.place[block], last = (int)costs->model.graph->block_count - 1;
+    bool ends = place == 0 || place == last;
+    if (!costs->model.tied || !ends || (tie && place == 0 && tie->site == site))
+        tie = NULL;
+    struct cost_key key = {.one_rank = costs->one_rank,
+                           .samples = samples,
+                           .kind = PART_BLOCK,
+                           .index = place,
+                           .site = site->kind};
+    key_strategy(&key, 0, site, strategy);
+    if (tie) {
+        key_strategy(&key, 1, tie->site, tie->strategy);
+        key.recompute[1] = 0; /* not of the weights' concern, nor is the user's zero */
+        key.zero[1] = place == 0 ? 0 : key.zero[1];
+        key.side = tie->site == site ? 1 : 2;
+        key.pair = tie->site == site ? 0
+                   : place == 0      ? sites_pair(&costs->sites, site, tie->site)
+                                     : sites_pair(&costs->sites, tie->site, site);
+    }
+    const struct cost_entry *known = find_entry(costs->entries, costs->entry_capacity, &key);
+    if (known->taken) {
+        *out = known->cost;
+        return 0;
+    }
+    int rc = tied_cost(costs, site, place, strategy, tie, samples, out, err);
+    if (rc == 0 && tie && tie->site == site) {
+        struct part_cost first;
+        rc = costs_block(costs, site, 0, tie->strategy, NULL, samples, &first, err);
+        out->once_s -= first.once_s;
+        out->state_bytes -= first.state_bytes;
+    }
+    if (rc == 0)
+        remember(costs, &key, out);
+    return rc;
+}
+
+int costs_joint(struct costs *costs, const struct site *site, int block,
+                const struct strategy *before, const struct strategy *after, int64_t samples,
+                struct part_cost *out, struct error *err)
+{
+    const struct site *sites[2] = {site, NULL};
+    struct part part = {PART_JOINT, costs->model.before[block], -1};
+    struct cost_key key = {.one_rank = costs->one_rank,
+                           .samples = samples,
+                           .kind = PART_JOINT,
+                           .index = part.index,
+                           .site = site->kind};
+    key_strategy(&key, 0, site, before);
+    key_strategy(&key, 1, site, after);
+    memset(key.zero, 0, sizeof key.zero);
+    memset(key.recompute, 0, sizeof key.recompute);
+    const struct cost_entry *known = find_entry(costs->entries, costs->entry_capacity, &key);
+    if (known->taken) {
+        *out = known->cost;
+        return 0;
+    }
+    struct plan *plan = set_scratch(costs, sites, 0, samples);
+    set_block(plan, part.index, before);
+    set_block(plan, part.index + 1, after);
+    int rc = lower_and_sum(costs, plan, &part, sites, 0, out, err);
+    if (rc == 0)
+        remember(costs, &key, out);
+    return rc;
+}
+
+int costs_crossing(struct costs *costs, const struct site *const sites[2], int block,
+                   const struct strategy *before, const struct strategy *after, int64_t samples,
+                   int side, struct part_cost *out, struct error *err)
+{
+    struct part part = {PART_CROSSING, 0, -1};
+    int place = costs->model.before[block];
+    struct cost_key key = {.one_rank = costs->one_rank,
+                           .samples = samples,
+                           .kind = PART_CROSSING,
+                           .index = place,
+                           .side = side,
+                           .pair = sites_pair(&costs->sites, sites[0], sites[1])};
+    key_strategy(&key, 0, sites[0], before);
+    key_strategy(&key, 1, sites[1], after);
+    memset(key.zero, 0, sizeof key.zero);
+    memset(key.recompute, 0, sizeof key.recompute);
+    const struct cost_entry *known = find_entry(costs->entries, costs->entry_capacity, &key);
+    if (known->taken) {
+        *out = known->cost;
+        return 0;
+    }
+    struct plan *plan = set_scratch(costs, sites, place + 1, samples);
+    set_block(plan, place, before);
+    set_block(plan, place + 1, after);
+    int rc = lower_and_sum(costs, plan, &part, sites, side, out, err);
+    if (rc == 0)
+        remember(costs, &key, out);
+    return rc;
+}
+
+/* Nobody's weights, nobody's activations: a stage with the site's mesh among `devices` ranks. */
+int costs_base(struct costs *costs, const struct site *site, int devices, struct part_cost *out,
+               struct error *err)
+{
+    struct part part = {PART_BASE, 0, -1};
+    struct lowered_part lowered;
+    struct pricing pricing = pricing_plain(costs->request);
+    struct plan *plan = plan_create(1, (int)costs->model.graph->block_count);
+    plan->stages[0].mesh = (struct mesh){.axes = 1, .size = {devices}};
+    plan->stages[0].block_count = plan->block_count;
+    int rc = lower_part(costs->model.graph, plan, site->first, &part, costs->ways, &lowered, err);
+    if (rc == 0) {
+        *out = sum_up(&pricing, &plan->stages[0].mesh, &lowered);
+        program_destroy(lowered.program);
+    }
+    plan_destroy(plan);
+    return rc;
+}
+
+/* As weights.c emits them: a clear, and an all-reduce where there are several ranks. */
+double costs_bucket(struct costs *costs, const struct site *site, unsigned axes)
+{
+    int rank = costs->only_rank < 0 ? 0 : costs->only_rank;
+    int *members = xcalloc((size_t)mesh_count(&site->mesh), sizeof *members);
+    struct group group = {members, mesh_span(&site->mesh, axes), 0};
+    struct piece piece = {.box = {.dims = 1}};
+    struct program program = {.groups = &group, .pieces = &piece, .rank = rank};
+    struct instruction clear = {.kind = INSTRUCTION_CLEAR, .piece_count = 1};
+    struct instruction reduce = {.kind = INSTRUCTION_COLLECTIVE, .piece_count = 1};
+    struct pricing pricing = pricing_plain(costs->request);
+    pricing.offset[0] = site->first;
+    group.own = mesh_group(&site->mesh, rank, axes, members);
+    double seconds = pricing_seconds(&pricing, &program, &clear);
+    if (is_reduced(&site->mesh, axes))
+        seconds += pricing_seconds(&pricing, &program, &reduce);
+    free(members);
+    return seconds;
+}

@@ -1,0 +1,244 @@
+/* confirm.c - simulation of the few plans that may be best. */
+#include "coordinator/planner/confirm.h"
+
+#include "common/base/memory.h"
+#include "coordinator/planner/events.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Beyond so many ranks programs of all of them take too long. */
+#define PROGRAMS_MAX 64
+/* Plans of different points that are simulated in any case; of large ones by stages alone. */
+#define CONFIRMED_MAX 8
+#define CONFIRMED_PROGRAMS_MAX 64 /* ranks of all of them together, but for the first */
+#define FRONTIER_STEP 0.85
+
+bool confirm_fits(const struct planner_result *out)
+{
+    for (size_t i = 0; i < out->count; i++)
+        if (out->candidates[i].fits)
+            return true;
+    return false;
+}
+
+static struct stage_cost *stage_costs(struct hunt *hunt, const struct plan *plan, bool *fits)
+{
+    size_t count = (size_t)plan->stage_count;
+    const struct site **sites = xcalloc(count, sizeof *sites);
+    struct stage_cost *stages = xcalloc(count, sizeof *stages);
+    evaluate_sites(&hunt->costs, plan, sites);
+    *fits = true;
+    for (int i = 0; i < plan->stage_count; i++) {
+        evaluate_stage(&hunt->costs, plan, sites, i, &stages[i], NULL);
+        *fits = *fits && stages[i].bytes <= sites[i]->memory_bytes;
+    }
+    free(sites);
+    return stages;
+}
+
+static int confirm_large(struct hunt *hunt, struct plan *plan, struct planner_result *out)
+{
+    struct candidate candidate = {.plan = plan};
+    double busy_s, formula_s = plan->predicted.formula_s;
+    struct stage_cost *stages = stage_costs(hunt, plan, &candidate.fits);
+    memset(&plan->predicted, 0, sizeof plan->predicted);
+    for (int i = 0; i < plan->stage_count; i++) {
+        plan->stages[i].time_s = stages[i].forward_s + stages[i].backward_s;
+        plan->stages[i].memory_bytes = stages[i].bytes;
+        if (stages[i].bytes > plan->predicted.memory_bytes_max)
+            plan->predicted.memory_bytes_max = stages[i].bytes;
+    }
+    plan->predicted.formula_s = formula_s;
+    plan->predicted.step_time_s =
+        events_seconds(stages, plan->stage_count, plan->micro_batches, plan->schedule, &busy_s);
+    plan->predicted.bubble = 1 - busy_s / plan->predicted.step_time_s;
+    plan->predicted.tokens_per_s =
+        (double)(plan_global_batch(plan) * sizes_get(&hunt->request->graph->sizes, 's')) /
+        plan->predicted.step_time_s;
+    strcpy(plan->predicted.referee, "events");
+    planner_name(hunt->request, plan);
+    planner_add(out, &candidate);
+    free(stages);
+    return 0;
+}
+
+int confirm_plan(struct hunt *hunt, struct plan *plan, struct planner_result *out,
+                 struct error *err)
+{
+    double formula_s = plan->predicted.formula_s;
+    if (plan_ranks(plan) > PROGRAMS_MAX)
+        return confirm_large(hunt, plan, out);
+    int rc = planner_consider(hunt->request, plan, out, err);
+    if (rc == 0)
+        out->candidates[out->count - 1].plan->predicted.formula_s = formula_s;
+    return rc;
+}
+
+/* The shortest that fits; NULL: none does. */
+static struct plan *find_best(const struct planner_result *out, size_t first)
+{
+    struct plan *best = NULL;
+    for (size_t i = first; i < out->count; i++)
+        if (out->candidates[i].fits &&
+            (!best || out->candidates[i].plan->predicted.step_time_s < best->predicted.step_time_s))
+            best = out->candidates[i].plan;
+    return best;
+}
+
+static int confirm_found(struct hunt *hunt, struct planner_result *out, struct error *err)
+{
+    int ranks = 0;
+    for (size_t i = 0; i < hunt->found_count && i < CONFIRMED_MAX; i++) {
+        const struct plan *plan = hunt->found[i].plan;
+        ranks += plan_ranks(plan);
+        if (i > 0 && ranks > CONFIRMED_PROGRAMS_MAX && plan_ranks(plan) <= PROGRAMS_MAX &&
+            confirm_fits(out))
+            break;
+        int rc = confirm_plan(hunt, plan_copy(plan), out, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* Plans of the whole space whose bounds are below the best simulated step. */
+struct closing {
+    struct hunt *hunt;
+    double best_s;
+    struct found *items;
+    size_t count, capacity;
+};
+
+static bool collect(void *context, const struct plan *plan)
+{
+    struct closing *closing = context;
+    double formula_s, bound_s;
+    bool fits;
+    if (evaluate_plan(&closing->hunt->costs, plan, &formula_s, &bound_s, &fits, NULL) < 0 ||
+        !fits || bound_s >= closing->best_s)
+        return true;
+    closing->items =
+        grow(closing->items, closing->count, &closing->capacity, sizeof *closing->items);
+    closing->items[closing->count] = (struct found){plan_copy(plan), formula_s, bound_s};
+    closing->items[closing->count++].plan->predicted.formula_s = formula_s;
+    return true;
+}
+
+static int by_bound(const void *first, const void *second)
+{
+    const struct found *a = first, *b = second;
+    if (a->bound_s != b->bound_s)
+        return a->bound_s < b->bound_s ? -1 : 1;
+    return a->formula_s < b->formula_s ? -1 : a->formula_s > b->formula_s;
+}
+
+/* Are there so few plans that all can be walked through? */
+static bool is_small(struct hunt *hunt)
+{
+    double plans = 0;
+    if (isfinite(hunt->limits.plans) &&
+        (hunt->request->device_count > 8 || hunt->request->graph->block_count > 8))
+        return false;
+    for (size_t i = 0; i < hunt->point_count && plans <= hunt->limits.plans; i++)
+        plans += space_count(&hunt->costs, &hunt->points[i]);
+    return plans <= hunt->limits.plans;
+}
+
+/* Returns the least bound that is left below the best, or the best. */
+static int close_gap(struct hunt *hunt, double *best_s, double *least_s, struct planner_result *out,
+                     struct error *err)
+{
+    struct closing closing = {hunt, *best_s, NULL, 0, 0};
+    int rc = 0;
+    size_t i = 0;
+    for (size_t p = 0; p < hunt->point_count; p++)
+        space_walk(&hunt->costs, &hunt->points[p], collect, &closing);
+    if (closing.count > 1)
+        qsort(closing.items, closing.count, sizeof *closing.items, by_bound);
+    for (; i < closing.count && i < hunt->limits.simulations && rc == 0; i++) {
+        if (closing.items[i].bound_s >= *best_s)
+            break;
+        size_t count = out->count;
+        rc = confirm_plan(hunt, closing.items[i].plan, out, err);
+        closing.items[i].plan = NULL;
+        const struct candidate *last = &out->candidates[out->count - 1];
+        if (rc == 0 && last->fits && last->plan->predicted.step_time_s < *best_s)
+            *best_s = last->plan->predicted.step_time_s;
+        else if (rc == 0 && out->count > count)
+            plan_destroy(out->candidates[--out->count].plan);
+    }
+    *least_s = i < closing.count ? fmin(closing.items[i].bound_s, *best_s) : *best_s;
+    out->looked_at += closing.count;
+    for (; i < closing.count; i++)
+        plan_destroy(closing.items[i].plan);
+    free(closing.items);
+    return rc;
+}
+
+int confirm_run(struct hunt *hunt, struct planner_result *out, struct error *err)
+{
+    size_t first = out->count;
+    out->looked_at += hunt->opened;
+    int rc = confirm_found(hunt, out, err);
+    struct plan *best = find_best(out, first);
+    if (rc < 0 || !best)
+        return rc;
+    double best_s = best->predicted.step_time_s, least_s = fmin(hunt->least_s, best_s);
+    if (is_small(hunt))
+        rc = close_gap(hunt, &best_s, &least_s, out, err);
+    best = find_best(out, first);
+    best->predicted.formula_gap = hunt->best_s / hunt->formula_least_s - 1;
+    best->predicted.lower_bound_s = least_s;
+    best->predicted.gap = best_s / least_s - 1;
+    return rc;
+}
+
+/* Is nothing of the two better in step, memory or devices than the other? */
+static bool is_worse(const struct plan *a, const struct plan *b)
+{
+    return a->predicted.step_time_s >= b->predicted.step_time_s &&
+           a->predicted.memory_bytes_max >= b->predicted.memory_bytes_max &&
+           plan_ranks(a) >= plan_ranks(b);
+}
+
+static void list_alternatives(const struct planner_result *out, struct plan *best)
+{
+    for (size_t i = 0; i < out->count; i++) {
+        const struct plan *plan = out->candidates[i].plan;
+        bool worse = !out->candidates[i].fits;
+        for (size_t j = 0; j < out->count && !worse; j++) {
+            const struct plan *other = out->candidates[j].plan;
+            worse = j != i && out->candidates[j].fits && is_worse(plan, other) &&
+                    (j < i || !is_worse(other, plan));
+        }
+        if (worse || best->predicted.alternative_count == PLAN_ALTERNATIVES_MAX)
+            continue;
+        struct plan_alternative *alternative =
+            &best->predicted.alternatives[best->predicted.alternative_count++];
+        strcpy(alternative->id, plan->id);
+        alternative->step_time_s = plan->predicted.step_time_s;
+        alternative->memory_bytes_max = plan->predicted.memory_bytes_max;
+        alternative->devices = plan_ranks(plan);
+    }
+}
+
+int confirm_frontier(struct hunt *hunt, int least, int most, struct planner_result *out,
+                     struct error *err)
+{
+    int rc = 0;
+    for (int devices = most; devices >= least && rc == 0; devices--) {
+        for (double scale = 1; rc == 0; scale *= FRONTIER_STEP) {
+            sites_scale(&hunt->costs.sites, scale);
+            /* Numbers of devices that cannot be divided are no error here. */
+            if (hunt_run(hunt, devices, devices, NULL) < 0 || hunt->found_count == 0)
+                break;
+            rc = confirm_plan(hunt, plan_copy(hunt->found[0].plan), out, err);
+            out->looked_at += hunt->opened;
+        }
+    }
+    sites_scale(&hunt->costs.sites, 0);
+    list_alternatives(out, find_best(out, 0));
+    return rc;
+}

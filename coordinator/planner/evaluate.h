@@ -1,0 +1,30 @@
+/* evaluate.h - a whole plan by its parts: time and memory of its stages, without lowering it. */
+#ifndef COORDINATOR_PLANNER_EVALUATE_H
+#define COORDINATOR_PLANNER_EVALUATE_H
+
+#include "coordinator/planner/block_costs.h"
+
+struct stage_cost {
+    double forward_s, backward_s, once_s;
+    double least_s; /* of forward and backward, on the rank that takes least */
+    uint64_t bytes;
+};
+
+/* Micro-batches in flight on a stage, in the order of the plan's schedule. */
+int evaluate_slots(const struct schedule *schedule, int stage, int stages, int micro_batches);
+/* The site of each stage of a plan whose rank r runs on device r; lent. */
+void evaluate_sites(struct costs *costs, const struct plan *plan, const struct site **sites);
+int evaluate_stage(struct costs *costs, const struct plan *plan, const struct site *const *sites,
+                   int stage, struct stage_cost *out, struct error *err);
+/* A step of the pipeline in closed form (Galvatron-BMW, arXiv 2307.02031, with the
+ * synchronisation made explicit): sum T + (m - 1) max T + max (u_i - sum of B_j of the stages
+ * before it), T = F + B. */
+double evaluate_formula(const struct stage_cost *stages, int count, int micro_batches);
+/* No simulated step is shorter: for any stage, every micro-batch passes it one after the other,
+ * the first after the forwards of those before, the last before their backwards. */
+double evaluate_bound(const struct stage_cost *stages, int count, int micro_batches);
+/* Formula and bound for a plan: *fits by the memory of every site. */
+int evaluate_plan(struct costs *costs, const struct plan *plan, double *step_s, double *bound_s,
+                  bool *fits, struct error *err);
+
+#endif

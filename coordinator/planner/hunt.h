@@ -1,0 +1,47 @@
+/* hunt.h - all points of a space in the order of their bounds, and the best plans of each. */
+#ifndef COORDINATOR_PLANNER_HUNT_H
+#define COORDINATOR_PLANNER_HUNT_H
+
+#include "coordinator/planner/partition.h"
+
+/* Where an exact search stops being exact, and its certificate says so. */
+struct hunt_limits {
+    size_t labels;      /* of a frontier */
+    size_t choices;     /* of a block on one kind of site */
+    size_t pairs;       /* of classes of tied ends */
+    size_t parts;       /* programs of parts after which no more points are opened, if any fits */
+    int wide_devices;   /* beyond so many not all roles are tried */
+    double plans;       /* whole plans that may be walked through to close a gap */
+    size_t simulations; /* of these */
+    double slack;       /* points whose best is so much worse by the formula are confirmed too */
+};
+extern const struct hunt_limits hunt_limits_standard, hunt_limits_none;
+
+struct found {
+    struct plan *plan;
+    double formula_s, bound_s;
+};
+
+struct hunt {
+    const struct planner_request *request;
+    struct hunt_limits limits;
+    struct costs costs;
+    struct space_point *points; /* by bound */
+    double *bounds_s;           /* by the formula */
+    size_t point_count;
+    struct found *found; /* the best of points, best first */
+    size_t found_count, found_capacity;
+    double best_s;                   /* by the formula */
+    double formula_least_s, least_s; /* no plan is shorter: by the formula, by simulation */
+    size_t opened;
+};
+
+/* -ENOTSUP as costs_init. */
+int hunt_init(struct hunt *hunt, const struct planner_request *request,
+              const struct hunt_limits *limits, struct error *err);
+void hunt_finish(struct hunt *hunt);
+/* Search on `least` to `most` devices anew. -EINVAL: there is no legal plan; the sentence is of
+ * the last point. 0 and found_count 0: none fits. */
+int hunt_run(struct hunt *hunt, int least, int most, struct error *err);
+
+#endif

@@ -1,0 +1,77 @@
+/* instance.h - one point of the space as numbers: choices for every block, what joins them, and
+ * what every stage may hold. What stage_frontier and partition search. */
+#ifndef COORDINATOR_PLANNER_INSTANCE_H
+#define COORDINATOR_PLANNER_INSTANCE_H
+
+#include "coordinator/planner/space.h"
+
+/* A strategy that is not worse in everything than another with the same ends. */
+struct choice {
+    struct strategy strategy;
+    struct part_cost cost;
+    /* No less whatever the block is tied to: T of a micro-batch, and u. */
+    double floor_s, floor_once_s;
+    int entry, exit; /* which of the ends that the block's choices have */
+};
+
+/* Of one block on one kind of site. */
+struct choices {
+    int kind, place;
+    struct choice *items;
+    size_t count;
+    int entries, exits;
+    struct strategy *entry_like, *exit_like;        /* per end: one that has it */
+    double least_s, least_forward_s, least_bound_s; /* of one micro-batch */
+    double least_alone_s; /* of m T + u: what counts where there is one stage */
+};
+
+/* What joins the exits of one block to the entries of the next; known as far as asked for. */
+struct joints {
+    const struct choices *before, *after;
+    int side; /* of a crossing; -1: inside a stage */
+    int pair;
+    struct part_cost *costs;
+    bool *known;
+};
+
+struct instance {
+    struct costs *costs;
+    struct space_point point;
+    /* Memory is no object, and only strategies are chosen from that nobody else is faster than:
+     * to shard more or to recompute takes time and saves memory. Times are of one rank. */
+    bool relaxed;
+    int blocks;
+    const struct site **sites; /* per stage */
+    int *slots;                /* per stage */
+    struct part_cost *bases;   /* per stage */
+    struct choices **all;      /* every set of choices once */
+    size_t all_count, all_capacity;
+    const struct choices **of; /* [stage * blocks + block] */
+    struct joints **joints;
+    size_t joints_count, joints_capacity;
+    double (*fixed_s)[64]; /* per stage: what a bucket costs once, by its axes */
+};
+
+/* -ERANGE: a block has no legal strategy on some site; -EINVAL: none that the job allows. */
+int instance_init(struct instance *instance, struct costs *costs, const struct space_point *point,
+                  bool relaxed, struct error *err);
+void instance_finish(struct instance *instance);
+/* Bytes that a stage may have. */
+uint64_t instance_memory(const struct instance *instance, int stage);
+/* Leave out choices with which no plan takes less than this; keep the `most` that look best, and
+ * say whether others were left out as well. */
+bool instance_prune(struct instance *instance, double upper_s, size_t most);
+const struct choices *instance_choices(const struct instance *instance, int stage, int block);
+/* Between `block` and the next, both on the stage; or on its side of a crossing from it (0) or
+ * into it (1, `stage` being the second). */
+const struct part_cost *instance_joint(struct instance *instance, int stage, int block, int exit,
+                                       int entry);
+const struct part_cost *instance_crossing(struct instance *instance, int stage, int block, int exit,
+                                          int entry, int side);
+/* The least of a block, wherever it is, of one of the sums of struct choices. */
+double instance_least(const struct instance *instance, int block, size_t member);
+/* No plan of the point is shorter, by the formula and by simulation. */
+double instance_formula_bound(const struct instance *instance);
+double instance_bound(const struct instance *instance);
+
+#endif

@@ -1,0 +1,20 @@
+/* pricing.h - seconds of an instruction on the devices of a request. */
+#ifndef COORDINATOR_PLANNER_PRICING_H
+#define COORDINATOR_PLANNER_PRICING_H
+
+#include "coordinator/planner/planner.h"
+
+/* Which device a rank of a program is: the first `split` ranks run on devices[offset[0] + rank],
+ * the others on devices[offset[1] + rank - split]. */
+struct pricing {
+    const struct planner_request *request;
+    int split, offset[2];
+};
+
+/* Rank r on device r. */
+struct pricing pricing_plain(const struct planner_request *request);
+/* context is a struct pricing: see struct timing. */
+double pricing_seconds(const void *context, const struct program *program,
+                       const struct instruction *instruction);
+
+#endif

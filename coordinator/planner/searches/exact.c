@@ -1,0 +1,101 @@
+/* exact.c - the best plan of the whole space by the formula, confirmed by simulation.
+ *
+ * Points are opened in the order of their bounds and pruned by the best so far (hunt.c); the best
+ * plans of points are then simulated, since the formula over-estimates unequal stages. A small
+ * space is walked once more: every plan whose own bound is below the best simulated step is
+ * simulated too, least bound first. What is left of bounds below it is the gap. */
+#include "coordinator/planner/searches/exact.h"
+
+#include "common/base/memory.h"
+#include "coordinator/planner/confirm.h"
+
+#include <errno.h>
+
+/* To say what would fit, memory is doubled until something does, and halved between so often. */
+#define DOUBLINGS_MAX 12
+#define HALVINGS 3
+
+/* With so many times the memory: what is found is taken to *plan, the best by the formula. */
+static bool fits_scaled(struct hunt *hunt, int least, int most, double scale, struct plan **plan)
+{
+    sites_scale(&hunt->costs.sites, scale);
+    if (hunt_run(hunt, least, most, NULL) < 0 || hunt->found_count == 0)
+        return false;
+    plan_destroy(*plan);
+    *plan = plan_copy(hunt->found[0].plan);
+    return true;
+}
+
+/* Nothing fits: the plan that needs the least more, with few roles, by scaling all memory. */
+static int find_smallest(struct hunt *hunt, int least, int most, struct planner_result *out,
+                         struct error *err)
+{
+    struct plan *plan = NULL;
+    double low = 1, high = 1;
+    hunt->limits.wide_devices = 0;
+    for (int i = 0; i < DOUBLINGS_MAX && !plan; i++) {
+        low = high;
+        high *= 2;
+        fits_scaled(hunt, least, most, high, &plan);
+    }
+    for (int i = 0; i < HALVINGS && plan; i++) {
+        double middle = (low + high) / 2;
+        if (fits_scaled(hunt, least, most, middle, &plan))
+            high = middle;
+        else
+            low = middle;
+    }
+    sites_scale(&hunt->costs.sites, 0);
+    if (!plan)
+        return error_set(err, -EINVAL,
+                         "no plan on %d to %d devices fits, with %g times their memory either",
+                         least, most, high);
+    return confirm_plan(hunt, plan, out, err);
+}
+
+/* As many devices as the objective wants. */
+static int search_devices(struct hunt *hunt, int least, int most, struct planner_result *out,
+                          struct error *err)
+{
+    if (hunt->request->job->plan.objective != JOB_DEVICES) {
+        int rc = hunt_run(hunt, least, most, err);
+        return rc < 0 ? rc : confirm_run(hunt, out, err);
+    }
+    int rc = -EINVAL;
+    bool legal = false;
+    for (int devices = least; devices <= most && !confirm_fits(out); devices++) {
+        rc = hunt_run(hunt, devices, devices, err);
+        legal = legal || rc == 0;
+        if (rc == 0)
+            rc = confirm_run(hunt, out, err);
+    }
+    return legal ? 0 : rc;
+}
+
+int exact_run(const struct planner_request *request, const struct hunt_limits *limits,
+              struct planner_result *out, struct error *err)
+{
+    struct hunt hunt;
+    int least, most, rc = planner_limits(request, &least, &most, err);
+    if (rc < 0)
+        return rc;
+    rc = hunt_init(&hunt, request, limits, err);
+    if (rc == 0)
+        rc = search_devices(&hunt, least, most, out, err);
+    if (rc == 0 && out->count == 0 && !err)
+        rc = -ENOSPC; /* nobody wants to hear what would fit */
+    if (rc == 0 && out->count == 0)
+        rc = find_smallest(&hunt, least, most, out, err);
+    if (rc == 0 && request->job->plan.objective == JOB_FRONTIER && confirm_fits(out))
+        rc = confirm_frontier(&hunt, least, most, out, err);
+    hunt_finish(&hunt);
+    return rc;
+}
+
+static int run(const struct planner_request *request, struct planner_result *out, struct error *err)
+{
+    return exact_run(request, &hunt_limits_standard, out, err);
+}
+
+/* Of 24 layers on 16 devices it is sure within seconds, on 64 not within minutes. */
+const struct search search_exact = {.name = "exact", .devices_max = 16, .run = run};

@@ -1,0 +1,164 @@
+/* site.c - when two stages' devices are alike. */
+#include "coordinator/planner/site.h"
+
+#include "common/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Of one kind, with hosts in common in the same way. */
+struct site_pair {
+    const struct site *a, *b;
+};
+
+uint64_t site_memory_limit(const struct planner_request *request, int device)
+{
+    uint64_t has = request->devices[device].memory_bytes, may = request->job->plan.memory;
+    return may && may < has ? may : has;
+}
+
+void sites_finish(struct sites *sites)
+{
+    for (size_t i = 0; i < sites->count; i++) {
+        free(sites->items[i]->weights);
+        free(sites->items[i]);
+    }
+    free(sites->items);
+    free(sites->pairs);
+}
+
+static bool mesh_equal(const struct mesh *a, const struct mesh *b)
+{
+    if (a->axes != b->axes || memcmp(a->size, b->size, (size_t)a->axes * sizeof *a->size) != 0)
+        return false;
+    for (int rank = 0; rank < mesh_count(a); rank++)
+        if ((a->weights ? a->weights[rank] : 1) != (b->weights ? b->weights[rank] : 1))
+            return false;
+    return true;
+}
+
+static bool one_host(const struct sites *sites, int a, int b)
+{
+    return strcmp(sites->request->devices[a].host, sites->request->devices[b].host) == 0;
+}
+
+/* Devices of one host lie next to each other: neighbours tell all. */
+static bool alike(const struct sites *sites, const struct site *a, const struct site *b)
+{
+    const struct planner_device *devices = sites->request->devices;
+    if (!mesh_equal(&a->mesh, &b->mesh))
+        return false;
+    for (int rank = 0; rank < mesh_count(&a->mesh); rank++) {
+        if (devices[a->first + rank].profile != devices[b->first + rank].profile)
+            return false;
+        if (rank > 0 && one_host(sites, a->first + rank - 1, a->first + rank) !=
+                            one_host(sites, b->first + rank - 1, b->first + rank))
+            return false;
+    }
+    return true;
+}
+
+static void represent(struct site *site, int rank)
+{
+    for (int i = 0; i < site->representative_count; i++)
+        if (site->representatives[i] == rank)
+            return;
+    if (site->representative_count < SITE_REPRESENTATIVES_MAX)
+        site->representatives[site->representative_count++] = rank;
+}
+
+static void choose_representatives(const struct sites *sites, struct site *site)
+{
+    const struct planner_device *devices = &sites->request->devices[site->first];
+    int count = mesh_count(&site->mesh), largest = 0;
+    represent(site, 0);
+    represent(site, count - 1);
+    for (int rank = 0; rank < count; rank++) {
+        int other = 0;
+        while (devices[other].profile != devices[rank].profile)
+            other++;
+        if (other == rank)
+            represent(site, rank);
+        if (site->weights && site->weights[rank] > site->weights[largest])
+            largest = rank;
+    }
+    represent(site, largest);
+    site->even = !site->weights;
+    for (int rank = 1; rank < count; rank++)
+        site->even = site->even && devices[rank].profile == devices[0].profile;
+}
+
+static void set_memory(const struct sites *sites, struct site *site)
+{
+    site->memory_bytes = UINT64_MAX;
+    for (int rank = 0; rank < mesh_count(&site->mesh); rank++) {
+        uint64_t limit = site_memory_limit(sites->request, site->first + rank);
+        site->memory_bytes = limit < site->memory_bytes ? limit : site->memory_bytes;
+    }
+    if (sites->memory_scale > 0)
+        site->memory_bytes = (uint64_t)((double)site->memory_bytes * sites->memory_scale);
+}
+
+void sites_scale(struct sites *sites, double scale)
+{
+    sites->memory_scale = scale;
+    for (size_t i = 0; i < sites->count; i++)
+        set_memory(sites, sites->items[i]);
+}
+
+const struct site *sites_add(struct sites *sites, int first, const struct mesh *mesh)
+{
+    for (size_t i = 0; i < sites->count; i++)
+        if (sites->items[i]->first == first && mesh_equal(&sites->items[i]->mesh, mesh))
+            return sites->items[i];
+    struct site *site = xcalloc(1, sizeof *site);
+    int count = mesh_count(mesh);
+    site->first = first;
+    site->mesh = *mesh;
+    if (mesh->weights) {
+        site->weights = xcalloc((size_t)count, sizeof *site->weights);
+        memcpy(site->weights, mesh->weights, (size_t)count * sizeof *site->weights);
+        site->mesh.weights = site->weights;
+    }
+    set_memory(sites, site);
+    choose_representatives(sites, site);
+    site->kind = -1;
+    for (size_t i = 0; i < sites->count && site->kind < 0; i++)
+        if (alike(sites, sites->items[i], site))
+            site->kind = sites->items[i]->kind;
+    if (site->kind < 0)
+        site->kind = sites->kinds++;
+    sites->items = grow(sites->items, sites->count, &sites->capacity, sizeof(struct site *));
+    sites->items[sites->count++] = site;
+    return site;
+}
+
+static const char *host_of(const struct sites *sites, const struct site *site, int rank)
+{
+    return sites->request->devices[site->first + rank].host;
+}
+
+static bool pairs_alike(const struct sites *sites, const struct site_pair *x,
+                        const struct site_pair *y)
+{
+    if (x->a->kind != y->a->kind || x->b->kind != y->b->kind)
+        return false;
+    for (int i = 0; i < mesh_count(&x->a->mesh); i++)
+        for (int j = 0; j < mesh_count(&x->b->mesh); j++)
+            if ((strcmp(host_of(sites, x->a, i), host_of(sites, x->b, j)) == 0) !=
+                (strcmp(host_of(sites, y->a, i), host_of(sites, y->b, j)) == 0))
+                return false;
+    return true;
+}
+
+int sites_pair(struct sites *sites, const struct site *a, const struct site *b)
+{
+    struct site_pair pair = {a, b};
+    for (size_t i = 0; i < sites->pair_count; i++)
+        if (pairs_alike(sites, &sites->pairs[i], &pair))
+            return (int)i;
+    sites->pairs =
+        grow(sites->pairs, sites->pair_count, &sites->pair_capacity, sizeof *sites->pairs);
+    sites->pairs[sites->pair_count] = pair;
+    return (int)sites->pair_count++;
+}

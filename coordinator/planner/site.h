@@ -1,0 +1,43 @@
+/* site.h - the devices of one stage: a run of the request's, as a mesh.
+ *
+ * Sites of one kind are alike in all that costs depend on: mesh, weights, profiles, and which of
+ * their devices share a host. */
+#ifndef COORDINATOR_PLANNER_SITE_H
+#define COORDINATOR_PLANNER_SITE_H
+
+#include "coordinator/planner/planner.h"
+
+#define SITE_REPRESENTATIVES_MAX 8
+
+struct site {
+    int first; /* device of the request */
+    struct mesh mesh;
+    int *weights;          /* of the mesh; NULL: all equal */
+    int kind;              /* given by sites_add */
+    bool even;             /* all devices of one speed, with equal shares */
+    uint64_t memory_bytes; /* of its smallest device, or as the job allows */
+    /* Ranks whose programs stand for all: the first and the last, and of every profile one. */
+    int representatives[SITE_REPRESENTATIVES_MAX], representative_count;
+};
+
+/* All sites of one search, equal ones kept once. */
+struct sites {
+    const struct planner_request *request;
+    struct site **items;
+    size_t count, capacity;
+    int kinds;
+    double memory_scale; /* of every site's memory; 0: as it is */
+    struct site_pair *pairs;
+    size_t pair_count, pair_capacity;
+};
+
+uint64_t site_memory_limit(const struct planner_request *request, int device);
+/* As if every device had so many times its memory: to find out how much would do. */
+void sites_scale(struct sites *sites, double scale);
+void sites_finish(struct sites *sites);
+/* The site that begins at this device; lent. Copies the weights. */
+const struct site *sites_add(struct sites *sites, int first, const struct mesh *mesh);
+/* A number for what two neighbouring sites are to each other. */
+int sites_pair(struct sites *sites, const struct site *a, const struct site *b);
+
+#endif

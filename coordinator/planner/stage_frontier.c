@@ -1,0 +1,345 @@
+/* stage_frontier.c - labels: extended by a block, joined, and dropped.
+ *
+ * A label is dropped when it cannot fit; when even with the least of all other blocks its plan
+ * would take as long as one that is known; or when another with the same ends is nowhere worse,
+ * also if it has to pay for every bucket that the dropped one has paid for. */
+#include "coordinator/planner/stage_frontier.h"
+
+#include "common/base/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void frontiers_init(struct frontiers *frontiers, struct instance *instance)
+{
+    *frontiers = (struct frontiers){.instance = instance,
+                                    .upper_s = INFINITY,
+                                    .most = SIZE_MAX,
+                                    .pairs = SIZE_MAX,
+                                    .one_stage = instance->point.stages == 1};
+}
+
+static void destroy(struct frontier *frontier)
+{
+    free(frontier->labels);
+    free(frontier);
+}
+
+void frontiers_finish(struct frontiers *frontiers)
+{
+    for (size_t i = 0; i < frontiers->count; i++)
+        destroy(frontiers->items[i]);
+    free(frontiers->items);
+    free(frontiers->nodes);
+}
+
+void frontiers_forget_ends(struct frontiers *frontiers)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < frontiers->count; i++) {
+        struct frontier *frontier = frontiers->items[i];
+        if (frontier->first == 0 || frontier->end == frontiers->instance->blocks)
+            destroy(frontier);
+        else
+            frontiers->items[kept++] = frontier;
+    }
+    frontiers->count = kept;
+}
+
+static int add_node(struct frontiers *frontiers, struct frontier_node node)
+{
+    frontiers->nodes = grow(frontiers->nodes, frontiers->node_count, &frontiers->node_capacity,
+                            sizeof *frontiers->nodes);
+    frontiers->nodes[frontiers->node_count] = node;
+    return (int)frontiers->node_count++;
+}
+
+static double fixed_seconds(const struct instance *instance, int stage, uint64_t buckets)
+{
+    double seconds = 0;
+    for (; buckets; buckets &= buckets - 1)
+        seconds += instance->fixed_s[stage][__builtin_ctzll(buckets)];
+    return seconds;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Of the whole step: what one stage alone minimizes. */
+static double alone_seconds(const struct frontiers *frontiers, const struct label *label)
+{
+    return frontiers->instance->point.micro_batches * label->seconds + label->once_s;
+}
+
+/* The least that blocks outside of a frontier take, wherever they are. */
+struct others {
+    double seconds, forward_s, alone_s;
+};
+
+/* What the plan takes at least with this label on some stage. */
+static double least_step(const struct frontiers *frontiers, const struct label *label,
+                         const struct others *others)
+{
+    double m = frontiers->instance->point.micro_batches;
+    if (frontiers->one_stage)
+        return alone_seconds(frontiers, label) + others->alone_s;
+    return fmax(m * label->seconds + others->seconds,
+                m * label->seconds + label->once_s + others->forward_s);
+}
+
+struct label_list {
+    struct label *items;
+    size_t count, capacity;
+};
+
+static void add_label(struct label_list *list, const struct label *label)
+{
+    list->items = grow(list->items, list->count, &list->capacity, sizeof *list->items);
+    list->items[list->count++] = *label;
+}
+
+static int by_ends(const struct label *a, const struct label *b)
+{
+    if (a->entry != b->entry)
+        return a->entry < b->entry ? -1 : 1;
+    return a->exit == b->exit ? 0 : a->exit < b->exit ? -1 : 1;
+}
+
+/* Those with the same ends together; of these first what may dominate what comes later. */
+static int in_order(const void *first, const void *second, void *context)
+{
+    const struct label *a = first, *b = second;
+    const struct frontiers *frontiers = context;
+    int ends = by_ends(a, b);
+    double x = alone_seconds(frontiers, a), y = alone_seconds(frontiers, b);
+    if (ends != 0)
+        return ends;
+    if (x != y)
+        return x < y ? -1 : 1;
+    if (a->seconds != b->seconds)
+        return a->seconds < b->seconds ? -1 : 1;
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? -1 : 1;
+    if (a->transient != b->transient)
+        return a->transient < b->transient ? -1 : 1;
+    return a->node < b->node ? -1 : a->node > b->node;
+}
+
+static bool dominates(const struct frontiers *frontiers, int stage, const struct label *a,
+                      const struct label *b)
+{
+    if (a->bytes > b->bytes || a->transient > b->transient || a->forward > b->forward)
+        return false;
+    double extra = fixed_seconds(frontiers->instance, stage, b->buckets & ~a->buckets);
+    if (frontiers->one_stage)
+        return alone_seconds(frontiers, a) + extra <= alone_seconds(frontiers, b);
+    return a->seconds <= b->seconds && a->forward_s <= b->forward_s &&
+           a->once_s + extra <= b->once_s;
+}
+
+/* Sorts, and keeps what is best in something. */
+static void reduce(struct frontiers *frontiers, int stage, struct label_list *list)
+{
+    size_t kept = 0, group = 0;
+    uint64_t smallest = UINT64_MAX;
+    if (list->count > 1)
+        qsort_r(list->items, list->count, sizeof *list->items, in_order, frontiers);
+    size_t groups = 1, most = frontiers->most;
+    for (size_t i = 1; i < list->count; i++)
+        groups += by_ends(&list->items[i - 1], &list->items[i]) != 0;
+    most = most / groups > 2 ? most / groups : 2;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct label *label = &list->items[i];
+        bool worse = false;
+        if (kept > 0 && by_ends(&list->items[kept - 1], label) != 0)
+            group = kept;
+        smallest = group == kept ? UINT64_MAX : smallest;
+        for (size_t j = group; j < kept && !worse; j++)
+            worse = dominates(frontiers, stage, &list->items[j], label);
+        if (!worse && kept - group >= most) {
+            /* Of what is cut off the smallest stays, lest nothing fits in the end. */
+            frontiers->cut = true;
+            if (label->bytes < smallest)
+                list->items[kept - 1] = *label;
+        } else if (!worse) {
+            list->items[kept++] = *label;
+        }
+        smallest = !worse && label->bytes < smallest ? label->bytes : smallest;
+    }
+    list->count = kept;
+}
+
+/* Two runs of blocks with what joins them. false: it does not fit. */
+static bool join(const struct frontiers *frontiers, const struct frontier *frontier, int stage,
+                 const struct label *left, const struct label *right, const struct part_cost *joint,
+                 struct label *out)
+{
+    uint64_t slots = (uint64_t)frontier->slots;
+    *out = (struct label){
+        .seconds = left->seconds + right->seconds + joint->forward_s + joint->backward_s,
+        .forward_s = left->forward_s + right->forward_s + joint->forward_s,
+        .once_s = left->once_s + right->once_s + joint->once_s -
+                  fixed_seconds(frontiers->instance, stage, left->buckets & right->buckets),
+        .buckets = left->buckets | right->buckets,
+        .bytes = left->bytes + right->bytes + joint->state_bytes + slots * joint->saved_bytes +
+                 joint->communication_bytes,
+        .transient = larger(larger(left->transient, right->transient),
+                            larger(joint->other_bytes, left->forward + joint->passing_bytes)),
+        .forward = right->forward,
+        .entry = left->entry,
+        .exit = right->exit,
+    };
+    if (frontiers->instance->relaxed)
+        out->bytes = out->transient = out->forward = 0;
+    return out->bytes + out->transient <= frontier->limit && isfinite(out->seconds);
+}
+
+static struct label label_of(struct frontiers *frontiers, const struct frontier *frontier,
+                             int stage, const struct choice *choice)
+{
+    const struct part_cost *cost = &choice->cost;
+    struct label label = {
+        .seconds = cost->forward_s + cost->backward_s,
+        .forward_s = cost->forward_s,
+        .once_s = cost->once_s + fixed_seconds(frontiers->instance, stage, cost->buckets),
+        .buckets = cost->buckets,
+        .bytes = cost->state_bytes + (uint64_t)frontier->slots * cost->saved_bytes +
+                 cost->communication_bytes,
+        .transient = larger(cost->other_bytes, cost->forward_bytes),
+        .forward = cost->forward_bytes,
+        .entry = choice->entry,
+        .exit = choice->exit,
+        .node = -1,
+    };
+    if (frontiers->instance->relaxed)
+        label.bytes = label.transient = label.forward = 0;
+    return label;
+}
+
+static const struct choice *choices_of(const struct frontiers *frontiers, int stage, int block,
+                                       size_t *count)
+{
+    const struct choices *all = instance_choices(frontiers->instance, stage, block);
+    if (block == 0 && frontiers->firsts) {
+        *count = frontiers->first_count;
+        return frontiers->firsts;
+    }
+    if (block == frontiers->instance->blocks - 1 && frontiers->lasts) {
+        *count = frontiers->last_count;
+        return frontiers->lasts;
+    }
+    *count = all->count;
+    return all->items;
+}
+
+static struct others find_others(const struct frontiers *frontiers, const struct frontier *frontier)
+{
+    const struct instance *instance = frontiers->instance;
+    struct others others = {.alone_s = instance->bases[0].once_s};
+    for (int b = 0; b < instance->blocks; b++) {
+        if (b >= frontier->first && b < frontier->end)
+            continue;
+        others.seconds += instance_least(instance, b, offsetof(struct choices, least_s));
+        others.forward_s += instance_least(instance, b, offsetof(struct choices, least_forward_s));
+        others.alone_s += instance_least(instance, b, offsetof(struct choices, least_alone_s));
+    }
+    return others;
+}
+
+/* Every label of the left part, if there is one, with every choice of the last block; or, where
+ * the first block alone is joined to the rest, every choice with every label. */
+static void fill(struct frontiers *frontiers, struct frontier *frontier, int stage)
+{
+    struct instance *instance = frontiers->instance;
+    bool prepend = frontier->first == 0 && frontier->end > 1;
+    int block = prepend ? 0 : frontier->end - 1;
+    const struct frontier *rest = NULL;
+    if (frontier->end - frontier->first > 1)
+        rest = prepend ? frontiers_get(frontiers, stage, 1, frontier->end)
+                       : frontiers_get(frontiers, stage, frontier->first, frontier->end - 1);
+    size_t count;
+    const struct choice *choices = choices_of(frontiers, stage, block, &count);
+    struct label_list list = {0};
+    struct others others = find_others(frontiers, frontier);
+    for (size_t c = 0; c < count; c++) {
+        struct label one = label_of(frontiers, frontier, stage, &choices[c]), both;
+        one.node = add_node(frontiers, (struct frontier_node){-1, -1, choices[c].strategy});
+        if (!rest && one.bytes + one.transient <= frontier->limit &&
+            least_step(frontiers, &one, &others) < frontiers->upper_s)
+            add_label(&list, &one);
+        for (size_t i = 0; rest && i < rest->count; i++) {
+            const struct label *left = prepend ? &one : &rest->labels[i],
+                               *right = prepend ? &rest->labels[i] : &one;
+            const struct part_cost *joint =
+                instance_joint(instance, stage, prepend ? 0 : block - 1, left->exit, right->entry);
+            if (!join(frontiers, frontier, stage, left, right, joint, &both) ||
+                least_step(frontiers, &both, &others) >= frontiers->upper_s)
+                continue;
+            /* Until it is kept, the number of the pair: choice-major. */
+            both.node = (int)(c * rest->count + i);
+            add_label(&list, &both);
+        }
+    }
+    int base = (int)(frontiers->node_count - count);
+    reduce(frontiers, stage, &list);
+    for (size_t i = 0; rest && rest->count > 0 && i < list.count; i++) {
+        int c = base + list.items[i].node / (int)rest->count;
+        int other = rest->labels[list.items[i].node % (int)rest->count].node;
+        list.items[i].node =
+            add_node(frontiers, (struct frontier_node){.left = prepend ? c : other,
+                                                       .right = prepend ? other : c});
+    }
+    frontier->labels = list.items;
+    frontier->count = list.count;
+}
+
+/* Where a run of equal blocks begins. */
+static int run_begin(const struct frontiers *frontiers, int block)
+{
+    const int *place = frontiers->instance->costs->model.place;
+    while (block > 1 && place[block - 1] == place[block])
+        block--;
+    return block;
+}
+
+const struct frontier *frontiers_get(struct frontiers *frontiers, int stage, int first, int end)
+{
+    const struct instance *instance = frontiers->instance;
+    const int *place = instance->costs->model.place;
+    int kind = instance->sites[stage]->kind, slots = instance->slots[stage];
+    uint64_t base = instance->bases[stage].state_bytes;
+    uint64_t memory = instance_memory(instance, stage);
+    uint64_t limit = memory > base ? memory - base : 0;
+    if (place[first] == place[end - 1] && end < instance->blocks && first > 0) {
+        end -= first - run_begin(frontiers, first);
+        first = run_begin(frontiers, first);
+    }
+    for (size_t i = 0; i < frontiers->count; i++) {
+        const struct frontier *known = frontiers->items[i];
+        if (known->kind == kind && known->slots == slots && known->limit == limit &&
+            known->first == first && known->end == end)
+            return known;
+    }
+    struct frontier *frontier = xcalloc(1, sizeof *frontier);
+    *frontier =
+        (struct frontier){.kind = kind, .slots = slots, .first = first, .end = end, .limit = limit};
+    fill(frontiers, frontier, stage);
+    frontiers->items =
+        grow(frontiers->items, frontiers->count, &frontiers->capacity, sizeof(struct frontier *));
+    frontiers->items[frontiers->count++] = frontier;
+    return frontier;
+}
+
+struct strategy *frontiers_choices(const struct frontiers *frontiers, int node,
+                                   struct strategy *out)
+{
+    const struct frontier_node *of = &frontiers->nodes[node];
+    if (of->left < 0) {
+        *out = of->strategy;
+        return out + 1;
+    }
+    return frontiers_choices(frontiers, of->right, frontiers_choices(frontiers, of->left, out));
+}

@@ -1,0 +1,60 @@
+/* stage_frontier.h - all ways to run blocks [first, end) on a stage that are best in something:
+ * an exact label algorithm over (T, F, u, memory), with bounds and dominance.
+ *
+ * Runs of equal blocks share their frontiers: what counts is how many blocks there are. */
+#ifndef COORDINATOR_PLANNER_STAGE_FRONTIER_H
+#define COORDINATOR_PLANNER_STAGE_FRONTIER_H
+
+#include "coordinator/planner/instance.h"
+
+/* One way: the sum of its parts, without base and crossings. */
+struct label {
+    double seconds, forward_s, once_s; /* T, F, u with what its buckets cost once */
+    uint64_t buckets;
+    uint64_t bytes;     /* state, slots x saved, communication */
+    uint64_t transient; /* of all rooms, but the last block's forward where more passes on */
+    uint64_t forward;   /* of the last block's forward */
+    int entry, exit;    /* ends of the first block's and the last block's choices */
+    int node;           /* how it came about: see frontier_choices */
+};
+
+struct frontier {
+    int kind, slots, first, end;
+    uint64_t limit; /* bytes */
+    struct label *labels;
+    size_t count;
+};
+
+struct frontier_node {
+    int left, right; /* nodes that were put together; -1: `strategy` alone */
+    struct strategy strategy;
+};
+
+/* The frontiers of one instance. The first block's and the last one's choices are those that
+ * partition.c sets: where they share weights, their costs depend on each other. */
+struct frontiers {
+    struct instance *instance;
+    double upper_s; /* labels that cannot lead to less are dropped; may be lowered at any time */
+    size_t most;    /* labels of one frontier, shared by its pairs of ends; more are cut off */
+    size_t pairs;   /* of classes of the first and the last block that are looked at */
+    bool cut;       /* some were */
+    bool one_stage; /* only m T + u counts */
+    const struct choice *firsts, *lasts;
+    size_t first_count, last_count;
+    struct frontier **items; /* of the middle blocks, kept; of the ends, until partition_forget */
+    size_t count, capacity;
+    struct frontier_node *nodes;
+    size_t node_count, node_capacity;
+};
+
+void frontiers_init(struct frontiers *frontiers, struct instance *instance);
+void frontiers_finish(struct frontiers *frontiers);
+/* Forget those that hold the first block or the last: their choices change. */
+void frontiers_forget_ends(struct frontiers *frontiers);
+/* Lent until the choices at the ends change. */
+const struct frontier *frontiers_get(struct frontiers *frontiers, int stage, int first, int end);
+/* Fills the strategies of the blocks, from the first on; returns the next free place. */
+struct strategy *frontiers_choices(const struct frontiers *frontiers, int node,
+                                   struct strategy *out);
+
+#endif

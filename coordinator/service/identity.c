@@ -1,0 +1,252 @@
+/* identity.c - the calls by which nodes and users are let in and put out.
+ *
+ * What they change is in the store before they are answered: a token whose use was counted stays
+ * counted, and whoever hears that a name was revoked can rely on it. */
+#include "coordinator/service/internal.h"
+
+#include "common/base/memory.h"
+#include "common/base/units.h"
+#include "common/trust/secret.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* Without TLS nobody is asked who he is: what these calls give would be good for nothing. */
+static bool refuse_plain(struct rpc_call *call)
+{
+    if (!service_trusts_all(rpc_call_roles(call)))
+        return false;
+    rpc_call_fail(call, RPC_FAILED_PRECONDITION,
+                  "this coordinator listens without TLS, and nobody needs a credential there");
+    return true;
+}
+
+static void draw(uint8_t random[IDENTITY_RANDOM_BYTES])
+{
+    size_t used = 0;
+    while (used < IDENTITY_RANDOM_BYTES) {
+        ssize_t got = getrandom(random + used, IDENTITY_RANDOM_BYTES - used, 0);
+        used += got > 0 ? (size_t)got : 0;
+    }
+}
+
+static void issue(struct rpc_call *call, void *data)
+{
+    struct service *service = data;
+    const Gimbal__IssueTokenRequest *request = rpc_call_request(call);
+    struct identity_grant grant = {
+        .name = request->name, .ttl_ms = request->ttl_ms, .uses = request->uses};
+    const struct identity_token *token = NULL;
+    uint8_t random[IDENTITY_RANDOM_BYTES];
+    char text[IDENTITY_TOKEN_SIZE];
+    struct error err;
+    if (refuse_plain(call))
+        return;
+    int rc = identity_role_parse(request->role, &grant.role, &err);
+    draw(random);
+    if (rc == 0)
+        rc = identity_issue(service->identity, &grant, service_now_ms(service), random, text,
+                            &token, &err);
+    if (rc < 0) {
+        rpc_call_fail_errno(call, rc, &err);
+        return;
+    }
+    assert(token);
+    store_put_token(service->options.store, token);
+    service_tell(service, "token-issued", "", "", NULL, "token %s for %s %s, %u uses, by %s",
+                 token->id, request->role, token->name[0] ? token->name : "of any name",
+                 token->uses_left, rpc_call_envelope(call)->caller);
+    Gimbal__IssueTokenReply reply = GIMBAL__ISSUE_TOKEN_REPLY__INIT;
+    reply.token = text;
+    reply.expires_unix_ms = token->expires_ms;
+    service_turn(service);
+    rpc_call_reply(call, &reply.base);
+    explicit_bzero(text, sizeof text);
+    explicit_bzero(random, sizeof random);
+}
+
+static void join(struct rpc_call *call, void *data)
+{
+    struct service *service = data;
+    const Gimbal__JoinRequest *request = rpc_call_request(call);
+    unsigned from = rpc_call_roles(call);
+    enum identity_role role = from & RPC_WORKER ? IDENTITY_WORKER : IDENTITY_USER;
+    struct identity_joined joined;
+    uint8_t random[IDENTITY_RANDOM_BYTES];
+    struct error err;
+    if (refuse_plain(call))
+        return;
+    if (from & RPC_ADMIN) {
+        rpc_call_fail(call, RPC_FAILED_PRECONDITION,
+                      "an administrator needs no credential: the certificate is enough");
+        return;
+    }
+    draw(random);
+    int rc = identity_join(service->identity, role, rpc_call_envelope(call)->caller, request->token,
+                           service_now_ms(service), random, &joined, &err);
+    explicit_bzero(random, sizeof random);
+    if (rc < 0) {
+        service_note_refusal(service, rpc_call_envelope(call), &err);
+        rpc_call_fail_errno(call, rc, &err);
+        return;
+    }
+    store_put_token(service->options.store, joined.token);
+    store_put_credential(service->options.store, joined.credential);
+    service_tell(service, "joined", "", role == IDENTITY_WORKER ? joined.credential->name : "",
+                 NULL, "%s %s joined by token %s", identity_role_names[role],
+                 joined.credential->name, joined.token->id);
+    Gimbal__JoinReply reply = GIMBAL__JOIN_REPLY__INIT;
+    reply.credential = joined.secret;
+    service_turn(service);
+    rpc_call_reply(call, &reply.base);
+    explicit_bzero(joined.secret, sizeof joined.secret);
+}
+
+static void put_token(void *data, const struct identity_token *token)
+{
+    struct service *service = data;
+    store_put_token(service->options.store, token);
+}
+
+/* A worker that is put out is lost at once. */
+static void lose_worker(struct service *service, const struct identity_credential *credential)
+{
+    const struct worker *worker = credential->role == IDENTITY_WORKER
+                                      ? membership_find(service->membership, credential->name)
+                                      : NULL;
+    if (worker && !worker->dead)
+        membership_disconnect(service->membership, credential->name, worker->instance,
+                              service_now_ms(service), &service->happened);
+}
+
+static void revoke(struct rpc_call *call, void *data)
+{
+    struct service *service = data;
+    const Gimbal__RevokeRequest *request = rpc_call_request(call);
+    const struct identity_credential *credential = NULL;
+    enum identity_role role;
+    struct error err;
+    if (refuse_plain(call))
+        return;
+    int rc = identity_role_parse(request->role, &role, &err);
+    if (rc == 0)
+        rc = identity_revoke(service->identity, role, request->name, service_now_ms(service),
+                             put_token, service, &credential, &err);
+    if (rc < 0) {
+        rpc_call_fail_errno(call, rc, &err);
+        return;
+    }
+    assert(credential);
+    store_put_credential(service->options.store, credential);
+    service_tell(service, "revoked", "", role == IDENTITY_WORKER ? credential->name : "", NULL,
+                 "%s %s was revoked by %s", request->role, credential->name,
+                 rpc_call_envelope(call)->caller);
+    lose_worker(service, credential);
+    Gimbal__RevokeReply reply = GIMBAL__REVOKE_REPLY__INIT;
+    service_turn(service);
+    rpc_server_dismiss(service->server, role == IDENTITY_WORKER ? RPC_WORKER : RPC_USER,
+                       credential->name, "the caller was revoked");
+    rpc_call_reply(call, &reply.base);
+}
+
+static Gimbal__CredentialStatus *credential_to_wire(const struct identity_credential *credential)
+{
+    Gimbal__CredentialStatus *status = xcalloc(1, sizeof *status);
+    gimbal__credential_status__init(status);
+    status->role = xstrdup(identity_role_names[credential->role]);
+    status->name = xstrdup(credential->name);
+    status->issued_unix_ms = credential->issued_ms;
+    status->revoked_unix_ms = credential->revoked_ms;
+    return status;
+}
+
+static Gimbal__TokenStatus *token_to_wire(const struct identity_token *token)
+{
+    Gimbal__TokenStatus *status = xcalloc(1, sizeof *status);
+    gimbal__token_status__init(status);
+    status->id = xstrdup(token->id);
+    status->role = xstrdup(identity_role_names[token->role]);
+    status->name = xstrdup(token->name);
+    status->issued_unix_ms = token->issued_ms;
+    status->expires_unix_ms = token->expires_ms;
+    status->uses_left = token->uses_left;
+    return status;
+}
+
+static void list(struct rpc_call *call, void *data)
+{
+    struct service *service = data;
+    const struct identity *identity = service->identity;
+    if (refuse_plain(call))
+        return;
+    Gimbal__ListCredentialsReply *reply = xcalloc(1, sizeof *reply);
+    gimbal__list_credentials_reply__init(reply);
+    reply->n_credentials = identity_credential_count(identity);
+    reply->n_tokens = identity_token_count(identity);
+    reply->credentials = xcalloc(reply->n_credentials, sizeof(Gimbal__CredentialStatus *));
+    reply->tokens = xcalloc(reply->n_tokens, sizeof(Gimbal__TokenStatus *));
+    for (size_t i = 0; i < reply->n_credentials; i++)
+        reply->credentials[i] = credential_to_wire(identity_credential_at(identity, i));
+    for (size_t i = 0; i < reply->n_tokens; i++)
+        reply->tokens[i] = token_to_wire(identity_token_at(identity, i));
+    rpc_call_reply(call, &reply->base);
+    gimbal__list_credentials_reply__free_unpacked(reply, NULL);
+}
+
+/* One line of the file: role, token, time to live, uses. */
+static int register_line(struct service *service, const char *line, struct error *err)
+{
+    char role[16], token[IDENTITY_TOKEN_SIZE], ttl[32], rest;
+    struct identity_grant grant = {.name = ""};
+    const struct identity_token *added = NULL;
+    double ttl_s = 0;
+    if (sscanf(line, "%15s %81s %31s %u %c", role, token, ttl, &grant.uses, &rest) != 4)
+        return error_set(err, -EINVAL,
+                         "it wants four words: worker or user, ID.SECRET, how long it lasts, and "
+                         "its uses");
+    int rc = identity_role_parse(role, &grant.role, err);
+    if (rc == 0)
+        rc = units_seconds(ttl, &ttl_s, err);
+    if (rc == 0 && (ttl_s <= 0 || ttl_s * 1000 > (double)IDENTITY_TTL_MS_MAX))
+        rc = error_set(err, -EINVAL, "a token lasts for at most 744h, and not for no time");
+    grant.ttl_ms = (uint64_t)(ttl_s * 1000);
+    if (rc == 0)
+        rc = identity_register(service->identity, &grant, token, service_now_ms(service), &added,
+                               err);
+    if (added)
+        store_put_token(service->options.store, added);
+    explicit_bzero(token, sizeof token);
+    return rc;
+}
+
+int service_register_tokens(struct service *service, const char *path, struct error *err)
+{
+    char *text;
+    unsigned number = 0;
+    int rc = secret_read(path, &text, err);
+    if (rc < 0)
+        return error_prefix(err, -EINVAL, "join_tokens");
+    for (char *rest = text, *line; rc == 0 && (line = strsep(&rest, "\n"));) {
+        number++;
+        line += strspn(line, " \t");
+        if (*line && *line != '#')
+            rc = register_line(service, line, err);
+    }
+    secret_free(text);
+    if (rc < 0)
+        return error_prefix(err, rc, "join_tokens: %s:%u", path, number);
+    service_turn(service);
+    return service_commit(service, err);
+}
+
+const struct service_handler identity_handlers[] = {
+    {COORDINATOR_ISSUE_TOKEN, issue},
+    {COORDINATOR_JOIN, join},
+    {COORDINATOR_REVOKE, revoke},
+    {COORDINATOR_LIST_CREDENTIALS, list},
+    {0, NULL},
+};

@@ -1,0 +1,82 @@
+/* pauses.c - the calls by which users hold jobs and let them go, and ranks tell that they wait. */
+#include "coordinator/service/internal.h"
+
+#include "common/base/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* -ENOENT, or -EACCES where the job is another user's. */
+static int check_user(const struct service *service, const struct rpc_call *call, const char *id,
+                      struct error *err)
+{
+    const struct job *job = jobs_find(service->jobs, id);
+    if (!job)
+        return error_set(err, -ENOENT, "there is no job '%.64s'", id);
+    return service_may_change(call, job, err);
+}
+
+/* Apply the event and answer; words are those of a user. */
+static void apply(struct rpc_call *call, struct service *service, const struct job_event *event,
+                  const ProtobufCMessage *reply)
+{
+    struct error err;
+    bool from_user = event->kind == JOB_EVENT_HOLD || event->kind == JOB_EVENT_LET_GO;
+    int rc = from_user ? check_user(service, call, event->job, &err) : 0;
+    if (rc == 0)
+        rc = service_apply(service, event, &err);
+    if (rc < 0) {
+        rpc_call_fail_errno(call, rc, &err);
+        return;
+    }
+    service_turn(service);
+    rpc_call_reply(call, reply);
+}
+
+static void hold(struct rpc_call *call, void *data)
+{
+    const Gimbal__PauseRequest *request = rpc_call_request(call);
+    const char *caller = rpc_call_envelope(call)->caller;
+    Gimbal__PauseReply reply = GIMBAL__PAUSE_REPLY__INIT;
+    char *words =
+        request->reason[0] ? xasprintf("%s: %s", caller, request->reason) : xstrdup(caller);
+    struct job_event event = {.kind = JOB_EVENT_HOLD, .job = request->job, .words = words};
+    apply(call, data, &event, &reply.base);
+    free(words);
+}
+
+static void let_go(struct rpc_call *call, void *data)
+{
+    const Gimbal__ResumeRequest *request = rpc_call_request(call);
+    Gimbal__ResumeReply reply = GIMBAL__RESUME_REPLY__INIT;
+    struct job_event event = {.kind = JOB_EVENT_LET_GO, .job = request->job};
+    apply(call, data, &event, &reply.base);
+}
+
+static void paused(struct rpc_call *call, void *data)
+{
+    struct service *service = data;
+    const Gimbal__PausedRequest *request = rpc_call_request(call);
+    Gimbal__PausedReply reply = GIMBAL__PAUSED_REPLY__INIT;
+    const struct job *job;
+    struct error err;
+    int rc =
+        service_find_rank(service, call, request->job, request->epoch, &request->rank, &job, &err);
+    if (rc < 0) {
+        rpc_call_fail_errno(call, rc, &err);
+        return;
+    }
+    struct job_event event = {.kind = JOB_EVENT_PAUSED,
+                              .job = job->id,
+                              .epoch = job->epoch,
+                              .rank = request->rank,
+                              .pause = (uint32_t)request->number};
+    apply(call, service, &event, &reply.base);
+}
+
+const struct service_handler pause_handlers[] = {
+    {COORDINATOR_PAUSE, hold},
+    {COORDINATOR_RESUME, let_go},
+    {COORDINATOR_PAUSED, paused},
+    {0, NULL},
+};

@@ -1,0 +1,131 @@
+/* restore.c - a coordinator begins where the one before it ended.
+ *
+ * Workers come first, suspect until they are heard of; then jobs, each with what its state calls
+ * for, once more; then jobs hear which of their workers are gone. Executors that run go on: their
+ * workers find this coordinator, and what they are told again they have done already. */
+#include "coordinator/service/internal.h"
+
+#include "common/base/log.h"
+#include "common/base/memory.h"
+#include "common/rpc/message.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int restore_worker(void *data, const struct worker *worker, struct error *err)
+{
+    struct service *service = data;
+    int rc = membership_restore(service->membership, worker, service_now_ms(service), err);
+    if (rc == 0 && !worker->dead)
+        assignments_open(service->assignments, worker->instance);
+    return rc;
+}
+
+static int restore_plan(struct service *service, const struct job *job, struct planning *planning,
+                        struct error *err)
+{
+    struct store_plan stored;
+    int rc = store_read_plan(service->options.store, job, &stored, err);
+    if (rc == 0 && stored.json && (rc = plan_decode(stored.json, &planning->plan, err)) == 0) {
+        planning->json = stored.json;
+        planning->candidates = stored.candidates;
+        planning->hashes = stored.hashes;
+        planning->rank_count = stored.rank_count;
+        return 0;
+    }
+    store_plan_finish(&stored);
+    return rc < 0 ? error_prefix(err, rc, "its plan") : 0;
+}
+
+/* What was understood when it was submitted may not be any more: the job is told when it has to
+ * be planned. */
+static void read_job(const struct job *job, struct dossier *dossier)
+{
+    int rc = job_config_parse(job->text, strlen(job->text), "job file", &dossier->config,
+                              &dossier->unread);
+    if (rc == 0)
+        rc = planner_graph(dossier->config, &dossier->graph, &dossier->unread);
+    if (rc < 0)
+        log_line(LOG_WARN, "%s is not understood any more: %s", job->id, dossier->unread.text);
+}
+
+static int restore_job(void *data, const struct job *stored, struct error *err)
+{
+    struct service *service = data;
+    int rc = jobs_restore(service->jobs, stored, &service->actions, err);
+    if (rc < 0)
+        return rc;
+    struct dossier *dossier = dossier_add(service, stored->id, NULL, NULL);
+    dossier->told_state = stored->state;
+    dossier->told_reason = stored->reason;
+    dossier->told_step = stored->step;
+    if (!job_ended(stored))
+        read_job(stored, dossier);
+    rc = store_read_corpus(service->options.store, stored, &dossier->corpus, err);
+    return rc < 0 ? rc : restore_plan(service, stored, &dossier->planning, err);
+}
+
+static int restore_value(void *data, const char *job, uint64_t epoch, const char *key,
+                         const void *value, size_t size, struct error *err)
+{
+    struct service *service = data;
+    return rendezvous_put(service->rendezvous, job, epoch, key, value, size, err);
+}
+
+/* Of the ranks that a job holds, those whose worker did not survive. */
+static void lose_ranks(struct service *service, const struct job *job)
+{
+    for (size_t i = 0; job->holding && i < job->rank_count; i++) {
+        const struct device_ref *device = &job->ranks[i].device;
+        const struct worker *worker = membership_find(service->membership, device->worker);
+        if (worker && !worker->dead && worker->instance == device->instance)
+            continue;
+        struct job_event event = {.kind = JOB_EVENT_WORKER_LOST,
+                                  .words = "it was gone when the coordinator came back"};
+        event.worker.name = device->worker;
+        event.worker.instance = device->instance;
+        service_apply(service, &event, NULL);
+    }
+}
+
+/* Of the events that are read in order, the first says where the stream begins. */
+static int restore_event(void *data, uint64_t revision, const Gimbal__Event *event)
+{
+    struct service *service = data;
+    size_t size;
+    void *bytes = message_pack(&event->base, &size);
+    if (stream_revision(service->events) == 0)
+        stream_resume(service->events, revision - 1);
+    stream_append(service->events, bytes, size);
+    free(bytes);
+    return 0;
+}
+
+int service_restore(struct service *service, struct error *err)
+{
+    struct store *store = service->options.store;
+    struct store_query newest = {"", "", 0, EVENTS_KEPT, true};
+    struct jobs_config config = JOBS_CONFIG_DEFAULT;
+    uint64_t number;
+    int rc = store_next_number(store, &number, err);
+    if (rc < 0)
+        return rc;
+    service->jobs = jobs_create(&config, number);
+    rc = store_read_events(store, &newest, restore_event, service, err);
+    if (rc == 0)
+        rc = store_read_identity(store, service->identity, err);
+    if (rc == 0)
+        rc = store_read_workers(store, restore_worker, service, err);
+    if (rc == 0)
+        rc = store_read_jobs(store, config.ended_max, restore_job, service, err);
+    if (rc == 0)
+        rc = store_read_values(store, restore_value, service, err);
+    if (rc < 0)
+        return error_prefix(err, rc, "take up what is stored");
+    service->events_woken = stream_revision(service->events);
+    for (size_t i = 0; i < jobs_count(service->jobs); i++)
+        lose_ranks(service, jobs_at(service->jobs, i));
+    service_turn(service);
+    return service_commit(service, err);
+}

@@ -1,0 +1,19 @@
+/* internal.h - what the files of store/ share. */
+#ifndef COORDINATOR_STORE_INTERNAL_H
+#define COORDINATOR_STORE_INTERNAL_H
+
+#include "coordinator/store/sql.h"
+#include "coordinator/store/store.h"
+
+struct store {
+    struct sql sql;
+    uint64_t cluster;
+};
+
+/* checkpoints.c: the newest that is listed, into the record. */
+void checkpoints_read_newest(struct sql *sql, struct job *job);
+
+/* schema.c: bring the database to this release's schema. -EPROTO when it is of a newer one. */
+void schema_migrate(struct sql *sql);
+
+#endif

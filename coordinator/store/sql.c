@@ -1,0 +1,195 @@
+/* sql.c - SQLite's C interface, with errno and words. */
+#include "coordinator/store/sql.h"
+
+#include "common/base/memory.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int errno_of(int code)
+{
+    switch (code & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return -EBUSY;
+    case SQLITE_FULL:
+        return -ENOSPC;
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+    case SQLITE_CANTOPEN:
+        return -EACCES;
+    case SQLITE_READONLY:
+        return -EROFS;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_SCHEMA:
+        return -EPROTO;
+    default:
+        return -EIO;
+    }
+}
+
+/* What SQLite has just said becomes the first failure. */
+static void fail(struct sql *sql)
+{
+    if (sql->rc != 0)
+        return;
+    int code = sql->db ? sqlite3_extended_errcode(sql->db) : SQLITE_NOMEM;
+    int system = sql->db ? sqlite3_system_errno(sql->db) : 0;
+    bool io = errno_of(code) == -EIO && system != 0;
+    sql->rc = error_set(&sql->words, errno_of(code), "%s%s%s",
+                        sql->db ? sqlite3_errmsg(sql->db) : "out of memory", io ? ": " : "",
+                        io ? strerror(system) : "");
+}
+
+void sql_fail(struct sql *sql, int rc, const char *format, ...)
+{
+    if (sql->rc != 0)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sql->words.text, sizeof sql->words.text, format, arguments);
+    va_end(arguments);
+    sql->rc = rc;
+}
+
+int sql_failed(const struct sql *sql, struct error *err)
+{
+    return sql->rc == 0 ? 0 : error_set(err, sql->rc, "%s", sql->words.text);
+}
+
+int sql_open(struct sql *sql, const char *path, struct error *err)
+{
+    *sql = (struct sql){0};
+    if (sqlite3_open_v2(path, &sql->db,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
+                            SQLITE_OPEN_NOFOLLOW,
+                        NULL) != SQLITE_OK)
+        fail(sql);
+    if (sql->db)
+        sqlite3_extended_result_codes(sql->db, 1);
+    return sql_failed(sql, err);
+}
+
+void sql_close(struct sql *sql)
+{
+    for (size_t i = 0; i < sql->count; i++)
+        sqlite3_finalize(sql->statements[i].statement);
+    free(sql->statements);
+    sqlite3_close(sql->db);
+    *sql = (struct sql){0};
+}
+
+void sql_script(struct sql *sql, const char *text)
+{
+    if (sql->rc == 0 && sqlite3_exec(sql->db, text, NULL, NULL, NULL) != SQLITE_OK)
+        fail(sql);
+}
+
+/* Texts are constants: their addresses name them. */
+static sqlite3_stmt *prepare(struct sql *sql, const char *text)
+{
+    for (size_t i = 0; i < sql->count; i++)
+        if (sql->statements[i].text == text)
+            return sql->statements[i].statement;
+    sqlite3_stmt *statement;
+    if (sqlite3_prepare_v3(sql->db, text, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL) !=
+        SQLITE_OK) {
+        fail(sql);
+        return NULL;
+    }
+    sql->statements = grow(sql->statements, sql->count, &sql->capacity, sizeof *sql->statements);
+    sql->statements[sql->count++] = (struct sql_statement){text, statement};
+    return statement;
+}
+
+static int bind_one(sqlite3_stmt *statement, int index, char type, va_list *values)
+{
+    if (type == 't')
+        return sqlite3_bind_text(statement, index, va_arg(*values, const char *), -1,
+                                 SQLITE_TRANSIENT);
+    if (type == 'i')
+        return sqlite3_bind_int64(statement, index, va_arg(*values, int64_t));
+    if (type == 'u')
+        return sqlite3_bind_int64(statement, index, (int64_t)va_arg(*values, uint64_t));
+    if (type == 'd')
+        return sqlite3_bind_double(statement, index, va_arg(*values, double));
+    const void *bytes = va_arg(*values, const void *);
+    size_t size = va_arg(*values, size_t);
+    return sqlite3_bind_blob64(statement, index, bytes ? bytes : "", size, SQLITE_TRANSIENT);
+}
+
+static sqlite3_stmt *bind(struct sql *sql, const char *text, const char *types, va_list *values)
+{
+    sqlite3_stmt *statement = sql->rc == 0 ? prepare(sql, text) : NULL;
+    for (int i = 0; statement && types[i]; i++) {
+        if (bind_one(statement, i + 1, types[i], values) == SQLITE_OK)
+            continue;
+        fail(sql);
+        return NULL;
+    }
+    return statement;
+}
+
+sqlite3_stmt *sql_bind(struct sql *sql, const char *text, const char *types, ...)
+{
+    va_list values;
+    va_start(values, types);
+    sqlite3_stmt *statement = bind(sql, text, types, &values);
+    va_end(values);
+    return statement;
+}
+
+bool sql_step(struct sql *sql, sqlite3_stmt *statement)
+{
+    if (!statement || sql->rc != 0)
+        return false;
+    int code = sqlite3_step(statement);
+    if (code == SQLITE_ROW)
+        return true;
+    if (code != SQLITE_DONE)
+        fail(sql);
+    sqlite3_reset(statement);
+    return false;
+}
+
+void sql_leave(sqlite3_stmt *statement)
+{
+    sqlite3_reset(statement);
+}
+
+void sql_put(struct sql *sql, const char *text, const char *types, ...)
+{
+    if (!sql->inside) {
+        sql_script(sql, "BEGIN IMMEDIATE");
+        sql->inside = sql->rc == 0;
+    }
+    va_list values;
+    va_start(values, types);
+    sqlite3_stmt *statement = bind(sql, text, types, &values);
+    va_end(values);
+    while (sql_step(sql, statement))
+        continue;
+}
+
+void sql_commit(struct sql *sql)
+{
+    if (!sql->inside)
+        return;
+    sql_script(sql, "COMMIT");
+    sql->inside = false;
+}
+
+const char *sql_text(sqlite3_stmt *statement, int column)
+{
+    const unsigned char *text = sqlite3_column_text(statement, column);
+    return text ? (const char *)text : "";
+}
+
+uint64_t sql_number(sqlite3_stmt *statement, int column)
+{
+    return (uint64_t)sqlite3_column_int64(statement, column);
+}

@@ -1,0 +1,100 @@
+/* test_block_costs.c - what a planner adds up is what the whole program takes: bytes exactly,
+ * seconds as the sum of its instructions' prices. */
+#include "common/base/memory.h"
+#include "common/models/model.h"
+#include "common/program/lower.h"
+#include "coordinator/planner/evaluate.h"
+#include "coordinator/planner/pricing.h"
+#include "tests/support/engine.h"
+#include "tests/support/suite.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define RANKS_MAX 8
+#define PLANS 200
+
+static struct graph *graph;
+static struct job_config job;
+static struct profile profiles[2];
+static struct planner_device machines[RANKS_MAX];
+static struct planner_request request;
+
+static void open_request(void)
+{
+    struct model_config config = {
+        .family = "gpt", .layers = 4, .hidden = 48, .heads = 12, .seq = 24, .vocab = 60};
+    ck_assert_int_eq(model_build(&config, &graph, NULL), 0);
+    struct profile_link host = {2e-5, 2e-10}, network = {6e-5, 9e-10};
+    profiles[0] = profile_analytic(1e11, 2e10, 0.5, host, network);
+    profiles[1] = profile_analytic(3e10, 1e10, 0.5, host, network);
+    for (int i = 0; i < RANKS_MAX; i++)
+        machines[i] =
+            (struct planner_device){"d", i < 3 ? "a" : "b", 1 << 30, &profiles[i % 5 == 0]};
+    request = (struct planner_request){graph, &job, machines, RANKS_MAX};
+}
+
+static double section_seconds(const struct program *program, enum section section)
+{
+    struct pricing pricing = pricing_plain(&request);
+    struct range range = program->sections[section];
+    double seconds = 0;
+    for (int i = range.first; i < range.first + range.count; i++)
+        seconds += pricing_seconds(&pricing, program, &program->instructions[i]);
+    return seconds;
+}
+
+static void check_rank(struct costs *costs, const struct plan *plan,
+                       const struct site *const *sites, int rank)
+{
+    struct program *program;
+    struct stage_cost cost;
+    struct error err = {0};
+    int stage = plan_rank_stage(plan, rank, &costs->only_rank);
+    ck_assert_int_eq(lower(graph, plan, rank, &program, NULL), 0);
+    int rc = evaluate_stage(costs, plan, sites, stage, &cost, &err);
+    ck_assert_msg(rc == 0, "%s", err.text);
+    ck_assert_uint_eq(cost.bytes, program_bytes(program));
+    double once =
+        section_seconds(program, SECTION_WEIGHTS) + section_seconds(program, SECTION_CLEAR) +
+        section_seconds(program, SECTION_REDUCE) + section_seconds(program, SECTION_METRICS) +
+        section_seconds(program, SECTION_UPDATE);
+    double forward = section_seconds(program, SECTION_FORWARD);
+    double backward = section_seconds(program, SECTION_BACKWARD);
+    ck_assert_double_eq_tol(cost.forward_s, forward, 1e-9 * forward);
+    ck_assert_double_eq_tol(cost.backward_s, backward, 1e-9 * backward);
+    /* A bucket's words on a ring of three are rounded once, its parts' each. */
+    ck_assert_double_eq_tol(cost.once_s, once, 1e-6 * once + 1e-7);
+    program_destroy(program);
+}
+
+START_TEST(parts_add_up_to_the_whole_program_of_every_rank)
+{
+    open_request();
+    struct plan *plan = engine_plan_random(graph, test_seed() + (uint64_t)_i, RANKS_MAX, 6);
+    const struct site *sites[RANKS_MAX];
+    for (int inside = 0; inside < RANKS_MAX; inside++) {
+        /* Costs are remembered for the rank that they are asked for. */
+        struct costs costs;
+        ck_assert_int_eq(costs_init(&costs, &request, NULL), 0);
+        evaluate_sites(&costs, plan, sites);
+        for (int rank = 0; rank < plan_ranks(plan); rank++) {
+            int own;
+            plan_rank_stage(plan, rank, &own);
+            if (own == inside)
+                check_rank(&costs, plan, sites, rank);
+        }
+        costs_finish(&costs);
+    }
+    plan_destroy(plan);
+    graph_destroy(graph);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *sums = tcase_create("sums");
+    tcase_add_loop_test(sums, parts_add_up_to_the_whole_program_of_every_rank, 0,
+                        test_share(PLANS));
+    return suite_run("block_costs", sums, NULL);
+}

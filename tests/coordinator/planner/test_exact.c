@@ -1,0 +1,124 @@
+/* test_exact.c - the whole search against the whole space, simulated; its certificate; and that
+ * lowering accepts all that the space offers. */
+#include "common/program/lower.h"
+#include "coordinator/planner/evaluate.h"
+#include "coordinator/planner/searches/exact.h"
+#include "tests/coordinator/planner/instances.h"
+#include "tests/support/suite.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define INSTANCES 60
+#define PLANS_MAX 400.0 /* to be simulated one by one */
+#define LOWERED 1000
+
+struct tour {
+    struct drawn *drawn;
+    struct costs costs;
+    struct planner_result all;
+    int every, seen;
+};
+
+/* The plan is lowered and simulated, and needs no more than was added up for it. */
+static bool lower_and_simulate(void *context, const struct plan *plan)
+{
+    struct tour *tour = context;
+    struct error err = {0};
+    double formula_s, bound_s;
+    bool fits;
+    if (tour->seen++ % tour->every != 0)
+        return true;
+    int rc = planner_consider(&tour->drawn->request, plan_copy(plan), &tour->all, &err);
+    ck_assert_msg(rc == 0, "%s", err.text);
+    const struct candidate *candidate = &tour->all.candidates[tour->all.count - 1];
+    ck_assert_int_eq(evaluate_plan(&tour->costs, plan, &formula_s, &bound_s, &fits, NULL), 0);
+    if (fits)
+        ck_assert(candidate->fits);
+    ck_assert_double_le(bound_s, candidate->plan->predicted.step_time_s * (1 + 1e-9));
+    return true;
+}
+
+/* Plans beyond plans_max are passed over, one in so many. */
+static double walk_all(struct tour *tour, uint64_t seed, struct drawn *drawn, double plans_max)
+{
+    size_t count;
+    double plans = 0;
+    *tour = (struct tour){.drawn = drawn};
+    drawn_init(drawn, seed);
+    drawn->job->devices.min = drawn->job->devices.max = drawn->devices;
+    ck_assert_int_eq(costs_init(&tour->costs, &drawn->request, NULL), 0);
+    struct space_point *points =
+        space_points(&drawn->request, drawn->devices, drawn->devices, &count);
+    for (size_t i = 0; i < count; i++)
+        plans += space_count(&tour->costs, &points[i]);
+    tour->every = 1 + (int)(plans / plans_max);
+    for (size_t i = 0; i < count && plans > 0; i++)
+        space_walk(&tour->costs, &points[i], lower_and_simulate, tour);
+    free(points);
+    costs_finish(&tour->costs);
+    return plans;
+}
+
+START_TEST(lowering_accepts_what_the_space_offers)
+{
+    struct drawn drawn;
+    struct tour tour;
+    walk_all(&tour, test_seed() + 1000000 + (uint64_t)_i, &drawn, 20);
+    planner_result_finish(&tour.all);
+    drawn_finish(&drawn);
+}
+END_TEST
+
+START_TEST(no_plan_of_the_space_is_better_by_simulation)
+{
+    struct drawn drawn;
+    struct tour tour;
+    struct planner_result result = {0};
+    struct error err = {0};
+    uint64_t seed = test_seed() + 1000 * (uint64_t)_i;
+    double plans = walk_all(&tour, seed, &drawn, 1);
+    for (int more = 1; plans == 0 || plans > PLANS_MAX; more++) {
+        planner_result_finish(&tour.all);
+        drawn_finish(&drawn);
+        plans = walk_all(&tour, seed + (uint64_t)more, &drawn, 1);
+    }
+    planner_result_finish(&tour.all);
+    drawn_finish(&drawn);
+    walk_all(&tour, drawn.seed, &drawn, PLANS_MAX);
+    double best_s = INFINITY;
+    for (size_t i = 0; i < tour.all.count; i++)
+        if (tour.all.candidates[i].fits)
+            best_s = fmin(best_s, tour.all.candidates[i].plan->predicted.step_time_s);
+    int rc = exact_run(&drawn.request, &hunt_limits_none, &result, &err);
+    double found_s = INFINITY;
+    bool certified = false;
+    ck_assert_msg(rc == 0, "%s", err.text);
+    for (size_t i = 0; i < result.count; i++)
+        if (result.candidates[i].fits)
+            found_s = fmin(found_s, result.candidates[i].plan->predicted.step_time_s);
+    ck_assert_double_le(found_s, best_s);
+    for (size_t i = 0; i < result.count; i++) {
+        const struct plan *plan = result.candidates[i].plan;
+        if (plan->predicted.lower_bound_s == 0)
+            continue;
+        certified = true;
+        ck_assert_double_eq(plan->predicted.step_time_s, found_s);
+        ck_assert_double_eq(plan->predicted.gap, 0);
+        ck_assert_double_eq(plan->predicted.formula_gap, 0);
+    }
+    ck_assert(certified == isfinite(found_s));
+    planner_result_finish(&result);
+    planner_result_finish(&tour.all);
+    drawn_finish(&drawn);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *space = tcase_create("space"), *simulation = tcase_create("simulation");
+    tcase_add_loop_test(space, lowering_accepts_what_the_space_offers, 0, test_share(LOWERED / 10));
+    tcase_add_loop_test(simulation, no_plan_of_the_space_is_better_by_simulation, 0,
+                        test_share(INSTANCES));
+    return suite_run("exact", space, simulation, NULL);
+}

@@ -1,0 +1,91 @@
+/* test_partition.c - under the formula the search finds what exhaustion finds. */
+#include "coordinator/planner/evaluate.h"
+#include "coordinator/planner/partition.h"
+#include "tests/coordinator/planner/instances.h"
+#include "tests/support/suite.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define INSTANCES 600
+#define PLANS_MAX 1500.0
+
+struct oracle {
+    struct costs *costs;
+    double best_s;
+    int plans, fitting;
+};
+
+static bool look(void *context, const struct plan *plan)
+{
+    struct oracle *oracle = context;
+    double step_s, bound_s;
+    bool fits;
+    ck_assert_int_eq(evaluate_plan(oracle->costs, plan, &step_s, &bound_s, &fits, NULL), 0);
+    oracle->plans++;
+    oracle->fitting += fits;
+    if (fits)
+        oracle->best_s = fmin(oracle->best_s, step_s);
+    return true;
+}
+
+/* The best of a point, or infinity. */
+static double search(struct costs *costs, const struct space_point *point)
+{
+    struct instance instance;
+    struct frontiers frontiers;
+    double best_s = INFINITY;
+    if (instance_init(&instance, costs, point, false, NULL) == 0) {
+        frontiers_init(&frontiers, &instance);
+        struct plan *plan = partition_solve(&frontiers);
+        double bound_s, formula_s;
+        bool fits;
+        if (plan) {
+            best_s = frontiers.upper_s;
+            ck_assert_int_eq(evaluate_plan(costs, plan, &formula_s, &bound_s, &fits, NULL), 0);
+            ck_assert(fits);
+            ck_assert_double_eq_tol(formula_s, best_s, 1e-9 * best_s);
+            ck_assert_double_le(instance_formula_bound(&instance), best_s * (1 + 1e-9));
+            plan_destroy(plan);
+        }
+        ck_assert(!frontiers.cut);
+        frontiers_finish(&frontiers);
+    }
+    instance_finish(&instance);
+    return best_s;
+}
+
+START_TEST(no_plan_of_the_space_is_better_by_the_formula)
+{
+    struct drawn drawn;
+    struct costs costs;
+    size_t count;
+    drawn_init(&drawn, test_seed() + (uint64_t)_i);
+    ck_assert_int_eq(costs_init(&costs, &drawn.request, NULL), 0);
+    struct space_point *points = space_points(&drawn.request, drawn.devices, drawn.devices, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct oracle oracle = {&costs, INFINITY, 0, 0};
+        double plans = space_count(&costs, &points[i]);
+        if (plans > PLANS_MAX)
+            continue;
+        space_walk(&costs, &points[i], look, &oracle);
+        ck_assert_double_eq(plans, oracle.plans);
+        double found_s = search(&costs, &points[i]);
+        if (isinf(oracle.best_s))
+            ck_assert(isinf(found_s));
+        else
+            ck_assert_double_eq_tol(found_s, oracle.best_s, 1e-9 * oracle.best_s);
+    }
+    free(points);
+    costs_finish(&costs);
+    drawn_finish(&drawn);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *formula = tcase_create("formula");
+    tcase_add_loop_test(formula, no_plan_of_the_space_is_better_by_the_formula, 0,
+                        test_share(INSTANCES));
+    return suite_run("partition", formula, NULL);
+}

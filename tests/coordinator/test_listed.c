@@ -1,0 +1,125 @@
+/* test_listed.c - what the store has of checkpoints: those that are listed, and what ranks told
+ * each other about those that are not yet. */
+#include "coordinator/store/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/support/disk.h"
+#include "tests/support/suite.h"
+
+static char folder[32];
+static struct store *store;
+static struct error err;
+
+static void set_up(void)
+{
+    strcpy(folder, "/tmp/gimbal-listed-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    disk_install();
+    disk_clear();
+    store = NULL;
+}
+
+static void tear_down(void)
+{
+    store_close(store);
+    disk_clear();
+    ck_assert_int_eq(rmdir(folder), 0); /* the disk is in memory */
+}
+
+static void reopen(void)
+{
+    store_close(store);
+    ck_assert_msg(store_open(folder, &store, &err) == 0, "%s", err.text);
+}
+
+static struct job job_make(uint64_t number, const char *id)
+{
+    struct job job = {.number = number,
+                      .key = (char *)"",
+                      .name = (char *)"gpt",
+                      .user = (char *)"ada",
+                      .text = (char *)"name: gpt\n",
+                      .given = (char *)"",
+                      .state = JOB_RUNNING,
+                      .epoch = 3};
+    snprintf(job.id, sizeof job.id, "%s", id);
+    return job;
+}
+
+static void put_checkpoint(const struct job *job, uint64_t step, uint32_t epoch, const char *path)
+{
+    struct store_checkpoint checkpoint = {step, epoch, path, 1000 + step, 7000 + step};
+    store_put_checkpoint(store, job, &checkpoint, 2);
+}
+
+START_TEST(the_newest_checkpoints_come_back)
+{
+    struct job job = job_make(5, "j-5"), other = job_make(6, "j-6"), *back;
+    struct store_checkpoint *listed;
+    size_t count;
+    reopen();
+    store_put_job(store, &job);
+    store_put_job(store, &other);
+    put_checkpoint(&job, 20, 1, "/c/step-20.epoch-1");
+    put_checkpoint(&other, 5, 1, "/d/step-5.epoch-1");
+    put_checkpoint(&job, 40, 1, "/c/step-40.epoch-1");
+    put_checkpoint(&job, 60, 2, "/c/step-60.epoch-2");
+    put_checkpoint(&job, 60, 2, "/c/step-60.epoch-2"); /* told again */
+    ck_assert_int_eq(store_commit(store, &err), 0);
+    reopen();
+    ck_assert_int_eq(store_read_checkpoints(store, &job, &listed, &count, &err), 0);
+    ck_assert_uint_eq(count, 2);
+    ck_assert_str_eq(listed[0].folder, "/c/step-60.epoch-2");
+    ck_assert_uint_eq(listed[0].epoch, 2);
+    ck_assert_uint_eq(listed[1].step, 40);
+    ck_assert_uint_eq(listed[1].bytes, 1040);
+    ck_assert_uint_eq(listed[1].unix_ms, 7040);
+    store_checkpoints_free(listed, count);
+    ck_assert_int_eq(store_find_job(store, "j-5", &back, &err), 0);
+    ck_assert_uint_eq(back->checkpoint_step, 60);
+    ck_assert_uint_eq(back->checkpoint_epoch, 2);
+    job_destroy(back);
+}
+END_TEST
+
+static int take_value(void *data, const char *job, uint64_t epoch, const char *key,
+                      const void *value, size_t size, struct error *error)
+{
+    char *text = data;
+    (void)error;
+    sprintf(text + strlen(text), "%s %d %s %.*s; ", job, (int)epoch, key, (int)size,
+            (const char *)value);
+    return 0;
+}
+
+START_TEST(values_that_are_kept_come_back_until_they_are_deleted)
+{
+    char text[256] = "";
+    reopen();
+    store_put_value(store, "j-1", 1, "kept/20/0", "a", 1);
+    store_put_value(store, "j-1", 1, "kept/200/0", "b", 1);
+    store_put_value(store, "j-2", 3, "kept/20/0", "", 0);
+    store_delete_values(store, "j-1", "kept/20/");
+    ck_assert_int_eq(store_commit(store, &err), 0);
+    reopen();
+    ck_assert_int_eq(store_read_values(store, take_value, text, &err), 0);
+    ck_assert_str_eq(text, "j-1 1 kept/200/0 b; j-2 3 kept/20/0 ; ");
+    store_delete_values(store, "j-2", "");
+    text[0] = '\0';
+    ck_assert_int_eq(store_read_values(store, take_value, text, &err), 0);
+    ck_assert_str_eq(text, "j-1 1 kept/200/0 b; ");
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("listed");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, the_newest_checkpoints_come_back);
+    tcase_add_test(tcase, values_that_are_kept_come_back_until_they_are_deleted);
+    return suite_run("listed", tcase, NULL);
+}

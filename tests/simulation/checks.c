@@ -1,0 +1,373 @@
+/* checks.c - what must hold of a coordinator between two of its turns, and of all at the end. */
+#include "tests/simulation/checks.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/rpc/call.h"
+#include "coordinator/service/internal.h"
+#include "tests/simulation/cluster.h"
+#include "tests/simulation/net.h"
+
+/* A big cluster is not looked at as a whole more often. */
+#define BIG_CHECK_MS 500
+
+static bool dirty;
+static uint64_t next_ms;
+
+void checks_open(void)
+{
+    dirty = true;
+    next_ms = 0;
+}
+
+void checks_close(void)
+{
+    running_close();
+}
+
+void check_dirty(void)
+{
+    dirty = true;
+}
+
+static bool same_device(const struct device_ref *a, const struct device_ref *b)
+{
+    return a->instance == b->instance && a->index == b->index && strcmp(a->worker, b->worker) == 0;
+}
+
+static size_t count_held(const struct membership *membership)
+{
+    size_t held = 0;
+    for (size_t i = 0; i < membership_count(membership); i++) {
+        const struct worker *worker = membership_at(membership, i);
+        for (size_t k = 0; !worker->dead && k < worker->report->device_count; k++)
+            held += worker->holders[k][0] ? 1 : 0;
+    }
+    return held;
+}
+
+/* Membership and jobs agree on who holds what, so no device has two jobs. */
+static void check_grants(const struct service *service)
+{
+    size_t claimed = 0;
+    for (size_t j = 0; j < jobs_count(service->jobs); j++) {
+        const struct job *job = jobs_at(service->jobs, j);
+        for (size_t r = 0; job->holding && r < job->rank_count; r++) {
+            const struct device_ref *device = &job->ranks[r].device;
+            const struct worker *worker = membership_find(service->membership, device->worker);
+            if (job->ranks[r].state == JOB_RANK_LOST)
+                continue;
+            claimed++;
+            if (!worker || worker->dead || worker->instance != device->instance)
+                world_fail("%s holds %s/%u, which is gone", job->id, device->worker, device->index);
+            if (strcmp(worker->holders[device->index], job->id) != 0)
+                world_fail("%s/%u is not held by %s but by '%s'", device->worker, device->index,
+                           job->id, worker->holders[device->index]);
+        }
+    }
+    if (count_held(service->membership) != claimed)
+        world_fail("%zu devices are held, jobs claim %zu", count_held(service->membership),
+                   claimed);
+}
+
+/* What the coordinator knows of its jobs is durable. */
+static void check_store(const struct service *service, const struct disk *disk)
+{
+    for (size_t i = 0; i < jobs_count(service->jobs); i++) {
+        const struct job *job = jobs_at(service->jobs, i), *stored = disk_job(disk, job->id);
+        bool same = stored && job->state == stored->state && job->epoch == stored->epoch &&
+                    job->reason == stored->reason && job->holding == stored->holding &&
+                    job->rank_count == stored->rank_count;
+        for (size_t r = 0; same && r < job->rank_count; r++)
+            same = same_device(&job->ranks[r].device, &stored->ranks[r].device) &&
+                   (job->ranks[r].state >= JOB_RANK_EXITED) ==
+                       (stored->ranks[r].state >= JOB_RANK_EXITED);
+        if (!same)
+            world_fail("%s is %s (%s), stored is %s (%s)", job->id, job_state_name(job->state),
+                       job_reason_name(job->reason), stored ? job_state_name(stored->state) : "-",
+                       stored ? job_reason_name(stored->reason) : "-");
+    }
+    for (size_t i = 0; i < membership_count(service->membership); i++) {
+        const struct worker *worker = membership_at(service->membership, i);
+        const struct worker *stored = disk_worker(disk, worker->name);
+        if (!stored || stored->instance != worker->instance || stored->dead != worker->dead ||
+            stored->draining != worker->draining)
+            world_fail("worker %s is not stored as it is", worker->name);
+    }
+    if (stream_revision(service->events) != disk->event_count)
+        world_fail("%zu events are stored of %" PRIu64, disk->event_count,
+                   stream_revision(service->events));
+}
+
+/* A state is consistent in itself. */
+static void check_job(const struct job *job)
+{
+    bool good = job->state > JOB_NEW && job->state < JOB_STATES;
+    if (job->restarts > job->restarts_max || job->epoch < job->restarts)
+        world_fail("%s began again %u times of %u", job->id, job->restarts, job->restarts_max);
+    switch (job->state) {
+    case JOB_PENDING:
+        good = !job->holding && job->rank_count == 0 && job->reason != JOB_REASON_NONE &&
+               (!job->held[0] || job->reason == JOB_REASON_HELD);
+        break;
+    case JOB_PAUSING:
+    case JOB_PAUSED:
+        good = job->holding && job->reason == JOB_REASON_HELD && job->pauses == job->resumes + 1 &&
+               (job->state == JOB_PAUSING || job->held[0]);
+        break;
+    case JOB_PLANNING:
+    case JOB_STARTING:
+    case JOB_RUNNING:
+        good = job->holding && job->rank_count >= job->devices_min &&
+               job->rank_count <= job->devices_max && job->reason == JOB_REASON_NONE &&
+               job->epoch > 0 && job->pauses == job->resumes;
+        break;
+    case JOB_CANCELLING:
+    case JOB_FAILING:
+        good = job->holding && job->reason != JOB_REASON_NONE;
+        break;
+    default:
+        good = good && job_ended(job) != job->holding;
+    }
+    if (!good)
+        world_fail("%s cannot be %s with reason %s, %zu ranks and holding %d", job->id,
+                   job_state_name(job->state), job_reason_name(job->reason), job->rank_count,
+                   job->holding);
+}
+
+/* Every call that is kept is parked, by somebody whose connection is there. */
+static void check_held(const struct service *service)
+{
+    const struct rpc_server *server = service->server;
+    if (server->held.kept_count != rpc_server_held_count(server) || server->unary.kept_count > 0)
+        world_fail("%zu calls are parked, and %zu not answered", rpc_server_held_count(server),
+                   server->held.kept_count + server->unary.kept_count);
+    for (size_t i = 0; i < server->parked_count; i++) {
+        const struct pipe *pipe = pipe_of((uint32_t)nng_pipe_id(server->parked[i]->pipe));
+        if (!pipe->open[SERVER])
+            world_fail("a call on '%s' is parked whose connection has closed",
+                       server->parked[i]->stream);
+    }
+}
+
+static void check_service(const struct coordinator *coordinator)
+{
+    const struct service *service = coordinator->service;
+    for (size_t i = 0; i < jobs_count(service->jobs); i++)
+        check_job(jobs_at(service->jobs, i));
+    check_grants(service);
+    check_store(service, coordinator->disk);
+    check_held(service);
+}
+
+void check_turn(const struct coordinator *coordinator)
+{
+    if (store_pending(coordinator->store) > 0)
+        world_fail("a turn leaves %zu changes behind", store_pending(coordinator->store));
+    if (!dirty || coordinator->impostor || (world->options.big && world->now_ms < next_ms))
+        return;
+    dirty = false;
+    next_ms = world->now_ms + BIG_CHECK_MS;
+    check_service(coordinator);
+}
+
+void check_restart(const struct coordinator *coordinator)
+{
+    check_service(coordinator);
+    if (coordinator->impostor || world->tally.coordinators == 1)
+        return;
+    const struct disk *disk = coordinator->disk;
+    for (size_t i = 0; i < disk->worker_count; i++)
+        if (!membership_find(coordinator->service->membership, disk->workers[i]->name))
+            world_fail("worker %s is forgotten by a restart", disk->workers[i]->name);
+}
+
+/* Whoever came to it knew a higher term, or another coordinator of this one. */
+void check_impostor(const struct coordinator *impostor)
+{
+    const struct service *service = impostor->service;
+    const struct rpc_counters *counters = rpc_server_counters(service->server);
+    for (size_t i = 0; i < membership_count(service->membership); i++) {
+        const struct worker *worker = membership_at(service->membership, i);
+        if (!worker->dead && !worker->suspect)
+            world_fail("%s has registered with a coordinator of old", worker->name);
+    }
+    world->tally.refused_impostors += counters->answered[RPC_OK] > 0 ? 1 : 0;
+}
+
+void check_node(struct sim_node *node)
+{
+    uint64_t term = node_term(node);
+    bool back = node->daemon->client && rpc_client_term(node->daemon->client) < node->seen_term;
+    if (back || term < node->seen_term)
+        world_fail("%s has gone back from term %" PRIu64, node->name, node->seen_term);
+    node->seen_term = term;
+}
+
+/* How many devices of a kind could be free one day. */
+static unsigned total(const struct membership *membership, enum hardware_kind kind)
+{
+    struct device_view *views;
+    size_t count = membership_devices(membership, &views);
+    unsigned sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += views[i].device->kind == kind && !views[i].draining ? 1 : 0;
+    free(views);
+    return sum;
+}
+
+void check_begin(struct coordinator *coordinator)
+{
+    const struct membership *membership = coordinator->service->membership;
+    coordinator->polled_ms = service_now_ms(coordinator->service);
+    for (int kind = HARDWARE_CPU; kind <= HARDWARE_GPU; kind++)
+        coordinator->polled_devices[kind] = total(membership, (enum hardware_kind)kind);
+}
+
+static enum job_kind kind_of(enum hardware_kind kind)
+{
+    return kind == HARDWARE_GPU ? JOB_GPU : JOB_CPU;
+}
+
+/* Grants are seen when they are committed, after all that has come was handled: who was granted
+ * first, and suspected or lost then, was heard of when that began. */
+static bool may_be_granted(const struct coordinator *coordinator, const struct worker *worker)
+{
+    uint64_t patience_ms = 3 * coordinator->service->options.membership.heartbeat_ms;
+    if (!worker)
+        return false;
+    if (worker->dead)
+        return worker->lost_ms >= coordinator->polled_ms;
+    return worker_state(worker) == WORKER_ALIVE ||
+           (worker->suspect && worker->heard_ms + patience_ms >= coordinator->polled_ms);
+}
+
+/* A job was granted devices of one kind, of workers that are heard of; an earlier one that was
+ * waiting for that kind, and could have it one day, comes first. */
+static void check_grant(const struct coordinator *coordinator, const struct job *granted)
+{
+    const struct service *service = coordinator->service;
+    const struct worker *worker = NULL;
+    for (size_t i = 0; i < granted->rank_count; i++) {
+        worker = membership_find(service->membership, granted->ranks[i].device.worker);
+        if (!may_be_granted(coordinator, worker))
+            world_fail("%s is granted a device of %s, which is %s", granted->id,
+                       granted->ranks[i].device.worker,
+                       worker ? worker_state_name(worker_state(worker)) : "unknown");
+    }
+    enum hardware_kind kind = worker->report->devices[0].kind; /* each worker has one */
+    unsigned most = total(service->membership, kind);
+    for (size_t i = 0; i < jobs_count(service->jobs); i++) {
+        const struct job *job = jobs_at(service->jobs, i);
+        const struct job *stored = disk_job(coordinator->disk, job->id);
+        if (job->number >= granted->number)
+            return;
+        if (job->state == JOB_PENDING && stored && stored->state == JOB_PENDING &&
+            stored->devices_needed == job->devices_needed && !job->held[0] && !stored->held[0] &&
+            job->epoch == stored->epoch && (job->kind == JOB_ANY || job->kind == kind_of(kind)) &&
+            job->devices_needed <= most && job->devices_needed <= coordinator->polled_devices[kind])
+            world_fail("%s, granted %zu of %u devices of kind %d, overtook %s, which needs %u",
+                       granted->id, granted->rank_count, most, (int)kind, job->id,
+                       job->devices_needed);
+    }
+}
+
+void check_job_commit(const struct job *old, const struct job *new)
+{
+    const struct coordinator *coordinator = (const struct coordinator *)world->current;
+    if (old && job_ended(old) &&
+        (new->state != old->state || new->reason != old->reason || new->ended_ms != old->ended_ms))
+        world_fail("%s was %s and becomes %s", old->id, job_state_name(old->state),
+                   job_state_name(new->state));
+    if (old && (new->epoch < old->epoch || strcmp(new->key, old->key) != 0 ||
+                strcmp(new->text, old->text) != 0))
+        world_fail("%s of epoch %u becomes another of epoch %u", old->id, old->epoch, new->epoch);
+    if (coordinator->service && old && old->state == JOB_PENDING && new->state == JOB_PLANNING)
+        check_grant(coordinator, new);
+}
+
+/* It waits for devices, and there really are too few of them. */
+static bool waits_truly(const struct service *service, const struct job *job)
+{
+    unsigned most = 0;
+    for (int kind = HARDWARE_CPU; kind <= HARDWARE_GPU; kind++) {
+        unsigned there = total(service->membership, (enum hardware_kind)kind);
+        if ((job->kind == JOB_ANY || job->kind == kind_of((enum hardware_kind)kind)) &&
+            there > most)
+            most = there;
+    }
+    if (job->state != JOB_PENDING)
+        return false;
+    return (job->reason == JOB_REASON_NO_DEVICES && most == 0) ||
+           ((job->reason == JOB_REASON_TOO_FEW_DEVICES ||
+             job->reason == JOB_REASON_INFEASIBLE_MEMORY) &&
+            job->devices_needed > most);
+}
+
+/* Workers that jobs could be placed on. */
+static size_t alive_count(void)
+{
+    const struct membership *membership = cluster->coordinator.service->membership;
+    size_t alive = 0;
+    for (size_t i = 0; i < cluster->node_count; i++) {
+        const struct worker *worker = membership_find(membership, cluster->nodes[i].name);
+        alive += worker && worker_state(worker) == WORKER_ALIVE ? 1 : 0;
+    }
+    return alive;
+}
+
+bool check_settled(void)
+{
+    const struct coordinator *coordinator = &cluster->coordinator;
+    if (!coordinator->service || !users_settled(cluster->users, cluster->user_count))
+        return false;
+    for (size_t i = 0; i < jobs_count(coordinator->service->jobs); i++) {
+        const struct job *job = jobs_at(coordinator->service->jobs, i);
+        if (!job_ended(job) && !waits_truly(coordinator->service, job))
+            return false;
+    }
+    if (alive_count() < cluster->node_count)
+        return false;
+    for (size_t i = 0; i < executors_count(); i++)
+        if (executor_at(i))
+            return false;
+    return true;
+}
+
+static void explain_unsettled(void)
+{
+    const struct service *service = cluster->coordinator.service;
+    for (size_t i = 0; service && i < jobs_count(service->jobs); i++) {
+        const struct job *job = jobs_at(service->jobs, i);
+        if (!job_ended(job) && !waits_truly(service, job))
+            world_fail("%s neither ends nor waits for what is not there: %s (%s) %s", job->id,
+                       job_state_name(job->state), job_reason_name(job->reason), job->words);
+    }
+    check_executors();
+    if (!users_settled(cluster->users, cluster->user_count))
+        world_fail("a user waits for an answer, or for an event");
+    if (service && alive_count() < cluster->node_count)
+        world_fail("%zu of %zu workers are alive", alive_count(), cluster->node_count);
+    world_fail("the cluster does not come to rest");
+}
+
+void check_end(void)
+{
+    if (!check_settled())
+        explain_unsettled();
+    const struct coordinator *coordinator = &cluster->coordinator;
+    check_service(coordinator);
+    users_check(cluster->users, cluster->user_count);
+    if (rpc_server_held_count(coordinator->service->server) >
+        cluster->node_count + cluster->user_count)
+        world_fail("%zu calls are parked", rpc_server_held_count(coordinator->service->server));
+    for (size_t i = 0; i < coordinator->disk->job_count; i++) {
+        enum job_state state = coordinator->disk->jobs[i]->state;
+        world->tally.done += state == JOB_DONE ? 1 : 0;
+        world->tally.failed += state == JOB_FAILED ? 1 : 0;
+        world->tally.cancelled += state == JOB_CANCELLED ? 1 : 0;
+        world->tally.waiting += state == JOB_PENDING ? 1 : 0;
+    }
+}

@@ -1,0 +1,119 @@
+/* cluster.h - inside the simulated cluster: its coordinator, nodes, users, executors. */
+#ifndef TESTS_SIMULATION_CLUSTER_H
+#define TESTS_SIMULATION_CLUSTER_H
+
+#include "coordinator/service/service.h"
+#include "tests/simulation/disk.h"
+#include "tests/simulation/world.h"
+#include "worker/supervisor/parts.h"
+
+struct coordinator {
+    struct actor actor; /* first */
+    struct disk *disk;
+    struct store *store;
+    struct service *service; /* NULL: it does not run */
+    uint64_t term, calendar_ms;
+    uint64_t polled_ms;          /* its own time when it began to handle what had come */
+    unsigned polled_devices[2];  /* that could be free one day, then, by kind */
+    uint64_t away_ms, outage_ms; /* since when it does not run; how long it was away last */
+    struct event *start;
+    bool impostor;
+};
+
+/* A node and the worker on it; it may be killed and started again. */
+struct sim_node {
+    struct actor actor; /* first */
+    char name[HARDWARE_NAME_SIZE];
+    struct hardware_report *report;
+    struct daemon *daemon;
+    bool up, slow, over;    /* over: it is not started again */
+    struct rpc_fence fence; /* on its disk */
+    uint64_t seen_term;
+    uint64_t trouble_ms; /* when something that may lose it was last done to it; MAX: is */
+    struct event *start, *heal;
+};
+
+struct cluster {
+    struct coordinator coordinator, impostor;
+    struct sim_node *nodes;
+    size_t node_count;
+    struct user *users;
+    size_t user_count;
+    struct disk *backup; /* from before some start; NULL: none */
+    uint64_t storm_ms;   /* the bucket that hellos are counted in, while there is a storm */
+    unsigned storm_hellos;
+};
+
+extern struct cluster *cluster;
+
+/* coordinator.c */
+void coordinator_init(struct coordinator *coordinator, bool impostor);
+void coordinator_start(struct coordinator *coordinator);
+void coordinator_finish(struct coordinator *coordinator);
+void impostor_maybe(void);
+
+/* nodes.c */
+void node_init(struct sim_node *node, size_t index);
+void node_start(struct sim_node *node);
+/* The worker is killed; its connections close, or, when the machine goes, they do not. */
+void node_kill(struct sim_node *node, bool machine);
+void node_terminate(struct sim_node *node);
+void node_cut(struct sim_node *node, uint64_t time_ms);
+/* One of its connections is lost. */
+void node_break(struct sim_node *node);
+void node_finish(struct sim_node *node);
+struct sim_node *node_named(const char *name);
+/* The highest term that it knows. */
+uint64_t node_term(const struct sim_node *node);
+/* Whether it still is the life that drew this number. */
+bool node_lives_as(const struct sim_node *node, uint64_t instance);
+/* Whether a rank there may have been lost since that time. */
+bool node_in_trouble(const struct sim_node *node, uint64_t since_ms);
+
+/* executors.c */
+/* The executors of an epoch that are there, in no order. */
+struct crew {
+    char job[32];
+    uint64_t epoch;
+    struct executor **members;
+    size_t count, capacity;
+};
+
+struct executor {
+    int id;
+    struct sim_node *node;
+    char job[32];
+    uint64_t epoch, hash;
+    uint32_t rank, rank_count, device;
+    uint64_t step, steps, step_ms;
+    struct crew *crew;       /* of its epoch */
+    uint64_t pause, resumed; /* the newest pause that it was told of, and that is over */
+    uint64_t pauses;         /* that it has been through */
+    bool ready, going, arrived, paused, told, ended,
+        killed; /* told: it has said why it stops, or was asked to */
+    int status, signal;
+    ProtobufCMessage **events; /* for the worker, oldest first */
+    size_t event_count, event_capacity;
+    uint64_t questions;
+    struct event *next;
+};
+/* By its number; NULL when it has ended. */
+struct executor *executor_at(size_t index);
+/* Whether this descriptor, of one of them, is readable. */
+bool executor_says(int fd);
+
+/* users.c */
+struct user *users_create(size_t count);
+void users_destroy(struct user *users, size_t count);
+/* One of them cancels a job. */
+void users_cancel(struct user *users);
+/* One of them does something. */
+void users_act(struct user *users, size_t count);
+/* All nodes may be used again, and all jobs run. */
+void users_free_all(struct user *users);
+/* All have their answers, and have seen every event. */
+bool users_settled(const struct user *users, size_t count);
+/* What they were told is still true. */
+void users_check(const struct user *users, size_t count);
+
+#endif

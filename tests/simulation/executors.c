@@ -1,0 +1,494 @@
+/* executors.c - executors without processes: worker/supervisor/child.h and the reading half of
+ * common/channel, over little state machines.
+ *
+ * One meets its neighbour through the epoch's rendezvous, says that it is ready, trains step by
+ * step once it may go, and leaves; or it faults, or dies, and then its peers give up on it. Asked
+ * to stop it does, or has to be killed. It dies with its worker. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/rpc/message.h"
+#include "tests/simulation/checks.h"
+#include "tests/simulation/cluster.h"
+
+/* Descriptors that are none: of executor n they are FDS * n, and the same plus CHANNEL_FD. */
+enum { CHANNEL_FD = 1, FDS };
+
+#define PREPARE_MS_MAX 3000
+#define STOP_MS_MAX 1500
+#define PEER_LOST_MS_MAX 3000
+
+static struct executor **executors; /* by number; NULL: gone */
+static size_t count, capacity;
+static struct crew **crews;
+static size_t crew_count, crew_capacity;
+
+void executors_open(void)
+{
+    count = 0;
+}
+
+static void leave_crew(struct executor *executor)
+{
+    struct crew *crew = executor->crew;
+    size_t at = 0;
+    if (!crew)
+        return;
+    while (crew->members[at] != executor)
+        at++;
+    crew->members[at] = crew->members[--crew->count];
+    if (crew->count > 0)
+        return;
+    for (at = 0; crews[at] != crew;)
+        at++;
+    crews[at] = crews[--crew_count];
+    free(crew->members);
+    free(crew);
+}
+
+static void join_crew(struct executor *executor)
+{
+    size_t at = 0;
+    while (at < crew_count &&
+           (crews[at]->epoch != executor->epoch || strcmp(crews[at]->job, executor->job) != 0))
+        at++;
+    if (at == crew_count) {
+        crews = grow(crews, crew_count, &crew_capacity, sizeof *crews);
+        crews[crew_count++] = xcalloc(1, sizeof(struct crew));
+        crews[at]->epoch = executor->epoch;
+        memcpy(crews[at]->job, executor->job, sizeof executor->job);
+    }
+    struct crew *crew = executor->crew = crews[at];
+    crew->members = grow(crew->members, crew->count, &crew->capacity, sizeof executor);
+    crew->members[crew->count++] = executor;
+}
+
+static void drop(struct executor *executor)
+{
+    leave_crew(executor);
+    world_cancel(executor->next);
+    for (size_t i = 0; i < executor->event_count; i++)
+        message_free(executor->events[i]);
+    free(executor->events);
+    executors[executor->id - 1] = NULL;
+    free(executor);
+}
+
+void executors_close(void)
+{
+    for (size_t i = 0; i < count; i++)
+        if (executors[i])
+            drop(executors[i]);
+    free(executors);
+    free(crews);
+    executors = NULL;
+    crews = NULL;
+    count = capacity = crew_count = crew_capacity = 0;
+}
+
+size_t executors_count(void)
+{
+    return count;
+}
+
+struct executor *executor_at(size_t index)
+{
+    return executors[index];
+}
+
+static struct executor *find(int id)
+{
+    return id > 0 && (size_t)id <= count ? executors[id - 1] : NULL;
+}
+
+static void say(struct executor *executor, const Gimbal__ExecutorEvent *event)
+{
+    size_t size;
+    void *bytes = message_pack(&event->base, &size);
+    executor->events = grow(executor->events, executor->event_count, &executor->event_capacity,
+                            sizeof *executor->events);
+    executor->events[executor->event_count++] =
+        protobuf_c_message_unpack(event->base.descriptor, NULL, size, bytes);
+    free(bytes);
+    actor_wake(&executor->node->actor);
+}
+
+static void end(struct executor *executor, int status, int signal)
+{
+    world_cancel(executor->next);
+    executor->next = NULL;
+    if (executor->ended)
+        return;
+    executor->ended = true;
+    executor->status = status;
+    executor->signal = signal;
+    world_trace("%s epoch %" PRIu64 " rank %u ends: %d, signal %d", executor->job, executor->epoch,
+                executor->rank, status, signal);
+    actor_wake(&executor->node->actor);
+}
+
+static void leave(void *data)
+{
+    struct executor *executor = data;
+    executor->next = NULL;
+    end(executor, executor->status, executor->signal);
+}
+
+static void leave_soon(struct executor *executor, uint64_t most_ms)
+{
+    world_cancel(executor->next);
+    executor->next = world_after(world_between(1, most_ms), leave, executor);
+}
+
+static void say_stopped(struct executor *executor, Gimbal__StoppedRequest__Cause cause,
+                        const char *reason)
+{
+    Gimbal__StoppedRequest stopped = GIMBAL__STOPPED_REQUEST__INIT;
+    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    stopped.cause = cause;
+    stopped.reason = (char *)reason;
+    stopped.step = executor->step;
+    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED;
+    event.stopped = &stopped;
+    executor->told = true;
+    executor->status = cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE ? 0 : 1;
+    say(executor, &event);
+    leave_soon(executor, 100);
+}
+
+static void give_up(void *data)
+{
+    struct executor *executor = data;
+    executor->next = NULL;
+    say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST, "a peer does not answer");
+}
+
+/* It ended before its time: the others of its epoch will notice. */
+static void fail_peers(const struct executor *lost)
+{
+    check_excuse(lost->job);
+    for (size_t i = 0; lost->crew && i < lost->crew->count; i++) {
+        struct executor *peer = lost->crew->members[i];
+        if (peer == lost || peer->ended || peer->told)
+            continue;
+        world_cancel(peer->next);
+        peer->next = world_after(world_between(500, PEER_LOST_MS_MAX), give_up, peer);
+    }
+}
+
+static void break_down(struct executor *executor)
+{
+    fail_peers(executor);
+    if (world_chance(500))
+        say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, "the loss is not finite");
+    else
+        end(executor, 0, SIGSEGV);
+}
+
+static void tell_step(struct executor *executor)
+{
+    Gimbal__StepRecord step = GIMBAL__STEP_RECORD__INIT;
+    Gimbal__TelemetryRecord record = GIMBAL__TELEMETRY_RECORD__INIT;
+    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    step.step = executor->step;
+    step.loss = 1.0 / (double)executor->step;
+    step.seconds = (double)executor->step_ms / 1000;
+    step.tokens = 64;
+    record.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_STEP;
+    record.step = &step;
+    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_TELEMETRY;
+    event.telemetry = &record;
+    say(executor, &event);
+}
+
+static void train(void *data);
+
+static void say_paused(struct executor *executor)
+{
+    Gimbal__PausedRequest paused = GIMBAL__PAUSED_REQUEST__INIT;
+    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    paused.number = executor->pauses;
+    paused.step = executor->step;
+    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_PAUSED;
+    event.paused = &paused;
+    say(executor, &event);
+}
+
+/* The step is done on all ranks. */
+static void advance(struct executor *executor, bool pause)
+{
+    executor->arrived = false;
+    executor->step++;
+    tell_step(executor);
+    if (executor->step >= executor->steps) {
+        say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__DONE, "");
+        return;
+    }
+    if (pause) {
+        executor->pauses++;
+        say_paused(executor);
+    }
+    executor->paused = executor->resumed < executor->pauses;
+    if (!executor->paused)
+        executor->next = world_after(executor->step_ms, train, executor);
+}
+
+/* A step ends on all ranks together; the wish of one makes all of them pause. */
+static void train(void *data)
+{
+    struct executor *executor = data;
+    const struct crew *crew = executor->crew;
+    unsigned arrived = 0;
+    bool pause = false;
+    executor->next = NULL;
+    if (!world->calm && world_chance(world->faults.executor_fault)) {
+        break_down(executor);
+        return;
+    }
+    executor->arrived = true;
+    for (size_t i = 0; i < crew->count; i++) {
+        const struct executor *peer = crew->members[i];
+        arrived += peer->arrived && !peer->told && !peer->ended ? 1 : 0;
+        pause = pause || peer->pause > peer->pauses;
+    }
+    for (size_t i = 0; arrived == executor->rank_count && i < crew->count; i++)
+        if (!crew->members[i]->next) /* else it is about to give up */
+            advance(crew->members[i], pause);
+}
+
+static void ask(struct executor *executor, bool put, uint32_t rank)
+{
+    char key[32];
+    Gimbal__ExecutorRendezvous question = GIMBAL__EXECUTOR_RENDEZVOUS__INIT;
+    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    snprintf(key, sizeof key, "rank-%u", rank);
+    question.id = ++executor->questions;
+    question.key = key;
+    question.put = put;
+    if (put)
+        question.value = (ProtobufCBinaryData){strlen(key), (uint8_t *)key};
+    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_RENDEZVOUS;
+    event.rendezvous = &question;
+    say(executor, &event);
+}
+
+static void meet(void *data)
+{
+    struct executor *executor = data;
+    executor->next = NULL;
+    if (!world->calm && world_chance(world->faults.executor_fault * 4)) {
+        break_down(executor);
+        return;
+    }
+    ask(executor, true, executor->rank);
+    ask(executor, false, (executor->rank + 1) % executor->rank_count);
+}
+
+static void say_ready(struct executor *executor)
+{
+    Gimbal__ReadyRequest ready = GIMBAL__READY_REQUEST__INIT;
+    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    Gimbal__DataFile file = GIMBAL__DATA_FILE__INIT, *files[] = {&file};
+    file.path = (char *)"/data/text";
+    file.size = file.hash = 4096;
+    ready.files = files;
+    ready.n_files = 1;
+    ready.program_hash = executor->hash;
+    if (!world->calm && world_chance(world->faults.executor_wrong_hash)) {
+        file.hash++;
+        check_condemn(executor->job); /* where it is the first, the next epochs differ from it */
+    }
+    if (!world->calm && world_chance(world->faults.executor_wrong_hash)) {
+        ready.program_hash++;
+        check_excuse(executor->job);
+    }
+    executor->ready = true;
+    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_READY;
+    event.ready = &ready;
+    say(executor, &event);
+}
+
+/* The job file's own line; how long a step takes follows from the job. */
+static uint64_t steps_of(const char *yaml)
+{
+    const char *at = strstr(yaml, "steps: ");
+    return at ? strtoull(at + 7, NULL, 10) : 1;
+}
+
+static void take_assignment(struct executor *executor, const Gimbal__Assignment *assignment)
+{
+    snprintf(executor->job, sizeof executor->job, "%s", assignment->job);
+    executor->epoch = assignment->epoch;
+    executor->rank = assignment->rank;
+    executor->rank_count = assignment->rank_count;
+    executor->device = assignment->device_index;
+    executor->hash = assignment->program_hash;
+    executor->steps = steps_of(assignment->job_yaml);
+    executor->step_ms = 500 + strlen(assignment->job_yaml) % 7 * 400;
+    executor->next = world_after(world_between(1, PREPARE_MS_MAX), meet, executor);
+    join_crew(executor);
+    check_executor_start(executor);
+}
+
+static void go(struct executor *executor)
+{
+    check_go(executor);
+    executor->going = true;
+    if (!executor->told && !executor->next)
+        executor->next = world_after(executor->step_ms, train, executor);
+}
+
+static void resume(struct executor *executor, uint64_t number)
+{
+    if (number > executor->resumed)
+        executor->resumed = number;
+    if (!executor->paused || executor->pauses > executor->resumed || executor->told)
+        return;
+    executor->paused = false;
+    if (!executor->next)
+        executor->next = world_after(executor->step_ms, train, executor);
+}
+
+static void take_answer(struct executor *executor, const Gimbal__ExecutorRendezvous *answer)
+{
+    char key[32];
+    snprintf(key, sizeof key, "rank-%u", (executor->rank + 1) % executor->rank_count);
+    if (answer->put)
+        return;
+    if (strcmp(answer->key, key) != 0 || answer->value.len != strlen(key) ||
+        memcmp(answer->value.data, key, strlen(key)) != 0)
+        world_fail("%s rank %u asked for %s and was told %s", executor->job, executor->rank, key,
+                   answer->key);
+    if (!executor->told && !executor->next)
+        say_ready(executor);
+}
+
+int child_start(const struct child_options *options, struct child *out, struct error *err)
+{
+    (void)options;
+    struct sim_node *node = (struct sim_node *)world->current;
+    if (!actor_effect(&node->actor))
+        return error_set(err, -EAGAIN, "its node is gone");
+    struct executor *executor = xcalloc(1, sizeof *executor);
+    executors = grow(executors, count, &capacity, sizeof(struct executor *));
+    executors[count++] = executor;
+    executor->id = (int)count;
+    executor->node = node;
+    *out = (struct child){.pid = executor->id, .pid_fd = FDS * executor->id, .output_fd = -1};
+    out->channel.fd = FDS * executor->id + CHANNEL_FD;
+    world->tally.executors++;
+    return 0;
+}
+
+int child_send(struct child *child, const ProtobufCMessage *message, struct error *err)
+{
+    struct executor *executor = find(child->pid);
+    const Gimbal__ExecutorCommand *command = (const Gimbal__ExecutorCommand *)message;
+    if (!executor || executor->ended)
+        return error_set(err, -EPIPE, "it is gone");
+    if (!actor_effect(&executor->node->actor))
+        return 0;
+    switch (command->command_case) {
+    case GIMBAL__EXECUTOR_COMMAND__COMMAND_ASSIGNMENT:
+        take_assignment(executor, command->assignment);
+        break;
+    case GIMBAL__EXECUTOR_COMMAND__COMMAND_GO:
+        go(executor);
+        break;
+    case GIMBAL__EXECUTOR_COMMAND__COMMAND_RENDEZVOUS:
+        take_answer(executor, command->rendezvous);
+        break;
+    case GIMBAL__EXECUTOR_COMMAND__COMMAND_PAUSE:
+        if (command->pause->number > executor->pause)
+            executor->pause = command->pause->number;
+        break;
+    case GIMBAL__EXECUTOR_COMMAND__COMMAND_RESUME:
+        resume(executor, command->resume->number);
+        break;
+    default:
+        break;
+    }
+    return 0;
+}
+
+void child_signal(const struct child *child, int number)
+{
+    struct executor *executor = find(child->pid);
+    if (!executor || executor->ended || !actor_effect(&executor->node->actor))
+        return;
+    if (!executor->told)
+        check_executor_stop(executor);
+    if (number == SIGKILL) {
+        end(executor, 0, SIGKILL);
+        return;
+    }
+    if (executor->killed || executor->told)
+        return;
+    executor->killed = executor->told = true;
+    world_cancel(executor->next);
+    executor->next = NULL;
+    executor->signal = number;
+    if (!world_chance(world->faults.executor_stubborn))
+        leave_soon(executor, STOP_MS_MAX);
+}
+
+void child_read_output(struct child *child, lines_cb callback, void *data)
+{
+    (void)child, (void)callback, (void)data;
+}
+
+char *child_kill(struct child *child, char *how, size_t size)
+{
+    struct executor *executor = find(child->pid);
+    snprintf(how, size, "is gone");
+    if (!executor)
+        return how;
+    if (executor->signal)
+        snprintf(how, size, "was killed by signal %d", executor->signal);
+    else
+        snprintf(how, size, "left with exit status %d", executor->status);
+    if (!executor->ended)
+        fail_peers(executor);
+    drop(executor);
+    return how;
+}
+
+int channel_read(struct channel *channel, const ProtobufCMessageDescriptor *type, int timeout_ms,
+                 ProtobufCMessage **out, struct error *err)
+{
+    (void)type, (void)timeout_ms;
+    struct executor *executor = find(channel->fd / FDS);
+    if (!executor || (executor->event_count == 0 && executor->ended))
+        return error_set(err, -EPIPE, "it is gone");
+    if (executor->event_count == 0)
+        return 0;
+    *out = executor->events[0];
+    memmove(executor->events, executor->events + 1,
+            --executor->event_count * sizeof *executor->events);
+    return 1;
+}
+
+bool executor_says(int fd)
+{
+    const struct executor *executor = find(fd / FDS);
+    if (fd < FDS)
+        return false;
+    return !executor || executor->ended || (fd % FDS == CHANNEL_FD && executor->event_count > 0);
+}
+
+void executors_kill_node(const char *node)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct executor *executor = executors[i];
+        if (!executor || strcmp(executor->node->name, node) != 0)
+            continue;
+        if (!executor->ended)
+            fail_peers(executor);
+        drop(executor);
+    }
+}

@@ -1,0 +1,162 @@
+/* scenario.c - what befalls a cluster: its size, its faults and its users, drawn from the seed;
+ * then calm, in which everything has to come to its end. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/memory.h"
+#include "tests/simulation/checks.h"
+#include "tests/simulation/cluster.h"
+
+#define SETTLE_MS ((uint64_t)3 * 3600 * 1000)
+#define SETTLE_CHECK_MS 1000
+
+struct cluster *cluster;
+
+/* A worker is unlucky. */
+static void strike(struct sim_node *node)
+{
+    switch (world_draw(6)) {
+    case 0:
+        node_kill(node, false);
+        break;
+    case 1:
+        node_kill(node, true);
+        break;
+    case 2:
+        node_terminate(node);
+        break;
+    case 3:
+        node_cut(node, world_between(100, 4000));
+        break;
+    case 4:
+        node_cut(node, world_between(4000, 60000));
+        break;
+    default:
+        node_break(node);
+        break;
+    }
+}
+
+static void misfortune(void *data)
+{
+    (void)data;
+    if (world->calm)
+        return;
+    strike(&cluster->nodes[world_draw(cluster->node_count)]);
+    world_after(1 + world_draw(2 * world->faults.worker_every_ms), misfortune, NULL);
+}
+
+static void act(void *data)
+{
+    (void)data;
+    if (world->calm)
+        return;
+    users_act(cluster->users, cluster->user_count);
+    world_after(1 + world_draw(world->options.big ? 8000 : 14000), act, NULL);
+}
+
+/* Some worlds are bad in one way only, so that what that way must not do is seen. */
+static void draw_faults(struct faults *faults)
+{
+    uint64_t kind = world_draw(10);
+    bool all = kind >= 5;
+    faults->calm_hearts = !world_chance(150);
+    if (kind <= 1 || all) {
+        faults->crash_effect = 700;
+        faults->outage = 100;
+        faults->calendar = 300;
+        faults->commit = world_chance(300) ? 3 : 0;
+    }
+    if (kind == 2 || all) {
+        faults->planner_slow = 100;
+        faults->planner_unfit = 150;
+        faults->planner_refused = 50;
+    }
+    if (kind == 3 || all) {
+        faults->worker_every_ms = world->options.big ? 3000 : world_between(4000, 60000);
+        faults->slow_network = world_chance(300) ? 100 : 0;
+        faults->echo = 5;
+    }
+    if (kind == 4 || all) {
+        faults->executor_fault = 4;
+        faults->executor_stubborn = 200;
+        faults->executor_wrong_hash = 5;
+    }
+    if (all && world_chance(500))
+        faults->impostor = 400;
+}
+
+static void begin(void)
+{
+    cluster = xcalloc(1, sizeof *cluster);
+    draw_faults(&world->faults);
+    coordinator_init(&cluster->coordinator, false);
+    cluster->coordinator.disk = disk_create();
+    coordinator_start(&cluster->coordinator);
+    cluster->node_count = world->options.big ? 1000 : world_between(8, 32);
+    cluster->nodes = xcalloc(cluster->node_count, sizeof *cluster->nodes);
+    for (size_t i = 0; i < cluster->node_count; i++)
+        node_init(&cluster->nodes[i], i);
+    world->echoes_of = cluster->nodes[0].actor.poll_cb;
+    cluster->user_count = 2;
+    cluster->users = users_create(cluster->user_count);
+    world_after(1000, act, NULL);
+    if (world->faults.worker_every_ms)
+        world_after(world->faults.worker_every_ms, misfortune, NULL);
+}
+
+static void run_until(uint64_t time_ms)
+{
+    while (world_step(time_ms))
+        ;
+    world->now_ms = time_ms;
+}
+
+/* From here on all is well. */
+static void calm_down(void)
+{
+    world_trace("calm");
+    world->calm = true;
+    cluster->coordinator.actor.effects_left = 0;
+    uint64_t until_ms = world->now_ms + SETTLE_MS;
+    while (!users_settled(cluster->users, cluster->user_count) && world->now_ms < until_ms)
+        run_until(world->now_ms +
+                  SETTLE_CHECK_MS); /* some may still want a node drained, or a job paused */
+    users_free_all(cluster->users);
+    while (!check_settled() && world->now_ms < until_ms)
+        run_until(world->now_ms + SETTLE_CHECK_MS);
+}
+
+static void end(void)
+{
+    coordinator_finish(&cluster->impostor);
+    coordinator_finish(&cluster->coordinator);
+    for (size_t i = 0; i < cluster->node_count; i++)
+        node_finish(&cluster->nodes[i]);
+    users_destroy(cluster->users, cluster->user_count);
+    executors_close();
+    checks_close();
+    disk_destroy(cluster->backup);
+    world_drop_events();
+    network_close();
+    free(cluster->nodes);
+    free(cluster);
+    cluster = NULL;
+}
+
+void simulate(const struct world_options *options, struct tally *tally)
+{
+    struct world made = {.options = *options};
+    world = &made;
+    world->end_ms = options->big ? (uint64_t)7200 * 1000 : (uint64_t)600 * 1000;
+    network_open();
+    executors_open();
+    checks_open();
+    begin();
+    run_until(world->end_ms);
+    calm_down();
+    check_end();
+    *tally = world->tally;
+    end();
+    world = NULL;
+}

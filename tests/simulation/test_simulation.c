@@ -1,0 +1,57 @@
+/* test_simulation.c - hundreds of clusters in virtual time, each from a seed of its own. */
+#include "tests/simulation/world.h"
+
+#include "tests/support/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SEEDS 10 /* of one case */
+
+static void add(struct tally *sum, const struct tally *one)
+{
+    sum->done += one->done;
+    sum->failed += one->failed;
+    sum->cancelled += one->cancelled;
+    sum->crashes += one->crashes;
+    sum->cuts += one->cuts;
+    sum->workers_killed += one->workers_killed;
+    sum->stale += one->stale;
+    sum->watched += one->watched;
+}
+
+START_TEST(nothing_acknowledged_is_lost_and_all_comes_to_rest_whatever_happens)
+{
+    struct tally sum = {0}, one;
+    for (unsigned i = 0; i < SEEDS; i++) {
+        struct world_options options = {.seed = (uint32_t)test_seed() + (uint64_t)_i * SEEDS + i};
+        simulate(&options, &one);
+        add(&sum, &one);
+    }
+    /* Clusters in which nothing happens would prove nothing. */
+    ck_assert_uint_ge(sum.done, SEEDS);
+    ck_assert_uint_ge(sum.failed + sum.cancelled, 1);
+    ck_assert_uint_ge(sum.stale, SEEDS);
+    ck_assert_uint_ge(sum.watched, 100 * SEEDS);
+}
+END_TEST
+
+START_TEST(a_seed_replays_exactly)
+{
+    struct tally first, second;
+    struct world_options options = {.seed = (uint32_t)test_seed()};
+    simulate(&options, &first);
+    simulate(&options, &second);
+    ck_assert_mem_eq(&first, &second, sizeof first);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("simulation");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, a_seed_replays_exactly);
+    tcase_add_loop_test(tcase, nothing_acknowledged_is_lost_and_all_comes_to_rest_whatever_happens,
+                        0, test_share(30));
+    return suite_run("simulation", tcase, NULL);
+}

@@ -1,0 +1,31 @@
+"""daemons.py - what the daemons themselves say of a settings file."""
+import os
+import re
+import subprocess
+import tempfile
+
+# What belongs to TLS: files for deployment set it, whether or not the daemons were built with it.
+OF_TLS = ("tls", "join", "join_tokens")
+
+
+def check_settings(program, text, *flags):
+    """Run PROGRAM --check on a file of this text: (exit status, what it says)."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("GIMBAL_")}
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(text)
+        file.flush()
+        done = subprocess.run([program, "--check", "--config", file.name, *flags], env=clean,
+                              capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stderr + done.stdout
+
+
+def know_tls(programs):
+    """Whether all of them have the setting `tls`."""
+    return not any("unknown key" in check_settings(program, "tls: /nonexistent\n")[1]
+                   for program in programs)
+
+
+def without_tls(text):
+    """The settings that are left for daemons that know nothing of TLS: calls are local then."""
+    lines = [line for line in text.splitlines() if line.split(":")[0] not in OF_TLS]
+    return re.sub(r"tls\+tcp://\S+", "tcp://127.0.0.1:7070", "\n".join(lines) + "\n")

@@ -1,0 +1,13 @@
+/* port.h - ports for a listener that ends and comes back.
+ *
+ * Port 0 takes one of those that Linux also gives to whoever dials; while the listener is away,
+ * somebody's connection may have it. These are below them. */
+#ifndef TESTS_SUPPORT_PORT_H
+#define TESTS_SUPPORT_PORT_H
+
+#include <stdint.h>
+
+/* The first of `count` neighbouring ports of 127.0.0.1 that are free now. */
+uint16_t port_choose(unsigned count);
+
+#endif

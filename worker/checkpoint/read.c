@@ -1,0 +1,386 @@
+/* read.c - shards, an index over all their slices, and pieces of them. */
+#include "worker/checkpoint/read.h"
+
+#include "common/base/memory.h"
+#include "common/base/units.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#define LENGTH_BYTES 8
+#define VERIFY_BYTES ((size_t)1 << 20)
+
+struct file {
+    char *path;
+    int fd;
+    struct shard shard;
+};
+
+/* A slice and where it is. */
+struct found {
+    const struct slice *slice;
+    const struct file *file;
+};
+
+struct checkpoint {
+    struct manifest manifest;
+    struct file *files;  /* in the manifest's order */
+    struct found *index; /* by tensor and part */
+    size_t index_count;
+    char *scratch; /* one slice */
+    size_t scratch_size;
+};
+
+static int read_at(const struct file *file, void *out, size_t size, uint64_t offset,
+                   struct error *err)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t n = pread(file->fd, (char *)out + done, size - done, (off_t)(offset + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return error_set(err, n < 0 ? -errno : -EIO, "read '%s': %s", file->path,
+                             n < 0 ? strerror(errno) : "it ends too early");
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+static int check_size(const struct file *file, const struct manifest_shard *told, struct error *err)
+{
+    struct stat status;
+    if (fstat(file->fd, &status) < 0)
+        return error_set(err, -errno, "%s: %s", file->path, strerror(errno));
+    if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size != told->size)
+        return error_set(err, -EIO, "'%s' has %lld bytes, %" PRIu64 " were written: it is damaged",
+                         file->path, (long long)status.st_size, told->size);
+    return 0;
+}
+
+/* The bytes before the data, yours, with their checksum found right. */
+static int read_header(const struct file *file, const struct manifest_shard *told, char **out,
+                       uint64_t *length, struct error *err)
+{
+    unsigned char prefix[LENGTH_BYTES];
+    int rc = told->size < LENGTH_BYTES
+                 ? error_set(err, -EINVAL, "'%s' is too short for a shard", file->path)
+                 : read_at(file, prefix, sizeof prefix, 0, err);
+    if (rc < 0)
+        return rc;
+    *length = 0;
+    for (int i = 0; i < LENGTH_BYTES; i++)
+        *length |= (uint64_t)prefix[i] << 8 * i;
+    if (*length > SHARD_HEADER_MAX || *length > told->size - LENGTH_BYTES)
+        return error_set(err, -EINVAL,
+                         "'%s' claims a header of %" PRIu64 " bytes: at most %" PRIu64
+                         " can be here",
+                         file->path, *length,
+                         told->size - LENGTH_BYTES < SHARD_HEADER_MAX ? told->size - LENGTH_BYTES
+                                                                      : SHARD_HEADER_MAX);
+    char *header = xcalloc(1, LENGTH_BYTES + *length + 1);
+    rc = read_at(file, header, LENGTH_BYTES + *length, 0, err);
+    if (rc == 0 && XXH3_64bits(header, LENGTH_BYTES + *length) != told->header)
+        rc = error_set(err, -EIO, "the header of '%s' is not what was written: it is damaged",
+                       file->path);
+    if (rc < 0)
+        free(header);
+    else
+        *out = header;
+    return rc;
+}
+
+static int open_shard(const char *folder, const struct manifest_shard *told, struct file *file,
+                      struct error *err)
+{
+    char *header = NULL;
+    uint64_t length;
+    file->path = xasprintf("%s/%s", folder, told->file);
+    file->fd = open(file->path, O_RDONLY | O_CLOEXEC);
+    if (file->fd < 0)
+        return error_set(err, -errno, "open '%s': %s", file->path, strerror(errno));
+    int rc = check_size(file, told, err);
+    if (rc == 0)
+        rc = read_header(file, told, &header, &length, err);
+    if (rc == 0 && (rc = shard_parse(header + LENGTH_BYTES, length,
+                                     told->size - LENGTH_BYTES - length, &file->shard, err)) < 0)
+        error_prefix(err, rc, "%s", file->path);
+    free(header);
+    return rc;
+}
+
+static int compare(const char *a, enum checkpoint_part part_a, const struct slice *b)
+{
+    int order = strcmp(a, b->tensor);
+    return order ? order : (int)part_a - (int)b->part;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct found *first = a, *second = b;
+    return compare(first->slice->tensor, first->slice->part, second->slice);
+}
+
+static void make_index(struct checkpoint *checkpoint)
+{
+    size_t capacity = 0;
+    for (size_t f = 0; f < checkpoint->manifest.shard_count; f++) {
+        const struct file *file = &checkpoint->files[f];
+        for (size_t i = 0; i < file->shard.count; i++) {
+            checkpoint->index = grow(checkpoint->index, checkpoint->index_count, &capacity,
+                                     sizeof *checkpoint->index);
+            checkpoint->index[checkpoint->index_count++] =
+                (struct found){&file->shard.slices[i], file};
+        }
+    }
+    if (checkpoint->index_count > 0)
+        qsort(checkpoint->index, checkpoint->index_count, sizeof *checkpoint->index, by_name);
+}
+
+int checkpoint_open(const char *folder, struct checkpoint **out, struct error *err)
+{
+    struct checkpoint *checkpoint = xcalloc(1, sizeof *checkpoint);
+    int rc = manifest_read(folder, &checkpoint->manifest, err);
+    size_t count = checkpoint->manifest.shard_count;
+    checkpoint->files = xcalloc(count, sizeof *checkpoint->files);
+    for (size_t i = 0; i < count; i++)
+        checkpoint->files[i].fd = -1;
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = open_shard(folder, &checkpoint->manifest.shards[i], &checkpoint->files[i], err);
+    if (rc < 0) {
+        checkpoint_close(checkpoint);
+        return rc;
+    }
+    make_index(checkpoint);
+    *out = checkpoint;
+    return 0;
+}
+
+void checkpoint_close(struct checkpoint *checkpoint)
+{
+    if (!checkpoint)
+        return;
+    for (size_t i = 0; i < checkpoint->manifest.shard_count; i++) {
+        if (checkpoint->files[i].fd >= 0)
+            close(checkpoint->files[i].fd);
+        shard_finish(&checkpoint->files[i].shard);
+        free(checkpoint->files[i].path);
+    }
+    manifest_finish(&checkpoint->manifest);
+    free(checkpoint->files);
+    free(checkpoint->index);
+    free(checkpoint->scratch);
+    free(checkpoint);
+}
+
+const struct manifest *checkpoint_manifest(const struct checkpoint *checkpoint)
+{
+    return &checkpoint->manifest;
+}
+
+int checkpoint_expect(const struct checkpoint *checkpoint, const struct manifest_origin *expected,
+                      const struct graph *graph, struct error *err)
+{
+    const struct manifest_origin *origin = &checkpoint->manifest.origin;
+    if (origin->step != expected->step)
+        return error_set(err, -EINVAL, "it is of step %" PRIu64 ", step %" PRIu64 " would be right",
+                         origin->step, expected->step);
+    if (origin->seed != expected->seed)
+        return error_set(err, -EINVAL,
+                         "its seed is %" PRIu64 ", train.seed is %" PRIu64
+                         ": the samples would be others",
+                         origin->seed, expected->seed);
+    if (origin->batch != expected->batch)
+        return error_set(err, -EINVAL,
+                         "its steps are of %" PRIu64 " samples, train.global_batch is %" PRIu64,
+                         origin->batch, expected->batch);
+    return manifest_compare(&checkpoint->manifest, graph, err);
+}
+
+/* The slices of a tensor's part are side by side in the index; how many, from *first on. */
+static size_t find_slices(const struct checkpoint *checkpoint, const char *tensor,
+                          enum checkpoint_part part, size_t *first)
+{
+    size_t low = 0, high = checkpoint->index_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare(tensor, part, checkpoint->index[middle].slice) > 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *first = low;
+    while (high < checkpoint->index_count &&
+           compare(tensor, part, checkpoint->index[high].slice) == 0)
+        high++;
+    return high - low;
+}
+
+/* Its bytes, checked; lent until the next call. */
+static int read_slice(struct checkpoint *checkpoint, const struct found *found, const float **out,
+                      struct error *err)
+{
+    const struct slice *slice = found->slice;
+    if (slice->bytes > checkpoint->scratch_size) {
+        free(checkpoint->scratch);
+        checkpoint->scratch_size = slice->bytes;
+        checkpoint->scratch = malloc(slice->bytes);
+    }
+    if (!checkpoint->scratch) {
+        checkpoint->scratch_size = 0;
+        return error_set(err, -ENOMEM, "no %" PRIu64 " bytes of memory to read a slice",
+                         slice->bytes);
+    }
+    int rc = read_at(found->file, checkpoint->scratch, slice->bytes,
+                     found->file->shard.start + slice->offset, err);
+    if (rc == 0 && XXH3_64bits(checkpoint->scratch, slice->bytes) != slice->checksum)
+        rc = error_set(err, -EIO, "%s in '%s' is not what was written: it is damaged",
+                       slice_name(slice->tensor, slice->part).text, found->file->path);
+    *out = (const float *)(const void *)checkpoint->scratch;
+    return rc;
+}
+
+/* Of an element at these places, in a box that is row-major. */
+static int64_t place_in(const struct box *box, const int64_t *at)
+{
+    int64_t place = 0;
+    for (int dim = 0; dim < box->dims; dim++)
+        place = place * box_length(box, dim) + (at[dim] - box->low[dim]);
+    return place;
+}
+
+/* Row by row of the last dim. */
+static void copy_part(const struct box *from, const float *in, const struct box *to, float *out,
+                      const struct box *part)
+{
+    int last = part->dims - 1;
+    int64_t at[DIMS_MAX], row = last >= 0 ? box_length(part, last) : 1;
+    memcpy(at, part->low, sizeof at);
+    for (int64_t rows = box_count(part) / row; rows > 0; rows--) {
+        memcpy(out + place_in(to, at), in + place_in(from, at), (size_t)row * sizeof *out);
+        for (int dim = last - 1; dim >= 0 && ++at[dim] == part->high[dim]; dim--)
+            at[dim] = part->low[dim];
+    }
+}
+
+/* Two slices that hold the same element would hide one that is missing. */
+static int check_apart(const struct found *found, size_t index, struct error *err)
+{
+    struct box both;
+    for (size_t i = 0; i < index; i++)
+        if (box_overlap(&found[i].slice->box, &found[index].slice->box, &both))
+            return error_set(err, -EINVAL, "%s: slices in '%s' and '%s' overlap",
+                             slice_name(found[i].slice->tensor, found[i].slice->part).text,
+                             found[i].file->path, found[index].file->path);
+    return 0;
+}
+
+int checkpoint_load(struct checkpoint *checkpoint, const char *tensor, enum checkpoint_part part,
+                    const struct box *box, float *out, struct error *err)
+{
+    size_t first, count = find_slices(checkpoint, tensor, part, &first);
+    const struct found *found = &checkpoint->index[first];
+    int64_t missing = box_count(box);
+    for (size_t i = 0; i < count && missing > 0; i++) {
+        const struct slice *slice = found[i].slice;
+        struct box common;
+        const float *data = NULL;
+        if (slice->box.dims != box->dims)
+            return error_set(err, -EINVAL, "%s has %d dims in '%s', %d would be right",
+                             slice_name(tensor, part).text, slice->box.dims, found[i].file->path,
+                             box->dims);
+        int rc = check_apart(found, i, err);
+        if (rc == 0 && !box_overlap(&slice->box, box, &common))
+            continue;
+        if (rc == 0)
+            rc = read_slice(checkpoint, &found[i], &data, err);
+        if (rc < 0)
+            return rc;
+        copy_part(&slice->box, data, box, out, &common);
+        missing -= box_count(&common);
+    }
+    if (missing > 0)
+        return error_set(
+            err, -ENODATA, "%s: %lld of %lld elements are in no shard of the checkpoint",
+            slice_name(tensor, part).text, (long long)missing, (long long)box_count(box));
+    return 0;
+}
+
+static int verify_file(const struct file *file, const struct manifest_shard *told,
+                       struct error *err)
+{
+    char *bytes = xcalloc(1, VERIFY_BYTES);
+    XXH3_state_t *state = XXH3_createState();
+    XXH3_64bits_reset(state);
+    int rc = 0;
+    for (uint64_t done = 0; done < told->size && rc == 0;) {
+        size_t size = told->size - done < VERIFY_BYTES ? told->size - done : VERIFY_BYTES;
+        rc = read_at(file, bytes, size, done, err);
+        if (rc == 0)
+            XXH3_64bits_update(state, bytes, size);
+        done += size;
+    }
+    if (rc == 0 && XXH3_64bits_digest(state) != told->checksum)
+        rc = error_set(err, -EIO, "'%s' is not what was written: it is damaged", file->path);
+    XXH3_freeState(state);
+    free(bytes);
+    return rc;
+}
+
+/* Without reading data: slices that lie apart, and that are the whole together. */
+static int verify_tensor(const struct checkpoint *checkpoint, const struct manifest_tensor *tensor,
+                         enum checkpoint_part part, struct error *err)
+{
+    size_t first, count = find_slices(checkpoint, tensor->name, part, &first);
+    const struct found *found = &checkpoint->index[first];
+    int64_t missing = box_count(&tensor->whole);
+    int rc = 0;
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        const struct box *box = &found[i].slice->box;
+        struct box common;
+        if (box->dims != tensor->whole.dims || !box_overlap(box, &tensor->whole, &common) ||
+            !box_equal(box, &common))
+            return error_set(err, -EINVAL, "%s: its slice in '%s' is no piece of the whole",
+                             slice_name(tensor->name, part).text, found[i].file->path);
+        rc = check_apart(found, i, err);
+        missing -= box_count(box);
+    }
+    if (rc == 0 && missing > 0)
+        rc = error_set(err, -ENODATA, "%s: %lld elements are in no shard",
+                       slice_name(tensor->name, part).text, (long long)missing);
+    return rc;
+}
+
+int checkpoint_verify(const char *folder, FILE *out, struct error *err)
+{
+    struct checkpoint *checkpoint = NULL;
+    int rc = checkpoint_open(folder, &checkpoint, err);
+    if (rc < 0)
+        return rc;
+    const struct manifest *manifest = &checkpoint->manifest;
+    for (size_t i = 0; i < manifest->shard_count && rc == 0; i++) {
+        const struct manifest_shard *shard = &manifest->shards[i];
+        char size[32];
+        rc = verify_file(&checkpoint->files[i], shard, err);
+        if (rc == 0 && out)
+            fprintf(out, "%s  %s  xxh3 %016" PRIx64 "  %zu slices\n", shard->file,
+                    units_print_bytes(size, sizeof size, (double)shard->size), shard->checksum,
+                    checkpoint->files[i].shard.count);
+    }
+    for (size_t t = 0; t < manifest->tensor_count && rc == 0; t++)
+        for (int part = 0; part < CHECKPOINT_PARTS && rc == 0; part++)
+            rc = verify_tensor(checkpoint, &manifest->tensors[t], (enum checkpoint_part)part, err);
+    if (rc == 0 && out)
+        fprintf(out,
+                "%s: step %" PRIu64 " of %s, epoch %" PRIu64
+                ", %zu tensors with their moments in %zu shards: whole and undamaged\n",
+                folder, manifest->origin.step, manifest->origin.job, manifest->origin.epoch,
+                manifest->tensor_count, manifest->shard_count);
+    checkpoint_close(checkpoint);
+    return rc;
+}

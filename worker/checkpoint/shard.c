@@ -1,0 +1,238 @@
+/* shard.c - headers of safetensors, written and read.
+ *
+ * What is read may come from anywhere: every number is checked against the data there are before
+ * it is used, and slices that overlap, leave a gap or lie beyond the end are refused. */
+#include "worker/checkpoint/shard.h"
+
+#include "common/base/memory.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LENGTH_BYTES 8
+#define ALIGNMENT 64 /* of the data in the file: the header is filled up with spaces */
+#define ELEMENT 4    /* bytes of an f32 */
+#define FORMAT "gimbal-1"
+
+static const struct {
+    const char *name, *suffix, *words;
+} parts[CHECKPOINT_PARTS] = {
+    [CHECKPOINT_WEIGHT] = {"weight", "", "weight"},
+    [CHECKPOINT_FIRST] = {"exp_avg", ".exp_avg", "first moment of"},
+    [CHECKPOINT_SECOND] = {"exp_avg_sq", ".exp_avg_sq", "second moment of"},
+};
+
+struct slice_name slice_name(const char *tensor, enum checkpoint_part part)
+{
+    struct slice_name name;
+    snprintf(name.text, sizeof name.text, "%s '%.100s'", parts[part].words, tensor);
+    return name;
+}
+
+static json_t *print_entry(const struct slice *slice)
+{
+    json_t *shape = json_array();
+    for (int i = 0; i < slice->box.dims; i++)
+        json_array_append_new(shape, json_integer(box_length(&slice->box, i)));
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", shape, "data_offsets",
+                     (json_int_t)slice->offset,
+                     (json_int_t)slice->offset + (json_int_t)slice->bytes);
+}
+
+static json_t *print_place(const struct slice *slice)
+{
+    char checksum[20];
+    snprintf(checksum, sizeof checksum, "%016" PRIx64, slice->checksum);
+    json_t *low = json_array();
+    for (int i = 0; i < slice->box.dims; i++)
+        json_array_append_new(low, json_integer(slice->box.low[i]));
+    return json_pack("{s:s, s:s, s:o, s:s}", "tensor", slice->tensor, "part",
+                     parts[slice->part].name, "low", low, "checksum", checksum);
+}
+
+char *shard_print(const struct slice *slices, size_t count, size_t *size)
+{
+    json_t *root = json_object(), *places = json_object();
+    for (size_t i = 0; i < count; i++) {
+        char *name = xasprintf("%s%s", slices[i].tensor, parts[slices[i].part].suffix);
+        json_object_set_new(root, name, print_entry(&slices[i]));
+        json_object_set_new(places, name, print_place(&slices[i]));
+        free(name);
+    }
+    char *text = json_dumps(places, JSON_COMPACT);
+    json_object_set_new(root, "__metadata__",
+                        json_pack("{s:s, s:s}", "format", FORMAT, "slices", text));
+    free(text);
+    char *json = json_dumps(root, JSON_COMPACT);
+    json_decref(places);
+    json_decref(root);
+
+    size_t length = strlen(json);
+    size_t padded = (LENGTH_BYTES + length + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT - LENGTH_BYTES;
+    char *out = xcalloc(1, LENGTH_BYTES + padded + 1);
+    for (int i = 0; i < LENGTH_BYTES; i++)
+        out[i] = (char)(padded >> 8 * i & 0xff);
+    snprintf(out + LENGTH_BYTES, padded + 1, "%-*s", (int)padded, json);
+    free(json);
+    *size = LENGTH_BYTES + padded;
+    return out;
+}
+
+static int find_part(const char *name)
+{
+    for (int i = 0; i < CHECKPOINT_PARTS; i++)
+        if (strcmp(parts[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+/* Bytes of a box of these lengths; false where they are more than there can be. */
+static bool count_bytes(const struct box *box, uint64_t most, uint64_t *bytes)
+{
+    *bytes = ELEMENT;
+    for (int i = 0; i < box->dims; i++)
+        if (__builtin_mul_overflow(*bytes, (uint64_t)box_length(box, i), bytes))
+            return false;
+    return *bytes <= most;
+}
+
+static int parse_box(const char *name, const json_t *shape, const json_t *low, struct box *box,
+                     struct error *err)
+{
+    size_t dims = json_array_size(shape);
+    if (!json_is_array(shape) || !json_is_array(low) || dims > DIMS_MAX ||
+        json_array_size(low) != dims)
+        return error_set(err, -EINVAL, "%.100s: shape and low are not lists of up to %d numbers",
+                         name, DIMS_MAX);
+    box->dims = (int)dims;
+    for (size_t i = 0; i < dims; i++) {
+        const json_t *from = json_array_get(low, i), *length = json_array_get(shape, i);
+        box->low[i] = json_integer_value(from);
+        if (!json_is_integer(from) || !json_is_integer(length) || box->low[i] < 0 ||
+            json_integer_value(length) <= 0 ||
+            __builtin_add_overflow(box->low[i], (int64_t)json_integer_value(length), &box->high[i]))
+            return error_set(err, -EINVAL, "%.100s: dim %zu is no piece of a tensor", name, i);
+    }
+    return 0;
+}
+
+static int parse_slice(const char *name, json_t *entry, json_t *place, uint64_t bytes,
+                       struct slice *out, struct error *err)
+{
+    const char *dtype, *tensor, *part, *checksum;
+    json_t *shape, *low;
+    json_int_t begin, end;
+    uint64_t needed;
+    if (json_unpack(entry, "{s:s, s:o, s:[I, I!]}", "dtype", &dtype, "shape", &shape,
+                    "data_offsets", &begin, &end) < 0)
+        return error_set(err, -EINVAL, "%.100s: no dtype, shape and data_offsets", name);
+    if (strcmp(dtype, "F32") != 0)
+        return error_set(err, -EINVAL, "%.100s: its dtype is %.16s, F32 would be right", name,
+                         dtype);
+    if (json_unpack(place, "{s:s, s:s, s:o, s:s}", "tensor", &tensor, "part", &part, "low", &low,
+                    "checksum", &checksum) < 0 ||
+        find_part(part) < 0)
+        return error_set(err, -EINVAL, "%.100s: __metadata__.slices does not say where it lies",
+                         name);
+    int rc = parse_box(name, shape, low, &out->box, err);
+    if (rc < 0)
+        return rc;
+    if (begin < 0 || end < begin || (uint64_t)end > bytes)
+        return error_set(err, -EINVAL,
+                         "%.100s: bytes %" PRId64 " to %" PRId64
+                         " lie outside of the data, %" PRIu64 " bytes",
+                         name, (int64_t)begin, (int64_t)end, bytes);
+    if (!count_bytes(&out->box, bytes, &needed) || needed != (uint64_t)(end - begin))
+        return error_set(err, -EINVAL, "%.100s: its shape and its %" PRId64 " bytes disagree", name,
+                         (int64_t)(end - begin));
+    out->tensor = xstrdup(tensor);
+    out->part = (enum checkpoint_part)find_part(part);
+    out->offset = (uint64_t)begin;
+    out->bytes = needed;
+    out->checksum = strtoull(checksum, NULL, 16);
+    return 0;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const struct slice *first = a, *second = b;
+    return (first->offset > second->offset) - (first->offset < second->offset);
+}
+
+static int check_offsets(struct shard *shard, struct error *err)
+{
+    uint64_t end = 0;
+    qsort(shard->slices, shard->count, sizeof *shard->slices, by_offset);
+    for (size_t i = 0; i < shard->count; i++) {
+        const struct slice *slice = &shard->slices[i];
+        if (slice->offset != end)
+            return error_set(err, -EINVAL,
+                             "%s begins at byte %" PRIu64 " of the data, %s byte %" PRIu64
+                             ", where the one before it ends",
+                             slice_name(slice->tensor, slice->part).text, slice->offset,
+                             slice->offset < end ? "before" : "beyond", end);
+        end += slice->bytes;
+    }
+    if (end != shard->bytes)
+        return error_set(err, -EINVAL,
+                         "its tensors are %" PRIu64 " bytes, %" PRIu64 " are in the file", end,
+                         shard->bytes);
+    return 0;
+}
+
+static int parse_slices(json_t *root, json_t *places, struct shard *out, struct error *err)
+{
+    const char *name;
+    json_t *entry;
+    size_t capacity = 0;
+    int rc = 0;
+    json_object_foreach(root, name, entry)
+    {
+        if (strcmp(name, "__metadata__") == 0)
+            continue;
+        out->slices = grow(out->slices, out->count, &capacity, sizeof *out->slices);
+        rc = parse_slice(name, entry, json_object_get(places, name), out->bytes,
+                         &out->slices[out->count], err);
+        if (rc < 0)
+            return rc;
+        out->count++;
+    }
+    return check_offsets(out, err);
+}
+
+int shard_parse(const char *json, size_t length, uint64_t bytes, struct shard *out,
+                struct error *err)
+{
+    json_error_t error;
+    const char *format = "", *slices;
+    json_t *root = json_loadb(json, length, JSON_REJECT_DUPLICATES, &error), *places = NULL;
+    int rc = 0;
+    *out = (struct shard){.start = LENGTH_BYTES + length, .bytes = bytes};
+    if (!root || json_unpack(root, "{s:{s:s, s:s}}", "__metadata__", "format", &format, "slices",
+                             &slices) < 0)
+        rc = error_set(err, -EINVAL, "its header is not one of a checkpoint: %s",
+                       root ? "no __metadata__ with format and slices" : error.text);
+    else if (strcmp(format, FORMAT) != 0)
+        rc = error_set(err, -EINVAL, "its format is '%.40s', '%s' would be right", format, FORMAT);
+    else if (!(places = json_loads(slices, JSON_REJECT_DUPLICATES, &error)))
+        rc = error_set(err, -EINVAL, "__metadata__.slices: %s", error.text);
+    if (rc == 0)
+        rc = parse_slices(root, places, out, err);
+    json_decref(places);
+    json_decref(root);
+    if (rc < 0)
+        shard_finish(out);
+    return rc;
+}
+
+void shard_finish(struct shard *shard)
+{
+    for (size_t i = 0; i < shard->count; i++)
+        free(shard->slices[i].tensor);
+    free(shard->slices);
+    *shard = (struct shard){0};
+}

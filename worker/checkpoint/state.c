@@ -1,0 +1,71 @@
+/* state.c - from parameters to slices and back. */
+#include "worker/checkpoint/state.h"
+
+#include "common/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int buffer_of(const struct parameter *parameter, int part)
+{
+    const int buffers[CHECKPOINT_PARTS] = {
+        [CHECKPOINT_WEIGHT] = parameter->master,
+        [CHECKPOINT_FIRST] = parameter->first,
+        [CHECKPOINT_SECOND] = parameter->second,
+    };
+    return buffers[part];
+}
+
+void state_slices_init(struct state_slices *slices, const struct program *program)
+{
+    size_t room = program->parameter_count * CHECKPOINT_PARTS;
+    *slices = (struct state_slices){xcalloc(room, sizeof *slices->slices),
+                                    xcalloc(room, sizeof *slices->buffers), 0, 0};
+    for (size_t i = 0; i < program->parameter_count; i++) {
+        const struct parameter *parameter = &program->parameters[i];
+        uint64_t bytes = (uint64_t)box_count(&parameter->box) * ELEMENT_BYTES;
+        for (int part = 0; part < CHECKPOINT_PARTS && parameter->counted && bytes; part++) {
+            slices->buffers[slices->count] = buffer_of(parameter, part);
+            slices->slices[slices->count++] = (struct slice){
+                .tensor = program->graph->tensors[parameter->tensor].name,
+                .part = (enum checkpoint_part)part,
+                .box = parameter->box,
+                .offset = slices->bytes,
+                .bytes = bytes,
+            };
+            slices->bytes += bytes;
+        }
+    }
+}
+
+void state_slices_finish(struct state_slices *slices)
+{
+    free(slices->slices);
+    free(slices->buffers);
+    *slices = (struct state_slices){0};
+}
+
+void state_copy(const struct state_slices *slices, state_buffer_cb *buffer, void *context,
+                void *out)
+{
+    for (size_t i = 0; i < slices->count; i++)
+        memcpy((char *)out + slices->slices[i].offset, buffer(context, slices->buffers[i]),
+               slices->slices[i].bytes);
+}
+
+int state_load(struct checkpoint *checkpoint, const struct program *program,
+               state_buffer_cb *buffer, void *context, struct error *err)
+{
+    for (size_t i = 0; i < program->parameter_count; i++) {
+        const struct parameter *parameter = &program->parameters[i];
+        const char *tensor = program->graph->tensors[parameter->tensor].name;
+        for (int part = 0; part < CHECKPOINT_PARTS; part++) {
+            int rc =
+                checkpoint_load(checkpoint, tensor, (enum checkpoint_part)part, &parameter->box,
+                                buffer(context, buffer_of(parameter, part)), err);
+            if (rc < 0)
+                return rc;
+        }
+    }
+    return 0;
+}

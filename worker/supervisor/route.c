@@ -1,0 +1,58 @@
+/* route.c - a datagram socket is connected, which sends nothing and chooses a source. */
+#include "worker/supervisor/route.h"
+
+#include "common/rpc/address.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int source_of(const struct addrinfo *to, char *out)
+{
+    struct sockaddr_storage source;
+    socklen_t size = sizeof source;
+    int fd = socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    int rc = connect(fd, to->ai_addr, to->ai_addrlen) < 0 ||
+                     getsockname(fd, (struct sockaddr *)&source, &size) < 0
+                 ? -errno
+                 : 0;
+    close(fd);
+    if (rc == 0 && getnameinfo((const struct sockaddr *)&source, size, out, ROUTE_ADDRESS_SIZE,
+                               NULL, 0, NI_NUMERICHOST) != 0)
+        rc = -EADDRNOTAVAIL;
+    return rc;
+}
+
+int route_address(const char *coordinator, char out[ROUTE_ADDRESS_SIZE], struct error *err)
+{
+    struct rpc_address address;
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICSERV}, *found;
+    char host[sizeof address.host], port[8];
+    int rc = rpc_address_parse(coordinator, &address, err);
+    if (rc < 0)
+        return rc;
+    size_t length = strlen(address.host);
+    bool bracketed = address.host[0] == '[' && address.host[length - 1] == ']';
+    snprintf(host, sizeof host, "%.*s", (int)(length - (bracketed ? 2 : 0)),
+             address.host + (bracketed ? 1 : 0));
+    snprintf(port, sizeof port, "%u", address.port);
+    int code = getaddrinfo(host, port, &hints, &found);
+    if (code != 0)
+        return error_set(err, -EHOSTUNREACH, "the coordinator's host '%s': %s", host,
+                         gai_strerror(code));
+    rc = -EHOSTUNREACH;
+    for (const struct addrinfo *each = found; rc < 0 && each; each = each->ai_next)
+        rc = source_of(each, out);
+    freeaddrinfo(found);
+    if (rc < 0)
+        return error_set(err, -EHOSTUNREACH,
+                         "no route leads to the coordinator's host '%s' (%s): give --host-address, "
+                         "where other nodes reach this one",
+                         host, strerror(-rc));
+    return 0;
+}
