@@ -4,6 +4,7 @@
 #include "common/base/memory.h"
 #include "coordinator/planner/events.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,8 @@ static int confirm_found(struct hunt *hunt, struct planner_result *out, struct e
 {
     int ranks = 0;
     for (size_t i = 0; i < hunt->found_count && i < CONFIRMED_MAX; i++) {
+        if (planner_stopped(hunt->request))
+            return -ECANCELED;
         const struct plan *plan = hunt->found[i].plan;
         ranks += plan_ranks(plan);
         if (i > 0 && ranks > CONFIRMED_PROGRAMS_MAX && plan_ranks(plan) <= PROGRAMS_MAX &&
@@ -116,6 +119,8 @@ static bool collect(void *context, const struct plan *plan)
     struct closing *closing = context;
     double formula_s, bound_s;
     bool fits;
+    if (planner_stopped(closing->hunt->request))
+        return false;
     if (evaluate_plan(&closing->hunt->costs, plan, &formula_s, &bound_s, &fits, NULL) < 0 ||
         !fits || bound_s >= closing->best_s)
         return true;
@@ -158,7 +163,7 @@ static int close_gap(struct hunt *hunt, double *best_s, double *least_s, struct 
     if (closing.count > 1)
         qsort(closing.items, closing.count, sizeof *closing.items, by_bound);
     for (; i < closing.count && i < hunt->limits.simulations && rc == 0; i++) {
-        if (closing.items[i].bound_s >= *best_s)
+        if (planner_stopped(hunt->request) || closing.items[i].bound_s >= *best_s)
             break;
         size_t count = out->count;
         rc = confirm_plan(hunt, closing.items[i].plan, out, err);
@@ -228,7 +233,8 @@ int confirm_frontier(struct hunt *hunt, int least, int most, struct planner_resu
                      struct error *err)
 {
     int rc = 0;
-    for (int devices = most; devices >= least && rc == 0; devices--) {
+    for (int devices = most; devices >= least && rc == 0 && !planner_stopped(hunt->request);
+         devices--) {
         for (double scale = 1; rc == 0; scale *= FRONTIER_STEP) {
             sites_scale(&hunt->costs.sites, scale);
             /* Numbers of devices that cannot be divided are no error here. */

@@ -281,7 +281,8 @@ static size_t open_points(struct hunt *hunt, bool *legal, int *rc, struct error 
         bool hopeless = !hunt->costs.narrow && hunt->found_count == 0;
         size_t parts = hopeless && isfinite(hunt->limits.plans) ? hunt->limits.parts / HOPELESS
                                                                 : hunt->limits.parts;
-        if (hunt->bounds_s[i] >= hunt->best_s * (1 + hunt->limits.slack) ||
+        if (planner_stopped(hunt->request) ||
+            hunt->bounds_s[i] >= hunt->best_s * (1 + hunt->limits.slack) ||
             ((hunt->found_count > 0 || hopeless) && hunt->costs.lowered - lowered > parts))
             break;
         struct error reason = {0};

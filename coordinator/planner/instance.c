@@ -143,8 +143,10 @@ static int fill_choices(struct instance *instance, const struct site *site, int 
         if (instance->relaxed && !is_fast(&costs->request->job->plan, &strategies[i]))
             continue;
         choice->strategy = strategies[i];
-        rc = costs_block(costs, site, block, &strategies[i], NULL, instance->point.samples,
-                         &choice->cost, err);
+        rc = planner_stopped(costs->request)
+                 ? -ECANCELED
+                 : costs_block(costs, site, block, &strategies[i], NULL, instance->point.samples,
+                               &choice->cost, err);
         choices->count += rc == 0;
     }
     free(strategies);

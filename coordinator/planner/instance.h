@@ -52,7 +52,8 @@ struct instance {
     double (*fixed_s)[64]; /* per stage: what a bucket costs once, by its axes */
 };
 
-/* -ERANGE: a block has no legal strategy on some site; -EINVAL: none that the job allows. */
+/* -ERANGE: a block has no legal strategy on some site; -EINVAL: none that the job allows;
+ * -ECANCELED: nobody waits for the search any more. */
 int instance_init(struct instance *instance, struct costs *costs, const struct space_point *point,
                   bool relaxed, struct error *err);
 void instance_finish(struct instance *instance);

@@ -188,7 +188,8 @@ static void solve_stage(struct solver *solver, int stage, int first)
     struct suffixes *list = &solver->of[stage * instance->blocks + first];
     int exits = stage == 0 ? 0 : instance_choices(instance, stage - 1, first - 1)->exits;
     for (int end = left ? first + 1 : instance->blocks; end <= instance->blocks - left; end++) {
-        if (left && solver->of[(stage + 1) * instance->blocks + end].count == 0)
+        if (planner_stopped(instance->costs->request) ||
+            (left && solver->of[(stage + 1) * instance->blocks + end].count == 0))
             continue;
         const struct frontier *frontier = frontiers_get(solver->frontiers, stage, first, end);
         for (int before = stage ? 0 : -1; before < exits; before++)

@@ -309,6 +309,11 @@ int planner_limits(const struct planner_request *request, int *least, int *most,
     return check_names(&request->job->plan, err);
 }
 
+bool planner_stopped(const struct planner_request *request)
+{
+    return request->stop && atomic_load_explicit(request->stop, memory_order_relaxed);
+}
+
 int planner_run(const struct planner_request *request, struct planner_result *out,
                 struct error *err)
 {
@@ -322,6 +327,9 @@ int planner_run(const struct planner_request *request, struct planner_result *ou
         return error_set(err, -EINVAL, "devices.min is %lld, and there are %d devices",
                          (long long)request->job->devices.min, request->device_count);
     rc = search->run(request, out, err);
+    if (planner_stopped(request))
+        return error_set(err, -ECANCELED, "the search %s was stopped before it had an answer",
+                         search->name);
     if (rc < 0)
         return rc;
     enum job_objective objective = request->job->plan.objective;

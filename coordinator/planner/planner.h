@@ -10,6 +10,8 @@
 #include "common/plan/plan.h"
 #include "common/profile/profile.h"
 
+#include <stdatomic.h>
+
 struct planner_device {
     const char *name; /* "node-a/0" */
     const char *host; /* the same for devices of one machine */
@@ -23,7 +25,11 @@ struct planner_request {
     /* Devices that may be used, those of one host next to each other. */
     const struct planner_device *devices;
     int device_count;
+    const atomic_bool *stop; /* (optional) set by another thread: the answer is not wanted */
 };
+
+/* Is the answer no longer wanted? Searches ask in their loops and break off where they are. */
+bool planner_stopped(const struct planner_request *request);
 
 struct candidate {
     struct plan *plan; /* predicted values filled in */
@@ -59,8 +65,8 @@ int planner_graph(const struct job_config *job, struct graph **out, struct error
 int planner_check(const struct job_config *job, struct error *err);
 
 /* 0: result->best is the answer. -ENOSPC: candidates, but none fits; the sentence names the
- * smallest change that would do. -EINVAL: no such search, or no legal plan. The result is the
- * caller's to finish, also after -ENOSPC. */
+ * smallest change that would do. -EINVAL: no such search, or no legal plan. -ECANCELED: it was
+ * stopped. The result is the caller's to finish, also after -ENOSPC and -ECANCELED. */
 int planner_run(const struct planner_request *request, struct planner_result *out,
                 struct error *err);
 void planner_result_finish(struct planner_result *result);

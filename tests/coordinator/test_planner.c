@@ -320,6 +320,25 @@ START_TEST(a_plan_that_was_priced_before_is_priced_anew)
 }
 END_TEST
 
+START_TEST(a_search_that_is_stopped_says_so)
+{
+    const atomic_bool stop = true;
+    for (int i = 0; searches[i]; i++) {
+        struct scene scene;
+        char *more = xasprintf("devices: {max: 1}\nplan: {search: %s}\n", searches[i]->name);
+        scene_open(&scene, more);
+        scene.request.stop = &stop;
+        ck_assert_int_eq(scene_run(&scene), -ECANCELED);
+        ck_assert_ptr_nonnull(strstr(scene.err.text, "stopped"));
+        ck_assert_ptr_null(scene.result.best);
+        scene.request.stop = NULL;
+        run_or_fail(&scene);
+        scene_close(&scene);
+        free(more);
+    }
+}
+END_TEST
+
 START_TEST(devices_that_take_no_time_are_not_believed)
 {
     struct scene scene;
@@ -348,6 +367,7 @@ int main(void)
     tcase_add_test(words, where_nothing_fits_need_and_limit_are_named);
     tcase_add_loop_test(words, what_cannot_be_is_refused_in_words, 0,
                         (int)(sizeof refused / sizeof *refused));
+    tcase_add_test(words, a_search_that_is_stopped_says_so);
     tcase_add_test(words, devices_that_take_no_time_are_not_believed);
     return suite_run("planner", search, words, NULL);
 }

@@ -33,12 +33,12 @@ static int find_smallest(struct hunt *hunt, int least, int most, struct planner_
     struct plan *plan = NULL;
     double low = 1, high = 1;
     hunt->limits.wide_devices = 0;
-    for (int i = 0; i < DOUBLINGS_MAX && !plan; i++) {
+    for (int i = 0; i < DOUBLINGS_MAX && !plan && !planner_stopped(hunt->request); i++) {
         low = high;
         high *= 2;
         fits_scaled(hunt, least, most, high, &plan);
     }
-    for (int i = 0; i < HALVINGS && plan; i++) {
+    for (int i = 0; i < HALVINGS && plan && !planner_stopped(hunt->request); i++) {
         double middle = (low + high) / 2;
         if (fits_scaled(hunt, least, most, middle, &plan))
             high = middle;
@@ -63,7 +63,8 @@ static int search_devices(struct hunt *hunt, int least, int most, struct planner
     }
     int rc = -EINVAL;
     bool legal = false;
-    for (int devices = least; devices <= most && !confirm_fits(out); devices++) {
+    for (int devices = least;
+         devices <= most && !confirm_fits(out) && !planner_stopped(hunt->request); devices++) {
         rc = hunt_run(hunt, devices, devices, err);
         legal = legal || rc == 0;
         if (rc == 0)

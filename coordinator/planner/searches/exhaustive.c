@@ -17,7 +17,7 @@ static bool consider(void *context, const struct plan *plan)
 {
     struct walk_all *all = context;
     all->rc = planner_consider(all->request, plan_copy(plan), all->out, all->err);
-    return all->rc == 0;
+    return all->rc == 0 && !planner_stopped(all->request);
 }
 
 static int walk(struct costs *costs, const struct space_point *points, size_t count,
@@ -32,7 +32,7 @@ static int walk(struct costs *costs, const struct space_point *points, size_t co
                          "plan.search exhaustive looks at %.0f plans at most, and here are more: "
                          "pin or forbid something, or search exact",
                          PLANS_MAX);
-    for (size_t i = 0; i < count && all.rc == 0; i++)
+    for (size_t i = 0; i < count && all.rc == 0 && !planner_stopped(all.request); i++)
         space_walk(costs, &points[i], consider, &all);
     if (all.rc == 0 && out->count == 0)
         return error_set(err, -EINVAL,

@@ -97,7 +97,7 @@ static void try_division(const struct planner_request *request, struct point poi
             point.schedule = schedules[i];
             bool other = wanted ? strcmp(schedules[i]->name, wanted) != 0 : i > 0;
             for (point.zero = 0; point.zero <= 3 && !other; point.zero++) {
-                if (!allowed(request, &point))
+                if (planner_stopped(request) || !allowed(request, &point))
                     continue;
                 int rc = planner_consider(request, make_plan(request, &point), out, err);
                 if (rc < 0)
