@@ -78,13 +78,17 @@ static int write_address(const char *path, const struct service *service, struct
 /* Until one of the signals comes. */
 static int serve(struct service *service, int signals, struct notify *notify, struct error *err)
 {
-    struct pollfd fds[] = {{.fd = service_fd(service), .events = POLLIN},
-                           {.fd = signals, .events = POLLIN}};
+    enum { CALLS, PLANS, SIGNALS, FDS };
+    struct pollfd fds[FDS] = {
+        [CALLS] = {.fd = service_fd(service), .events = POLLIN},
+        [PLANS] = {.fd = service_plans_fd(service), .events = POLLIN},
+        [SIGNALS] = {.fd = signals, .events = POLLIN},
+    };
     for (;;) {
         int timeout_ms = notify_timeout_ms(notify, service_timeout_ms(service), rpc_clock_ms());
-        if (poll(fds, 2, timeout_ms) < 0 && errno != EINTR)
+        if (poll(fds, FDS, timeout_ms) < 0 && errno != EINTR)
             return error_set(err, -errno, "poll: %s", strerror(errno));
-        if (fds[1].revents)
+        if (fds[SIGNALS].revents)
             return 0;
         int rc = service_poll(service, err);
         if (rc < 0)

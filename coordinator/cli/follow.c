@@ -101,6 +101,14 @@ static bool take(void *data, const Gimbal__Event *event)
     return follow->over;
 }
 
+/* A job that no plan was found for ends as its submission would have. */
+static int exit_of_cause(const char *cause)
+{
+    if (strcmp(cause, "InfeasibleMemory") == 0)
+        return EXIT_NO_PLAN;
+    return strcmp(cause, "PlanRefused") == 0 ? EXIT_INPUT : EXIT_FAILED;
+}
+
 /* How it ended, from the job itself. */
 static int conclude(const struct follow *follow, struct client *client, struct error *err)
 {
@@ -112,8 +120,8 @@ static int conclude(const struct follow *follow, struct client *client, struct e
         return code;
     const Gimbal__JobStatus *status = ((const Gimbal__GetJobReply *)message)->status;
     if (status && status->state != GIMBAL__JOB_STATUS__STATE__DONE)
-        code = error_set(err, EXIT_FAILED, "%s %s: %s", follow->job, jobtable_state(status->state),
-                         status->reason);
+        code = error_set(err, exit_of_cause(status->cause), "%s %s: %s", follow->job,
+                         jobtable_state(status->state), status->reason);
     message_free(message);
     return code;
 }

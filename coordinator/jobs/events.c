@@ -122,10 +122,11 @@ static int handle_refused(struct job *job, const struct job_event *event, struct
 static int handle_unfit(struct job *job, const struct job_event *event, struct job_cause *cause,
                         struct error *err)
 {
-    if (event->devices_needed <= job->rank_count || event->devices_needed > job->devices_max)
-        return handle_refused(job, event, cause, err);
-    job->devices_needed = event->devices_needed;
+    (void)err;
     job_cause_set(cause, JOB_REASON_INFEASIBLE_MEMORY, "%s", words_of(event));
+    if (event->devices_needed <= job->rank_count || event->devices_needed > job->devices_max)
+        return TRIGGER_REFUSED;
+    job->devices_needed = event->devices_needed;
     return TRIGGER_UNFIT;
 }
 
@@ -252,7 +253,8 @@ static const struct row {
                           true},
     [JOB_EVENT_PLANNED] = {"planned", handle_planned, IN(JOB_PLANNING),
                            IN(JOB_STARTING) | LIVE | STOPPING, true, false},
-    [JOB_EVENT_UNFIT] = {"unfit", handle_unfit, IN(JOB_PLANNING), IN(JOB_PENDING), true, false},
+    [JOB_EVENT_UNFIT] = {"unfit", handle_unfit, IN(JOB_PLANNING), IN(JOB_PENDING) | IN(JOB_FAILED),
+                         true, false},
     [JOB_EVENT_REFUSED] = {"refused", handle_refused, IN(JOB_PLANNING), IN(JOB_FAILED), true,
                            false},
     [JOB_EVENT_READY] = {"ready", handle_ready, IN(JOB_STARTING), LIVE | STOPPING, true, false},

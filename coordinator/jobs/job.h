@@ -52,7 +52,7 @@ enum job_reason {
     JOB_REASON_DEVICES_BUSY,       /* the cluster would do, but others hold it; it is next */
     JOB_REASON_WAITING_FOR_OTHERS, /* an earlier job is next */
     JOB_REASON_HELD,               /* somebody wants it not to run */
-    JOB_REASON_INFEASIBLE_MEMORY,  /* it needs more devices than it was granted */
+    JOB_REASON_INFEASIBLE_MEMORY,  /* it needs more devices than it was granted, or may have */
     JOB_REASON_RESTART,            /* it broke, and begins again: from a checkpoint if it has one */
     JOB_REASON_PLAN_REFUSED,       /* no plan on any number of devices */
     JOB_REASON_PROGRAM_REFUSED,    /* a rank lowered another program than was planned */

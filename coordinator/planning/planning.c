@@ -11,155 +11,63 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A device known by its peak rates alone: kernels reach half of them, and links are those of
- * a process beside another and of 10 Gbit/s Ethernet. */
-#define SHARE_OF_PEAK 0.5
-static const struct profile_link link_host = {20e-6, 1 / 5e9}, link_network = {60e-6, 1 / 1.1e9};
-
 /* How many times the devices there are is tried, to say how many would do. */
 #define MORE_FACTOR_MAX 4
 #define ROWS_MAX 200
 
-/* The devices in the planner's order: those of one host next to each other. */
-struct fleet {
-    const struct device_view **views;
-    struct planner_device *devices;
-    struct profile *profiles;
-    char (*names)[HARDWARE_NAME_SIZE + 16];
-    size_t count;
-};
-
-int planning_cost_parse(const char *text, enum planning_cost *cost, struct error *err)
+/* The devices in the planner's words; yours to free. */
+static struct planner_device *planner_devices(const struct planning_task *task)
 {
-    static const char *const words[] = {[PLANNING_BEST] = "best",
-                                        [PLANNING_MEASURED] = "measured",
-                                        [PLANNING_ANALYTIC] = "analytic"};
-    *cost = PLANNING_BEST;
-    for (size_t i = 0; text[0] && i < sizeof words / sizeof *words; i++)
-        if (strcmp(words[i], text) == 0) {
-            *cost = (enum planning_cost)i;
-            return 0;
-        }
-    if (!text[0])
-        return 0;
-    return error_set(err, -EINVAL, "cost '%.64s' is unknown; known: best, measured, analytic",
-                     text);
+    struct planner_device *devices = xcalloc(task->device_count, sizeof *devices);
+    for (size_t i = 0; i < task->device_count; i++)
+        devices[i] = (struct planner_device){
+            .name = task->devices[i].name,
+            .host = task->devices[i].host,
+            .memory_bytes = task->devices[i].memory_bytes,
+            .profile = &task->devices[i].profile,
+        };
+    return devices;
 }
 
-static int find_profile(const struct device_view *view, const char *name, enum planning_cost cost,
-                        struct profile *out, struct error *err)
-{
-    const struct hardware_device *device = view->device;
-    if (device->profile && cost != PLANNING_ANALYTIC) {
-        int rc = profile_decode(device->profile, out, err);
-        return rc < 0 ? error_prefix(err, rc, "%s", name) : 0;
-    }
-    if (cost == PLANNING_MEASURED)
-        return error_set(err, -EINVAL, "%s has no measured profile yet", name);
-    if (!(device->flops > 0) || !(device->bandwidth > 0))
-        return error_set(err, -EINVAL,
-                         "%s has neither a measured profile nor peak rates: its worker must probe "
-                         "it, or be told its flops and bandwidth",
-                         name);
-    *out =
-        profile_analytic(device->flops, device->bandwidth, SHARE_OF_PEAK, link_host, link_network);
-    return 0;
-}
-
-static void fleet_finish(struct fleet *fleet)
-{
-    free(fleet->views);
-    free(fleet->devices);
-    free(fleet->profiles);
-    free(fleet->names);
-}
-
-/* Room for count devices. */
-static void fleet_init(struct fleet *fleet, size_t count)
-{
-    *fleet = (struct fleet){
-        .views = xcalloc(count, sizeof(struct device_view *)),
-        .devices = xcalloc(count, sizeof *fleet->devices),
-        .profiles = xcalloc(count, sizeof *fleet->profiles),
-        .names = xcalloc(count, sizeof *fleet->names),
-    };
-}
-
-static int fleet_add(struct fleet *fleet, const struct device_view *view, enum planning_cost cost,
-                     struct error *err)
-{
-    size_t index = fleet->count++;
-    snprintf(fleet->names[index], sizeof fleet->names[index], "%s/%u", view->ref.worker,
-             view->ref.index);
-    fleet->views[index] = view;
-    fleet->devices[index] = (struct planner_device){
-        .name = fleet->names[index],
-        .host = view->host,
-        .memory_bytes = view->device->memory_bytes,
-        .profile = &fleet->profiles[index],
-    };
-    return find_profile(view, fleet->names[index], cost, &fleet->profiles[index], err);
-}
-
-/* Hosts in the order of their first devices. */
-static int fleet_fill(struct fleet *fleet, const struct planning_request *request,
-                      struct error *err)
-{
-    size_t count = request->device_count;
-    bool *taken = xcalloc(count, sizeof *taken);
-    int rc = 0;
-    for (size_t first = 0; first < count && rc == 0; first++) {
-        if (taken[first])
-            continue;
-        for (size_t i = first; i < count && rc == 0; i++) {
-            if (strcmp(request->devices[i].host, request->devices[first].host) != 0)
-                continue;
-            taken[i] = true;
-            rc = fleet_add(fleet, &request->devices[i], request->cost, err);
-        }
-    }
-    free(taken);
-    return rc;
-}
-
-static size_t fleet_find(const struct fleet *fleet, const char *name)
+static size_t find_device(const struct planning_task *task, const char *name)
 {
     size_t i = 0;
-    while (i < fleet->count && strcmp(fleet->names[i], name) != 0)
+    while (i < task->device_count && strcmp(task->devices[i].name, name) != 0)
         i++;
     return i;
 }
 
 /* The planner numbers ranks by the order of devices: bring them into the plan's. */
-static int order_devices(const struct plan *plan, const struct fleet *fleet,
-                         struct planner_device *devices, struct error *err)
+static int order_devices(const struct plan *plan, const struct planning_task *task,
+                         const struct planner_device *all, struct planner_device *devices,
+                         struct error *err)
 {
     int ranks = plan_ranks(plan);
-    if ((size_t)ranks > fleet->count)
+    if ((size_t)ranks > task->device_count)
         return error_set(err, -EINVAL, "the given plan is for %d devices, there are %zu", ranks,
-                         fleet->count);
+                         task->device_count);
     for (int rank = 0; rank < ranks; rank++) {
         const char *name = plan_device(plan, rank);
-        size_t index = name ? fleet_find(fleet, name) : (size_t)rank;
-        if (index == fleet->count)
+        size_t index = name ? find_device(task, name) : (size_t)rank;
+        if (index == task->device_count)
             return error_set(err, -EINVAL,
                              "rank %d of the given plan is on %s, which is not among the devices "
                              "of the job: make a new plan, or take the devices out of this one",
                              rank, name);
-        devices[rank] = fleet->devices[index];
+        devices[rank] = all[index];
     }
     return 0;
 }
 
 /* Takes the plan. */
-static int price_given(const struct planning_request *request, const struct fleet *fleet,
+static int price_given(const struct planning_task *task, const struct planner_device *all,
                        struct plan *plan, struct planner_result *result, struct error *err)
 {
-    struct planner_device *devices = xcalloc(fleet->count, sizeof *devices);
-    struct planner_request ask = {request->graph, request->job, devices, plan_ranks(plan)};
-    int rc = plan_check(plan, request->graph, err);
+    struct planner_device *devices = xcalloc(task->device_count, sizeof *devices);
+    struct planner_request ask = {task->graph, task->job, devices, plan_ranks(plan), &task->stop};
+    int rc = plan_check(plan, task->graph, err);
     if (rc == 0)
-        rc = order_devices(plan, fleet, devices, err);
+        rc = order_devices(plan, task, all, devices, err);
     if (rc == 0)
         rc = planner_consider(&ask, plan, result, err);
     else
@@ -181,24 +89,25 @@ static int price_given(const struct planning_request *request, const struct flee
     return 0;
 }
 
-static int search_plan(const struct planning_request *request, const struct fleet *fleet,
+static int search_plan(const struct planning_task *task, const struct planner_device *devices,
                        struct planner_result *result, struct error *err)
 {
-    if (request->given) {
+    if (task->given) {
         struct plan *plan;
-        int rc = plan_decode(request->given, &plan, err);
-        return rc < 0 ? rc : price_given(request, fleet, plan, result, err);
+        int rc = plan_decode(task->given, &plan, err);
+        return rc < 0 ? rc : price_given(task, devices, plan, result, err);
     }
-    struct planner_request ask = {request->graph, request->job, fleet->devices, (int)fleet->count};
+    struct planner_request ask = {task->graph, task->job, devices, (int)task->device_count,
+                                  &task->stop};
     return planner_run(&ask, result, err);
 }
 
 /* Would so many devices do, of which more than half are used? */
-static bool would_fit(const struct planning_request *request, const struct planner_device *devices,
+static bool would_fit(const struct planning_task *task, const struct planner_device *devices,
                       size_t count)
 {
-    struct job_config job = *request->job;
-    struct planner_request ask = {request->graph, &job, devices, (int)count};
+    struct job_config job = *task->job;
+    struct planner_request ask = {task->graph, &job, devices, (int)count, &task->stop};
     struct planner_result result;
     job.devices.min = (int64_t)count / 2 + 1; /* some of these numbers can be divided */
     job.devices.max = (int64_t)count;
@@ -209,19 +118,19 @@ static bool would_fit(const struct planning_request *request, const struct plann
 
 /* How many devices would do, if there were more like the last: 0 when not even the most that is
  * tried would. Where some would, more would, too. */
-static unsigned count_needed(const struct planning_request *request, const struct fleet *fleet)
+static unsigned count_needed(const struct planning_task *task, const struct planner_device *there)
 {
-    size_t most = fleet->count * MORE_FACTOR_MAX;
-    most = request->devices_max < most ? request->devices_max : most;
-    if (request->given || most <= fleet->count)
+    size_t count = task->device_count, most = count * MORE_FACTOR_MAX;
+    most = task->devices_max < most ? task->devices_max : most;
+    if (task->given || most <= count)
         return 0;
     struct planner_device *devices = xcalloc(most, sizeof *devices);
     for (size_t i = 0; i < most; i++)
-        devices[i] = fleet->devices[i < fleet->count ? i : fleet->count - 1];
-    size_t low = fleet->count, needed = would_fit(request, devices, most) ? most : 0;
+        devices[i] = there[i < count ? i : count - 1];
+    size_t low = count, needed = would_fit(task, devices, most) ? most : 0;
     while (needed > low + 1) {
         size_t middle = (low + needed) / 2;
-        if (would_fit(request, devices, middle))
+        if (would_fit(task, devices, middle))
             needed = middle;
         else
             low = middle;
@@ -243,41 +152,40 @@ static char *print_candidates(const struct planner_result *result)
 }
 
 /* The workers' devices, by the names that the planner gave the ranks. */
-static void name_ranks(struct planning *planning, const struct fleet *fleet)
+static void name_ranks(struct planning *planning, const struct planning_task *task)
 {
     planning->rank_count = (size_t)plan_ranks(planning->plan);
     planning->devices = xcalloc(planning->rank_count, sizeof *planning->devices);
     for (size_t rank = 0; rank < planning->rank_count; rank++) {
-        size_t index = fleet_find(fleet, plan_device(planning->plan, (int)rank));
-        planning->devices[rank] = fleet->views[index]->ref;
+        size_t index = find_device(task, plan_device(planning->plan, (int)rank));
+        planning->devices[rank] = task->devices[index].ref;
     }
 }
 
-int planning_run(const struct planning_request *request, struct planning *out, struct error *err)
+int planning_run(const struct planning_task *task, struct planning *out, struct error *err)
 {
-    struct fleet fleet;
     struct planner_result result = {0};
-    uint64_t began_ms = request->clock_cb();
+    uint64_t began_ms = task->clock_cb();
     *out = (struct planning){0};
-    fleet_init(&fleet, request->device_count);
-    int rc = fleet_fill(&fleet, request, err);
-    if (rc == 0)
-        rc = search_plan(request, &fleet, &result, err);
+    if (task->refusal < 0)
+        return error_set(err, task->refusal, "%s", task->refusal_words.text);
+    struct planner_device *devices = planner_devices(task);
+    int rc = search_plan(task, devices, &result, err);
     if (result.count > 0)
         out->candidates = print_candidates(&result);
     if (rc == 0) {
-        result.best->predicted.wall_s = (double)(request->clock_cb() - began_ms) / 1000;
-        rc = assignments_hash(request->graph, result.best, &out->hashes, err);
+        result.best->predicted.wall_s = (double)(task->clock_cb() - began_ms) / 1000;
+        rc = assignments_hash(task->graph, result.best, &out->hashes, err);
     } else if (rc == -ENOSPC) {
-        out->devices_needed = count_needed(request, &fleet);
+        out->devices_needed = count_needed(task, devices);
     }
     if (rc == 0) {
         out->plan = plan_copy(result.best);
-        out->json = plan_encode(out->plan, request->graph);
-        name_ranks(out, &fleet);
+        out->json = plan_encode(out->plan, task->graph);
+        name_ranks(out, task);
     }
     planner_result_finish(&result);
-    fleet_finish(&fleet);
+    free(devices);
     return rc;
 }
 

@@ -5,26 +5,7 @@
 #ifndef COORDINATOR_PLANNING_PLANNING_H
 #define COORDINATOR_PLANNING_PLANNING_H
 
-#include "coordinator/membership/devices.h"
-#include "coordinator/planner/planner.h"
-
-/* Where a device's speed comes from. */
-enum planning_cost {
-    PLANNING_BEST,     /* what its probe measured, else its peak rates */
-    PLANNING_MEASURED, /* a device without a profile is refused */
-    PLANNING_ANALYTIC, /* its peak rates, whatever was measured */
-};
-
-struct planning_request {
-    const struct job_config *job;
-    const struct graph *graph;
-    const char *given; /* (optional) JSON of a plan to be priced in place of a search */
-    const struct device_view *devices;
-    size_t device_count;
-    unsigned devices_max; /* that the job may have, one day */
-    enum planning_cost cost;
-    uint64_t (*clock_cb)(void); /* milliseconds */
-};
+#include "coordinator/planning/task.h"
 
 struct planning {
     struct plan *plan;
@@ -38,12 +19,10 @@ struct planning {
     unsigned devices_needed;
 };
 
-/* "best" (or ""), "measured", "analytic"; -EINVAL in words. */
-int planning_cost_parse(const char *text, enum planning_cost *cost, struct error *err);
-
 /* 0: *out is whole. -ENOSPC, -EINVAL: as planner_run; the sentence is the planner's, or says
- * which device has no speed. Either way *out is yours to finish. */
-int planning_run(const struct planning_request *request, struct planning *out, struct error *err);
+ * which device has no speed. -ECANCELED: the task was stopped. Either way *out is yours to finish.
+ */
+int planning_run(const struct planning_task *task, struct planning *out, struct error *err);
 void planning_finish(struct planning *planning);
 
 #endif

@@ -50,53 +50,41 @@ static void choose_search(struct job_config *config, const char *search)
     config->plan.search = xstrdup(search);
 }
 
-static void answer_plan(struct rpc_call *call, struct service *service, struct job_config *config,
-                        enum planning_cost cost)
+static void answer_plan(struct rpc_call *call, const struct planning *planning)
 {
-    struct error err;
-    struct graph *graph = NULL;
-    struct planning planning = {0};
-    int rc = planner_graph(config, &graph, &err);
-    if (rc == 0)
-        rc = service_plan_dry(service, config, graph, NULL, cost, &planning, &err);
-    if (rc < 0) {
-        rpc_call_fail_errno(call, rc, &err);
-    } else {
-        Gimbal__Plan plan = GIMBAL__PLAN__INIT;
-        Gimbal__PlanReply reply = GIMBAL__PLAN_REPLY__INIT;
-        plan.id = planning.plan->id;
-        plan.json = planning.json;
-        reply.plan = &plan;
-        reply.explanation = planning.candidates;
-        rpc_call_reply(call, &reply.base);
-    }
-    planning_finish(&planning);
-    graph_destroy(graph);
+    Gimbal__Plan plan = GIMBAL__PLAN__INIT;
+    Gimbal__PlanReply reply = GIMBAL__PLAN_REPLY__INIT;
+    plan.id = planning->plan->id;
+    plan.json = planning->json;
+    reply.plan = &plan;
+    reply.explanation = planning->candidates;
+    rpc_call_reply(call, &reply.base);
 }
 
 static void plan(struct rpc_call *call, void *data)
 {
     const Gimbal__PlanRequest *request = rpc_call_request(call);
     struct error err;
-    struct job_config *config = NULL;
-    enum planning_cost cost;
+    struct question question = {.answer_cb = answer_plan};
     if (request->cluster_yaml[0]) {
         rpc_call_fail(call, RPC_UNIMPLEMENTED,
                       "a coordinator plans for its own cluster: for the cluster of a file, plan "
                       "without a coordinator");
         return;
     }
-    int rc = planning_cost_parse(request->cost, &cost, &err);
+    int rc = planning_cost_parse(request->cost, &question.cost, &err);
     if (rc == 0)
-        rc = job_config_parse(request->job_yaml, strlen(request->job_yaml), "job file", &config,
-                              &err);
+        rc = job_config_parse(request->job_yaml, strlen(request->job_yaml), "job file",
+                              &question.config, &err);
+    if (rc == 0)
+        rc = planner_graph(question.config, &question.graph, &err);
     if (rc < 0) {
+        job_config_destroy(question.config);
         rpc_call_fail_errno(call, rc, &err);
         return;
     }
-    choose_search(config, request->search);
-    answer_plan(call, data, config, cost);
-    job_config_destroy(config);
+    choose_search(question.config, request->search);
+    service_plan_dry(data, call, &question);
 }
 
 const struct service_handler cluster_handlers[] = {

@@ -15,13 +15,11 @@ struct dossier *dossier_find(const struct service *service, const char *job)
     return NULL;
 }
 
-struct dossier *dossier_add(struct service *service, const char *job, struct job_config *config,
-                            struct graph *graph)
+struct dossier *dossier_add(struct service *service, const char *job, struct job_config *config)
 {
     struct dossier *dossier = xcalloc(1, sizeof *dossier);
     snprintf(dossier->id, sizeof dossier->id, "%s", job);
     dossier->config = config;
-    dossier->graph = graph;
     service->dossiers = grow(service->dossiers, service->dossier_count, &service->dossier_capacity,
                              sizeof(struct dossier *));
     service->dossiers[service->dossier_count++] = dossier;
@@ -32,7 +30,6 @@ static void dossier_destroy(struct dossier *dossier)
 {
     planning_finish(&dossier->planning);
     corpus_destroy(dossier->corpus);
-    graph_destroy(dossier->graph);
     job_config_destroy(dossier->config);
     free(dossier);
 }

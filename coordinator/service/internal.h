@@ -10,7 +10,7 @@
 #include "coordinator/assignments/assignments.h"
 #include "coordinator/identity/identity.h"
 #include "coordinator/jobs/jobs.h"
-#include "coordinator/planning/planning.h"
+#include "coordinator/planning/queue.h"
 #include "coordinator/rendezvous/rendezvous.h"
 #include "coordinator/service/service.h"
 #include "coordinator/telemetry/telemetry.h"
@@ -20,17 +20,30 @@
 /* What is known of a job beside its record in jobs/. */
 struct dossier {
     char id[JOB_ID_SIZE];
-    struct job_config *config; /* NULL, as graph: of an ended job, or one no longer understood */
-    struct graph *graph;
-    struct error unread;      /* why it is not understood */
-    struct planning planning; /* of the current epoch; plan NULL before there is one */
-    struct corpus *corpus;    /* as its first rank reported it; NULL before */
-    int refusal;              /* why no plan can be, a negative errno and a sentence */
-    struct error refusal_words;
+    struct job_config *config; /* NULL: of an ended job, or one no longer understood */
+    struct planning planning;  /* of the current epoch; plan NULL before there is one */
+    struct corpus *corpus;     /* as its first rank reported it; NULL before */
+    struct error refusal;      /* why no plan can be; "" where there is one, or may be one */
     enum job_state told_state; /* what events have said */
     enum job_reason told_reason;
     uint64_t told_step, told_ms;
     uint64_t unsaved_step; /* the newest that was told to have no checkpoint */
+};
+
+/* Who waits for a search: a job in an epoch, or a caller. */
+struct asker {
+    char job[JOB_ID_SIZE];
+    uint64_t epoch;
+    struct rpc_call *call; /* NULL: a job asks */
+    void (*answer_cb)(struct rpc_call *call, const struct planning *planning);
+    uint64_t until_ms; /* of a call: then it is answered without a plan */
+};
+
+/* Who waits to hear what becomes of the job that it submitted. */
+struct submitter {
+    struct rpc_call *call;
+    char job[JOB_ID_SIZE];
+    uint64_t until_ms;
 };
 
 /* What is known of those who were turned away, and what of it was logged. */
@@ -52,6 +65,11 @@ struct service {
     struct telemetry *telemetry;
     struct inboxes *inboxes;
     struct stream *events;
+    struct planning_queue *plans;
+    struct asker **askers;
+    size_t asker_count, asker_capacity;
+    struct submitter *submitters; /* callers who hear what becomes of their jobs */
+    size_t submitter_count, submitter_capacity;
     struct dossier **dossiers;
     size_t dossier_count, dossier_capacity;
     /* What has happened and was not yet acted upon. */
@@ -67,9 +85,9 @@ struct service_handler {
     enum coordinator_method method;
     rpc_handler_cb cb; /* its data is the service */
 };
-extern const struct service_handler worker_handlers[], telemetry_handlers[], user_handlers[],
-    pause_handlers[], checkpoint_handlers[], cluster_handlers[], history_handlers[],
-    identity_handlers[];
+extern const struct service_handler worker_handlers[], telemetry_handlers[], submit_handlers[],
+    user_handlers[], pause_handlers[], checkpoint_handlers[], cluster_handlers[],
+    history_handlers[], identity_handlers[];
 
 uint64_t service_now_ms(const struct service *service);
 
@@ -78,6 +96,10 @@ uint64_t service_now_ms(const struct service *service);
 int service_find_rank(const struct service *service, struct rpc_call *call, const char *id,
                       uint64_t epoch, const uint32_t *rank, const struct job **out,
                       struct error *err);
+
+/* How long a caller may be kept waiting for what takes long: its answer is to be back before its
+ * deadline. */
+uint64_t service_patience_ms(const struct service *service, const struct rpc_call *call);
 
 /* turn.c: act upon what has happened until nothing follows from it, and wake who waits. Answers
  * are sent when all of it is durable, whenever they are given. */
@@ -118,20 +140,38 @@ Gimbal__Checkpoint **checkpoints_to_wire(const struct service *service, const st
 /* restore.c: take up what the store has, at the start. */
 int service_restore(struct service *service, struct error *err);
 
-/* dossiers.c: find lends, NULL when unknown; add takes config and graph. */
+/* dossiers.c: find lends, NULL when unknown; add takes config. */
 struct dossier *dossier_find(const struct service *service, const char *job);
-struct dossier *dossier_add(struct service *service, const char *job, struct job_config *config,
-                            struct graph *graph);
+struct dossier *dossier_add(struct service *service, const char *job, struct job_config *config);
 /* Let go of those whose job is forgotten. */
 void dossiers_prune(struct service *service);
 void dossiers_finish(struct service *service);
 
-/* plan.c: the plan of a job that was granted its devices, into its dossier; and a dry run on
- * all devices that are alive. Errors as planning_run. */
+/* plan.c: begin to search a plan for a job that was granted its devices; -EINVAL when its text is
+ * not understood. */
 int service_plan_job(struct service *service, const struct job *job, struct error *err);
-int service_plan_dry(struct service *service, const struct job_config *config,
-                     const struct graph *graph, const char *given, enum planning_cost cost,
-                     struct planning *out, struct error *err);
+/* The same on all devices that are alive, to answer a call: answer_cb is called with the plan, and
+ * a failure is told the caller. Takes config and graph. */
+struct question {
+    struct job_config *config;
+    struct graph *graph;
+    const char *given; /* (optional) */
+    enum planning_cost cost;
+    void (*answer_cb)(struct rpc_call *call, const struct planning *planning);
+};
+void service_plan_dry(struct service *service, struct rpc_call *call, const struct question *ask);
+/* Hand out the plans that were found, and stop the searches whose plans nobody wants any more. */
+void service_take_plans(struct service *service);
+/* When service_take_plans has something to do of its own accord; UINT64_MAX for never. */
+uint64_t service_plans_next_ms(const struct service *service);
+void service_forget_askers(struct service *service);
+/* turn.c: what a search has found for a job; takes the plan. */
+void service_planned(struct service *service, const struct job *job,
+                     struct planning_answer *answer);
+
+/* submit.c: answer those whose job has been planned, or whose patience is over. */
+void service_answer_submitters(struct service *service);
+uint64_t service_submitters_next_ms(const struct service *service);
 
 /* events.c: append to the stream of events. json is taken, and may be NULL; job and node may be
  * "". */

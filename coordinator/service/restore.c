@@ -39,15 +39,13 @@ static int restore_plan(struct service *service, const struct job *job, struct p
 }
 
 /* What was understood when it was submitted may not be any more: the job is told when it has to
- * be planned. */
+ * be planned, which reads it once more. */
 static void read_job(const struct job *job, struct dossier *dossier)
 {
-    int rc = job_config_parse(job->text, strlen(job->text), "job file", &dossier->config,
-                              &dossier->unread);
-    if (rc == 0)
-        rc = planner_graph(dossier->config, &dossier->graph, &dossier->unread);
+    struct error err;
+    int rc = job_config_parse(job->text, strlen(job->text), "job file", &dossier->config, &err);
     if (rc < 0)
-        log_line(LOG_WARN, "%s is not understood any more: %s", job->id, dossier->unread.text);
+        log_line(LOG_WARN, "%s is not understood any more: %s", job->id, err.text);
 }
 
 static int restore_job(void *data, const struct job *stored, struct error *err)
@@ -56,7 +54,7 @@ static int restore_job(void *data, const struct job *stored, struct error *err)
     int rc = jobs_restore(service->jobs, stored, &service->actions, err);
     if (rc < 0)
         return rc;
-    struct dossier *dossier = dossier_add(service, stored->id, NULL, NULL);
+    struct dossier *dossier = dossier_add(service, stored->id, NULL);
     dossier->told_state = stored->state;
     dossier->told_reason = stored->reason;
     dossier->told_step = stored->step;

@@ -75,6 +75,7 @@ int service_open(const struct service_options *options, struct service **out, st
     rpc_server_handle(service->server, COORDINATOR_HELLO, rpc_hello, NULL);
     install(service, worker_handlers);
     install(service, telemetry_handlers);
+    install(service, submit_handlers);
     install(service, user_handlers);
     install(service, pause_handlers);
     install(service, checkpoint_handlers);
@@ -88,7 +89,9 @@ int service_open(const struct service_options *options, struct service **out, st
     service->telemetry = telemetry_create(&TELEMETRY_CONFIG_DEFAULT);
     service->inboxes = inboxes_create(PUSHERS_MAX);
     service->events = stream_create(options->term, EVENTS_KEPT);
-    rc = service_restore(service, err);
+    rc = planning_queue_create(&service->plans, err);
+    if (rc == 0)
+        rc = service_restore(service, err);
     if (rc < 0) {
         service_close(service);
         return rc;
@@ -102,6 +105,9 @@ void service_close(struct service *service)
     if (!service)
         return;
     service_tell_door(service);
+    planning_queue_destroy(service->plans);
+    service_forget_askers(service);
+    free(service->submitters);
     rpc_server_destroy(service->server);
     dossiers_finish(service);
     identity_destroy(service->identity);
@@ -130,15 +136,38 @@ int service_fd(const struct service *service)
     return rpc_server_fd(service->server);
 }
 
+int service_plans_fd(const struct service *service)
+{
+    return planning_queue_fd(service->plans);
+}
+
+uint64_t service_patience_ms(const struct service *service, const struct rpc_call *call)
+{
+    uint32_t deadline_ms = rpc_call_envelope(call)->deadline_ms;
+    return service_now_ms(service) + deadline_ms - deadline_ms / 4;
+}
+
+static uint64_t next_ms(const struct service *service)
+{
+    const uint64_t all_ms[] = {
+        membership_next_ms(service->membership),
+        service_door_next_ms(service),
+        service_plans_next_ms(service),
+        service_submitters_next_ms(service),
+    };
+    uint64_t least_ms = UINT64_MAX;
+    for (size_t i = 0; i < sizeof all_ms / sizeof *all_ms; i++)
+        least_ms = all_ms[i] < least_ms ? all_ms[i] : least_ms;
+    return least_ms;
+}
+
 int service_timeout_ms(const struct service *service)
 {
     int timeout_ms = rpc_server_timeout_ms(service->server);
-    uint64_t next_ms = membership_next_ms(service->membership), now_ms = service_now_ms(service);
-    if (service_door_next_ms(service) < next_ms)
-        next_ms = service_door_next_ms(service);
-    if (next_ms == UINT64_MAX)
+    uint64_t due_ms = next_ms(service), now_ms = service_now_ms(service);
+    if (due_ms == UINT64_MAX)
         return timeout_ms;
-    uint64_t left_ms = next_ms > now_ms ? next_ms - now_ms : 0;
+    uint64_t left_ms = due_ms > now_ms ? due_ms - now_ms : 0;
     if (timeout_ms >= 0 && (uint64_t)timeout_ms < left_ms)
         return timeout_ms;
     return left_ms > INT_MAX ? INT_MAX : (int)left_ms;
@@ -159,8 +188,8 @@ int service_commit(struct service *service, struct error *err)
 }
 
 /* What all that has come has changed becomes durable at once, and only then are the answers sent.
- * Calls come first: what waited is heard. A plan that is searched meanwhile may take longer than
- * any silence that is forgiven, and is not the workers'. */
+ * Calls come first: what waited is heard. Time that we take ourselves is not the workers' silence.
+ */
 int service_poll(struct service *service, struct error *err)
 {
     uint64_t began_ms = service_now_ms(service);
@@ -168,13 +197,15 @@ int service_poll(struct service *service, struct error *err)
     excuse_since(service, began_ms);
     began_ms = service_now_ms(service);
     membership_expire(service->membership, began_ms, &service->happened);
+    service_take_plans(service);
     service_turn(service);
-    excuse_since(service, began_ms);
+    service_answer_submitters(service);
     service_watch_door(service);
     int rc = service_commit(service, err);
     if (rc < 0)
         rpc_server_withdraw(service->server, err->text);
     else
         rpc_server_release(service->server);
+    excuse_since(service, began_ms);
     return rc;
 }

@@ -2,11 +2,11 @@
  * proto/coordinator.proto.
  *
  * A call becomes an event of membership or jobs; what follows from it is carried out in the same
- * turn, before the next call is looked at: devices are held, plans made, assignments put where
+ * turn, before the next call is looked at: devices are held, searches begun, assignments put where
  * their workers wait. What a turn has changed becomes durable as a whole before anybody hears of
  * any of it: before the call is answered and before a record leaves. So a coordinator may die at
- * any instruction, and the next one goes on from the store. One thread; the clock is the
- * caller's. */
+ * any instruction, and the next one goes on from the store. One thread,
+ * and beside it those that search plans; the clock is the caller's. */
 #ifndef COORDINATOR_SERVICE_SERVICE_H
 #define COORDINATOR_SERVICE_SERVICE_H
 
@@ -56,6 +56,8 @@ const struct histogram *service_handling(const struct service *service, unsigned
 
 /* Readable when there are calls. */
 int service_fd(const struct service *service);
+/* Readable when a plan was found. */
+int service_plans_fd(const struct service *service);
 /* Milliseconds until service_poll has something to do of its own accord; -1: never. */
 int service_timeout_ms(const struct service *service);
 /* Handle what has come and what is due; does not wait. An error is the store's and final: nobody

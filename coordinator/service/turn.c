@@ -98,35 +98,44 @@ static void put_plan(struct service *service, const struct job *job,
     store_put_plan(service->options.store, job, planning->plan->id, &plan);
 }
 
-static int make_plan(struct service *service, const struct job *job, struct dossier *dossier)
+/* No plan can be: of the job as it is, or on these devices. */
+static void refuse(struct service *service, const struct job *job, struct dossier *dossier, int rc)
 {
-    if (!dossier->graph)
-        return error_set(&dossier->refusal_words, -EINVAL, "%s", dossier->unread.text);
-    return service_plan_job(service, job, &dossier->refusal_words);
+    struct job_event event = {.job = job->id, .epoch = job->epoch};
+    event.kind = rc == -ENOSPC ? JOB_EVENT_UNFIT : JOB_EVENT_REFUSED;
+    event.words = dossier->refusal.text;
+    event.devices_needed = dossier->planning.devices_needed;
+    apply_own(service, &event);
 }
 
+/* The search goes on beside us; service_planned() follows. */
 static void plan(struct service *service, const struct job *job)
 {
     struct dossier *dossier = dossier_find(service, job->id);
-    const struct error *words = &dossier->refusal_words;
-    struct job_event event = {.job = job->id, .epoch = job->epoch};
-    dossier->refusal = make_plan(service, job, dossier);
-    if (dossier->refusal == 0) {
-        const struct planning *planning = &dossier->planning;
-        put_plan(service, job, planning);
-        event.kind = JOB_EVENT_PLANNED;
-        event.plan.id = planning->plan->id;
-        event.plan.devices = planning->devices;
-        event.plan.device_count = planning->rank_count;
-        service_tell_plan(service, job);
-    } else if (dossier->refusal == -ENOSPC && dossier->planning.devices_needed) {
-        event.kind = JOB_EVENT_UNFIT;
-        event.devices_needed = dossier->planning.devices_needed;
-        event.words = words->text;
-    } else {
-        event.kind = JOB_EVENT_REFUSED;
-        event.words = words->text;
+    planning_finish(&dossier->planning);
+    dossier->refusal.text[0] = '\0';
+    int rc = service_plan_job(service, job, &dossier->refusal);
+    if (rc < 0)
+        refuse(service, job, dossier, rc);
+}
+
+void service_planned(struct service *service, const struct job *job, struct planning_answer *answer)
+{
+    struct dossier *dossier = dossier_find(service, job->id);
+    dossier->planning = answer->planning;
+    answer->planning = (struct planning){0};
+    if (answer->rc < 0) {
+        dossier->refusal = answer->err;
+        refuse(service, job, dossier, answer->rc);
+        return;
     }
+    const struct planning *planning = &dossier->planning;
+    struct job_event event = {.kind = JOB_EVENT_PLANNED, .job = job->id, .epoch = job->epoch};
+    event.plan.id = planning->plan->id;
+    event.plan.devices = planning->devices;
+    event.plan.device_count = planning->rank_count;
+    put_plan(service, job, planning);
+    service_tell_plan(service, job);
     apply_own(service, &event);
 }
 

@@ -25,9 +25,9 @@ static const Gimbal__JobStatus__State states[JOB_STATES] = {
 /* Why it waits, and what the planner said where memory is the reason. */
 static char *print_reason(const struct job *job, const struct dossier *dossier)
 {
-    if (job->state == JOB_PENDING && dossier->refusal && dossier->refusal_words.text[0] &&
+    if (job->state == JOB_PENDING && dossier->refusal.text[0] &&
         job->devices_needed > job->devices_min)
-        return xasprintf("%s: %s", job->words, dossier->refusal_words.text);
+        return xasprintf("%s: %s", job->words, dossier->refusal.text);
     return xstrdup(job->words);
 }
 
@@ -61,6 +61,7 @@ Gimbal__JobStatus *job_to_wire(const struct service *service, const struct job *
     message->user = xstrdup(job->user);
     message->state = states[job->state];
     message->reason = print_reason(job, dossier);
+    message->cause = xstrdup(job_reason_name(job->reason));
     message->epoch = job->epoch;
     message->restarts = job->restarts;
     message->restarts_max = job->restarts_max;

@@ -5,7 +5,7 @@
 #include "coordinator/assignments/assignments.h"
 #include "coordinator/jobs/jobs.h"
 #include "coordinator/membership/membership.h"
-#include "coordinator/planning/planning.h"
+#include "coordinator/planning/queue.h"
 #include "coordinator/store/store.h"
 
 #include <signal.h>

@@ -44,8 +44,10 @@
                (a, p))                                                                             \
     POINT_VOID(assignments_go, (struct assignments * a, const struct job *j), (a, j))              \
     POINT_VOID(assignments_cancel, (struct assignments * a, const struct job *j), (a, j))          \
-    POINT(int, planning_run,                                                                       \
-          (const struct planning_request *q, struct planning *p, struct error *e), (q, p, e))      \
+    POINT(int, planning_run, (const struct planning_task *t, struct planning *p, struct error *e), \
+          (t, p, e))                                                                               \
+    POINT(bool, planning_queue_take, (struct planning_queue * q, struct planning_answer * a),      \
+          (q, a))                                                                                  \
     POINT_VOID(rpc_call_reply, (struct rpc_call * c, const ProtobufCMessage *m), (c, m))           \
     POINT_VOID(rpc_server_wake, (struct rpc_server * s, const char *n), (s, n))
 

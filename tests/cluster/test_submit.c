@@ -89,9 +89,13 @@ START_TEST(a_job_waits_for_the_devices_that_would_do)
     assert_job(user, reply->job, GIMBAL__JOB_STATUS__STATE__PENDING, "no worker offers any");
     /* One such device does not hold the model; two do, and then it starts. */
     struct party *workers[2] = {cluster_worker(&cluster, "node-a", 1, memory_bytes)};
-    cluster_event(&cluster, user, "node-joined");
+    cluster_event(&cluster, user, "job-planning");
+    cluster_event(&cluster, user, "job-pending");
     assert_job(user, reply->job, GIMBAL__JOB_STATUS__STATE__PENDING,
                "its memory needs 2 devices of one kind, the cluster has 1: no plan fits: ");
+    Gimbal__GetJobReply *known = get_job(user, reply->job);
+    ck_assert_str_eq(known->status->cause, "InfeasibleMemory");
+    message_free(&known->base);
     workers[1] = cluster_worker(&cluster, "node-b", 1, memory_bytes);
     for (int i = 0; i < 2; i++)
         ck_assert_str_eq(await_assignment(&cluster, workers[i])->job, reply->job);

@@ -86,7 +86,7 @@ START_TEST(a_job_that_never_fits_fails_with_the_reason)
     must(event);
     event.kind = JOB_EVENT_REFUSED;
     must(event); /* repeated in other words */
-    stands(job, "FAILED", "PlanRefused", "25 heads do not divide by 2");
+    stands(job, "FAILED", "InfeasibleMemory", "25 heads do not divide by 2");
     actions_are("store j-1, release j-1");
 }
 END_TEST

@@ -2,76 +2,12 @@
  * and how many devices would do. */
 #include "common/base/memory.h"
 #include "common/program/lower.h"
-#include "coordinator/planning/planning.h"
+#include "tests/coordinator/planning_scene.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define DEVICES 4
-
-/* Devices 0 and 2 are of one host, 1 and 3 of another. */
-struct scene {
-    struct job_config *config;
-    struct graph *graph;
-    struct hardware_device devices[DEVICES];
-    struct device_view views[DEVICES];
-    struct planning_request request;
-    struct planning planning;
-    struct error err;
-};
-
-static uint64_t no_time(void)
-{
-    return 0;
-}
-
-static void scene_open(struct scene *scene, const char *more)
-{
-    char *text = xasprintf("apiVersion: gimbal/v1\n"
-                           "name: small\n"
-                           "model: {family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16}\n"
-                           "data: {text: [corpus.txt]}\n"
-                           "train: {steps: 3, global_batch: 4, lr: 0.001}\n"
-                           "%s",
-                           more);
-    *scene = (struct scene){0};
-    int rc = job_config_parse(text, strlen(text), "job", &scene->config, &scene->err);
-    ck_assert_msg(rc == 0, "%s", scene->err.text);
-    ck_assert_int_eq(planner_graph(scene->config, &scene->graph, NULL), 0);
-    for (unsigned i = 0; i < DEVICES; i++) {
-        scene->devices[i] = (struct hardware_device){
-            .cores = 1, .memory_bytes = 1 << 30, .flops = 1e11, .bandwidth = 2e10};
-        scene->views[i] = (struct device_view){
-            .ref = {.instance = i + 1, .index = 0},
-            .host = i % 2 ? "host-2" : "host-1",
-            .device = &scene->devices[i],
-        };
-        snprintf(scene->views[i].ref.worker, HARDWARE_NAME_SIZE, "node-%u", i);
-    }
-    scene->request = (struct planning_request){.job = scene->config,
-                                               .graph = scene->graph,
-                                               .devices = scene->views,
-                                               .device_count = DEVICES,
-                                               .devices_max = DEVICES,
-                                               .clock_cb = no_time};
-    free(text);
-}
-
-static int scene_plan(struct scene *scene)
-{
-    planning_finish(&scene->planning);
-    return planning_run(&scene->request, &scene->planning, &scene->err);
-}
-
-static void scene_close(struct scene *scene)
-{
-    planning_finish(&scene->planning);
-    graph_destroy(scene->graph);
-    job_config_destroy(scene->config);
-}
 
 START_TEST(devices_of_one_host_are_neighbours)
 {
@@ -151,7 +87,7 @@ START_TEST(a_given_plan_is_taken_as_it_is)
     ck_assert_int_eq(scene_plan(&scene), -EINVAL);
     ck_assert_ptr_nonnull(strstr(scene.err.text, "is for 2 devices, there are 1"));
     scene.request.device_count = DEVICES;
-    scene.config->train.global_batch = 8;
+    scene.batch = 8;
     ck_assert_int_eq(scene_plan(&scene), -EINVAL);
     ck_assert_ptr_nonnull(strstr(scene.err.text, "a global batch of 4, the job's is 8"));
     free(given);

@@ -137,12 +137,43 @@ static void check_job(const struct job *job)
                    job->holding);
 }
 
-/* Every call that is kept is parked, by somebody whose connection is there. */
+/* Of the plans that are searched, those for this job as it is now. */
+static size_t searches_for(const struct service *service, const struct job *job)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < service->asker_count; i++)
+        count += !service->askers[i]->call && service->askers[i]->epoch == job->epoch &&
+                 strcmp(service->askers[i]->job, job->id) == 0;
+    return count;
+}
+
+/* A job is planned once, and who submitted it waits no longer than that. */
+static void check_searches(const struct service *service)
+{
+    for (size_t i = 0; i < jobs_count(service->jobs); i++) {
+        const struct job *job = jobs_at(service->jobs, i);
+        size_t count = searches_for(service, job);
+        if (job->state == JOB_PLANNING && count != 1)
+            world_fail("%s is PLANNING, and %zu plans are searched for it", job->id, count);
+    }
+    for (size_t i = 0; i < service->submitter_count; i++) {
+        const struct job *job = jobs_find(service->jobs, service->submitters[i].job);
+        if (!job || job->state != JOB_PLANNING)
+            world_fail("the submitter of %s is not answered", service->submitters[i].job);
+    }
+}
+
+/* Every call that is kept is parked, by somebody whose connection is there, or waits for a plan. */
 static void check_held(const struct service *service)
 {
     const struct rpc_server *server = service->server;
-    if (server->held.kept_count != rpc_server_held_count(server) || server->unary.kept_count > 0)
-        world_fail("%zu calls are parked, and %zu not answered", rpc_server_held_count(server),
+    size_t waiting = service->submitter_count;
+    for (size_t i = 0; i < service->asker_count; i++)
+        waiting += service->askers[i]->call != NULL;
+    if (server->held.kept_count != rpc_server_held_count(server) ||
+        server->unary.kept_count != waiting)
+        world_fail("%zu calls are parked, %zu wait for a plan, and %zu are not answered",
+                   rpc_server_held_count(server), waiting,
                    server->held.kept_count + server->unary.kept_count);
     for (size_t i = 0; i < server->parked_count; i++) {
         const struct pipe *pipe = pipe_of((uint32_t)nng_pipe_id(server->parked[i]->pipe));
@@ -160,6 +191,7 @@ static void check_service(const struct coordinator *coordinator)
     check_grants(service);
     check_store(service, coordinator->disk);
     check_held(service);
+    check_searches(service);
 }
 
 void check_turn(const struct coordinator *coordinator)

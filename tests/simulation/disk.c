@@ -13,6 +13,8 @@
 #include "common/rpc/message.h"
 #include "tests/simulation/checks.h"
 
+#define SLOW_MS_MAX 4000 /* of a commit */
+
 struct disk_plan {
     uint64_t number;
     uint32_t epoch;
@@ -380,6 +382,8 @@ int store_commit(struct store *store, struct error *err)
 {
     if (store->put_count == 0 && !store->failed)
         return 0;
+    if (!world->calm && world_chance(world->faults.commit_slow))
+        world->busy_ms += world_between(1, SLOW_MS_MAX);
     if (!world->calm && world_chance(world->faults.commit))
         store->failed = -EIO;
     if (store->failed)

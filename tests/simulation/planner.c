@@ -1,5 +1,5 @@
-/* planner.c - coordinator/planning without a search: which plan a job gets is drawn, and how long
- * that takes the coordinator, for whom time passes meanwhile.
+/* planner.c - coordinator/planning without a search and without threads: which plan a job gets is
+ * drawn, and how long it takes until it is there.
  *
  * A plan divides the batch over all or some of the devices, in another order than they came. A
  * job may need more devices than it has, or be refused; its name decides, so that it is the same
@@ -11,10 +11,11 @@
 #include "common/base/hash.h"
 #include "common/base/memory.h"
 #include "common/base/random.h"
-#include "coordinator/planning/planning.h"
+#include "coordinator/planning/queue.h"
 #include "tests/simulation/world.h"
 
-#define SLOW_MS_MAX 6000
+#define QUICK_MS_MAX 20
+#define SLOW_MS_MAX 60000
 #define TEMPLATES 4096 /* more ranks than any cluster has devices */
 
 /* By number of ranks; made once, for all jobs have the same model. */
@@ -23,21 +24,21 @@ static struct {
     char *json;
 } templates[TEMPLATES];
 
-static void make_template(size_t ranks, const struct planning_request *request)
+static void make_template(size_t ranks, const struct planning_task *task)
 {
-    struct plan *plan = plan_create(1, (int)request->graph->block_count);
+    struct plan *plan = plan_create(1, (int)task->graph->block_count);
     plan->stages[0].block_count = plan->block_count;
     plan->stages[0].mesh.axes = ranks > 1 ? 1 : 0;
     plan->stages[0].mesh.size[0] = (int)ranks;
     for (int block = 0; block < plan->block_count && ranks > 1; block++)
         plan->blocks[block].roles[0] = role_find("batch");
     plan->micro_batches = 1;
-    plan->micro_batch_samples = request->job->train.global_batch;
+    plan->micro_batch_samples = task->job->train.global_batch;
     plan->schedule = schedule_find("1f1b");
     plan->predicted.step_time_s = 1;
     plan_name(plan);
     templates[ranks].plan = plan;
-    templates[ranks].json = plan_encode(plan, request->graph);
+    templates[ranks].json = plan_encode(plan, task->graph);
 }
 
 /* What the job's name says, for one question about it. */
@@ -65,41 +66,39 @@ static void shuffle(struct device_ref *devices, size_t count)
     }
 }
 
-static void fill(struct planning *out, const struct planning_request *request, size_t count)
+static void fill(struct planning *out, const struct planning_task *task, size_t count)
 {
     if (!templates[count].plan)
-        make_template(count, request);
+        make_template(count, task);
     out->plan = plan_copy(templates[count].plan);
     out->json = xstrdup(templates[count].json);
     out->candidates = xstrdup("");
     out->rank_count = count;
     out->hashes = xcalloc(count, sizeof *out->hashes);
-    out->devices = xcalloc(request->device_count, sizeof *out->devices);
-    for (size_t i = 0; i < request->device_count; i++)
-        out->devices[i] = request->devices[i].ref;
-    shuffle(out->devices, request->device_count);
+    out->devices = xcalloc(task->device_count, sizeof *out->devices);
+    for (size_t i = 0; i < task->device_count; i++)
+        out->devices[i] = task->devices[i].ref;
+    shuffle(out->devices, task->device_count);
     for (size_t i = 0; i < count; i++)
         out->hashes[i] = world_draw(UINT64_MAX);
 }
 
-int planning_run(const struct planning_request *request, struct planning *out, struct error *err)
+int planning_run(const struct planning_task *task, struct planning *out, struct error *err)
 {
-    const struct job_config *job = request->job;
+    const struct job_config *job = task->job;
     *out = (struct planning){0};
-    if (!world->calm && world_chance(world->faults.planner_slow))
-        world->busy_ms += world_between(1, SLOW_MS_MAX);
     if (trait(job, TRAIT_REFUSED, 1000) < world->faults.planner_refused)
         return error_set(err, -EINVAL, "model.heads 3 does not divide anything");
-    size_t least = needed(job), count = request->device_count;
+    size_t least = needed(job), count = task->device_count;
     if (count < least) {
-        out->devices_needed = least <= request->devices_max ? (unsigned)least : 0;
+        out->devices_needed = least <= task->devices_max ? (unsigned)least : 0;
         return error_set(err, -ENOSPC, "%zu devices are too few, %zu would do", count, least);
     }
     if (count > least && world_chance(300))
         count = world_between(least, count);
     if (count >= TEMPLATES)
         count = TEMPLATES - 1;
-    fill(out, request, count);
+    fill(out, task, count);
     return 0;
 }
 
@@ -113,10 +112,99 @@ void planning_finish(struct planning *planning)
     *planning = (struct planning){0};
 }
 
-int planning_cost_parse(const char *text, enum planning_cost *cost, struct error *err)
+/* Of one coordinator's life. */
+struct planning_queue {
+    struct actor *actor;
+    struct search_run *searches;
+};
+
+struct search_run {
+    struct planning_queue *queue;
+    struct search_run *next;
+    struct event *end; /* NULL: the answer is there */
+    struct planning_answer answer;
+};
+
+int planning_queue_create(struct planning_queue **out, struct error *err)
 {
-    *cost = PLANNING_ANALYTIC;
-    return !text[0] || strcmp(text, "analytic") == 0
-               ? 0
-               : error_set(err, -EINVAL, "no cost '%s'", text);
+    (void)err;
+    *out = xcalloc(1, sizeof **out);
+    (*out)->actor = world->current;
+    return 0;
+}
+
+static void search_destroy(struct search_run *search)
+{
+    world_cancel(search->end);
+    planning_finish(&search->answer.planning);
+    free(search);
+}
+
+void planning_queue_destroy(struct planning_queue *queue)
+{
+    while (queue && queue->searches) {
+        struct search_run *search = queue->searches;
+        queue->searches = search->next;
+        search_destroy(search);
+    }
+    free(queue);
+}
+
+int planning_queue_fd(const struct planning_queue *queue)
+{
+    (void)queue;
+    return -1; /* nobody polls: the actor is woken */
+}
+
+static void search_end(void *data)
+{
+    struct search_run *search = data;
+    search->end = NULL;
+    actor_wake(search->queue->actor);
+}
+
+void planning_queue_add(struct planning_queue *queue, enum planning_kind kind,
+                        struct planning_task *task, void *asker)
+{
+    (void)kind;
+    struct search_run *search = xcalloc(1, sizeof *search);
+    bool slow = !world->calm && world_chance(world->faults.planner_slow);
+    search->queue = queue;
+    search->answer.asker = asker;
+    search->answer.rc = planning_run(task, &search->answer.planning, &search->answer.err);
+    search->end =
+        world_after(world_between(1, slow ? SLOW_MS_MAX : QUICK_MS_MAX), search_end, search);
+    search->next = queue->searches;
+    queue->searches = search;
+    planning_task_destroy(task);
+}
+
+/* The first of the list for which it holds that it is this asker's, or that its answer is there. */
+static struct search_run *unlink_search(struct planning_queue *queue, const void *asker)
+{
+    for (struct search_run **at = &queue->searches; *at; at = &(*at)->next) {
+        struct search_run *search = *at;
+        if (asker ? search->answer.asker != asker : search->end != NULL)
+            continue;
+        *at = search->next;
+        return search;
+    }
+    return NULL;
+}
+
+void planning_queue_withdraw(struct planning_queue *queue, const void *asker)
+{
+    struct search_run *search = unlink_search(queue, asker);
+    if (search)
+        search_destroy(search);
+}
+
+bool planning_queue_take(struct planning_queue *queue, struct planning_answer *answer)
+{
+    struct search_run *search = unlink_search(queue, NULL);
+    if (!search)
+        return false;
+    *answer = search->answer;
+    free(search);
+    return true;
 }

@@ -39,6 +39,7 @@ struct faults {
     unsigned crash_effect; /* a coordinator's start: it dies after some effect */
     unsigned outage;       /* a coordinator's death: it stays away for a minute */
     unsigned commit;       /* a commit fails */
+    unsigned commit_slow;  /* a commit takes seconds, in which the coordinator does nothing else */
     unsigned planner_slow, planner_unfit, planner_refused;
     uint64_t worker_every_ms; /* between two misfortunes of workers, on average; 0: none */
     unsigned executor_fault;  /* a rank of an executor: it faults one day */

@@ -1,0 +1,61 @@
+/* task.h - what a plan is to be made of: a job's model, and devices as they are now.
+ *
+ * A task owns all that the search reads, so that it may run on another thread than the one whose
+ * membership the devices are of. */
+#ifndef COORDINATOR_PLANNING_TASK_H
+#define COORDINATOR_PLANNING_TASK_H
+
+#include "coordinator/membership/devices.h"
+#include "coordinator/planner/planner.h"
+
+#include <stdatomic.h>
+
+/* Where a device's speed comes from. */
+enum planning_cost {
+    PLANNING_BEST,     /* what its probe measured, else its peak rates */
+    PLANNING_MEASURED, /* a device without a profile is refused */
+    PLANNING_ANALYTIC, /* its peak rates, whatever was measured */
+};
+
+/* "best" (or ""), "measured", "analytic"; -EINVAL in words. */
+int planning_cost_parse(const char *text, enum planning_cost *cost, struct error *err);
+
+struct planning_request {
+    struct job_config *job;
+    struct graph *graph;
+    const char *given; /* (optional) JSON of a plan to be priced in place of a search */
+    const struct device_view *devices;
+    size_t device_count;
+    unsigned devices_max; /* that the job may have, one day */
+    enum planning_cost cost;
+    uint64_t (*clock_cb)(void); /* milliseconds; called on the thread that searches */
+};
+
+/* A device of the cluster, as the planner is told of it. */
+struct planning_device {
+    struct device_ref ref;
+    char name[HARDWARE_NAME_SIZE + 16]; /* "node-a/0" */
+    char *host;
+    uint64_t memory_bytes;
+    struct profile profile;
+};
+
+struct planning_task {
+    struct job_config *job;
+    struct graph *graph;
+    char *given;
+    struct planning_device *devices; /* those of one host next to each other */
+    size_t device_count;
+    unsigned devices_max;
+    uint64_t (*clock_cb)(void);
+    atomic_bool stop; /* any thread may set it: nobody wants the plan any more */
+    int refusal;      /* a device has no speed: a negative errno and a sentence */
+    struct error refusal_words;
+};
+
+/* Takes the request's job and graph, and copies the rest. */
+struct planning_task *planning_task_create(const struct planning_request *request);
+/* Accepts NULL. */
+void planning_task_destroy(struct planning_task *task);
+
+#endif

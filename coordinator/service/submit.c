@@ -1,0 +1,240 @@
+/* submit.c - the call that hands in a job: read, kept, and answered when it is known whether there
+ * is a plan for it, or when its caller should not wait for that any longer. */
+#include "coordinator/service/internal.h"
+
+#include "common/base/memory.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define JOB_FILE "job file"
+
+/* A job as it was submitted, read and checked. */
+struct submitted {
+    struct job_config *config;
+    struct graph *graph;
+    char *given;     /* JSON; NULL: no plan came with it */
+    int given_ranks; /* of that */
+};
+
+static void submitted_finish(struct submitted *submitted)
+{
+    graph_destroy(submitted->graph);
+    job_config_destroy(submitted->config);
+    free(submitted->given);
+}
+
+static int read_given(struct submitted *submitted, const char *json, struct error *err)
+{
+    struct plan *plan;
+    int rc = plan_decode(json, &plan, err);
+    if (rc == 0)
+        rc = plan_check(plan, submitted->graph, err);
+    else
+        plan = NULL;
+    if (rc == 0) {
+        submitted->given_ranks = plan_ranks(plan);
+        submitted->given = xstrdup(json);
+    }
+    plan_destroy(plan);
+    return rc < 0 ? error_prefix(err, rc, "plan") : 0;
+}
+
+static int submitted_read(struct submitted *submitted, const Gimbal__JobSpec *spec,
+                          struct error *err)
+{
+    const struct search *search;
+    *submitted = (struct submitted){0};
+    if (!spec)
+        return error_set(err, -EINVAL, "a submission without a job");
+    int rc = job_config_parse(spec->yaml, strlen(spec->yaml), JOB_FILE, &submitted->config, err);
+    if (rc == 0)
+        rc = planner_graph(submitted->config, &submitted->graph, err);
+    if (rc == 0)
+        rc = planner_search(submitted->config, 0, &search, err);
+    if (rc == 0 && spec->plan && spec->plan->json[0])
+        rc = read_given(submitted, spec->plan->json, err);
+    if (rc < 0) {
+        submitted_finish(submitted);
+        *submitted = (struct submitted){0};
+    }
+    return rc;
+}
+
+static struct job_submission describe(const struct submitted *submitted, struct rpc_call *call,
+                                      const Gimbal__JobSpec *spec, const char *user)
+{
+    const Gimbal__Envelope *envelope = rpc_call_envelope(call);
+    const struct job_config *config = submitted->config;
+    struct job_submission submission = {
+        .key = envelope->idempotency_key,
+        .name = config->name,
+        .user = user,
+        .text = spec->yaml,
+        .given = submitted->given,
+        .devices_min = (unsigned)config->devices.min,
+        .devices_max = config->devices.max ? (unsigned)config->devices.max : UINT_MAX,
+        .kind = JOB_ANY,
+        .steps = (uint64_t)config->train.steps,
+        .restarts_max = (unsigned)config->elastic.max_restarts,
+    };
+    if (submitted->given_ranks)
+        submission.devices_min = submission.devices_max = (unsigned)submitted->given_ranks;
+    return submission;
+}
+
+/* A key may be that of a job which ended so long ago that only the store has it. Returns whether
+ * the call was answered. */
+static bool answer_stored(struct rpc_call *call, const struct service *service,
+                          const struct job_submission *submission)
+{
+    struct job *job;
+    struct error err;
+    int rc = store_find_key(service->options.store, submission->user, submission->key, &job, &err);
+    if (rc < 0) {
+        rpc_call_fail_errno(call, rc, &err);
+        return true;
+    }
+    if (!job || jobs_find(service->jobs, job->id)) {
+        job_destroy(job);
+        return false;
+    }
+    Gimbal__SubmitReply reply = GIMBAL__SUBMIT_REPLY__INIT;
+    reply.job = job->id;
+    if (strcmp(job->text, submission->text) == 0)
+        rpc_call_reply(call, &reply.base);
+    else
+        rpc_call_fail(call, RPC_ALREADY_EXISTS,
+                      "the key '%s' was used to submit another job file, as %s", submission->key,
+                      job->id);
+    job_destroy(job);
+    return true;
+}
+
+/* What has become of the job so far. */
+static void answer(const struct service *service, const struct submitter *submitter,
+                   const struct job *job)
+{
+    Gimbal__SubmitReply reply = GIMBAL__SUBMIT_REPLY__INIT;
+    bool unfit = job->reason == JOB_REASON_INFEASIBLE_MEMORY;
+    if (job->state == JOB_FAILED && (unfit || job->reason == JOB_REASON_PLAN_REFUSED)) {
+        rpc_call_fail(submitter->call, unfit ? RPC_RESOURCE_EXHAUSTED : RPC_INVALID_ARGUMENT,
+                      "%s (%s): %s", job->id, job->name, job->words);
+        return;
+    }
+    Gimbal__JobStatus *status = job_to_wire(service, job);
+    reply.job = status->job;
+    if (job->state == JOB_PENDING)
+        reply.waiting_reason = status->reason;
+    rpc_call_reply(submitter->call, &reply.base);
+    gimbal__job_status__free_unpacked(status, NULL);
+}
+
+/* Its job has ended so long ago that it is forgotten. */
+static void answer_forgotten(const struct submitter *submitter)
+{
+    Gimbal__SubmitReply reply = GIMBAL__SUBMIT_REPLY__INIT;
+    reply.job = (char *)submitter->job;
+    rpc_call_reply(submitter->call, &reply.base);
+}
+
+static void add_submitter(struct service *service, struct rpc_call *call, const char *id)
+{
+    service->submitters = grow(service->submitters, service->submitter_count,
+                               &service->submitter_capacity, sizeof *service->submitters);
+    struct submitter *submitter = &service->submitters[service->submitter_count++];
+    submitter->call = call;
+    submitter->until_ms = service_patience_ms(service, call);
+    snprintf(submitter->job, sizeof submitter->job, "%s", id);
+}
+
+void service_answer_submitters(struct service *service)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < service->submitter_count; i++) {
+        const struct submitter *submitter = &service->submitters[i];
+        const struct job *job = jobs_find(service->jobs, submitter->job);
+        if (!job)
+            answer_forgotten(submitter);
+        else if (job->state == JOB_PLANNING && submitter->until_ms > service_now_ms(service))
+            service->submitters[kept++] = *submitter;
+        else
+            answer(service, submitter, job);
+    }
+    service->submitter_count = kept;
+}
+
+uint64_t service_submitters_next_ms(const struct service *service)
+{
+    uint64_t next_ms = UINT64_MAX;
+    for (size_t i = 0; i < service->submitter_count; i++)
+        if (service->submitters[i].until_ms < next_ms)
+            next_ms = service->submitters[i].until_ms;
+    return next_ms;
+}
+
+static void answer_dry(struct rpc_call *call, const struct planning *planning)
+{
+    (void)planning;
+    Gimbal__SubmitReply reply = GIMBAL__SUBMIT_REPLY__INIT;
+    rpc_call_reply(call, &reply.base);
+}
+
+static void submit(struct rpc_call *call, void *data)
+{
+    struct service *service = data;
+    const Gimbal__SubmitRequest *request = rpc_call_request(call);
+    struct submitted submitted;
+    struct error err;
+    const char *user = NULL;
+    int rc = submitted_read(&submitted, request->spec, &err);
+    if (rc == 0) {
+        rc = service_submits_as(call, request->spec->user, &user, &err);
+        if (rc < 0)
+            submitted_finish(&submitted);
+    }
+    if (rc < 0) {
+        rpc_call_fail_errno(call, rc, &err);
+        return;
+    }
+    if (request->dry_run) {
+        struct question question = {.config = submitted.config,
+                                    .graph = submitted.graph,
+                                    .given = submitted.given,
+                                    .answer_cb = answer_dry};
+        service_plan_dry(service, call, &question);
+        free(submitted.given);
+        return;
+    }
+    struct job_submission submission = describe(&submitted, call, request->spec, user);
+    const struct job *job;
+    char id[JOB_ID_SIZE];
+    if (answer_stored(call, service, &submission)) {
+        submitted_finish(&submitted);
+        return;
+    }
+    rc = jobs_submit(service->jobs, &submission, service_now_ms(service), &job, &service->actions,
+                     &err);
+    if (rc < 0) {
+        submitted_finish(&submitted);
+        rpc_call_fail_errno(call, rc, &err);
+        return;
+    }
+    memcpy(id, job->id, sizeof id);
+    if (dossier_find(service, id)) {
+        submitted_finish(&submitted); /* the same wish once more */
+    } else {
+        dossiers_prune(service);
+        dossier_add(service, id, submitted.config);
+        submitted.config = NULL;
+        submitted_finish(&submitted);
+    }
+    service_turn(service);
+    add_submitter(service, call, id); /* answered at the end of this poll, or later */
+}
+
+const struct service_handler submit_handlers[] = {{COORDINATOR_SUBMIT, submit}, {0, NULL}};
+
