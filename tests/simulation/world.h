@@ -42,6 +42,7 @@ struct faults {
     unsigned commit;       /* a commit fails */
     unsigned commit_slow;  /* a commit takes seconds, in which the coordinator does nothing else */
     unsigned planner_slow, planner_unfit, planner_refused;
+    unsigned start;           /* of an epoch: it is the worst moment for whatever else happens */
     uint64_t worker_every_ms; /* between two misfortunes of workers, on average; 0: none */
     unsigned executor_fault;  /* a rank of an executor: it faults one day */
     unsigned executor_stubborn, executor_wrong_hash;
