@@ -171,12 +171,14 @@ static void check_stopped(const struct disk *disk, const struct ask *ask)
     gimbal__stopped_request__free_unpacked(request, NULL);
 }
 
-static void check_ready(const struct disk *disk, const struct ask *ask)
+/* Unless what came together with this call was the end of the epoch. */
+static void check_ready(const struct coordinator *coordinator, const struct ask *ask)
 {
     Gimbal__ReadyRequest *request = request_of(ask);
-    const struct job *job = disk_job(disk, request->job);
-    if (!job || job->epoch != request->epoch || request->rank >= job->rank_count ||
-        job->ranks[request->rank].device.instance != ask->envelope->client)
+    const struct job *job = disk_job(coordinator->disk, request->job);
+    bool its = job && job->epoch == request->epoch && request->rank < job->rank_count &&
+               job->ranks[request->rank].device.instance == ask->envelope->client;
+    if (!its && !check_epoch_ended(request->job, request->epoch, coordinator->polled_ms))
         world_fail("%s epoch %llu rank %u of %s is taken as ready, and it is not its", request->job,
                    (unsigned long long)request->epoch, request->rank, ask->envelope->caller);
     gimbal__ready_request__free_unpacked(request, NULL);
@@ -240,7 +242,7 @@ static void check_granted(const struct coordinator *coordinator, const struct as
         check_stopped(disk, ask);
         break;
     case COORDINATOR_READY:
-        check_ready(disk, ask);
+        check_ready(coordinator, ask);
         break;
     case COORDINATOR_PUSH_TELEMETRY:
         check_pushed(coordinator->service, ask, answer);

@@ -316,6 +316,9 @@ void check_job_commit(const struct job *old, const struct job *new)
     if (old && (new->epoch < old->epoch || strcmp(new->key, old->key) != 0 ||
                 strcmp(new->text, old->text) != 0))
         world_fail("%s of epoch %u becomes another of epoch %u", old->id, old->epoch, new->epoch);
+    if (coordinator->service && old && old->rank_count > 0 &&
+        (new->rank_count == 0 || new->epoch != old->epoch))
+        check_epoch_end(old->id, old->epoch, service_now_ms(coordinator->service));
     if (coordinator->service && old && old->state == JOB_PENDING && new->state == JOB_PLANNING)
         check_grant(coordinator, new);
 }

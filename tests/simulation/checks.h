@@ -37,6 +37,10 @@ void check_end(void);
 void check_excuse(const char *job);
 void check_condemn(const char *job);
 void check_excuse_node(const struct sim_node *node);
+/* The ranks of the job's epoch are given back; and whether they were, since that time of the
+ * coordinator's clock. */
+void check_epoch_end(const char *job, uint64_t epoch, uint64_t now_ms);
+bool check_epoch_ended(const char *job, uint64_t epoch, uint64_t since_ms);
 void check_executor_start(const struct executor *executor);
 void check_executor_stop(const struct executor *executor);
 void check_go(const struct executor *executor);

@@ -46,6 +46,9 @@ struct cluster {
 
 extern struct cluster *cluster;
 
+/* scenario.c: an epoch of some job has become durable, and nobody else has heard of it. */
+void scenario_job_starts(void);
+
 /* coordinator.c */
 void coordinator_init(struct coordinator *coordinator, bool impostor);
 void coordinator_start(struct coordinator *coordinator);

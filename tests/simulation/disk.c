@@ -12,6 +12,7 @@
 #include "common/base/memory.h"
 #include "common/rpc/message.h"
 #include "tests/simulation/checks.h"
+#include "tests/simulation/cluster.h"
 
 #define SLOW_MS_MAX 4000 /* of a commit */
 
@@ -281,6 +282,8 @@ static void apply_job(struct disk *disk, struct put *from)
     size_t at = job_place(disk, from->job->number);
     bool known = at < disk->job_count && disk->jobs[at]->number == from->job->number;
     check_job_commit(known ? disk->jobs[at] : NULL, from->job);
+    if (from->job->state == JOB_STARTING && disk == cluster->coordinator.disk)
+        scenario_job_starts();
     if (known) {
         job_destroy(disk->jobs[at]);
     } else {

@@ -3,7 +3,8 @@
  *
  * One meets its neighbour through the epoch's rendezvous, says that it is ready, trains step by
  * step once it may go, and leaves; or it faults, or dies, and then its peers give up on it. Asked
- * to stop it does, or has to be killed. It dies with its worker. */
+ * to stop it does. A stubborn one does not leave, asked or not, and its worker has to kill it in
+ * time. It dies with its worker. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -22,6 +23,8 @@ enum { CHANNEL_FD = 1, FDS };
 #define PREPARE_MS_MAX 3000
 #define STOP_MS_MAX 1500
 #define PEER_LOST_MS_MAX 3000
+/* A worker's timers are that exact. */
+#define KILL_MS_MAX (SUPERVISOR_PATIENCE_MS + 100)
 
 static struct executor **executors; /* by number; NULL: gone */
 static size_t count, capacity;
@@ -139,10 +142,21 @@ static void leave(void *data)
     end(executor, executor->status, executor->signal);
 }
 
+static void outlive(void *data)
+{
+    const struct executor *executor = data;
+    world_fail("%s epoch %" PRIu64 " rank %u on %s should have left, and was not killed in %d ms",
+               executor->job, executor->epoch, executor->rank, executor->node->name, KILL_MS_MAX);
+}
+
+/* By itself, unless it is stubborn. */
 static void leave_soon(struct executor *executor, uint64_t most_ms)
 {
     world_cancel(executor->next);
-    executor->next = world_after(world_between(1, most_ms), leave, executor);
+    if (world_chance(world->faults.executor_stubborn))
+        executor->next = world_after(KILL_MS_MAX, outlive, executor);
+    else
+        executor->next = world_after(world_between(1, most_ms), leave, executor);
 }
 
 static void say_stopped(struct executor *executor, Gimbal__StoppedRequest__Cause cause,
@@ -430,11 +444,8 @@ void child_signal(const struct child *child, int number)
     if (executor->killed || executor->told)
         return;
     executor->killed = executor->told = true;
-    world_cancel(executor->next);
-    executor->next = NULL;
     executor->signal = number;
-    if (!world_chance(world->faults.executor_stubborn))
-        leave_soon(executor, STOP_MS_MAX);
+    leave_soon(executor, STOP_MS_MAX);
 }
 
 void child_read_output(struct child *child, lines_cb callback, void *data)

@@ -11,7 +11,8 @@
 struct story {
     bool excused, condemned;
     uint64_t epoch;
-    uint64_t began_ms; /* the newest epoch */
+    uint64_t began_ms;        /* the newest epoch */
+    uint64_t ended, ended_ms; /* the epoch that ended last */
     struct begun {
         uint64_t epoch;
         uint32_t rank;
@@ -52,6 +53,18 @@ void check_excuse(const char *job)
 void check_condemn(const char *job)
 {
     story_of(job)->condemned = story_of(job)->excused = true;
+}
+
+void check_epoch_end(const char *job, uint64_t epoch, uint64_t now_ms)
+{
+    story_of(job)->ended = epoch;
+    story_of(job)->ended_ms = now_ms;
+}
+
+bool check_epoch_ended(const char *job, uint64_t epoch, uint64_t since_ms)
+{
+    const struct story *story = story_of(job);
+    return epoch > 0 && story->ended == epoch && story->ended_ms >= since_ms;
 }
 
 void check_excuse_node(const struct sim_node *node)

@@ -46,6 +46,39 @@ static void misfortune(void *data)
     world_after(1 + world_draw(2 * world->faults.worker_every_ms), misfortune, NULL);
 }
 
+/* Of the jobs that are starting one that is new; NULL: none is. */
+static const struct job *starting_job(void)
+{
+    const struct disk *disk = cluster->coordinator.disk;
+    for (size_t i = disk->job_count; i > 0; i--)
+        if (disk->jobs[i - 1]->state == JOB_STARTING)
+            return disk->jobs[i - 1];
+    return NULL;
+}
+
+/* What is assigned and has not come yet is taken back, does not come, and is not remembered. */
+static void strike_start(void *data)
+{
+    (void)data;
+    const struct job *job = starting_job();
+    if (world->calm || !job)
+        return;
+    if (world->faults.worker_every_ms && world_chance(500)) {
+        const struct job_rank *unlucky = &job->ranks[world_draw(job->rank_count)];
+        node_cut(node_named(unlucky->device.worker), world_between(100, 6000));
+    }
+    if (world_chance(500))
+        users_cancel(cluster->users);
+    if (world->faults.crash_effect && world_chance(500) && cluster->coordinator.service)
+        cluster->coordinator.actor.effects_left = 1 + world_draw(50);
+}
+
+void scenario_job_starts(void)
+{
+    if (!world->calm && world_chance(world->faults.start))
+        world_after(world_draw(10), strike_start, NULL);
+}
+
 static void act(void *data)
 {
     (void)data;
@@ -83,6 +116,7 @@ static void draw_faults(struct faults *faults)
         faults->executor_stubborn = 200;
         faults->executor_wrong_hash = 5;
     }
+    faults->start = all ? 100 : 20;
     if (all && world_chance(500))
         faults->impostor = 400;
 }

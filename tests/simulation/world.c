@@ -9,6 +9,8 @@
 #include "common/base/memory.h"
 #include "common/base/random.h"
 
+#define TURNS_MOST 1000
+
 struct event {
     uint64_t at_ms, number; /* of two at the same time the older comes first */
     event_cb callback;
@@ -175,12 +177,22 @@ void actor_leave(struct actor *before)
     world->busy_ms = 0;
 }
 
+/* Whoever is due again as soon as it has had its turn keeps a core busy, and time from passing. */
+static void check_spin(struct actor *actor)
+{
+    actor->turns = actor->turn_ms == world->now_ms ? actor->turns + 1 : 0;
+    actor->turn_ms = world->now_ms;
+    if (actor->turns > TURNS_MOST)
+        world_fail("%s spins: it had %d turns within a millisecond", actor->name, TURNS_MOST);
+}
+
 static void poll_now(void *data)
 {
     struct actor *actor = data;
     actor->poll = NULL;
     if (actor->doomed)
         return;
+    check_spin(actor);
     struct actor *before = actor_enter(actor);
     actor->poll_cb(actor);
     actor_leave(before);

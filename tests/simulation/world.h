@@ -26,8 +26,9 @@ struct actor {
     void (*die_cb)(struct actor *actor);  /* when its last effect was taken away */
     struct event *poll, *timer;
     uint64_t timer_ms;
-    bool doomed;           /* it is killed: what it does from here on has no effect */
-    uint64_t effects_left; /* 0: it lives on; 1: the next effect is the first without effect */
+    uint64_t turn_ms, turns; /* when its last turn was, and how many it had in that millisecond */
+    bool doomed;             /* it is killed: what it does from here on has no effect */
+    uint64_t effects_left;   /* 0: it lives on; 1: the next effect is the first without effect */
     /* The way between it and the coordinator, of a worker or a user. */
     bool cut;                             /* swallows everything, and closes nothing */
     uint32_t delay_ms_min, delay_ms_most; /* of a message */
@@ -41,6 +42,7 @@ struct faults {
     unsigned commit;       /* a commit fails */
     unsigned commit_slow;  /* a commit takes seconds, in which the coordinator does nothing else */
     unsigned planner_slow, planner_unfit, planner_refused;
+    unsigned start;           /* of an epoch: it is the worst moment for whatever else happens */
     uint64_t worker_every_ms; /* between two misfortunes of workers, on average; 0: none */
     unsigned executor_fault;  /* a rank of an executor: it faults one day */
     unsigned executor_stubborn, executor_wrong_hash;
