@@ -8,6 +8,7 @@ struct membership {
     struct membership_config config;
     struct worker **workers; /* by name */
     size_t count, capacity;
+    uint64_t busy_until_ms; /* 0: the coordinator was never busy for long */
 };
 
 /* As membership_find, to write. */

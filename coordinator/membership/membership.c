@@ -254,7 +254,9 @@ void membership_disconnect(struct membership *membership, const char *name, uint
                            uint64_t now_ms, struct membership_events *events)
 {
     struct worker *worker = membership_lookup(membership, name);
-    if (worker && !worker->dead && worker->instance == instance)
+    bool deaf = membership->busy_until_ms > 0 &&
+                now_ms < membership->busy_until_ms + membership->config.heartbeat_ms;
+    if (worker && !worker->dead && worker->instance == instance && !deaf)
         lose(worker, now_ms, "its connection closed", events);
 }
 
@@ -283,6 +285,7 @@ void membership_excuse(struct membership *membership, uint64_t busy_ms, uint64_t
 {
     if (busy_ms < membership->config.heartbeat_ms)
         return;
+    membership->busy_until_ms = now_ms;
     for (size_t i = 0; i < membership->count; i++) {
         struct worker *worker = membership->workers[i];
         uint64_t heard_ms = worker->heard_ms + busy_ms;

@@ -90,7 +90,9 @@ int membership_report(struct membership *membership, uint64_t instance,
 int membership_heartbeat(struct membership *membership, const char *name, uint64_t instance,
                          uint64_t now_ms, struct membership_events *events, struct error *err);
 
-/* The worker's connection is gone: lost at once. Other instances than the current are ignored. */
+/* The worker's connection is gone: lost at once, unless the coordinator was busy less than a
+ * heartbeat ago (membership_excuse): then the worker may have given up on it and connected anew,
+ * and only its silence tells. Other instances than the current are ignored. */
 void membership_disconnect(struct membership *membership, const char *name, uint64_t instance,
                            uint64_t now_ms, struct membership_events *events);
 

@@ -174,6 +174,23 @@ START_TEST(a_closed_connection_loses_at_once)
 }
 END_TEST
 
+START_TEST(a_connection_that_closed_while_nobody_listened_loses_nobody_who_speaks)
+{
+    join("node-a", 1, 1, 0);
+    join("node-b", 2, 1, 0);
+    membership_excuse(members, 5000, 6000);
+    ck_assert_int_eq(beat("node-a", 1, 6000), 0);
+    membership_disconnect(members, "node-a", 1, 6001, &events);
+    membership_disconnect(members, "node-b", 2, 6001, &events);
+    events_are("joined node-a 1; joined node-b 2");
+    ck_assert_int_eq(beat("node-a", 1, 9000), 0);
+    membership_expire(members, 11000, &events);
+    events_are("suspected node-b 2: silent for 6.00 s; lost node-b 2: silent for 6.00 s");
+    membership_disconnect(members, "node-a", 1, 11000, &events); /* by now it was listened to */
+    events_are("lost node-a 1: its connection closed");
+}
+END_TEST
+
 START_TEST(a_restarted_worker_is_lost_before_it_joins)
 {
     join("node-a", 1, 1, 0);
@@ -401,6 +418,7 @@ int main(void)
     tcase_add_test(tcase, a_coordinator_that_was_busy_counts_no_silence);
     tcase_add_test(tcase, a_late_heartbeat_does_not_turn_time_back);
     tcase_add_test(tcase, a_closed_connection_loses_at_once);
+    tcase_add_test(tcase, a_connection_that_closed_while_nobody_listened_loses_nobody_who_speaks);
     tcase_add_test(tcase, a_restarted_worker_is_lost_before_it_joins);
     tcase_add_test(tcase, a_lost_instance_never_returns);
     tcase_add_test(tcase, two_hosts_with_one_name_are_told_which_has_it);

@@ -38,9 +38,12 @@ static int find_method(const unsigned char *frame, size_t size)
 }
 
 /* Of how many workers hellos come at once: after a long outage, in which their pauses have grown
- * to seconds, they must be spread. A bucket of 10 ms may draw a third of a few by chance. */
+ * to seconds, they must be spread. A bucket of 10 ms may draw a third of a few by chance. Those
+ * that a slow turn kept waiting are heard together, however well they are spread. */
 static void count_hello(void)
 {
+    if (world->now_ms <= cluster->coordinator.slow_until_ms + 10)
+        return;
     if (cluster->storm_ms / 10 != world->now_ms / 10)
         cluster->storm_hellos = 0;
     cluster->storm_ms = world->now_ms;

@@ -15,6 +15,7 @@ struct coordinator {
     uint64_t term, calendar_ms;
     uint64_t polled_ms;          /* its own time when it began to handle what had come */
     unsigned polled_devices[2];  /* that could be free one day, then, by kind */
+    uint64_t slow_until_ms;      /* when its last turn ended that took any time */
     uint64_t away_ms, outage_ms; /* since when it does not run; how long it was away last */
     struct event *start;
     bool impostor;

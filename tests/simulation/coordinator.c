@@ -73,6 +73,8 @@ static void poll_service(struct actor *actor)
         return;
     check_turn(coordinator);
     uint64_t busy_until_ms = world_now_ms();
+    if (busy_until_ms > world->now_ms)
+        coordinator->slow_until_ms = busy_until_ms;
     int timeout_ms = service_timeout_ms(coordinator->service);
     actor_wake_at(actor, timeout_ms < 0 ? UINT64_MAX : busy_until_ms + (uint64_t)timeout_ms);
 }
@@ -91,6 +93,7 @@ static void draw_start(struct coordinator *coordinator)
     struct actor *actor = &coordinator->actor;
     actor->doomed = false;
     actor->effects_left = 0;
+    actor->busy_until_ms = 0;
     if (world->calm)
         return;
     if (world_chance(world->faults.crash_effect))

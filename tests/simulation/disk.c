@@ -14,7 +14,7 @@
 #include "tests/simulation/checks.h"
 #include "tests/simulation/cluster.h"
 
-#define SLOW_MS_MAX 4000 /* of a commit */
+#define SLOW_MS_MAX 20000 /* of a commit */
 
 struct disk_plan {
     uint64_t number;
@@ -385,8 +385,10 @@ int store_commit(struct store *store, struct error *err)
 {
     if (store->put_count == 0 && !store->failed)
         return 0;
-    if (!world->calm && world_chance(world->faults.commit_slow))
+    if (!world->calm && world_chance(world->faults.commit_slow)) {
         world->busy_ms += world_between(1, SLOW_MS_MAX);
+        world_trace("has waited %llu ms for the disk", (unsigned long long)world->busy_ms);
+    }
     if (!world->calm && world_chance(world->faults.commit))
         store->failed = -EIO;
     if (store->failed)

@@ -192,9 +192,14 @@ static void poll_now(void *data)
     actor->poll = NULL;
     if (actor->doomed)
         return;
+    if (actor->busy_until_ms > world->now_ms) {
+        actor->poll = world_after(actor->busy_until_ms - world->now_ms, poll_now, actor);
+        return;
+    }
     check_spin(actor);
     struct actor *before = actor_enter(actor);
     actor->poll_cb(actor);
+    actor->busy_until_ms = world_now_ms();
     actor_leave(before);
 }
 

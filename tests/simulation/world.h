@@ -26,6 +26,7 @@ struct actor {
     void (*die_cb)(struct actor *actor);  /* when its last effect was taken away */
     struct event *poll, *timer;
     uint64_t timer_ms;
+    uint64_t busy_until_ms;  /* its last turn takes so long */
     uint64_t turn_ms, turns; /* when its last turn was, and how many it had in that millisecond */
     bool doomed;             /* it is killed: what it does from here on has no effect */
     uint64_t effects_left;   /* 0: it lives on; 1: the next effect is the first without effect */
