@@ -241,12 +241,13 @@ void check_node(struct sim_node *node)
 /* How many devices of a kind could be free one day. */
 static unsigned total(const struct membership *membership, enum hardware_kind kind)
 {
-    struct device_view *views;
-    size_t count = membership_devices(membership, &views);
     unsigned sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += views[i].device->kind == kind && !views[i].draining ? 1 : 0;
-    free(views);
+    for (size_t i = 0; i < membership_count(membership); i++) {
+        const struct worker *worker = membership_at(membership, i);
+        for (size_t k = 0; !worker->dead && !worker->draining && k < worker->report->device_count;
+             k++)
+            sum += worker->report->devices[k].kind == kind ? 1 : 0;
+    }
     return sum;
 }
 
