@@ -83,37 +83,85 @@ void step_enumerate(const struct mesh *mesh, const struct shape *shape,
     }
 }
 
-/* Is every cut of the shape into equal pieces, whatever axes make it? */
-static bool is_even(const struct mesh *mesh, const struct shape *shape)
+/* Elements of all ranks' pieces together. Along every dim the pieces are the whole dim, cut. */
+static int64_t all_elements(const struct mesh *mesh, const struct shape *shape,
+                            const struct placement *placement)
 {
-    for (int dim = 0; dim < shape->dims; dim++)
-        if (mesh->weights || shape->size[dim] % mesh_count(mesh) != 0)
-            return false;
-    return true;
+    struct box whole = shape_box(shape);
+    return box_count(&whole) *
+           (mesh_count(mesh) / mesh_span(mesh, placement_split_axes(placement)));
+}
+
+static bool same_cut(const struct placement *a, const struct placement *b, int dim)
+{
+    return a->count[dim] == b->count[dim] &&
+           memcmp(a->axis[dim], b->axis[dim], sizeof a->axis[dim]) == 0;
+}
+
+/* Elements of a rank's piece that it has before and after, along those dims that are cut anew. */
+static int64_t kept(const struct mesh *mesh, const struct shape *shape,
+                    const struct placement *from, const struct placement *to, int rank)
+{
+    struct box before = placement_slice(mesh, shape, from, rank);
+    struct box after = placement_slice(mesh, shape, to, rank);
+    int64_t elements = 1;
+    for (int dim = 0; dim < shape->dims; dim++) {
+        int64_t low = before.low[dim] > after.low[dim] ? before.low[dim] : after.low[dim];
+        int64_t high = before.high[dim] < after.high[dim] ? before.high[dim] : after.high[dim];
+        if (!same_cut(from, to, dim))
+            elements *= high > low ? high - low : 0;
+    }
+    return elements;
+}
+
+/* The same of all ranks and dims. Dims have no axes in common: what is kept along those that are
+ * cut anew depends on their axes alone, and the other dims' pieces add up to the whole. */
+static int64_t all_kept(const struct mesh *mesh, const struct shape *shape,
+                        const struct placement *from, const struct step *step)
+{
+    const struct placement *to = &step->to;
+    unsigned axes = 0, split = placement_split_axes(from);
+    bool equal = step->kind != STEP_PERMUTE && !mesh->weights; /* of every rank as much */
+    int64_t others = mesh_count(mesh) / mesh_span(mesh, split), sum = 0;
+    for (int dim = 0; dim < shape->dims; dim++) {
+        unsigned own = placement_axes(from, dim) | placement_axes(to, dim);
+        if (same_cut(from, to, dim)) {
+            others *= shape->size[dim];
+            continue;
+        }
+        axes |= own;
+        equal = equal && shape->size[dim] % mesh_span(mesh, own) == 0;
+    }
+    int count = mesh_span(mesh, axes);
+    if (equal)
+        return count * kept(mesh, shape, from, to, 0) * others;
+    int *ranks = xcalloc((size_t)count, sizeof *ranks);
+    mesh_group(mesh, 0, axes, ranks);
+    for (int i = 0; i < count; i++)
+        sum += kept(mesh, shape, from, to, ranks[i]);
+    free(ranks);
+    return sum * others;
 }
 
 int64_t step_words(const struct mesh *mesh, const struct shape *shape, const struct placement *from,
                    const struct step *step)
 {
-    int64_t words = 0, span = mesh_span(mesh, step->axes);
-    int count = mesh_count(mesh);
-    if (step->kind == STEP_SLICE)
-        return 0;
-    /* Equal pieces: what one rank receives all do, but where pieces change places. */
-    int ranks = step->kind != STEP_PERMUTE && is_even(mesh, shape) ? 1 : count;
-    for (int rank = 0; rank < ranks; rank++) {
-        struct box before = placement_slice(mesh, shape, from, rank), both;
-        struct box after = placement_slice(mesh, shape, &step->to, rank);
-        if (step->kind == STEP_ALL_REDUCE)
-            words += 2 * box_count(&before) * (span - 1);
-        else if (step->kind == STEP_REDUCE_SCATTER)
-            words += box_count(&before) - box_count(&after);
-        else
-            words +=
-                box_count(&after) - (box_overlap(&before, &after, &both) ? box_count(&both) : 0);
+    int64_t before = all_elements(mesh, shape, from), after = all_elements(mesh, shape, &step->to);
+    int64_t span = mesh_span(mesh, step->axes);
+    switch (step->kind) {
+    case STEP_ALL_REDUCE:
+        return 2 * before * (span - 1) / span;
+    case STEP_REDUCE_SCATTER:
+        return before - after;
+    case STEP_ALL_GATHER:
+        return after - before;
+    case STEP_ALL_TO_ALL:
+    case STEP_PERMUTE:
+        return after - all_kept(mesh, shape, from, step);
+    case STEP_SLICE:
+        break;
     }
-    words *= count / ranks;
-    return step->kind == STEP_ALL_REDUCE ? words / span : words;
+    return 0;
 }
 
 /* One placement that the search has come upon. */
