@@ -188,7 +188,7 @@ struct search {
 /* Where a placement stands in the table, or would. */
 static size_t slot_of(const struct search *search, const struct placement *placement)
 {
-    size_t slot = hash_bytes(HASH_START, placement, sizeof *placement) & (search->table_size - 1);
+    size_t slot = hash_words(HASH_START, placement, sizeof *placement) & (search->table_size - 1);
     while (search->table[slot] &&
            !placement_equal(&search->states[search->table[slot] - 1].at, placement))
         slot = (slot + 1) & (search->table_size - 1);

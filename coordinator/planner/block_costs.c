@@ -152,6 +152,31 @@ static struct part_cost sum_up(const struct pricing *pricing, const struct mesh 
     return cost;
 }
 
+/* Does every rank of `count` shard as much of the block's weights? They are cut along the first
+ * dim. Of those with the same loss one alone counts it, without a buffer of its own. */
+static bool shards_evenly(const struct graph *graph, int block, int count)
+{
+    const struct block *of = &graph->blocks[block];
+    for (int n = of->node_first; n < of->node_first + of->node_count; n++) {
+        const struct operation *operation = graph->nodes[n].operation;
+        for (int i = operation->input_count; i < operation_output(operation); i++)
+            if (sizes_get(&graph->sizes, operation->dims[i][0]) % count != 0)
+                return false;
+        if (operation->is_loss)
+            return false;
+    }
+    return true;
+}
+
+/* Is what the first rank takes for a part on one stage what every rank takes? */
+static bool is_alike(const struct costs *costs, const struct site *site, enum part_kind kind,
+                     int block, int64_t samples)
+{
+    int count = mesh_count(&site->mesh);
+    return site->alike && samples % count == 0 &&
+           (kind == PART_JOINT || shards_evenly(costs->model.graph, block, count));
+}
+
 /* The part on the ranks that stand for the stage `side` of the plan. */
 static int lower_and_sum(struct costs *costs, const struct plan *plan, const struct part *part,
                          const struct site *const sites[2], int side, struct part_cost *out,
@@ -162,7 +187,10 @@ static int lower_and_sum(struct costs *costs, const struct plan *plan, const str
                               mesh_count(&sites[0]->mesh),
                               {sites[0]->first, sites[1] ? sites[1]->first : 0}};
     int base = side ? pricing.split : 0;
-    int count = costs->one_rank && site->even ? 1 : site->representative_count;
+    bool one = costs->one_rank ? site->even
+                               : !sites[1] && is_alike(costs, site, part->kind, part->index,
+                                                       plan->micro_batch_samples);
+    int count = one ? 1 : site->representative_count;
     *out = (struct part_cost){0};
     for (int i = 0; i < (costs->only_rank < 0 ? count : 1); i++) {
         struct lowered_part lowered;
@@ -198,7 +226,7 @@ static void key_strategy(struct cost_key *key, int which, const struct site *sit
 static struct cost_entry *find_entry(struct cost_entry *entries, size_t capacity,
                                      const struct cost_key *key)
 {
-    size_t i = hash_bytes(HASH_START, key, sizeof *key) & (capacity - 1);
+    size_t i = hash_words(HASH_START, key, sizeof *key) & (capacity - 1);
     while (entries[i].taken && memcmp(&entries[i].key, key, sizeof *key) != 0)
         i = (i + 1) & (capacity - 1);
     return &entries[i];
@@ -282,7 +310,8 @@ int costs_block(struct costs *costs, const struct site *site, int block,
     bool ends = place == 0 || place == last;
     if (!costs->model.tied || !ends || (tie && place == 0 && tie->site == site))
         tie = NULL;
-    struct cost_key key = {.one_rank = costs->one_rank,
+    struct cost_key key = {.one_rank = costs->one_rank &&
+                                       !is_alike(costs, site, PART_BLOCK, place, samples),
                            .samples = samples,
                            .kind = PART_BLOCK,
                            .index = place,
@@ -320,7 +349,8 @@ int costs_joint(struct costs *costs, const struct site *site, int block,
 {
     const struct site *sites[2] = {site, NULL};
     struct part part = {PART_JOINT, costs->model.before[block], -1};
-    struct cost_key key = {.one_rank = costs->one_rank,
+    struct cost_key key = {.one_rank = costs->one_rank &&
+                                       !is_alike(costs, site, PART_JOINT, part.index, samples),
                            .samples = samples,
                            .kind = PART_JOINT,
                            .index = part.index,

@@ -67,6 +67,18 @@ static void represent(struct site *site, int rank)
         site->representatives[site->representative_count++] = rank;
 }
 
+/* Do hosts begin at every so many devices? */
+static bool hosts_are_equal(const struct sites *sites, const struct site *site, int count)
+{
+    int share = 1;
+    while (share < count && one_host(sites, site->first + share - 1, site->first + share))
+        share++;
+    for (int rank = 1; rank < count; rank++)
+        if (one_host(sites, site->first + rank - 1, site->first + rank) != (rank % share != 0))
+            return false;
+    return count % share == 0;
+}
+
 static void choose_representatives(const struct sites *sites, struct site *site)
 {
     const struct planner_device *devices = &sites->request->devices[site->first];
@@ -86,6 +98,7 @@ static void choose_representatives(const struct sites *sites, struct site *site)
     site->even = !site->weights;
     for (int rank = 1; rank < count; rank++)
         site->even = site->even && devices[rank].profile == devices[0].profile;
+    site->alike = site->even && hosts_are_equal(sites, site, count);
 }
 
 static void set_memory(const struct sites *sites, struct site *site)
