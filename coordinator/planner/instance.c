@@ -205,6 +205,25 @@ static int fill_stage(struct instance *instance, int stage, struct error *err)
     return rc;
 }
 
+static void sum_least(struct instance *instance)
+{
+    instance->before = xcalloc((size_t)instance->blocks + 1, sizeof *instance->before);
+    for (int b = 0; b < instance->blocks; b++) {
+        const struct least *sum = &instance->before[b];
+        instance->before[b + 1] = (struct least){
+            sum->seconds + instance_least(instance, b, offsetof(struct choices, least_s)),
+            sum->forward_s + instance_least(instance, b, offsetof(struct choices, least_forward_s)),
+            sum->alone_s + instance_least(instance, b, offsetof(struct choices, least_alone_s))};
+    }
+}
+
+struct least instance_between(const struct instance *instance, int first, int end)
+{
+    const struct least *low = &instance->before[first], *high = &instance->before[end];
+    return (struct least){high->seconds - low->seconds, high->forward_s - low->forward_s,
+                          high->alone_s - low->alone_s};
+}
+
 int instance_init(struct instance *instance, struct costs *costs, const struct space_point *point,
                   bool relaxed, struct error *err)
 {
@@ -216,11 +235,16 @@ int instance_init(struct instance *instance, struct costs *costs, const struct s
     instance->slots = xcalloc(stages, sizeof *instance->slots);
     instance->bases = xcalloc(stages, sizeof *instance->bases);
     instance->fixed_s = xcalloc(stages, sizeof *instance->fixed_s);
+    instance->pairs = xcalloc(stages, sizeof *instance->pairs);
     instance->of = xcalloc(stages * (size_t)instance->blocks, sizeof(struct choices *));
     space_sites(costs, point, instance->sites);
     int rc = 0;
     for (int i = 0; i < point->stages && rc == 0; i++)
         rc = fill_stage(instance, i, err);
+    for (int i = 1; i < point->stages; i++)
+        instance->pairs[i] = sites_pair(&costs->sites, instance->sites[i - 1], instance->sites[i]);
+    if (rc == 0)
+        sum_least(instance);
     return rc;
 }
 
@@ -244,6 +268,8 @@ void instance_finish(struct instance *instance)
     free(instance->slots);
     free(instance->bases);
     free(instance->fixed_s);
+    free(instance->pairs);
+    free(instance->before);
     free(instance->of);
 }
 
@@ -262,8 +288,7 @@ static double choice_bound(const struct instance *instance, const struct choices
     if (stages == 1)
         return instance_formula_bound(instance) - choices->least_alone_s + m * seconds +
                choice->floor_once_s;
-    for (int b = 0; b < instance->blocks; b++)
-        sum += instance_least(instance, b, offsetof(struct choices, least_s));
+    sum = instance->before[instance->blocks].seconds;
     const struct choices *first = instance_choices(instance, 0, 0);
     for (size_t i = 0; i < first->count; i++)
         least_once = fmin(least_once, first->items[i].cost.once_s);
@@ -342,10 +367,14 @@ static struct joints *find_joints(struct instance *instance, const struct choice
                                   const struct choices *after, int side, int pair)
 {
     for (size_t i = 0; i < instance->joints_count; i++) {
-        struct joints *known = instance->joints[i];
+        /* Mostly it is asked for those of the last time again. */
+        size_t index = (instance->joints_last + i) % instance->joints_count;
+        struct joints *known = instance->joints[index];
         if (known->before == before && known->after == after && known->side == side &&
-            known->pair == pair)
+            known->pair == pair) {
+            instance->joints_last = index;
             return known;
+        }
     }
     size_t count = (size_t)before->exits * (size_t)after->entries;
     struct joints *joints = xcalloc(1, sizeof *joints);
@@ -383,8 +412,8 @@ const struct part_cost *instance_crossing(struct instance *instance, int stage, 
     const struct site *const *sites = &instance->sites[stage - side];
     const struct choices *before = instance_choices(instance, stage - side, block),
                          *after = instance_choices(instance, stage - side + 1, block + 1);
-    int pair = sites_pair(&instance->costs->sites, sites[0], sites[1]);
-    struct joints *joints = find_joints(instance, before, after, side, pair);
+    struct joints *joints =
+        find_joints(instance, before, after, side, instance->pairs[stage - side + 1]);
     int index = exit * after->entries + entry;
     if (!joints->known[index] &&
         costs_crossing(instance->costs, sites, block, &before->exit_like[exit],
@@ -419,11 +448,9 @@ static double bound(const struct instance *instance, size_t member)
 
 double instance_formula_bound(const struct instance *instance)
 {
-    double once = INFINITY, alone = instance->bases[0].once_s;
-    for (int b = 0; b < instance->blocks; b++)
-        alone += instance_least(instance, b, offsetof(struct choices, least_alone_s));
+    double once = INFINITY;
     if (instance->point.stages == 1)
-        return alone;
+        return instance->bases[0].once_s + instance->before[instance->blocks].alone_s;
     const struct choices *first = instance_choices(instance, 0, 0);
     for (size_t i = 0; i < first->count; i++)
         once = fmin(once, first->items[i].cost.once_s);

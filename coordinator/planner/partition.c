@@ -84,13 +84,10 @@ static double least_step(const struct solver *solver, int stage, int first,
                          const struct suffix *suffix)
 {
     const struct instance *instance = solver->frontiers->instance;
-    double seconds = 0, forward = 0;
-    for (int b = 0; b < first; b++) {
-        seconds += instance_least(instance, b, offsetof(struct choices, least_s));
-        forward += instance_least(instance, b, offsetof(struct choices, least_forward_s));
-    }
-    double longest = stage > 0 ? fmax(suffix->longest_s, seconds / stage) : suffix->longest_s;
-    return suffix->sum_s + fmax(seconds, forward + suffix->rest_s) +
+    const struct least *before = &instance->before[first];
+    double longest =
+        stage > 0 ? fmax(suffix->longest_s, before->seconds / stage) : suffix->longest_s;
+    return suffix->sum_s + fmax(before->seconds, before->forward_s + suffix->rest_s) +
            (instance->point.micro_batches - 1) * longest;
 }
 
@@ -181,6 +178,21 @@ static void extend(struct solver *solver, int stage, const struct frontier *fron
     }
 }
 
+/* Can no plan that has these blocks on this stage be fast enough, whatever their strategies? */
+static bool is_too_slow(const struct solver *solver, int stage, int first, int end)
+{
+    const struct instance *instance = solver->frontiers->instance;
+    int stages = instance->point.stages, blocks = instance->blocks;
+    double longest = instance_between(instance, first, end).seconds;
+    if (stage > 0)
+        longest = fmax(longest, instance->before[first].seconds / stage);
+    if (stage < stages - 1)
+        longest =
+            fmax(longest, instance_between(instance, end, blocks).seconds / (stages - 1 - stage));
+    return instance->before[blocks].seconds + (instance->point.micro_batches - 1) * longest >=
+           solver->frontiers->upper_s;
+}
+
 static void solve_stage(struct solver *solver, int stage, int first)
 {
     struct instance *instance = solver->frontiers->instance;
@@ -188,7 +200,7 @@ static void solve_stage(struct solver *solver, int stage, int first)
     struct suffixes *list = &solver->of[stage * instance->blocks + first];
     int exits = stage == 0 ? 0 : instance_choices(instance, stage - 1, first - 1)->exits;
     for (int end = left ? first + 1 : instance->blocks; end <= instance->blocks - left; end++) {
-        if (planner_stopped(instance->costs->request) ||
+        if (planner_stopped(instance->costs->request) || is_too_slow(solver, stage, first, end) ||
             (left && solver->of[(stage + 1) * instance->blocks + end].count == 0))
             continue;
         const struct frontier *frontier = frontiers_get(solver->frontiers, stage, first, end);
@@ -358,8 +370,7 @@ static double pair_bound(const struct instance *instance, const struct choices *
         return instance_formula_bound(instance) - firsts->least_alone_s +
                instance->point.micro_batches * first + first_once;
     double sum = first + last, longest = fmax(first, last);
-    for (int b = 1; b < instance->blocks - 1; b++)
-        sum += instance_least(instance, b, offsetof(struct choices, least_s));
+    sum += instance_between(instance, 1, instance->blocks - 1).seconds;
     return sum + first_once + instance->bases[0].once_s +
            (instance->point.micro_batches - 1) * fmax(longest, sum / instance->point.stages);
 }

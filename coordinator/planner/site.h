@@ -38,7 +38,7 @@ void sites_scale(struct sites *sites, double scale);
 void sites_finish(struct sites *sites);
 /* The site that begins at this device; lent. Copies the weights. */
 const struct site *sites_add(struct sites *sites, int first, const struct mesh *mesh);
-/* A number for what two neighbouring sites are to each other. */
+/* A number for what two sites, the second behind the first, are to each other. */
 int sites_pair(struct sites *sites, const struct site *a, const struct site *b);
 
 #endif
