@@ -46,8 +46,7 @@ static uint64_t hash_collective(uint64_t hash, const struct program *program,
     for (int i = 0; i < group->count; i++)
         hash = hash_word(hash, (uint64_t)group->ranks[i]);
     for (int i = 0; i < lists[instruction->collective.kind] * group->count; i++)
-        hash =
-            hash_word(hash, (uint64_t)program->counts[instruction->collective.counts_first + i]);
+        hash = hash_word(hash, (uint64_t)program->counts[instruction->collective.counts_first + i]);
     return hash;
 }
 

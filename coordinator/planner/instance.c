@@ -25,17 +25,13 @@ static struct part_ends ends_of(struct costs *costs, const struct site *site, in
     return ends;
 }
 
-static bool same_weights(const struct strategy *a, const struct strategy *b)
-{
-    return memcmp(a->roles, b->roles, sizeof a->roles) == 0 && a->zero == b->zero;
-}
-
-/* Is b nowhere better than a? Where weights are tied, others' costs depend on roles and zero. */
-static bool dominates(const struct choice *a, const struct choice *b, bool tied)
+/* Is b nowhere better than a? Where weights are tied, the other end's costs depend on the tie, and
+ * what a user of them shards is not known here: its costs are as if they were its own. */
+static bool dominates(const struct choice *a, const struct choice *b)
 {
     const struct part_cost *x = &a->cost, *y = &b->cost;
-    return a->entry == b->entry && a->exit == b->exit &&
-           (!tied || same_weights(&a->strategy, &b->strategy)) && x->forward_s <= y->forward_s &&
+    return a->entry == b->entry && a->exit == b->exit && a->tie == b->tie &&
+           (a->tie == 0 || a->strategy.zero == b->strategy.zero) && x->forward_s <= y->forward_s &&
            x->forward_s + x->backward_s <= y->forward_s + y->backward_s && x->once_s <= y->once_s &&
            (x->buckets & ~y->buckets) == 0 && x->state_bytes <= y->state_bytes &&
            x->saved_bytes <= y->saved_bytes && x->communication_bytes <= y->communication_bytes &&
@@ -43,14 +39,14 @@ static bool dominates(const struct choice *a, const struct choice *b, bool tied)
 }
 
 /* Of two that are equal the first stays. */
-static void drop_dominated(struct choices *choices, bool tied)
+static void drop_dominated(struct choices *choices)
 {
     size_t kept = 0;
     for (size_t i = 0; i < choices->count; i++) {
         bool worse = false;
         for (size_t j = 0; j < choices->count && !worse; j++)
-            worse = j != i && dominates(&choices->items[j], &choices->items[i], tied) &&
-                    (j < i || !dominates(&choices->items[i], &choices->items[j], tied));
+            worse = j != i && dominates(&choices->items[j], &choices->items[i]) &&
+                    (j < i || !dominates(&choices->items[i], &choices->items[j]));
         if (!worse)
             choices->items[kept++] = choices->items[i];
     }
@@ -134,7 +130,7 @@ static int fill_choices(struct instance *instance, const struct site *site, int 
     struct costs *costs = instance->costs;
     size_t count;
     struct error reason = {0};
-    int last = instance->blocks - 1, rc = 0;
+    int rc = 0;
     struct strategy *strategies =
         space_strategies(costs, site, block, instance->point.samples, &count, &reason);
     choices->items = xcalloc(count, sizeof *choices->items);
@@ -147,6 +143,7 @@ static int fill_choices(struct instance *instance, const struct site *site, int 
                  ? -ECANCELED
                  : costs_block(costs, site, block, &strategies[i], NULL, instance->point.samples,
                                &choice->cost, err);
+        choice->tie = costs_tie(costs, site, block, &strategies[i]);
         choices->count += rc == 0;
     }
     free(strategies);
@@ -161,7 +158,7 @@ static int fill_choices(struct instance *instance, const struct site *site, int 
                          costs->request->graph->blocks[block].name, mesh_count(&site->mesh),
                          (long long)instance->point.samples);
     number_ends(costs, site, choices);
-    drop_dominated(choices, costs->model.tied && (block == 0 || block == last));
+    drop_dominated(choices);
     find_least(instance, site, block, choices);
     return 0;
 }

@@ -12,6 +12,7 @@ struct choice {
     /* No less whatever the block is tied to: T of a micro-batch, and u. */
     double floor_s, floor_once_s;
     int entry, exit; /* which of the ends that the block's choices have */
+    int tie;         /* see costs_tie */
 };
 
 /* Of one block on one kind of site. */

@@ -39,7 +39,7 @@ struct frontiers {
     struct instance *instance;
     double upper_s; /* labels that cannot lead to less are dropped; may be lowered at any time */
     size_t most;    /* labels of one frontier, shared by its pairs of ends; more are cut off */
-    size_t pairs;   /* of classes of the first and the last block that are looked at */
+    size_t pairs;   /* of ties of the first and the last block that are looked at */
     bool cut;       /* some were */
     bool one_stage; /* only m T + u counts */
     const struct choice *firsts, *lasts;
