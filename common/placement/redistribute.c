@@ -114,6 +114,38 @@ static int64_t kept(const struct mesh *mesh, const struct shape *shape,
     return elements;
 }
 
+/* The same of all ranks that differ on these axes alone. */
+static int64_t kept_along(const struct mesh *mesh, const struct shape *shape,
+                          const struct placement *from, const struct placement *to, unsigned axes)
+{
+    int count = mesh_span(mesh, axes);
+    int *ranks = xcalloc((size_t)count, sizeof *ranks);
+    int64_t sum = 0;
+    mesh_group(mesh, 0, axes, ranks);
+    for (int i = 0; i < count; i++)
+        sum += kept(mesh, shape, from, to, ranks[i]);
+    free(ranks);
+    return sum;
+}
+
+/* Of the ranks along a dim's axes, those whose equal pieces stay when two neighbouring axes of p
+ * and q devices change places: x q + y = y p + x, so x (q - 1) = y (p - 1). */
+static int64_t ranks_that_stay(const struct mesh *mesh, const struct placement *from,
+                               const struct placement *to, int dim)
+{
+    int i = 0;
+    while (from->axis[dim][i] == to->axis[dim][i])
+        i++;
+    int p = mesh->size[from->axis[dim][i]], q = mesh->size[to->axis[dim][i]];
+    int a = p - 1, b = q - 1; /* to their greatest common divisor */
+    while (b != 0) {
+        int rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return mesh_span(mesh, placement_axes(from, dim)) / (p * q) * (a + 1);
+}
+
 /* The same of all ranks and dims. Dims have no axes in common: what is kept along those that are
  * cut anew depends on their axes alone, and the other dims' pieces add up to the whole. */
 static int64_t all_kept(const struct mesh *mesh, const struct shape *shape,
@@ -121,26 +153,24 @@ static int64_t all_kept(const struct mesh *mesh, const struct shape *shape,
 {
     const struct placement *to = &step->to;
     unsigned axes = 0, split = placement_split_axes(from);
-    bool equal = step->kind != STEP_PERMUTE && !mesh->weights; /* of every rank as much */
-    int64_t others = mesh_count(mesh) / mesh_span(mesh, split), sum = 0;
+    bool equal = !mesh->weights;
+    int64_t ranks = 1, others = mesh_count(mesh) / mesh_span(mesh, split), own = 1;
     for (int dim = 0; dim < shape->dims; dim++) {
-        unsigned own = placement_axes(from, dim) | placement_axes(to, dim);
+        unsigned cut = placement_axes(from, dim) | placement_axes(to, dim);
         if (same_cut(from, to, dim)) {
             others *= shape->size[dim];
             continue;
         }
-        axes |= own;
-        equal = equal && shape->size[dim] % mesh_span(mesh, own) == 0;
+        /* One dim loses its minor-most axis, the other gains it: the smaller piece is kept. */
+        axes |= cut;
+        ranks = step->kind == STEP_PERMUTE ? ranks_that_stay(mesh, from, to, dim)
+                                           : mesh_span(mesh, axes);
+        equal = equal && shape->size[dim] % mesh_span(mesh, cut) == 0;
+        own *= shape->size[dim] / mesh_span(mesh, cut);
     }
-    int count = mesh_span(mesh, axes);
     if (equal)
-        return count * kept(mesh, shape, from, to, 0) * others;
-    int *ranks = xcalloc((size_t)count, sizeof *ranks);
-    mesh_group(mesh, 0, axes, ranks);
-    for (int i = 0; i < count; i++)
-        sum += kept(mesh, shape, from, to, ranks[i]);
-    free(ranks);
-    return sum * others;
+        return own * ranks * others;
+    return others * kept_along(mesh, shape, from, to, axes);
 }
 
 int64_t step_words(const struct mesh *mesh, const struct shape *shape, const struct placement *from,
@@ -234,6 +264,44 @@ static void relax(void *context, const struct step *step)
         search->states[known - 1] = state;
 }
 
+/* What one way costs, if it is legal: every sum finished, every dim gathered that is cut otherwise,
+ * and then cut. The cheapest costs no more. */
+static int64_t plain_cost(const struct mesh *mesh, const struct shape *shape,
+                          const struct placement *from, const struct placement *to)
+{
+    struct step step = {.to = *from};
+    int64_t cost = 0, price = (int64_t)STEP_PRICE_WORDS * mesh_count(mesh);
+    char dim_name;
+    int parts;
+    for (int axis = 0; axis < mesh->axes; axis++) {
+        struct placement at = step.to;
+        if (!((from->partial & ~to->partial) >> axis & 1))
+            continue;
+        step.kind = STEP_ALL_REDUCE;
+        step.axes = 1u << axis;
+        step.to.partial &= (uint8_t) ~(1u << axis);
+        cost += price + step_words(mesh, shape, &at, &step);
+    }
+    for (int dim = 0; dim < shape->dims; dim++) {
+        int same = 0;
+        while (same < from->count[dim] && same < to->count[dim] &&
+               from->axis[dim][same] == to->axis[dim][same])
+            same++;
+        for (int i = from->count[dim]; i > same; i--) {
+            struct placement at = step.to;
+            step.kind = STEP_ALL_GATHER;
+            step.axes = 1u << at.axis[dim][i - 1];
+            step.to = without_minor(&at, dim);
+            cost += price + step_words(mesh, shape, &at, &step);
+        }
+        cost += (to->count[dim] - same) * price;
+    }
+    bool legal = (to->partial & ~from->partial) == 0 &&
+                 placement_divides(mesh, shape, &step.to, &dim_name, &parts) &&
+                 placement_divides(mesh, shape, to, &dim_name, &parts);
+    return legal ? cost : INT64_MAX - 1;
+}
+
 static int cheapest_open(const struct search *search)
 {
     int best = -1;
@@ -267,7 +335,8 @@ int redistribute_path(const struct mesh *mesh, const struct shape *shape,
 {
     if (placement_equal(from, to))
         return 0;
-    struct search search = {.mesh = mesh, .shape = shape, .goal = to, .reached = INT64_MAX};
+    struct search search = {.mesh = mesh, .shape = shape, .goal = to};
+    search.reached = plain_cost(mesh, shape, from, to) + 1; /* as cheap a one may be another */
     add_state(&search, &(struct state){.at = *from, .from = -1});
 
     int rc = -EINVAL;
