@@ -98,32 +98,56 @@ static bool same_cut(const struct placement *a, const struct placement *b, int d
            memcmp(a->axis[dim], b->axis[dim], sizeof a->axis[dim]) == 0;
 }
 
-/* Elements of a rank's piece that it has before and after, along those dims that are cut anew. */
-static int64_t kept(const struct mesh *mesh, const struct shape *shape,
-                    const struct placement *from, const struct placement *to, int rank)
+/* One dim of a shape, and of a placement, by itself. */
+static struct box slice_dim(const struct mesh *mesh, const struct shape *shape,
+                            const struct placement *placement, int dim, int rank)
 {
-    struct box before = placement_slice(mesh, shape, from, rank);
-    struct box after = placement_slice(mesh, shape, to, rank);
-    int64_t elements = 1;
-    for (int dim = 0; dim < shape->dims; dim++) {
-        int64_t low = before.low[dim] > after.low[dim] ? before.low[dim] : after.low[dim];
-        int64_t high = before.high[dim] < after.high[dim] ? before.high[dim] : after.high[dim];
-        if (!same_cut(from, to, dim))
-            elements *= high > low ? high - low : 0;
-    }
-    return elements;
+    struct shape line = {.dims = 1, .dim = {shape->dim[dim]}, .size = {shape->size[dim]}};
+    struct placement along = {.count = {placement->count[dim]}};
+    memcpy(along.axis[0], placement->axis[dim], sizeof along.axis[0]);
+    return placement_slice(mesh, &line, &along, rank);
 }
 
-/* The same of all ranks that differ on these axes alone. */
-static int64_t kept_along(const struct mesh *mesh, const struct shape *shape,
-                          const struct placement *from, const struct placement *to, unsigned axes)
+/* Along one dim: what a rank has before and after, summed over this rank and those that differ from
+ * it on these axes alone. */
+static int64_t kept_of_dim(const struct mesh *mesh, const struct shape *shape,
+                           const struct placement *from, const struct placement *to, int dim,
+                           unsigned axes, int rank)
 {
     int count = mesh_span(mesh, axes);
     int *ranks = xcalloc((size_t)count, sizeof *ranks);
     int64_t sum = 0;
-    mesh_group(mesh, 0, axes, ranks);
-    for (int i = 0; i < count; i++)
-        sum += kept(mesh, shape, from, to, ranks[i]);
+    mesh_group(mesh, rank, axes, ranks);
+    for (int i = 0; i < count; i++) {
+        struct box before = slice_dim(mesh, shape, from, dim, ranks[i]),
+                   after = slice_dim(mesh, shape, to, dim, ranks[i]), both;
+        sum += box_overlap(&before, &after, &both) ? box_count(&both) : 0;
+    }
+    free(ranks);
+    return sum;
+}
+
+/* Elements of all ranks' pieces that stay, along the dims that are cut anew. The two of an
+ * all-to-all have only the axis in common that moves between them. */
+static int64_t kept_by_all(const struct mesh *mesh, const struct shape *shape,
+                           const struct placement *from, const struct placement *to)
+{
+    unsigned moved = 0;
+    for (int dim = 0; dim < shape->dims; dim++)
+        moved |= placement_axes(from, dim) ^ placement_axes(to, dim);
+    int count = mesh_span(mesh, moved);
+    int *ranks = xcalloc((size_t)count, sizeof *ranks);
+    int64_t sum = 0;
+    mesh_group(mesh, 0, moved, ranks);
+    for (int i = 0; i < count; i++) {
+        int64_t elements = 1;
+        for (int dim = 0; dim < shape->dims; dim++) {
+            unsigned axes = placement_axes(from, dim) | placement_axes(to, dim);
+            if (!same_cut(from, to, dim))
+                elements *= kept_of_dim(mesh, shape, from, to, dim, axes & ~moved, ranks[i]);
+        }
+        sum += elements;
+    }
     free(ranks);
     return sum;
 }
@@ -170,7 +194,7 @@ static int64_t all_kept(const struct mesh *mesh, const struct shape *shape,
     }
     if (equal)
         return own * ranks * others;
-    return others * kept_along(mesh, shape, from, to, axes);
+    return others * kept_by_all(mesh, shape, from, to);
 }
 
 int64_t step_words(const struct mesh *mesh, const struct shape *shape, const struct placement *from,
