@@ -2,7 +2,7 @@
  * accelerators with 100 TFLOP/s and 1.5 TB/s, eight to a host, 200 GB/s inside it, 25 between.
  *
  * Wall time is that of planner_run: search and confirmation together. Each case runs in a process
- * of its own, for its largest resident set. usage: run [CASE], the name of one. */
+ * of its own, for its largest resident set. usage: run [CASE [SEARCH]], by their names. */
 #include "common/base/memory.h"
 #include "coordinator/planner/planner.h"
 
@@ -116,7 +116,8 @@ int main(int argc, char **argv)
 {
     int failed = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        if (argc > 1 && strcmp(argv[1], cases[i].name) != 0)
+        if ((argc > 1 && strcmp(argv[1], cases[i].name) != 0) ||
+            (argc > 2 && strcmp(argv[2], cases[i].search) != 0))
             continue;
         pid_t child = fork();
         if (child == 0)

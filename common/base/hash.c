@@ -21,3 +21,23 @@ uint64_t hash_number(uint64_t hash, uint64_t number)
         hash = (hash ^ ((number >> shift) & 0xff)) * 0x100000001b3ull;
     return hash;
 }
+
+/* FNV-1a over words, its high half folded into the low one, from which a product takes nothing. */
+uint64_t hash_word(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+    return hash ^ hash >> 32;
+}
+
+uint64_t hash_words(uint64_t hash, const void *bytes, size_t size)
+{
+    const unsigned char *at = bytes;
+    uint64_t word = 0;
+    for (; size >= sizeof word; at += sizeof word, size -= sizeof word) {
+        memcpy(&word, at, sizeof word);
+        hash = hash_word(hash, word);
+    }
+    word = 0;
+    memcpy(&word, at, size);
+    return size ? hash_word(hash, word) : hash;
+}

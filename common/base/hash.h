@@ -1,4 +1,4 @@
-/* hash.h - a 64-bit fingerprint (FNV-1a) for telling programs and files apart; no security. */
+/* hash.h - 64-bit fingerprints (FNV-1a) for telling programs and files apart; no security. */
 #ifndef COMMON_BASE_HASH_H
 #define COMMON_BASE_HASH_H
 
@@ -11,5 +11,8 @@
 uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size);
 uint64_t hash_text(uint64_t hash, const char *text);
 uint64_t hash_number(uint64_t hash, uint64_t number);
+/* Faster, a word at a time: for tables and programs, which are hashed by the thousand. */
+uint64_t hash_word(uint64_t hash, uint64_t word);
+uint64_t hash_words(uint64_t hash, const void *bytes, size_t size);
 
 #endif

@@ -83,37 +83,139 @@ void step_enumerate(const struct mesh *mesh, const struct shape *shape,
     }
 }
 
-/* Is every cut of the shape into equal pieces, whatever axes make it? */
-static bool is_even(const struct mesh *mesh, const struct shape *shape)
+/* Elements of all ranks' pieces together. Along every dim the pieces are the whole dim, cut. */
+static int64_t all_elements(const struct mesh *mesh, const struct shape *shape,
+                            const struct placement *placement)
 {
+    struct box whole = shape_box(shape);
+    return box_count(&whole) *
+           (mesh_count(mesh) / mesh_span(mesh, placement_split_axes(placement)));
+}
+
+static bool same_cut(const struct placement *a, const struct placement *b, int dim)
+{
+    return a->count[dim] == b->count[dim] &&
+           memcmp(a->axis[dim], b->axis[dim], sizeof a->axis[dim]) == 0;
+}
+
+/* One dim of a shape, and of a placement, by itself. */
+static struct box slice_dim(const struct mesh *mesh, const struct shape *shape,
+                            const struct placement *placement, int dim, int rank)
+{
+    struct shape line = {.dims = 1, .dim = {shape->dim[dim]}, .size = {shape->size[dim]}};
+    struct placement along = {.count = {placement->count[dim]}};
+    memcpy(along.axis[0], placement->axis[dim], sizeof along.axis[0]);
+    return placement_slice(mesh, &line, &along, rank);
+}
+
+/* Along one dim: what a rank has before and after, summed over this rank and those that differ from
+ * it on these axes alone. */
+static int64_t kept_of_dim(const struct mesh *mesh, const struct shape *shape,
+                           const struct placement *from, const struct placement *to, int dim,
+                           unsigned axes, int rank)
+{
+    int count = mesh_span(mesh, axes);
+    int *ranks = xcalloc((size_t)count, sizeof *ranks);
+    int64_t sum = 0;
+    mesh_group(mesh, rank, axes, ranks);
+    for (int i = 0; i < count; i++) {
+        struct box before = slice_dim(mesh, shape, from, dim, ranks[i]),
+                   after = slice_dim(mesh, shape, to, dim, ranks[i]), both;
+        sum += box_overlap(&before, &after, &both) ? box_count(&both) : 0;
+    }
+    free(ranks);
+    return sum;
+}
+
+/* Elements of all ranks' pieces that stay, along the dims that are cut anew. The two of an
+ * all-to-all have only the axis in common that moves between them. */
+static int64_t kept_by_all(const struct mesh *mesh, const struct shape *shape,
+                           const struct placement *from, const struct placement *to)
+{
+    unsigned moved = 0;
     for (int dim = 0; dim < shape->dims; dim++)
-        if (mesh->weights || shape->size[dim] % mesh_count(mesh) != 0)
-            return false;
-    return true;
+        moved |= placement_axes(from, dim) ^ placement_axes(to, dim);
+    int count = mesh_span(mesh, moved);
+    int *ranks = xcalloc((size_t)count, sizeof *ranks);
+    int64_t sum = 0;
+    mesh_group(mesh, 0, moved, ranks);
+    for (int i = 0; i < count; i++) {
+        int64_t elements = 1;
+        for (int dim = 0; dim < shape->dims; dim++) {
+            unsigned axes = placement_axes(from, dim) | placement_axes(to, dim);
+            if (!same_cut(from, to, dim))
+                elements *= kept_of_dim(mesh, shape, from, to, dim, axes & ~moved, ranks[i]);
+        }
+        sum += elements;
+    }
+    free(ranks);
+    return sum;
+}
+
+/* Of the ranks along a dim's axes, those whose equal pieces stay when two neighbouring axes of p
+ * and q devices change places: x q + y = y p + x, so x (q - 1) = y (p - 1). */
+static int64_t ranks_that_stay(const struct mesh *mesh, const struct placement *from,
+                               const struct placement *to, int dim)
+{
+    int i = 0;
+    while (from->axis[dim][i] == to->axis[dim][i])
+        i++;
+    int p = mesh->size[from->axis[dim][i]], q = mesh->size[to->axis[dim][i]];
+    int a = p - 1, b = q - 1; /* to their greatest common divisor */
+    while (b != 0) {
+        int rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return mesh_span(mesh, placement_axes(from, dim)) / (p * q) * (a + 1);
+}
+
+/* The same of all ranks and dims. Dims have no axes in common: what is kept along those that are
+ * cut anew depends on their axes alone, and the other dims' pieces add up to the whole. */
+static int64_t all_kept(const struct mesh *mesh, const struct shape *shape,
+                        const struct placement *from, const struct step *step)
+{
+    const struct placement *to = &step->to;
+    unsigned axes = 0, split = placement_split_axes(from);
+    bool equal = !mesh->weights;
+    int64_t ranks = 1, others = mesh_count(mesh) / mesh_span(mesh, split), own = 1;
+    for (int dim = 0; dim < shape->dims; dim++) {
+        unsigned cut = placement_axes(from, dim) | placement_axes(to, dim);
+        if (same_cut(from, to, dim)) {
+            others *= shape->size[dim];
+            continue;
+        }
+        /* One dim loses its minor-most axis, the other gains it: the smaller piece is kept. */
+        axes |= cut;
+        ranks = step->kind == STEP_PERMUTE ? ranks_that_stay(mesh, from, to, dim)
+                                           : mesh_span(mesh, axes);
+        equal = equal && shape->size[dim] % mesh_span(mesh, cut) == 0;
+        own *= shape->size[dim] / mesh_span(mesh, cut);
+    }
+    if (equal)
+        return own * ranks * others;
+    return others * kept_by_all(mesh, shape, from, to);
 }
 
 int64_t step_words(const struct mesh *mesh, const struct shape *shape, const struct placement *from,
                    const struct step *step)
 {
-    int64_t words = 0, span = mesh_span(mesh, step->axes);
-    int count = mesh_count(mesh);
-    if (step->kind == STEP_SLICE)
-        return 0;
-    /* Equal pieces: what one rank receives all do, but where pieces change places. */
-    int ranks = step->kind != STEP_PERMUTE && is_even(mesh, shape) ? 1 : count;
-    for (int rank = 0; rank < ranks; rank++) {
-        struct box before = placement_slice(mesh, shape, from, rank), both;
-        struct box after = placement_slice(mesh, shape, &step->to, rank);
-        if (step->kind == STEP_ALL_REDUCE)
-            words += 2 * box_count(&before) * (span - 1);
-        else if (step->kind == STEP_REDUCE_SCATTER)
-            words += box_count(&before) - box_count(&after);
-        else
-            words +=
-                box_count(&after) - (box_overlap(&before, &after, &both) ? box_count(&both) : 0);
+    int64_t before = all_elements(mesh, shape, from), after = all_elements(mesh, shape, &step->to);
+    int64_t span = mesh_span(mesh, step->axes);
+    switch (step->kind) {
+    case STEP_ALL_REDUCE:
+        return 2 * before * (span - 1) / span;
+    case STEP_REDUCE_SCATTER:
+        return before - after;
+    case STEP_ALL_GATHER:
+        return after - before;
+    case STEP_ALL_TO_ALL:
+    case STEP_PERMUTE:
+        return after - all_kept(mesh, shape, from, step);
+    case STEP_SLICE:
+        break;
     }
-    words *= count / ranks;
-    return step->kind == STEP_ALL_REDUCE ? words / span : words;
+    return 0;
 }
 
 /* One placement that the search has come upon. */
@@ -140,7 +242,7 @@ struct search {
 /* Where a placement stands in the table, or would. */
 static size_t slot_of(const struct search *search, const struct placement *placement)
 {
-    size_t slot = hash_bytes(HASH_START, placement, sizeof *placement) & (search->table_size - 1);
+    size_t slot = hash_words(HASH_START, placement, sizeof *placement) & (search->table_size - 1);
     while (search->table[slot] &&
            !placement_equal(&search->states[search->table[slot] - 1].at, placement))
         slot = (slot + 1) & (search->table_size - 1);
@@ -186,6 +288,44 @@ static void relax(void *context, const struct step *step)
         search->states[known - 1] = state;
 }
 
+/* What one way costs, if it is legal: every sum finished, every dim gathered that is cut otherwise,
+ * and then cut. The cheapest costs no more. */
+static int64_t plain_cost(const struct mesh *mesh, const struct shape *shape,
+                          const struct placement *from, const struct placement *to)
+{
+    struct step step = {.to = *from};
+    int64_t cost = 0, price = (int64_t)STEP_PRICE_WORDS * mesh_count(mesh);
+    char dim_name;
+    int parts;
+    for (int axis = 0; axis < mesh->axes; axis++) {
+        struct placement at = step.to;
+        if (!((from->partial & ~to->partial) >> axis & 1))
+            continue;
+        step.kind = STEP_ALL_REDUCE;
+        step.axes = 1u << axis;
+        step.to.partial &= (uint8_t) ~(1u << axis);
+        cost += price + step_words(mesh, shape, &at, &step);
+    }
+    for (int dim = 0; dim < shape->dims; dim++) {
+        int same = 0;
+        while (same < from->count[dim] && same < to->count[dim] &&
+               from->axis[dim][same] == to->axis[dim][same])
+            same++;
+        for (int i = from->count[dim]; i > same; i--) {
+            struct placement at = step.to;
+            step.kind = STEP_ALL_GATHER;
+            step.axes = 1u << at.axis[dim][i - 1];
+            step.to = without_minor(&at, dim);
+            cost += price + step_words(mesh, shape, &at, &step);
+        }
+        cost += (to->count[dim] - same) * price;
+    }
+    bool legal = (to->partial & ~from->partial) == 0 &&
+                 placement_divides(mesh, shape, &step.to, &dim_name, &parts) &&
+                 placement_divides(mesh, shape, to, &dim_name, &parts);
+    return legal ? cost : INT64_MAX - 1;
+}
+
 static int cheapest_open(const struct search *search)
 {
     int best = -1;
@@ -219,7 +359,8 @@ int redistribute_path(const struct mesh *mesh, const struct shape *shape,
 {
     if (placement_equal(from, to))
         return 0;
-    struct search search = {.mesh = mesh, .shape = shape, .goal = to, .reached = INT64_MAX};
+    struct search search = {.mesh = mesh, .shape = shape, .goal = to};
+    search.reached = plain_cost(mesh, shape, from, to) + 1; /* as cheap a one may be another */
     add_state(&search, &(struct state){.at = *from, .from = -1});
 
     int rc = -EINVAL;

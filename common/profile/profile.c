@@ -42,6 +42,16 @@ static double kernel_seconds(const struct profile *profile, const struct program
                 instruction_bytes(program, instruction) * profile->seconds_per_byte);
 }
 
+double profile_fixed_seconds(const struct profile *profile, const struct program *program,
+                             const struct instruction *instruction)
+{
+    if (instruction->kind != INSTRUCTION_KERNEL)
+        return 0;
+    const struct node *node = &program->graph->nodes[instruction->kernel.node];
+    const struct profile_rate *rate = find_rate(profile, node->operation->name);
+    return rate ? rate->fixed_s[instruction->kernel.direction] : profile->overhead_s;
+}
+
 /* alpha steps + beta bytes: Thakur et al. 2005; a ring has n - 1 steps, an all-reduce twice. */
 static double collective_seconds(const struct profile_link *link, const struct program *program,
                                  const struct instruction *instruction)

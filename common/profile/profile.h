@@ -38,6 +38,10 @@ struct profile profile_analytic(double flops_per_s, double bytes_per_s, double s
 double profile_seconds(const struct profile *profile, const struct profile_link *link,
                        const struct program *program, const struct instruction *instruction);
 
+/* Of these what every kernel takes however little it has to do. */
+double profile_fixed_seconds(const struct profile *profile, const struct program *program,
+                             const struct instruction *instruction);
+
 /* JSON of one line, the caller's to free. Reading: -EINVAL with the member that is wrong. */
 char *profile_encode(const struct profile *profile);
 int profile_decode(const char *text, struct profile *out, struct error *err);

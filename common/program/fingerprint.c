@@ -8,10 +8,10 @@
 
 static uint64_t hash_box(uint64_t hash, const struct box *box)
 {
-    hash = hash_number(hash, (uint64_t)box->dims);
+    hash = hash_word(hash, (uint64_t)box->dims);
     for (int dim = 0; dim < box->dims; dim++) {
-        hash = hash_number(hash, (uint64_t)box->low[dim]);
-        hash = hash_number(hash, (uint64_t)box->high[dim]);
+        hash = hash_word(hash, (uint64_t)box->low[dim]);
+        hash = hash_word(hash, (uint64_t)box->high[dim]);
     }
     return hash;
 }
@@ -20,15 +20,15 @@ static uint64_t hash_buffer(uint64_t hash, const struct program *program, int bu
 {
     if (buffer < 0)
         return hash_text(hash, "none");
-    hash = hash_number(hash, (uint64_t)program->buffers[buffer].region);
-    return hash_number(hash, program->buffers[buffer].offset);
+    hash = hash_word(hash, (uint64_t)program->buffers[buffer].region);
+    return hash_word(hash, program->buffers[buffer].offset);
 }
 
 static uint64_t hash_piece(uint64_t hash, const struct program *program, const struct piece *piece)
 {
-    hash = hash_number(hash, piece->operand);
+    hash = hash_word(hash, piece->operand);
     hash = hash_buffer(hash, program, piece->buffer);
-    hash = hash_number(hash, (uint64_t)piece->offset);
+    hash = hash_word(hash, (uint64_t)piece->offset);
     return hash_box(hash, &piece->box);
 }
 
@@ -40,32 +40,31 @@ static uint64_t hash_collective(uint64_t hash, const struct program *program,
                                 [COLLECTIVE_ALL_GATHER] = 1,
                                 [COLLECTIVE_ALL_TO_ALL] = 2};
     const struct group *group = &program->groups[instruction->collective.group];
-    hash = hash_number(hash, (uint64_t)instruction->collective.kind);
-    hash = hash_number(hash, (uint64_t)instruction->collective.reduction);
-    hash = hash_number(hash, (uint64_t)group->own);
+    hash = hash_word(hash, (uint64_t)instruction->collective.kind);
+    hash = hash_word(hash, (uint64_t)instruction->collective.reduction);
+    hash = hash_word(hash, (uint64_t)group->own);
     for (int i = 0; i < group->count; i++)
-        hash = hash_number(hash, (uint64_t)group->ranks[i]);
+        hash = hash_word(hash, (uint64_t)group->ranks[i]);
     for (int i = 0; i < lists[instruction->collective.kind] * group->count; i++)
-        hash =
-            hash_number(hash, (uint64_t)program->counts[instruction->collective.counts_first + i]);
+        hash = hash_word(hash, (uint64_t)program->counts[instruction->collective.counts_first + i]);
     return hash;
 }
 
 static uint64_t hash_kernel(uint64_t hash, const struct program *program,
                             const struct instruction *instruction)
 {
-    hash = hash_number(hash, (uint64_t)instruction->kernel.node);
-    hash = hash_number(hash, (uint64_t)instruction->kernel.phase);
-    hash = hash_number(hash, (uint64_t)instruction->kernel.direction);
-    hash = hash_number(hash, instruction->kernel.accumulate);
-    hash = hash_number(hash, instruction->kernel.once);
+    hash = hash_word(hash, (uint64_t)instruction->kernel.node);
+    hash = hash_word(hash, (uint64_t)instruction->kernel.phase);
+    hash = hash_word(hash, (uint64_t)instruction->kernel.direction);
+    hash = hash_word(hash, instruction->kernel.accumulate);
+    hash = hash_word(hash, instruction->kernel.once);
     return hash_buffer(hash, program, instruction->kernel.workspace);
 }
 
 static uint64_t hash_instruction(uint64_t hash, const struct program *program,
                                  const struct instruction *instruction)
 {
-    hash = hash_number(hash, (uint64_t)instruction->kind);
+    hash = hash_word(hash, (uint64_t)instruction->kind);
     switch (instruction->kind) {
     case INSTRUCTION_KERNEL:
         hash = hash_kernel(hash, program, instruction);
@@ -79,12 +78,12 @@ static uint64_t hash_instruction(uint64_t hash, const struct program *program,
     case INSTRUCTION_SEND:
     case INSTRUCTION_WAIT:
     case INSTRUCTION_RECEIVE:
-        hash = hash_number(hash, (uint64_t)instruction->message.peer);
-        hash = hash_number(hash, instruction->message.tag);
+        hash = hash_word(hash, (uint64_t)instruction->message.peer);
+        hash = hash_word(hash, instruction->message.tag);
         break;
     case INSTRUCTION_SQUARE_SUM:
     case INSTRUCTION_UPDATE:
-        hash = hash_number(hash, (uint64_t)instruction->parameter);
+        hash = hash_word(hash, (uint64_t)instruction->parameter);
         break;
     case INSTRUCTION_LOAD:
     case INSTRUCTION_ADD:
@@ -92,7 +91,7 @@ static uint64_t hash_instruction(uint64_t hash, const struct program *program,
     case INSTRUCTION_KINDS:
         break;
     }
-    hash = hash_number(hash, (uint64_t)instruction->piece_count);
+    hash = hash_word(hash, (uint64_t)instruction->piece_count);
     for (int i = 0; i < instruction->piece_count; i++)
         hash = hash_piece(hash, program, &program_pieces(program, instruction)[i]);
     return hash;
@@ -101,7 +100,7 @@ static uint64_t hash_instruction(uint64_t hash, const struct program *program,
 static uint64_t hash_parameter(uint64_t hash, const struct program *program,
                                const struct parameter *parameter)
 {
-    hash = hash_number(hash, (uint64_t)parameter->tensor);
+    hash = hash_word(hash, (uint64_t)parameter->tensor);
     hash = hash_box(hash, &parameter->box);
     hash = hash_buffer(hash, program, parameter->master);
     hash = hash_buffer(hash, program, parameter->first);
@@ -111,16 +110,16 @@ static uint64_t hash_parameter(uint64_t hash, const struct program *program,
 
 static uint64_t hash_layout(uint64_t hash, const struct program *program)
 {
-    hash = hash_number(hash, (uint64_t)program->rank);
-    hash = hash_number(hash, (uint64_t)program->ranks);
-    hash = hash_number(hash, (uint64_t)program->samples);
-    hash = hash_number(hash, program->slot_bytes);
+    hash = hash_word(hash, (uint64_t)program->rank);
+    hash = hash_word(hash, (uint64_t)program->ranks);
+    hash = hash_word(hash, (uint64_t)program->samples);
+    hash = hash_word(hash, program->slot_bytes);
     hash = hash_buffer(hash, program, program->metrics);
     for (int i = 0; i < REGIONS; i++)
-        hash = hash_number(hash, program->bytes[i]);
+        hash = hash_word(hash, program->bytes[i]);
     for (int i = 0; i < SECTIONS; i++) {
-        hash = hash_number(hash, (uint64_t)program->sections[i].first);
-        hash = hash_number(hash, (uint64_t)program->sections[i].count);
+        hash = hash_word(hash, (uint64_t)program->sections[i].first);
+        hash = hash_word(hash, (uint64_t)program->sections[i].count);
     }
     return hash;
 }
@@ -133,9 +132,9 @@ uint64_t program_hash(const struct program *program)
     for (size_t i = 0; i < program->parameter_count; i++)
         hash = hash_parameter(hash, program, &program->parameters[i]);
     for (int i = 0; i < program->event_count; i++) {
-        hash = hash_number(hash, (uint64_t)program->events[i].direction);
-        hash = hash_number(hash, (uint64_t)program->events[i].micro_batch);
-        hash = hash_number(hash, (uint64_t)program->events[i].slot);
+        hash = hash_word(hash, (uint64_t)program->events[i].direction);
+        hash = hash_word(hash, (uint64_t)program->events[i].micro_batch);
+        hash = hash_word(hash, (uint64_t)program->events[i].slot);
     }
     return hash;
 }

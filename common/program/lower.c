@@ -9,7 +9,7 @@
 
 int lowering_signatures(struct lowering *l)
 {
-    l->signatures = xcalloc(l->graph->node_count, sizeof *l->signatures);
+    l->signatures = xrealloc(NULL, l->graph->node_count * sizeof *l->signatures);
     for (size_t n = 0; n < l->graph->node_count; n++) {
         const struct node *node = &l->graph->nodes[n];
         const struct plan_block *block = &l->plan->blocks[node->block];
@@ -74,8 +74,10 @@ void lowering_init(struct lowering *l, const struct graph *graph, const struct p
     l->homes = xcalloc(graph->tensor_count, sizeof *l->homes);
     for (size_t t = 0; t < graph->tensor_count; t++)
         l->homes[t].tensor = -1;
-    l->fetched = xcalloc(graph->node_count, sizeof *l->fetched);
-    l->statistics = xcalloc(graph->node_count, sizeof *l->statistics);
+    /* Large, and written before they are read: not cleared, since parts are lowered by the
+     * thousand. */
+    l->fetched = xrealloc(NULL, graph->node_count * sizeof *l->fetched);
+    l->statistics = xrealloc(NULL, graph->node_count * sizeof *l->statistics);
 
     program->graph = graph;
     program->rank = rank;

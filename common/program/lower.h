@@ -40,6 +40,7 @@ struct lowered_part {
     uint64_t passing_bytes;  /* of the output that a joint or crossing finds: kept no longer */
     unsigned bucket_axes[PART_BUCKETS_MAX];
     int bucket_count;
+    uint64_t own_buckets; /* bit i: of the block itself, not of the tied one, is set i */
 };
 
 /* Ways between placements, found once and taken by many parts, on any mesh whose weights (if it

@@ -64,7 +64,7 @@ int ways_find(struct ways *ways, const struct mesh *mesh, const struct shape *sh
     memcpy(key.dim, shape->dim, (size_t)shape->dims);
     key.from = *from;
     key.to = *to;
-    struct way **bucket = &ways->buckets[hash_bytes(HASH_START, &key, sizeof key) % BUCKETS];
+    struct way **bucket = &ways->buckets[hash_words(HASH_START, &key, sizeof key) % BUCKETS];
     for (const struct way *way = *bucket; way; way = way->next)
         /* Unlike padding would only find the path once more.
          * NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */

@@ -12,7 +12,7 @@
 /* What a cost depends on; compared by its bytes. */
 struct cost_key {
     int64_t samples;
-    int32_t kind, index, side, site, one_rank, pair;
+    int32_t kind, index, side, site, one_rank, pair, tie;
     uint8_t roles[2][AXES_MAX], zero[2], recompute[2]; /* roles: one more than their row */
 };
 
@@ -43,6 +43,7 @@ void costs_finish(struct costs *costs)
     short_graph_finish(&costs->model);
     sites_finish(&costs->sites);
     ways_destroy(costs->ways);
+    ties_finish(&costs->ties);
     plan_destroy(costs->one);
     plan_destroy(costs->two);
     free(costs->entries);
@@ -67,6 +68,7 @@ void part_cost_add(struct part_cost *sum, const struct part_cost *cost)
     sum->forward_s += cost->forward_s;
     sum->backward_s += cost->backward_s;
     sum->least_s += cost->least_s;
+    sum->fixed_s += cost->fixed_s;
     sum->once_s += cost->once_s;
     sum->buckets |= cost->buckets;
     sum->state_bytes += cost->state_bytes;
@@ -82,6 +84,7 @@ static void take_larger(struct part_cost *most, const struct part_cost *cost)
 {
     most->forward_s = cost->forward_s > most->forward_s ? cost->forward_s : most->forward_s;
     most->backward_s = cost->backward_s > most->backward_s ? cost->backward_s : most->backward_s;
+    most->fixed_s = cost->fixed_s > most->fixed_s ? cost->fixed_s : most->fixed_s;
     most->once_s = cost->once_s > most->once_s ? cost->once_s : most->once_s;
     most->buckets |= cost->buckets;
     most->state_bytes = larger(most->state_bytes, cost->state_bytes);
@@ -125,6 +128,17 @@ static double section_seconds(const struct pricing *pricing, const struct progra
     return seconds;
 }
 
+static double fixed_seconds(const struct pricing *pricing, const struct program *program)
+{
+    double seconds = 0;
+    for (int section = SECTION_FORWARD; section <= SECTION_BACKWARD; section++) {
+        struct range range = program->sections[section];
+        for (int i = range.first; i < range.first + range.count; i++)
+            seconds += pricing_fixed_seconds(pricing, program, &program->instructions[i]);
+    }
+    return seconds;
+}
+
 static struct part_cost sum_up(const struct pricing *pricing, const struct mesh *mesh,
                                const struct lowered_part *part)
 {
@@ -136,20 +150,45 @@ static struct part_cost sum_up(const struct pricing *pricing, const struct mesh 
         .forward_bytes = part->forward_bytes,
         .other_bytes = part->other_bytes,
         .passing_bytes = part->passing_bytes,
+        .buckets = part->own_buckets,
     };
     int reduced = 0;
-    for (int i = 0; i < part->bucket_count; i++) {
-        cost.buckets |= (uint64_t)1 << part->bucket_axes[i];
+    for (int i = 0; i < part->bucket_count; i++)
         reduced += is_reduced(mesh, part->bucket_axes[i]);
-    }
     cost.forward_s = section_seconds(pricing, program, SECTION_FORWARD, 0);
     cost.backward_s = section_seconds(pricing, program, SECTION_BACKWARD, 0);
+    cost.fixed_s = fixed_seconds(pricing, program);
     cost.once_s = section_seconds(pricing, program, SECTION_WEIGHTS, 0) +
                   section_seconds(pricing, program, SECTION_CLEAR, part->bucket_count) +
                   section_seconds(pricing, program, SECTION_REDUCE, reduced) +
                   section_seconds(pricing, program, SECTION_METRICS, 0) +
                   section_seconds(pricing, program, SECTION_UPDATE, 0);
     return cost;
+}
+
+/* Does every rank of `count` shard as much of the block's weights? They are cut along the first
+ * dim. Of those with the same loss one alone counts it, without a buffer of its own. */
+static bool shards_evenly(const struct graph *graph, int block, int count)
+{
+    const struct block *of = &graph->blocks[block];
+    for (int n = of->node_first; n < of->node_first + of->node_count; n++) {
+        const struct operation *operation = graph->nodes[n].operation;
+        for (int i = operation->input_count; i < operation_output(operation); i++)
+            if (sizes_get(&graph->sizes, operation->dims[i][0]) % count != 0)
+                return false;
+        if (operation->is_loss)
+            return false;
+    }
+    return true;
+}
+
+/* Is what the first rank takes for a part on one stage what every rank takes? */
+static bool is_alike(const struct costs *costs, const struct site *site, enum part_kind kind,
+                     int block, int64_t samples)
+{
+    int count = mesh_count(&site->mesh);
+    return site->alike && samples % count == 0 &&
+           (kind == PART_JOINT || shards_evenly(costs->model.graph, block, count));
 }
 
 /* The part on the ranks that stand for the stage `side` of the plan. */
@@ -162,7 +201,10 @@ static int lower_and_sum(struct costs *costs, const struct plan *plan, const str
                               mesh_count(&sites[0]->mesh),
                               {sites[0]->first, sites[1] ? sites[1]->first : 0}};
     int base = side ? pricing.split : 0;
-    int count = costs->one_rank && site->even ? 1 : site->representative_count;
+    bool one = costs->one_rank ? site->even
+                               : !sites[1] && is_alike(costs, site, part->kind, part->index,
+                                                       plan->micro_batch_samples);
+    int count = one ? 1 : site->representative_count;
     *out = (struct part_cost){0};
     for (int i = 0; i < (costs->only_rank < 0 ? count : 1); i++) {
         struct lowered_part lowered;
@@ -198,7 +240,7 @@ static void key_strategy(struct cost_key *key, int which, const struct site *sit
 static struct cost_entry *find_entry(struct cost_entry *entries, size_t capacity,
                                      const struct cost_key *key)
 {
-    size_t i = hash_bytes(HASH_START, key, sizeof *key) & (capacity - 1);
+    size_t i = hash_words(HASH_START, key, sizeof *key) & (capacity - 1);
     while (entries[i].taken && memcmp(&entries[i].key, key, sizeof *key) != 0)
         i = (i + 1) & (capacity - 1);
     return &entries[i];
@@ -274,6 +316,16 @@ static int tied_cost(struct costs *costs, const struct site *site, int place,
     return lower_and_sum(costs, plan, &part, sites, across ? side : 0, out, err);
 }
 
+int costs_tie(struct costs *costs, const struct site *site, int block,
+              const struct strategy *strategy)
+{
+    int place = costs->model.place[block];
+    bool ends = place == 0 || place + 1 == (int)costs->model.graph->block_count;
+    return costs->model.tied && ends ? ties_find(&costs->ties, costs->model.graph, place,
+                                                 strategy->roles, site->mesh.axes, strategy->zero)
+                                     : 0;
+}
+
 int costs_block(struct costs *costs, const struct site *site, int block,
                 const struct strategy *strategy, const struct tie *tie, int64_t samples,
                 struct part_cost *out, struct error *err)
@@ -282,16 +334,15 @@ int costs_block(struct costs *costs, const struct site *site, int block,
     bool ends = place == 0 || place == last;
     if (!costs->model.tied || !ends || (tie && place == 0 && tie->site == site))
         tie = NULL;
-    struct cost_key key = {.one_rank = costs->one_rank,
+    struct cost_key key = {.one_rank = costs->one_rank &&
+                                       !is_alike(costs, site, PART_BLOCK, place, samples),
                            .samples = samples,
                            .kind = PART_BLOCK,
                            .index = place,
                            .site = site->kind};
     key_strategy(&key, 0, site, strategy);
     if (tie) {
-        key_strategy(&key, 1, tie->site, tie->strategy);
-        key.recompute[1] = 0; /* not of the weights' concern, nor is the user's zero */
-        key.zero[1] = place == 0 ? 0 : key.zero[1];
+        key.tie = costs_tie(costs, tie->site, last - place, tie->strategy);
         key.side = tie->site == site ? 1 : 2;
         key.pair = tie->site == site ? 0
                    : place == 0      ? sites_pair(&costs->sites, site, tie->site)
@@ -320,7 +371,8 @@ int costs_joint(struct costs *costs, const struct site *site, int block,
 {
     const struct site *sites[2] = {site, NULL};
     struct part part = {PART_JOINT, costs->model.before[block], -1};
-    struct cost_key key = {.one_rank = costs->one_rank,
+    struct cost_key key = {.one_rank = costs->one_rank &&
+                                       !is_alike(costs, site, PART_JOINT, part.index, samples),
                            .samples = samples,
                            .kind = PART_JOINT,
                            .index = part.index,
@@ -374,8 +426,8 @@ int costs_crossing(struct costs *costs, const struct site *const sites[2], int b
 }
 
 /* Nobody's weights, nobody's activations: a stage with the site's mesh among `devices` ranks. */
-int costs_base(struct costs *costs, const struct site *site, int devices, struct part_cost *out,
-               struct error *err)
+static int base_cost(struct costs *costs, const struct site *site, int devices,
+                     struct part_cost *out, struct error *err)
 {
     struct part part = {PART_BASE, 0, -1};
     struct lowered_part lowered;
@@ -389,6 +441,21 @@ int costs_base(struct costs *costs, const struct site *site, int devices, struct
         program_destroy(lowered.program);
     }
     plan_destroy(plan);
+    return rc;
+}
+
+int costs_base(struct costs *costs, const struct site *site, int devices, struct part_cost *out,
+               struct error *err)
+{
+    struct cost_key key = {.kind = PART_BASE, .index = devices, .site = site->kind};
+    const struct cost_entry *known = find_entry(costs->entries, costs->entry_capacity, &key);
+    if (known->taken) {
+        *out = known->cost;
+        return 0;
+    }
+    int rc = base_cost(costs, site, devices, out, err);
+    if (rc == 0)
+        remember(costs, &key, out);
     return rc;
 }
 

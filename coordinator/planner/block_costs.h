@@ -8,6 +8,7 @@
 
 #include "coordinator/planner/short_graph.h"
 #include "coordinator/planner/site.h"
+#include "coordinator/planner/ties.h"
 
 /* What a plan chooses for a block. */
 struct strategy {
@@ -19,6 +20,7 @@ struct strategy {
 struct part_cost {
     double forward_s, backward_s; /* one micro-batch */
     double least_s;               /* both, of the rank that takes least */
+    double fixed_s;               /* of both: kernels that have nothing to do would take it too */
     double once_s;                /* per step, without what every bucket costs once */
     uint64_t buckets;             /* sets of axes: bit i is the set whose mask is i */
     uint64_t state_bytes, saved_bytes, communication_bytes;
@@ -32,6 +34,7 @@ struct costs {
     struct short_graph model;
     struct sites sites;
     struct ways *ways;
+    struct ties ties;
     struct plan *one, *two; /* scratch: the short model on one stage, on two */
     struct cost_entry *entries;
     size_t entry_count, entry_capacity; /* a power of two */
@@ -59,6 +62,10 @@ struct tie {
 int costs_block(struct costs *costs, const struct site *site, int block,
                 const struct strategy *strategy, const struct tie *tie, int64_t samples,
                 struct part_cost *out, struct error *err);
+/* A number for all that the other end's cost depends on, where the model's first block and its last
+ * share weights; else 0. */
+int costs_tie(struct costs *costs, const struct site *site, int block,
+              const struct strategy *strategy);
 /* Between `block` and the next one. */
 int costs_joint(struct costs *costs, const struct site *site, int block,
                 const struct strategy *before, const struct strategy *after, int64_t samples,

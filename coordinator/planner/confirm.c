@@ -147,7 +147,7 @@ static bool is_small(struct hunt *hunt)
         (hunt->request->device_count > 8 || hunt->request->graph->block_count > 8))
         return false;
     for (size_t i = 0; i < hunt->point_count && plans <= hunt->limits.plans; i++)
-        plans += space_count(&hunt->costs, &hunt->points[i]);
+        plans += space_count(&hunt->costs, &hunt->points[i].point);
     return plans <= hunt->limits.plans;
 }
 
@@ -159,7 +159,7 @@ static int close_gap(struct hunt *hunt, double *best_s, double *least_s, struct 
     int rc = 0;
     size_t i = 0;
     for (size_t p = 0; p < hunt->point_count; p++)
-        space_walk(&hunt->costs, &hunt->points[p], collect, &closing);
+        space_walk(&hunt->costs, &hunt->points[p].point, collect, &closing);
     if (closing.count > 1)
         qsort(closing.items, closing.count, sizeof *closing.items, by_bound);
     for (; i < closing.count && i < hunt->limits.simulations && rc == 0; i++) {

@@ -135,3 +135,19 @@ int evaluate_plan(struct costs *costs, const struct plan *plan, double *step_s, 
     free(stages);
     return rc;
 }
+
+int evaluate_filling(struct costs *costs, const struct plan *plan, double *share, struct error *err)
+{
+    const struct site **sites = xcalloc((size_t)plan->stage_count, sizeof *sites);
+    int rc = 0;
+    evaluate_sites(costs, plan, sites);
+    *share = 0;
+    for (int i = 0; i < plan->stage_count && rc == 0; i++) {
+        struct stage_cost stage;
+        rc = evaluate_stage(costs, plan, sites, i, &stage, err);
+        if (rc == 0)
+            *share = fmax(*share, (double)stage.bytes / (double)sites[i]->memory_bytes);
+    }
+    free(sites);
+    return rc;
+}

@@ -16,6 +16,9 @@ int evaluate_slots(const struct schedule *schedule, int stage, int stages, int m
 void evaluate_sites(struct costs *costs, const struct plan *plan, const struct site **sites);
 int evaluate_stage(struct costs *costs, const struct plan *plan, const struct site *const *sites,
                    int stage, struct stage_cost *out, struct error *err);
+/* How much of its devices' memory the fullest stage of a plan takes: 1 is all of it. */
+int evaluate_filling(struct costs *costs, const struct plan *plan, double *share,
+                     struct error *err);
 /* A step of the pipeline in closed form (Galvatron-BMW, arXiv 2307.02031, with the
  * synchronisation made explicit): sum T + (m - 1) max T + max (u_i - sum of B_j of the stages
  * before it), T = F + B. */

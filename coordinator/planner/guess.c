@@ -3,6 +3,7 @@
 
 #include "common/base/memory.h"
 #include "coordinator/planner/evaluate.h"
+#include "coordinator/planner/scout.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,44 +23,6 @@ static const struct choice *find_like(const struct choices *choices,
             found = &choices->items[i];
     }
     return found;
-}
-
-/* Chains of blocks so that the longest stage is as short as can be, by bisection. */
-static bool divide(struct plan *plan, const double *seconds, double most_s)
-{
-    int stage = 0;
-    double sum = 0;
-    for (int b = 0; b < plan->block_count; b++) {
-        int left = plan->block_count - b, stages_left = plan->stage_count - 1 - stage;
-        bool full = b > 0 && sum + seconds[b] > most_s;
-        if (b > plan->stages[stage].block_first && (full || left == stages_left)) {
-            if (stages_left == 0)
-                return false;
-            stage++;
-            sum = 0;
-            plan->stages[stage].block_first = b;
-        }
-        sum += seconds[b];
-        plan->blocks[b].stage = stage;
-        plan->stages[stage].block_count = b + 1 - plan->stages[stage].block_first;
-    }
-    return stage == plan->stage_count - 1;
-}
-
-static bool balance(struct plan *plan, const double *seconds)
-{
-    double low = 0, high = 0;
-    for (int b = 0; b < plan->block_count; b++)
-        high += seconds[b];
-    high *= 1 + 1e-9;
-    for (int i = 0; i < 40; i++) {
-        double middle = (low + high) / 2;
-        if (divide(plan, seconds, middle))
-            high = middle;
-        else
-            low = middle;
-    }
-    return divide(plan, seconds, high);
 }
 
 /* false: some block has no such strategy. */
@@ -99,7 +62,7 @@ struct plan *guess_plan(struct instance *instance, double *formula_s)
         for (int b = 0; b < plan->block_count; b++)
             plan->blocks[b].stage = stages / 2;
         if (set_all(instance, plan, &choices->items[i].strategy, seconds) &&
-            balance(plan, seconds) &&
+            scout_balance(plan, seconds) &&
             evaluate_plan(instance->costs, plan, &step_s, &bound_s, &fits, NULL) == 0 &&
             (fits || instance->relaxed) && step_s < best_s) {
             best_s = step_s;

@@ -1,12 +1,13 @@
 /* hunt.c - the outer loop: a point is opened only if its bound leaves hope.
  *
- * The bound needs no strategies: T of one device for all blocks, shared out. However a stage of c
- * devices divides its blocks, one of them has a c-th of their work at least. */
+ * Scouts go first: what they find prunes points, and says which of the rest to open first. All
+ * limits are counts of work, not of time, so that the answer is the same on every run. */
 #include "coordinator/planner/hunt.h"
 
 #include "common/base/memory.h"
 #include "coordinator/planner/evaluate.h"
 #include "coordinator/planner/guess.h"
+#include "coordinator/planner/scout.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -16,13 +17,18 @@
 
 #define RELAXED_LABELS 8
 #define PIPELINE_LABELS 25
-/* Where nothing fits with few roles, others are tried for so much shorter. */
+/* Where nothing was found to fit, it is searched for so much shorter. */
 #define HOPELESS 10
+/* Scouts look for plans up to so much slower than the best: exact search may speed them up. */
+#define SCOUTED 1.25
 
 const struct hunt_limits hunt_limits_standard = {.labels = 1000,
                                                  .choices = 60,
                                                  .pairs = 8,
-                                                 .parts = 20000,
+                                                 .points = 20000,
+                                                 .scouts = 1500,
+                                                 .parts = 60,
+                                                 .parts_most = 4000,
                                                  .wide_devices = 8,
                                                  .plans = 20000,
                                                  .simulations = 48,
@@ -30,6 +36,8 @@ const struct hunt_limits hunt_limits_standard = {.labels = 1000,
 const struct hunt_limits hunt_limits_none = {.labels = SIZE_MAX,
                                              .choices = SIZE_MAX,
                                              .pairs = SIZE_MAX,
+                                             .points = INFINITY,
+                                             .scouts = SIZE_MAX,
                                              .parts = SIZE_MAX,
                                              .wide_devices = INT_MAX,
                                              .plans = INFINITY,
@@ -40,6 +48,7 @@ int hunt_init(struct hunt *hunt, const struct planner_request *request,
               const struct hunt_limits *limits, struct error *err)
 {
     *hunt = (struct hunt){.request = request, .limits = *limits};
+    bounds_init(&hunt->bounds, &hunt->costs);
     return costs_init(&hunt->costs, request, err);
 }
 
@@ -49,9 +58,9 @@ static void forget(struct hunt *hunt)
         plan_destroy(hunt->found[i].plan);
     hunt->found_count = 0;
     free(hunt->points);
-    free(hunt->bounds_s);
     hunt->points = NULL;
-    hunt->bounds_s = NULL;
+    plan_destroy(hunt->smallest);
+    hunt->smallest = NULL;
     hunt->opened = 0;
     hunt->best_s = hunt->formula_least_s = hunt->least_s = INFINITY;
 }
@@ -60,82 +69,63 @@ void hunt_finish(struct hunt *hunt)
 {
     forget(hunt);
     free(hunt->found);
+    bounds_finish(&hunt->bounds);
     costs_finish(&hunt->costs);
 }
 
-/* All blocks on one device of this number, once. */
-static double alone_seconds(struct hunt *hunt, int device, int64_t samples)
-{
-    struct mesh mesh = {0};
-    struct strategy strategy = {0};
-    const struct site *site = sites_add(&hunt->costs.sites, device, &mesh);
-    double seconds = 0;
-    for (int b = 0; b < (int)hunt->request->graph->block_count; b++) {
-        struct part_cost cost = {0};
-        costs_block(&hunt->costs, site, b, &strategy, NULL, samples, &cost, NULL);
-        seconds += cost.least_s;
-    }
-    return seconds;
-}
-
-/* On the fastest of the devices. */
-static double fastest_seconds(struct hunt *hunt, int64_t samples)
-{
-    double least = INFINITY;
-    for (int i = 0; i < hunt->request->device_count; i++)
-        if (i == 0 || hunt->request->devices[i].profile != hunt->request->devices[i - 1].profile)
-            least = fmin(least, alone_seconds(hunt, i, samples));
-    return least;
-}
-
-/* By the formula; *simulated_s: by simulation. */
-static double point_bound(const struct space_point *point, double alone_s, double *simulated_s)
-{
-    int largest = (point->devices + point->stages - 1) / point->stages;
-    double pass = alone_s / largest, share = alone_s / point->devices;
-    *simulated_s = fmax(pass, point->micro_batches * share);
-    return pass + (point->micro_batches - 1) * share;
-}
-
-struct ranked {
-    struct space_point point;
-    double bound_s;
-    size_t index;
-};
-
 static int by_bound(const void *first, const void *second)
 {
-    const struct ranked *a = first, *b = second;
-    if (a->bound_s != b->bound_s)
-        return a->bound_s < b->bound_s ? -1 : 1;
-    return a->index < b->index ? -1 : 1;
+    const struct hunt_point *a = first, *b = second;
+    if (a->bound.formula_s != b->bound.formula_s)
+        return a->bound.formula_s < b->bound.formula_s ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
 }
 
-static void rank_points(struct hunt *hunt)
+/* Where scouts have been, the best first; then by bounds. */
+static int by_hope(const void *first, const void *second)
 {
-    size_t count = hunt->point_count;
-    struct ranked *ranked = xcalloc(count, sizeof *ranked);
-    double alone_s = 0, simulated_s;
-    for (size_t i = 0; i < count; i++) {
-        /* Points that follow each other mostly have as many samples. */
-        size_t known = 0;
-        while (known < i && hunt->points[known].samples != hunt->points[i].samples)
-            known++;
-        if (known < i)
-            alone_s = ranked[known].bound_s;
-        else
-            alone_s = fastest_seconds(hunt, hunt->points[i].samples);
-        ranked[i] = (struct ranked){hunt->points[i], alone_s, i};
+    const struct hunt_point *a = first, *b = second;
+    if (a->scouted_s != b->scouted_s)
+        return a->scouted_s < b->scouted_s ? -1 : 1;
+    return by_bound(first, second);
+}
+
+/* Devices of the host that has most of them. */
+static int largest_host(const struct planner_request *request)
+{
+    int most = 1;
+    for (int i = 1, count = 1; i < request->device_count; i++) {
+        count = strcmp(request->devices[i].host, request->devices[i - 1].host) == 0 ? count + 1 : 1;
+        most = count > most ? count : most;
     }
-    for (size_t i = 0; i < count; i++)
-        ranked[i].bound_s = point_bound(&ranked[i].point, ranked[i].bound_s, &simulated_s);
-    qsort(ranked, count, sizeof *ranked, by_bound);
-    hunt->bounds_s = xcalloc(count, sizeof *hunt->bounds_s);
-    for (size_t i = 0; i < count; i++) {
-        hunt->points[i] = ranked[i].point;
-        hunt->bounds_s[i] = ranked[i].bound_s;
+    return most;
+}
+
+/* All points, or where those are too many, of whole hosts the even ones. */
+static void list_points(struct hunt *hunt, int least, int most)
+{
+    const struct planner_request *request = hunt->request;
+    struct space_point *points = NULL;
+    hunt->step = 0;
+    hunt->point_count = 0;
+    if (space_points_most(request, least, most) > hunt->limits.points) {
+        hunt->step = largest_host(request);
+        points = space_points_even(request, least, most, hunt->step, &hunt->point_count);
     }
-    free(ranked);
+    if (hunt->point_count == 0) {
+        free(points);
+        hunt->step = 0;
+        points = space_points(request, least, most, &hunt->point_count);
+    }
+    hunt->points = xcalloc(hunt->point_count, sizeof *hunt->points);
+    for (size_t i = 0; i < hunt->point_count; i++)
+        hunt->points[i] =
+            (struct hunt_point){points[i], bounds_point(&hunt->bounds, &points[i]), INFINITY, i};
+    for (size_t i = 0; i < hunt->point_count; i++)
+        hunt->points[i].too_small = !bounds_fit(&hunt->bounds, points[i].devices);
+    free(points);
+    if (hunt->point_count > 1)
+        qsort(hunt->points, hunt->point_count, sizeof *hunt->points, by_bound);
 }
 
 /* Takes the plan. */
@@ -220,34 +210,47 @@ static int solve_whole(struct hunt *hunt, const struct space_point *point, doubl
     return rc;
 }
 
+/* What was learnt of a point holds for all of its plans if all roles were tried. */
+static void learn(const struct hunt *hunt, struct hunt_point *point, double formula_s,
+                  double simulated_s)
+{
+    if (hunt->costs.narrow)
+        return;
+    point->bound.formula_s = fmax(point->bound.formula_s, formula_s);
+    point->bound.simulated_s = fmax(point->bound.simulated_s, simulated_s);
+}
+
 /* Relaxed first: a point whose best is too slow with all the memory there could be is done with,
  * and so is one whose fastest plan fits. 0: it was legal. */
-static int open_point(struct hunt *hunt, const struct space_point *point, struct error *err)
+static int open_point(struct hunt *hunt, struct hunt_point *at, struct error *err)
 {
     struct instance instance;
     double upper_s = hunt->best_s * (1 + hunt->limits.slack), least_s = 0, formula_s, again_s;
-    double bound_s;
+    double bound_s = 0;
     bool fits = false;
-    int rc = instance_init(&instance, &hunt->costs, point, true, err);
+    int rc = instance_init(&instance, &hunt->costs, &at->point, true, err);
     struct plan *plan = NULL;
     if (rc == 0) {
         hunt->opened++;
-        hunt->least_s = fmin(hunt->least_s, instance_bound(&instance));
         plan = solve(hunt, &instance, upper_s, &least_s, &formula_s);
+        learn(hunt, at, least_s, instance_bound(&instance));
     }
     instance_finish(&instance);
+    if (rc < 0)
+        learn(hunt, at, INFINITY, INFINITY); /* it has no plans */
     if (rc < 0 || least_s >= upper_s)
         return rc;
     if (plan)
         evaluate_plan(&hunt->costs, plan, &again_s, &bound_s, &fits, NULL);
     if (plan && fits && again_s <= least_s * (1 + 1e-9)) {
+        learn(hunt, at, again_s, 0);
         add_found(hunt, plan, again_s);
         hunt->best_s = fmin(hunt->best_s, again_s);
         return 0;
     }
     plan_destroy(plan);
-    rc = solve_whole(hunt, point, upper_s, &least_s, err);
-    hunt->formula_least_s = fmin(hunt->formula_least_s, least_s);
+    rc = solve_whole(hunt, &at->point, upper_s, &least_s, err);
+    learn(hunt, at, least_s, 0);
     return rc;
 }
 
@@ -259,31 +262,99 @@ static int by_formula(const void *first, const void *second)
     return plan_ranks(a->plan) - plan_ranks(b->plan);
 }
 
-/* Points from this one on may hold plans that nobody looked at. */
-static void leave_points(struct hunt *hunt, size_t first)
+static bool is_hopeless(const struct hunt *hunt, const struct hunt_point *point)
 {
-    for (size_t i = first; i < hunt->point_count; i++) {
-        const struct space_point *point = &hunt->points[i];
-        int largest = (point->devices + point->stages - 1) / point->stages;
-        double per_alone = 1.0 / largest + (point->micro_batches - 1.0) / point->devices;
-        double simulated_s;
-        point_bound(point, hunt->bounds_s[i] / per_alone, &simulated_s);
-        hunt->formula_least_s = fmin(hunt->formula_least_s, hunt->bounds_s[i]);
-        hunt->least_s = fmin(hunt->least_s, simulated_s);
+    return point->too_small || point->bound.formula_s >= hunt->best_s * (1 + hunt->limits.slack);
+}
+
+/* Plans that are cheap to find: to know what is to be beaten, and where to begin. */
+static void scout(struct hunt *hunt)
+{
+    size_t lowered = hunt->costs.lowered;
+    int host = largest_host(hunt->request);
+    for (int whole = 1; whole >= 0; whole--) {
+        for (size_t i = 0; i < hunt->point_count; i++) {
+            struct hunt_point *point = &hunt->points[i];
+            bool odd = point->point.devices % host != 0;
+            if (odd == whole || point->point.extra != EXTRA_NONE || is_hopeless(hunt, point))
+                continue;
+            if (planner_stopped(hunt->request) ||
+                hunt->costs.lowered - lowered > hunt->limits.scouts)
+                return;
+            struct plan *plan =
+                scout_point(&hunt->costs, &point->point, hunt->best_s * SCOUTED, &point->scouted_s);
+            hunt->opened += plan != NULL;
+            if (plan && point->scouted_s < hunt->best_s) {
+                hunt->best_s = point->scouted_s;
+                add_found(hunt, plan, point->scouted_s);
+            } else {
+                plan_destroy(plan);
+            }
+        }
     }
 }
 
-/* In order, until a bound leaves no hope or the limits are met. Returns how many were opened. */
-static size_t open_points(struct hunt *hunt, bool *legal, int *rc, struct error *err)
+/* Devices, and then micro-batches and stages: with more of them a plan is smaller. */
+static int smaller_first(const void *first, const void *second)
 {
-    size_t lowered = hunt->costs.lowered, i = 0;
-    for (; i < hunt->point_count; i++) {
-        bool hopeless = !hunt->costs.narrow && hunt->found_count == 0;
-        size_t parts = hopeless && isfinite(hunt->limits.plans) ? hunt->limits.parts / HOPELESS
-                                                                : hunt->limits.parts;
+    const struct hunt_point *a = first, *b = second;
+    int devices = b->point.devices - a->point.devices, stages = b->point.stages - a->point.stages,
+        micro_batches = b->point.micro_batches - a->point.micro_batches;
+    return devices         ? devices
+           : micro_batches ? micro_batches
+           : stages        ? stages
+                           : (a->index > b->index) - (a->index < b->index);
+}
+
+/* The plan that needs the least memory, of those that are cheap to find. */
+static void find_smallest(struct hunt *hunt)
+{
+    double least = INFINITY, share, step_s, bound_s;
+    size_t lowered = hunt->costs.lowered;
+    bool fits = false;
+    qsort(hunt->points, hunt->point_count, sizeof *hunt->points, smaller_first);
+    for (size_t i = 0; i < hunt->point_count; i++) {
+        const struct space_point *point = &hunt->points[i].point;
+        bool enough = hunt->smallest && hunt->costs.lowered - lowered > hunt->limits.scouts;
+        if (point->extra != EXTRA_NONE || enough || planner_stopped(hunt->request))
+            continue;
+        struct plan *plan = scout_smallest(&hunt->costs, point, &share);
+        if (plan && share < least) {
+            struct plan *larger = hunt->smallest;
+            hunt->smallest = plan;
+            plan = larger;
+            least = share;
+        }
+        plan_destroy(plan);
+    }
+    if (hunt->smallest &&
+        evaluate_plan(&hunt->costs, hunt->smallest, &step_s, &bound_s, &fits, NULL) == 0 && fits) {
+        add_found(hunt, plan_copy(hunt->smallest), step_s);
+        hunt->best_s = step_s;
+    }
+}
+
+/* So many programs of parts may be lowered now. */
+static size_t parts_allowed(const struct hunt *hunt, int most)
+{
+    const struct hunt_limits *limits = &hunt->limits;
+    if (limits->parts == SIZE_MAX)
+        return SIZE_MAX;
+    size_t parts = limits->parts * (size_t)most;
+    parts = parts < limits->parts_most ? parts : limits->parts_most;
+    return hunt->found_count > 0 ? parts : parts / HOPELESS;
+}
+
+/* In order, until the limits are met. */
+static void open_points(struct hunt *hunt, int most, bool *legal, int *rc, struct error *err)
+{
+    size_t lowered = hunt->costs.lowered;
+    for (size_t i = 0; i < hunt->point_count; i++) {
+        *legal = *legal || hunt->points[i].too_small;
+        if (is_hopeless(hunt, &hunt->points[i]))
+            continue;
         if (planner_stopped(hunt->request) ||
-            hunt->bounds_s[i] >= hunt->best_s * (1 + hunt->limits.slack) ||
-            ((hunt->found_count > 0 || hopeless) && hunt->costs.lowered - lowered > parts))
+            hunt->costs.lowered - lowered > parts_allowed(hunt, most))
             break;
         struct error reason = {0};
         int opened = open_point(hunt, &hunt->points[i], &reason);
@@ -292,7 +363,41 @@ static size_t open_points(struct hunt *hunt, bool *legal, int *rc, struct error 
         if (opened < 0 && *rc != -ERANGE)
             *rc = error_set(err, opened, "%s", reason.text);
     }
-    return i;
+}
+
+/* Points that are not listed. */
+static void leave_unlisted(struct hunt *hunt, int least, int most)
+{
+    size_t count = 0;
+    for (int devices = least; devices <= most && hunt->step > 0; devices++) {
+        if (bounds_devices(&hunt->bounds, devices).formula_s >= hunt->best_s)
+            continue;
+        bool listed = (most - devices) % hunt->step == 0;
+        struct space_point *points = space_points(hunt->request, devices, devices, &count);
+        for (size_t i = 0; i < count; i++) {
+            if (listed && points[i].extra == EXTRA_NONE)
+                continue;
+            struct point_bound bound = bounds_point(&hunt->bounds, &points[i]);
+            hunt->formula_least_s = fmin(hunt->formula_least_s, bound.formula_s);
+            hunt->least_s = fmin(hunt->least_s, bound.simulated_s);
+        }
+        free(points);
+    }
+}
+
+/* No plan is shorter than the least of all bounds. */
+static void certify(struct hunt *hunt, int least, int most)
+{
+    hunt->formula_least_s = hunt->best_s;
+    hunt->least_s = INFINITY;
+    for (size_t i = 0; i < hunt->point_count; i++) {
+        const struct point_bound *bound = &hunt->points[i].bound;
+        if (hunt->points[i].too_small)
+            continue;
+        hunt->formula_least_s = fmin(hunt->formula_least_s, bound->formula_s);
+        hunt->least_s = fmin(hunt->least_s, bound->simulated_s);
+    }
+    leave_unlisted(hunt, least, most);
 }
 
 int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
@@ -300,28 +405,29 @@ int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
     int rc = 0;
     bool legal = false;
     forget(hunt);
-    hunt->points = space_points(hunt->request, least, most, &hunt->point_count);
+    list_points(hunt, least, most);
     if (hunt->point_count == 0)
         return error_set(err, -EINVAL,
                          "no plan on %d to %d devices agrees with plan.pin and plan.forbid, a "
                          "global batch of %lld and %zu layers",
                          least, most, (long long)hunt->request->job->train.global_batch,
                          hunt->request->graph->block_count - 2);
-    rank_points(hunt);
-    /* With few roles first: what is found prunes the rest. */
-    hunt->costs.narrow = true;
-    size_t opened = open_points(hunt, &legal, &rc, err);
-    bool wide = most <= hunt->limits.wide_devices || !legal;
-    if (wide) {
+    scout(hunt);
+    if (hunt->found_count == 0 && isfinite(hunt->limits.plans))
+        find_smallest(hunt);
+    legal = hunt->found_count > 0 || hunt->smallest;
+    if (hunt->point_count > 1)
+        qsort(hunt->points, hunt->point_count, sizeof *hunt->points, by_hope);
+    hunt->costs.narrow = most > hunt->limits.wide_devices || hunt->found_count == 0;
+    if (hunt->costs.narrow)
+        open_points(hunt, most, &legal, &rc, err);
+    if (most <= hunt->limits.wide_devices || !legal) {
         hunt->costs.narrow = false;
-        hunt->formula_least_s = hunt->least_s = INFINITY;
-        opened = open_points(hunt, &legal, &rc, err);
+        open_points(hunt, most, &legal, &rc, err);
     }
-    /* Of points that were not opened, or only in part, the bounds remain. */
-    leave_points(hunt, wide ? opened : 0);
     if (!legal)
         return error_prefix(err, -EINVAL, "no legal plan on %d to %d devices", least, most);
-    hunt->formula_least_s = fmin(hunt->formula_least_s, hunt->best_s);
+    certify(hunt, least, most);
     if (hunt->found_count > 1)
         qsort(hunt->found, hunt->found_count, sizeof *hunt->found, by_formula);
     return 0;

@@ -2,14 +2,18 @@
 #ifndef COORDINATOR_PLANNER_HUNT_H
 #define COORDINATOR_PLANNER_HUNT_H
 
+#include "coordinator/planner/bounds.h"
 #include "coordinator/planner/partition.h"
 
 /* Where an exact search stops being exact, and its certificate says so. */
 struct hunt_limits {
-    size_t labels;      /* of a frontier */
-    size_t choices;     /* of a block on one kind of site */
-    size_t pairs;       /* of classes of tied ends */
-    size_t parts;       /* programs of parts after which no more points are opened, if any fits */
+    size_t labels;  /* of a frontier */
+    size_t choices; /* of a block on one kind of site */
+    size_t pairs;   /* of ties of the ends */
+    double points;  /* more than so many are not listed: uneven ones are left out */
+    size_t scouts;  /* programs of parts after which no more points are scouted */
+    size_t parts;   /* after which no more are opened, if any fits: for each device, and at most */
+    size_t parts_most;
     int wide_devices;   /* beyond so many not all roles are tried */
     double plans;       /* whole plans that may be walked through to close a gap */
     size_t simulations; /* of these */
@@ -22,14 +26,25 @@ struct found {
     double formula_s, bound_s;
 };
 
+struct hunt_point {
+    struct space_point point;
+    struct point_bound bound; /* of all its plans, as far as known */
+    double scouted_s;         /* a plan of it takes so long; infinity: not known */
+    bool too_small;           /* its devices cannot hold the model's state */
+    size_t index;
+};
+
 struct hunt {
     const struct planner_request *request;
     struct hunt_limits limits;
     struct costs costs;
-    struct space_point *points; /* by bound */
-    double *bounds_s;           /* by the formula */
+    struct bounds bounds;
+    struct hunt_point *points; /* in the order in which they are opened */
     size_t point_count;
-    struct found *found; /* the best of points, best first */
+    int step; /* between the numbers of devices that are listed, of which only even divisions; 0:
+                 all */
+    struct plan *smallest; /* none was found at once: the one that needs the least memory */
+    struct found *found;   /* the best of points, best first */
     size_t found_count, found_capacity;
     double best_s;                   /* by the formula */
     double formula_least_s, least_s; /* no plan is shorter: by the formula, by simulation */

@@ -25,17 +25,13 @@ static struct part_ends ends_of(struct costs *costs, const struct site *site, in
     return ends;
 }
 
-static bool same_weights(const struct strategy *a, const struct strategy *b)
-{
-    return memcmp(a->roles, b->roles, sizeof a->roles) == 0 && a->zero == b->zero;
-}
-
-/* Is b nowhere better than a? Where weights are tied, others' costs depend on roles and zero. */
-static bool dominates(const struct choice *a, const struct choice *b, bool tied)
+/* Is b nowhere better than a? Where weights are tied, the other end's costs depend on the tie, and
+ * what a user of them shards is not known here: its costs are as if they were its own. */
+static bool dominates(const struct choice *a, const struct choice *b)
 {
     const struct part_cost *x = &a->cost, *y = &b->cost;
-    return a->entry == b->entry && a->exit == b->exit &&
-           (!tied || same_weights(&a->strategy, &b->strategy)) && x->forward_s <= y->forward_s &&
+    return a->entry == b->entry && a->exit == b->exit && a->tie == b->tie &&
+           (a->tie == 0 || a->strategy.zero == b->strategy.zero) && x->forward_s <= y->forward_s &&
            x->forward_s + x->backward_s <= y->forward_s + y->backward_s && x->once_s <= y->once_s &&
            (x->buckets & ~y->buckets) == 0 && x->state_bytes <= y->state_bytes &&
            x->saved_bytes <= y->saved_bytes && x->communication_bytes <= y->communication_bytes &&
@@ -43,14 +39,14 @@ static bool dominates(const struct choice *a, const struct choice *b, bool tied)
 }
 
 /* Of two that are equal the first stays. */
-static void drop_dominated(struct choices *choices, bool tied)
+static void drop_dominated(struct choices *choices)
 {
     size_t kept = 0;
     for (size_t i = 0; i < choices->count; i++) {
         bool worse = false;
         for (size_t j = 0; j < choices->count && !worse; j++)
-            worse = j != i && dominates(&choices->items[j], &choices->items[i], tied) &&
-                    (j < i || !dominates(&choices->items[i], &choices->items[j], tied));
+            worse = j != i && dominates(&choices->items[j], &choices->items[i]) &&
+                    (j < i || !dominates(&choices->items[i], &choices->items[j]));
         if (!worse)
             choices->items[kept++] = choices->items[i];
     }
@@ -134,7 +130,7 @@ static int fill_choices(struct instance *instance, const struct site *site, int 
     struct costs *costs = instance->costs;
     size_t count;
     struct error reason = {0};
-    int last = instance->blocks - 1, rc = 0;
+    int rc = 0;
     struct strategy *strategies =
         space_strategies(costs, site, block, instance->point.samples, &count, &reason);
     choices->items = xcalloc(count, sizeof *choices->items);
@@ -147,6 +143,7 @@ static int fill_choices(struct instance *instance, const struct site *site, int 
                  ? -ECANCELED
                  : costs_block(costs, site, block, &strategies[i], NULL, instance->point.samples,
                                &choice->cost, err);
+        choice->tie = costs_tie(costs, site, block, &strategies[i]);
         choices->count += rc == 0;
     }
     free(strategies);
@@ -161,7 +158,7 @@ static int fill_choices(struct instance *instance, const struct site *site, int 
                          costs->request->graph->blocks[block].name, mesh_count(&site->mesh),
                          (long long)instance->point.samples);
     number_ends(costs, site, choices);
-    drop_dominated(choices, costs->model.tied && (block == 0 || block == last));
+    drop_dominated(choices);
     find_least(instance, site, block, choices);
     return 0;
 }
@@ -205,6 +202,25 @@ static int fill_stage(struct instance *instance, int stage, struct error *err)
     return rc;
 }
 
+static void sum_least(struct instance *instance)
+{
+    instance->before = xcalloc((size_t)instance->blocks + 1, sizeof *instance->before);
+    for (int b = 0; b < instance->blocks; b++) {
+        const struct least *sum = &instance->before[b];
+        instance->before[b + 1] = (struct least){
+            sum->seconds + instance_least(instance, b, offsetof(struct choices, least_s)),
+            sum->forward_s + instance_least(instance, b, offsetof(struct choices, least_forward_s)),
+            sum->alone_s + instance_least(instance, b, offsetof(struct choices, least_alone_s))};
+    }
+}
+
+struct least instance_between(const struct instance *instance, int first, int end)
+{
+    const struct least *low = &instance->before[first], *high = &instance->before[end];
+    return (struct least){high->seconds - low->seconds, high->forward_s - low->forward_s,
+                          high->alone_s - low->alone_s};
+}
+
 int instance_init(struct instance *instance, struct costs *costs, const struct space_point *point,
                   bool relaxed, struct error *err)
 {
@@ -216,11 +232,16 @@ int instance_init(struct instance *instance, struct costs *costs, const struct s
     instance->slots = xcalloc(stages, sizeof *instance->slots);
     instance->bases = xcalloc(stages, sizeof *instance->bases);
     instance->fixed_s = xcalloc(stages, sizeof *instance->fixed_s);
+    instance->pairs = xcalloc(stages, sizeof *instance->pairs);
     instance->of = xcalloc(stages * (size_t)instance->blocks, sizeof(struct choices *));
     space_sites(costs, point, instance->sites);
     int rc = 0;
     for (int i = 0; i < point->stages && rc == 0; i++)
         rc = fill_stage(instance, i, err);
+    for (int i = 1; i < point->stages; i++)
+        instance->pairs[i] = sites_pair(&costs->sites, instance->sites[i - 1], instance->sites[i]);
+    if (rc == 0)
+        sum_least(instance);
     return rc;
 }
 
@@ -244,6 +265,8 @@ void instance_finish(struct instance *instance)
     free(instance->slots);
     free(instance->bases);
     free(instance->fixed_s);
+    free(instance->pairs);
+    free(instance->before);
     free(instance->of);
 }
 
@@ -262,8 +285,7 @@ static double choice_bound(const struct instance *instance, const struct choices
     if (stages == 1)
         return instance_formula_bound(instance) - choices->least_alone_s + m * seconds +
                choice->floor_once_s;
-    for (int b = 0; b < instance->blocks; b++)
-        sum += instance_least(instance, b, offsetof(struct choices, least_s));
+    sum = instance->before[instance->blocks].seconds;
     const struct choices *first = instance_choices(instance, 0, 0);
     for (size_t i = 0; i < first->count; i++)
         least_once = fmin(least_once, first->items[i].cost.once_s);
@@ -342,10 +364,14 @@ static struct joints *find_joints(struct instance *instance, const struct choice
                                   const struct choices *after, int side, int pair)
 {
     for (size_t i = 0; i < instance->joints_count; i++) {
-        struct joints *known = instance->joints[i];
+        /* Mostly it is asked for those of the last time again. */
+        size_t index = (instance->joints_last + i) % instance->joints_count;
+        struct joints *known = instance->joints[index];
         if (known->before == before && known->after == after && known->side == side &&
-            known->pair == pair)
+            known->pair == pair) {
+            instance->joints_last = index;
             return known;
+        }
     }
     size_t count = (size_t)before->exits * (size_t)after->entries;
     struct joints *joints = xcalloc(1, sizeof *joints);
@@ -383,8 +409,8 @@ const struct part_cost *instance_crossing(struct instance *instance, int stage, 
     const struct site *const *sites = &instance->sites[stage - side];
     const struct choices *before = instance_choices(instance, stage - side, block),
                          *after = instance_choices(instance, stage - side + 1, block + 1);
-    int pair = sites_pair(&instance->costs->sites, sites[0], sites[1]);
-    struct joints *joints = find_joints(instance, before, after, side, pair);
+    struct joints *joints =
+        find_joints(instance, before, after, side, instance->pairs[stage - side + 1]);
     int index = exit * after->entries + entry;
     if (!joints->known[index] &&
         costs_crossing(instance->costs, sites, block, &before->exit_like[exit],
@@ -419,11 +445,9 @@ static double bound(const struct instance *instance, size_t member)
 
 double instance_formula_bound(const struct instance *instance)
 {
-    double once = INFINITY, alone = instance->bases[0].once_s;
-    for (int b = 0; b < instance->blocks; b++)
-        alone += instance_least(instance, b, offsetof(struct choices, least_alone_s));
+    double once = INFINITY;
     if (instance->point.stages == 1)
-        return alone;
+        return instance->bases[0].once_s + instance->before[instance->blocks].alone_s;
     const struct choices *first = instance_choices(instance, 0, 0);
     for (size_t i = 0; i < first->count; i++)
         once = fmin(once, first->items[i].cost.once_s);

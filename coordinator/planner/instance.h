@@ -12,6 +12,7 @@ struct choice {
     /* No less whatever the block is tied to: T of a micro-batch, and u. */
     double floor_s, floor_once_s;
     int entry, exit; /* which of the ends that the block's choices have */
+    int tie;         /* see costs_tie */
 };
 
 /* Of one block on one kind of site. */
@@ -34,6 +35,11 @@ struct joints {
     bool *known;
 };
 
+/* What some blocks take at least, wherever they are: sums of the least of struct choices. */
+struct least {
+    double seconds, forward_s, alone_s;
+};
+
 struct instance {
     struct costs *costs;
     struct space_point point;
@@ -48,8 +54,10 @@ struct instance {
     size_t all_count, all_capacity;
     const struct choices **of; /* [stage * blocks + block] */
     struct joints **joints;
-    size_t joints_count, joints_capacity;
+    size_t joints_count, joints_capacity, joints_last;
     double (*fixed_s)[64]; /* per stage: what a bucket costs once, by its axes */
+    int *pairs;            /* per stage: what the one before is to it */
+    struct least *before;  /* per block, and of the whole: of all blocks before it */
 };
 
 /* -ERANGE: a block has no legal strategy on some site; -EINVAL: none that the job allows;
@@ -71,6 +79,8 @@ const struct part_cost *instance_crossing(struct instance *instance, int stage, 
                                           int entry, int side);
 /* The least of a block, wherever it is, of one of the sums of struct choices. */
 double instance_least(const struct instance *instance, int block, size_t member);
+/* The same of blocks [first, end). */
+struct least instance_between(const struct instance *instance, int first, int end);
 /* No plan of the point is shorter, by the formula and by simulation. */
 double instance_formula_bound(const struct instance *instance);
 double instance_bound(const struct instance *instance);

@@ -6,7 +6,7 @@
  * S, X and S + R are not larger.
  *
  * Where the first and the last block share weights, what either costs depends on the other's
- * roles (and the owner's zero): all this is done for every pair of classes, best bound first. */
+ * tie (costs_tie): all this is done for every pair of ties, best bound first. */
 #include "coordinator/planner/partition.h"
 
 #include "common/base/memory.h"
@@ -32,7 +32,7 @@ struct suffixes {
 struct solver {
     struct frontiers *frontiers;
     struct suffixes *of; /* [stage * blocks + first] */
-    /* Classes of the first block's and the last one's choices. */
+    /* Of the first block's and the last one's choices those of a pair of ties. */
     struct choice *firsts, *lasts;
 };
 
@@ -84,13 +84,10 @@ static double least_step(const struct solver *solver, int stage, int first,
                          const struct suffix *suffix)
 {
     const struct instance *instance = solver->frontiers->instance;
-    double seconds = 0, forward = 0;
-    for (int b = 0; b < first; b++) {
-        seconds += instance_least(instance, b, offsetof(struct choices, least_s));
-        forward += instance_least(instance, b, offsetof(struct choices, least_forward_s));
-    }
-    double longest = stage > 0 ? fmax(suffix->longest_s, seconds / stage) : suffix->longest_s;
-    return suffix->sum_s + fmax(seconds, forward + suffix->rest_s) +
+    const struct least *before = &instance->before[first];
+    double longest =
+        stage > 0 ? fmax(suffix->longest_s, before->seconds / stage) : suffix->longest_s;
+    return suffix->sum_s + fmax(before->seconds, before->forward_s + suffix->rest_s) +
            (instance->point.micro_batches - 1) * longest;
 }
 
@@ -181,6 +178,21 @@ static void extend(struct solver *solver, int stage, const struct frontier *fron
     }
 }
 
+/* Can no plan that has these blocks on this stage be fast enough, whatever their strategies? */
+static bool is_too_slow(const struct solver *solver, int stage, int first, int end)
+{
+    const struct instance *instance = solver->frontiers->instance;
+    int stages = instance->point.stages, blocks = instance->blocks;
+    double longest = instance_between(instance, first, end).seconds;
+    if (stage > 0)
+        longest = fmax(longest, instance->before[first].seconds / stage);
+    if (stage < stages - 1)
+        longest =
+            fmax(longest, instance_between(instance, end, blocks).seconds / (stages - 1 - stage));
+    return instance->before[blocks].seconds + (instance->point.micro_batches - 1) * longest >=
+           solver->frontiers->upper_s;
+}
+
 static void solve_stage(struct solver *solver, int stage, int first)
 {
     struct instance *instance = solver->frontiers->instance;
@@ -188,7 +200,7 @@ static void solve_stage(struct solver *solver, int stage, int first)
     struct suffixes *list = &solver->of[stage * instance->blocks + first];
     int exits = stage == 0 ? 0 : instance_choices(instance, stage - 1, first - 1)->exits;
     for (int end = left ? first + 1 : instance->blocks; end <= instance->blocks - left; end++) {
-        if (planner_stopped(instance->costs->request) ||
+        if (planner_stopped(instance->costs->request) || is_too_slow(solver, stage, first, end) ||
             (left && solver->of[(stage + 1) * instance->blocks + end].count == 0))
             continue;
         const struct frontier *frontier = frontiers_get(solver->frontiers, stage, first, end);
@@ -250,14 +262,7 @@ static struct plan *solve(struct solver *solver)
     return plan;
 }
 
-/* The class of an end: what the other end's cost depends on. Of the first block, which owns the
- * weight, roles and zero; of the last, where they are on two stages, roles. */
-static bool same_class(const struct strategy *a, const struct strategy *b, bool zero)
-{
-    return memcmp(a->roles, b->roles, sizeof a->roles) == 0 && (!zero || a->zero == b->zero);
-}
-
-/* A pair of classes: choices that stand for them, and what no plan with them is shorter than. */
+/* A pair of ties: choices that stand for them, and what no plan with them is shorter than. */
 struct pair {
     int first, last; /* -1: all of the last block's */
     double bound_s;
@@ -274,10 +279,9 @@ static bool is_hopeless(const struct solver *solver, const struct pair *pair,
                                                solver->frontiers->upper_s;
 }
 
-/* Those of the class, with their costs beside the other end's. */
-static size_t select_class(struct solver *solver, const struct pair *pair, int block,
-                           const struct strategy *class, bool zero, const struct strategy *partner,
-                           struct choice *out)
+/* Those of this tie (0: all), with their costs beside the other end's. */
+static size_t select_tie(struct solver *solver, const struct pair *pair, int block, int tied,
+                         const struct strategy *partner, struct choice *out)
 {
     struct instance *instance = solver->frontiers->instance;
     int stage = block == 0 ? 0 : instance->point.stages - 1;
@@ -285,7 +289,7 @@ static size_t select_class(struct solver *solver, const struct pair *pair, int b
     struct tie tie = {instance->sites[instance->point.stages - 1 - stage], partner};
     size_t count = 0;
     for (size_t i = 0; i < all->count; i++) {
-        if ((class && !same_class(&all->items[i].strategy, class, zero)) ||
+        if ((tied && all->items[i].tie != tied) ||
             (block > 0 && is_hopeless(solver, pair, all, &all->items[i])))
             continue;
         out[count] = all->items[i];
@@ -304,10 +308,10 @@ static int by_bound(const void *first, const void *second)
     return a->first != b->first ? a->first - b->first : a->last - b->last;
 }
 
-static bool is_new(const struct choices *choices, size_t index, bool zero)
+static bool is_new(const struct choices *choices, size_t index)
 {
     for (size_t i = 0; i < index; i++)
-        if (same_class(&choices->items[i].strategy, &choices->items[index].strategy, zero))
+        if (choices->items[i].tie == choices->items[index].tie)
             return false;
     return true;
 }
@@ -317,30 +321,25 @@ static void set_pair(struct solver *solver, const struct pair *pair)
     struct frontiers *frontiers = solver->frontiers;
     struct instance *instance = frontiers->instance;
     int last = instance->blocks - 1;
-    const struct strategy *first_class =
-        &instance_choices(instance, 0, 0)->items[pair->first].strategy;
-    const struct strategy *last_class =
-        pair->last < 0 ? NULL
-                       : &instance_choices(instance, instance->point.stages - 1, last)
-                              ->items[pair->last]
-                              .strategy;
+    const struct choice *first = &instance_choices(instance, 0, 0)->items[pair->first], *end = NULL;
+    if (pair->last >= 0)
+        end = &instance_choices(instance, instance->point.stages - 1, last)->items[pair->last];
     frontiers_forget_ends(frontiers);
     frontiers->firsts = solver->firsts;
     frontiers->lasts = solver->lasts;
-    frontiers->first_count = select_class(solver, pair, 0, first_class, true,
-                                          last_class ? last_class : first_class, solver->firsts);
+    frontiers->first_count = select_tie(solver, pair, 0, first->tie,
+                                        end ? &end->strategy : &first->strategy, solver->firsts);
     frontiers->last_count =
-        select_class(solver, pair, last, last_class, false, first_class, solver->lasts);
+        select_tie(solver, pair, last, end ? end->tie : 0, &first->strategy, solver->lasts);
 }
 
-/* The least of a class, or of all. */
-static void find_floor(const struct choices *choices, int class, bool zero, double *seconds,
-                       double *once_s)
+/* The least of those with the tie of one of them, or of all. */
+static void find_floor(const struct choices *choices, int like, double *seconds, double *once_s)
 {
     *seconds = *once_s = INFINITY;
     for (size_t i = 0; i < choices->count; i++) {
         const struct choice *choice = &choices->items[i];
-        if (class >= 0 && !same_class(&choice->strategy, &choices->items[class].strategy, zero))
+        if (like >= 0 && choice->tie != choices->items[like].tie)
             continue;
         *seconds = fmin(*seconds, choice->floor_s);
         *once_s = fmin(*once_s, choice->floor_once_s);
@@ -352,14 +351,13 @@ static double pair_bound(const struct instance *instance, const struct choices *
                          const struct choices *lasts, const struct pair *pair)
 {
     double first, last, first_once, last_once;
-    find_floor(firsts, pair->first, true, &first, &first_once);
-    find_floor(lasts, pair->last, false, &last, &last_once);
+    find_floor(firsts, pair->first, &first, &first_once);
+    find_floor(lasts, pair->last, &last, &last_once);
     if (instance->point.stages == 1)
         return instance_formula_bound(instance) - firsts->least_alone_s +
                instance->point.micro_batches * first + first_once;
     double sum = first + last, longest = fmax(first, last);
-    for (int b = 1; b < instance->blocks - 1; b++)
-        sum += instance_least(instance, b, offsetof(struct choices, least_s));
+    sum += instance_between(instance, 1, instance->blocks - 1).seconds;
     return sum + first_once + instance->bases[0].once_s +
            (instance->point.micro_batches - 1) * fmax(longest, sum / instance->point.stages);
 }
@@ -377,10 +375,10 @@ static struct plan *solve_pairs(struct solver *solver)
     solver->firsts = xcalloc(firsts->count, sizeof *solver->firsts);
     solver->lasts = xcalloc(lasts->count, sizeof *solver->lasts);
     for (size_t i = 0; i < firsts->count; i++) {
-        if (!is_new(firsts, i, true))
+        if (!is_new(firsts, i))
             continue;
         for (size_t j = 0; j < (one ? 1 : lasts->count); j++)
-            if (one || is_new(lasts, j, false))
+            if (one || is_new(lasts, j))
                 pairs[count++] = (struct pair){(int)i, one ? -1 : (int)j, 0};
     }
     for (size_t i = 0; i < count; i++)

@@ -41,3 +41,9 @@ double pricing_seconds(const void *context, const struct program *program,
         moves && !on_one_host(pricing, program, instruction) ? &profile->network : &profile->host;
     return profile_seconds(profile, link, program, instruction);
 }
+
+double pricing_fixed_seconds(const struct pricing *pricing, const struct program *program,
+                             const struct instruction *instruction)
+{
+    return profile_fixed_seconds(device_of(pricing, program->rank)->profile, program, instruction);
+}

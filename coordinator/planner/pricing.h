@@ -16,5 +16,8 @@ struct pricing pricing_plain(const struct planner_request *request);
 /* context is a struct pricing: see struct timing. */
 double pricing_seconds(const void *context, const struct program *program,
                        const struct instruction *instruction);
+/* profile_fixed_seconds() of the device. */
+double pricing_fixed_seconds(const struct pricing *pricing, const struct program *program,
+                             const struct instruction *instruction);
 
 #endif

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of one kind, with hosts in common in the same way. */
+/* Of two kinds, with hosts in common in the same way. Devices of one host lie next to each other:
+ * what two sites share is a host that the first ends with and the second begins with. */
 struct site_pair {
-    const struct site *a, *b;
+    int kinds[2];
+    int at_end, at_begin; /* devices of either on that host */
 };
 
 uint64_t site_memory_limit(const struct planner_request *request, int device)
@@ -67,6 +69,18 @@ static void represent(struct site *site, int rank)
         site->representatives[site->representative_count++] = rank;
 }
 
+/* Do hosts begin at every so many devices? */
+static bool hosts_are_equal(const struct sites *sites, const struct site *site, int count)
+{
+    int share = 1;
+    while (share < count && one_host(sites, site->first + share - 1, site->first + share))
+        share++;
+    for (int rank = 1; rank < count; rank++)
+        if (one_host(sites, site->first + rank - 1, site->first + rank) != (rank % share != 0))
+            return false;
+    return count % share == 0;
+}
+
 static void choose_representatives(const struct sites *sites, struct site *site)
 {
     const struct planner_device *devices = &sites->request->devices[site->first];
@@ -86,6 +100,7 @@ static void choose_representatives(const struct sites *sites, struct site *site)
     site->even = !site->weights;
     for (int rank = 1; rank < count; rank++)
         site->even = site->even && devices[rank].profile == devices[0].profile;
+    site->alike = site->even && hosts_are_equal(sites, site, count);
 }
 
 static void set_memory(const struct sites *sites, struct site *site)
@@ -133,29 +148,16 @@ const struct site *sites_add(struct sites *sites, int first, const struct mesh *
     return site;
 }
 
-static const char *host_of(const struct sites *sites, const struct site *site, int rank)
-{
-    return sites->request->devices[site->first + rank].host;
-}
-
-static bool pairs_alike(const struct sites *sites, const struct site_pair *x,
-                        const struct site_pair *y)
-{
-    if (x->a->kind != y->a->kind || x->b->kind != y->b->kind)
-        return false;
-    for (int i = 0; i < mesh_count(&x->a->mesh); i++)
-        for (int j = 0; j < mesh_count(&x->b->mesh); j++)
-            if ((strcmp(host_of(sites, x->a, i), host_of(sites, x->b, j)) == 0) !=
-                (strcmp(host_of(sites, y->a, i), host_of(sites, y->b, j)) == 0))
-                return false;
-    return true;
-}
-
 int sites_pair(struct sites *sites, const struct site *a, const struct site *b)
 {
-    struct site_pair pair = {a, b};
+    int last = a->first + mesh_count(&a->mesh) - 1, end = b->first + mesh_count(&b->mesh);
+    struct site_pair pair = {.kinds = {a->kind, b->kind}};
+    for (int i = last; i >= a->first && one_host(sites, i, b->first); i--)
+        pair.at_end++;
+    for (int i = b->first; i < end && one_host(sites, i, last); i++)
+        pair.at_begin++;
     for (size_t i = 0; i < sites->pair_count; i++)
-        if (pairs_alike(sites, &sites->pairs[i], &pair))
+        if (memcmp(&sites->pairs[i], &pair, sizeof pair) == 0)
             return (int)i;
     sites->pairs =
         grow(sites->pairs, sites->pair_count, &sites->pair_capacity, sizeof *sites->pairs);

@@ -15,6 +15,7 @@ struct site {
     int *weights;          /* of the mesh; NULL: all equal */
     int kind;              /* given by sites_add */
     bool even;             /* all devices of one speed, with equal shares */
+    bool alike;            /* even, and each of its hosts has as many of them */
     uint64_t memory_bytes; /* of its smallest device, or as the job allows */
     /* Ranks whose programs stand for all: the first and the last, and of every profile one. */
     int representatives[SITE_REPRESENTATIVES_MAX], representative_count;
@@ -37,7 +38,7 @@ void sites_scale(struct sites *sites, double scale);
 void sites_finish(struct sites *sites);
 /* The site that begins at this device; lent. Copies the weights. */
 const struct site *sites_add(struct sites *sites, int first, const struct mesh *mesh);
-/* A number for what two neighbouring sites are to each other. */
+/* A number for what two sites, the second behind the first, are to each other. */
 int sites_pair(struct sites *sites, const struct site *a, const struct site *b);
 
 #endif

@@ -88,28 +88,61 @@ static void add_divisions(const struct planner_request *request, struct point_li
     }
 }
 
+static int layers_of(const struct planner_request *request)
+{
+    int layers = (int)request->graph->block_count - 2;
+    return layers > 1 ? layers : 1;
+}
+
+static void add_devices(const struct planner_request *request, struct point_list *list, int devices,
+                        bool even)
+{
+    const struct job_plan *plan = &request->job->plan;
+    int64_t batch = request->job->train.global_batch;
+    for (int stages = 1; stages <= devices && stages <= layers_of(request); stages++) {
+        if (pinned(plan->pin.pp, stages) || (even && devices % stages != 0))
+            continue;
+        for (int64_t m = 1; m <= batch && m <= PLAN_MICRO_BATCHES_MAX; m++)
+            if (batch % m == 0 && !pinned(plan->pin.micro_batches, m))
+                add_divisions(request, list,
+                              (struct space_point){.devices = devices,
+                                                   .stages = stages,
+                                                   .micro_batches = (int)m,
+                                                   .samples = batch / m});
+    }
+}
+
 struct space_point *space_points(const struct planner_request *request, int least, int most,
                                  size_t *count)
 {
     struct point_list list = {0};
-    const struct job_plan *plan = &request->job->plan;
-    int64_t batch = request->job->train.global_batch;
-    int layers = (int)request->graph->block_count - 2;
-    for (int devices = least; devices <= most; devices++) {
-        for (int stages = 1; stages <= devices && stages <= (layers > 1 ? layers : 1); stages++) {
-            if (pinned(plan->pin.pp, stages))
-                continue;
-            for (int64_t m = 1; m <= batch && m <= PLAN_MICRO_BATCHES_MAX; m++)
-                if (batch % m == 0 && !pinned(plan->pin.micro_batches, m))
-                    add_divisions(request, &list,
-                                  (struct space_point){.devices = devices,
-                                                       .stages = stages,
-                                                       .micro_batches = (int)m,
-                                                       .samples = batch / m});
-        }
-    }
+    for (int devices = least; devices <= most; devices++)
+        add_devices(request, &list, devices, false);
     *count = list.count;
     return list.items;
+}
+
+struct space_point *space_points_even(const struct planner_request *request, int least, int most,
+                                      int step, size_t *count)
+{
+    struct point_list list = {0};
+    for (int devices = most; devices >= least; devices -= step)
+        add_devices(request, &list, devices, true);
+    *count = list.count;
+    return list.items;
+}
+
+double space_points_most(const struct planner_request *request, int least, int most)
+{
+    const struct job_plan *plan = &request->job->plan;
+    int64_t batch = request->job->train.global_batch, divisors = 0;
+    for (int64_t m = 1; m <= batch && m <= PLAN_MICRO_BATCHES_MAX; m++)
+        divisors += batch % m == 0;
+    int stages = most < layers_of(request) ? most : layers_of(request), kinds = 0;
+    while (schedules[kinds])
+        kinds++;
+    return (double)(most - least + 1) * (plan->pin.pp ? 1 : stages) * 2 * kinds *
+           (double)(plan->pin.micro_batches ? 1 : divisors);
 }
 
 /* Devices of a stage that share a host with the first; 0: not all hosts have as many. */
@@ -245,6 +278,17 @@ static bool can_shard(const struct costs *costs, const struct site *site, int bl
                 return true;
     }
     return false;
+}
+
+bool space_allows(struct costs *costs, const struct site *site, int block,
+                  const struct strategy *strategy, int64_t samples)
+{
+    const struct job_plan *plan = &costs->request->job->plan;
+    return !(plan->forbid.zero >> strategy->zero & 1) &&
+           !(plan->forbid.recompute >> strategy->recompute & 1) &&
+           allowed(costs->request, site, strategy, samples) &&
+           (strategy->zero == 0 || can_shard(costs, site, block, strategy)) &&
+           costs_accepts(costs, site, block, strategy, samples, NULL);
 }
 
 struct strategy_list {

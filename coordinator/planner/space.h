@@ -25,12 +25,22 @@ struct space_point {
 /* All points, on `least` to `most` devices; the array is the caller's to free. */
 struct space_point *space_points(const struct planner_request *request, int least, int most,
                                  size_t *count);
+/* Of these only numbers of devices that are so many less than `most`, again and again, and stages
+ * that divide them: where all would be too many. */
+struct space_point *space_points_even(const struct planner_request *request, int least, int most,
+                                      int step, size_t *count);
+/* How many there are at most. */
+double space_points_most(const struct planner_request *request, int least, int most);
 /* The site of each stage (point->stages of them); lent by costs. */
 void space_sites(struct costs *costs, const struct space_point *point, const struct site **sites);
 /* Strategies of a block on a site; the array is the caller's to free. err (optional): why lowering
  * refused what the job would have allowed. */
 struct strategy *space_strategies(struct costs *costs, const struct site *site, int block,
                                   int64_t samples, size_t *count, struct error *err);
+
+/* Is this strategy one of them, but for the order of like axes? */
+bool space_allows(struct costs *costs, const struct site *site, int block,
+                  const struct strategy *strategy, int64_t samples);
 
 /* A plan of this point with no blocks on its stages yet. */
 struct plan *space_plan(struct costs *costs, const struct space_point *point);

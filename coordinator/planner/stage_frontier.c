@@ -5,6 +5,7 @@
  * also if it has to pay for every bucket that the dropped one has paid for. */
 #include "coordinator/planner/stage_frontier.h"
 
+#include "common/base/hash.h"
 #include "common/base/memory.h"
 
 #include <math.h>
@@ -26,25 +27,32 @@ static void destroy(struct frontier *frontier)
     free(frontier);
 }
 
+/* Takes those out that hold the first block or the last, or all. */
+static void forget(struct frontiers *frontiers, bool all)
+{
+    for (size_t i = 0; i < FRONTIER_BUCKETS; i++) {
+        struct frontier **at = &frontiers->buckets[i];
+        while (*at) {
+            struct frontier *frontier = *at;
+            if (!all && frontier->first > 0 && frontier->end < frontiers->instance->blocks) {
+                at = &frontier->next;
+                continue;
+            }
+            *at = frontier->next;
+            destroy(frontier);
+        }
+    }
+}
+
 void frontiers_finish(struct frontiers *frontiers)
 {
-    for (size_t i = 0; i < frontiers->count; i++)
-        destroy(frontiers->items[i]);
-    free(frontiers->items);
+    forget(frontiers, true);
     free(frontiers->nodes);
 }
 
 void frontiers_forget_ends(struct frontiers *frontiers)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < frontiers->count; i++) {
-        struct frontier *frontier = frontiers->items[i];
-        if (frontier->first == 0 || frontier->end == frontiers->instance->blocks)
-            destroy(frontier);
-        else
-            frontiers->items[kept++] = frontier;
-    }
-    frontiers->count = kept;
+    forget(frontiers, false);
 }
 
 static int add_node(struct frontiers *frontiers, struct frontier_node node)
@@ -74,14 +82,9 @@ static double alone_seconds(const struct frontiers *frontiers, const struct labe
     return frontiers->instance->point.micro_batches * label->seconds + label->once_s;
 }
 
-/* The least that blocks outside of a frontier take, wherever they are. */
-struct others {
-    double seconds, forward_s, alone_s;
-};
-
 /* What the plan takes at least with this label on some stage. */
 static double least_step(const struct frontiers *frontiers, const struct label *label,
-                         const struct others *others)
+                         const struct least *others)
 {
     double m = frontiers->instance->point.micro_batches;
     if (frontiers->one_stage)
@@ -235,62 +238,74 @@ static const struct choice *choices_of(const struct frontiers *frontiers, int st
     return all->items;
 }
 
-static struct others find_others(const struct frontiers *frontiers, const struct frontier *frontier)
+static struct least find_others(const struct frontiers *frontiers, const struct frontier *frontier)
 {
     const struct instance *instance = frontiers->instance;
-    struct others others = {.alone_s = instance->bases[0].once_s};
-    for (int b = 0; b < instance->blocks; b++) {
-        if (b >= frontier->first && b < frontier->end)
-            continue;
-        others.seconds += instance_least(instance, b, offsetof(struct choices, least_s));
-        others.forward_s += instance_least(instance, b, offsetof(struct choices, least_forward_s));
-        others.alone_s += instance_least(instance, b, offsetof(struct choices, least_alone_s));
-    }
-    return others;
+    struct least all = instance_between(instance, 0, instance->blocks),
+                 own = instance_between(instance, frontier->first, frontier->end);
+    return (struct least){all.seconds - own.seconds, all.forward_s - own.forward_s,
+                          all.alone_s - own.alone_s + instance->bases[0].once_s};
 }
 
-/* Every label of the left part, if there is one, with every choice of the last block; or, where
- * the first block alone is joined to the rest, every choice with every label. */
+/* One block alone. */
+static void fill_one(struct frontiers *frontiers, struct frontier *frontier, int stage)
+{
+    size_t count;
+    const struct choice *choices = choices_of(frontiers, stage, frontier->first, &count);
+    struct label_list list = {0};
+    struct least others = find_others(frontiers, frontier);
+    for (size_t c = 0; c < count; c++) {
+        struct label label = label_of(frontiers, frontier, stage, &choices[c]);
+        if (label.bytes + label.transient > frontier->limit ||
+            least_step(frontiers, &label, &others) >= frontiers->upper_s)
+            continue;
+        label.node = add_node(frontiers, (struct frontier_node){-1, -1, choices[c].strategy});
+        add_label(&list, &label);
+    }
+    reduce(frontiers, stage, &list);
+    frontier->labels = list.items;
+    frontier->count = list.count;
+}
+
+/* Where a run of blocks is cut in two: the last block from the rest, the model's first block
+ * before all others, equal blocks in the middle. */
+static int find_cut(const struct frontiers *frontiers, const struct frontier *frontier)
+{
+    const int *place = frontiers->instance->costs->model.place;
+    if (frontier->first == 0)
+        return 1;
+    if (place[frontier->first] != place[frontier->end - 1])
+        return frontier->end - 1;
+    return frontier->first + (frontier->end - frontier->first) / 2;
+}
+
+/* Every label of the left part with every one of the right. */
 static void fill(struct frontiers *frontiers, struct frontier *frontier, int stage)
 {
-    struct instance *instance = frontiers->instance;
-    bool prepend = frontier->first == 0 && frontier->end > 1;
-    int block = prepend ? 0 : frontier->end - 1;
-    const struct frontier *rest = NULL;
-    if (frontier->end - frontier->first > 1)
-        rest = prepend ? frontiers_get(frontiers, stage, 1, frontier->end)
-                       : frontiers_get(frontiers, stage, frontier->first, frontier->end - 1);
-    size_t count;
-    const struct choice *choices = choices_of(frontiers, stage, block, &count);
+    int cut = find_cut(frontiers, frontier);
+    const struct frontier *left = frontiers_get(frontiers, stage, frontier->first, cut),
+                          *right = frontiers_get(frontiers, stage, cut, frontier->end);
     struct label_list list = {0};
-    struct others others = find_others(frontiers, frontier);
-    for (size_t c = 0; c < count; c++) {
-        struct label one = label_of(frontiers, frontier, stage, &choices[c]), both;
-        one.node = add_node(frontiers, (struct frontier_node){-1, -1, choices[c].strategy});
-        if (!rest && one.bytes + one.transient <= frontier->limit &&
-            least_step(frontiers, &one, &others) < frontiers->upper_s)
-            add_label(&list, &one);
-        for (size_t i = 0; rest && i < rest->count; i++) {
-            const struct label *left = prepend ? &one : &rest->labels[i],
-                               *right = prepend ? &rest->labels[i] : &one;
+    struct least others = find_others(frontiers, frontier);
+    for (size_t i = 0; i < left->count; i++) {
+        for (size_t j = 0; j < right->count; j++) {
+            const struct label *a = &left->labels[i], *b = &right->labels[j];
             const struct part_cost *joint =
-                instance_joint(instance, stage, prepend ? 0 : block - 1, left->exit, right->entry);
-            if (!join(frontiers, frontier, stage, left, right, joint, &both) ||
+                instance_joint(frontiers->instance, stage, cut - 1, a->exit, b->entry);
+            struct label both;
+            if (!join(frontiers, frontier, stage, a, b, joint, &both) ||
                 least_step(frontiers, &both, &others) >= frontiers->upper_s)
                 continue;
-            /* Until it is kept, the number of the pair: choice-major. */
-            both.node = (int)(c * rest->count + i);
+            both.node = (int)(i * right->count + j); /* until it is kept, the number of the pair */
             add_label(&list, &both);
         }
     }
-    int base = (int)(frontiers->node_count - count);
     reduce(frontiers, stage, &list);
-    for (size_t i = 0; rest && rest->count > 0 && i < list.count; i++) {
-        int c = base + list.items[i].node / (int)rest->count;
-        int other = rest->labels[list.items[i].node % (int)rest->count].node;
-        list.items[i].node =
-            add_node(frontiers, (struct frontier_node){.left = prepend ? c : other,
-                                                       .right = prepend ? other : c});
+    for (size_t i = 0; i < list.count; i++) {
+        size_t pair = (size_t)list.items[i].node;
+        list.items[i].node = add_node(
+            frontiers, (struct frontier_node){.left = left->labels[pair / right->count].node,
+                                              .right = right->labels[pair % right->count].node});
     }
     frontier->labels = list.items;
     frontier->count = list.count;
@@ -305,31 +320,46 @@ static int run_begin(const struct frontiers *frontiers, int block)
     return block;
 }
 
+static bool same_frontier(const struct frontier *a, const struct frontier *b)
+{
+    return a->kind == b->kind && a->slots == b->slots && a->limit == b->limit &&
+           a->first == b->first && a->end == b->end;
+}
+
+static struct frontier **bucket_of(struct frontiers *frontiers, const struct frontier *key)
+{
+    uint64_t hash = hash_word(HASH_START, (uint64_t)key->first << 32 | (uint64_t)key->end);
+    hash = hash_word(hash, (uint64_t)key->kind << 32 | (uint64_t)key->slots);
+    return &frontiers->buckets[hash_word(hash, key->limit) % FRONTIER_BUCKETS];
+}
+
 const struct frontier *frontiers_get(struct frontiers *frontiers, int stage, int first, int end)
 {
     const struct instance *instance = frontiers->instance;
     const int *place = instance->costs->model.place;
-    int kind = instance->sites[stage]->kind, slots = instance->slots[stage];
     uint64_t base = instance->bases[stage].state_bytes;
     uint64_t memory = instance_memory(instance, stage);
-    uint64_t limit = memory > base ? memory - base : 0;
+    struct frontier key = {.kind = instance->sites[stage]->kind,
+                           .slots = instance->slots[stage],
+                           .limit = memory > base ? memory - base : 0};
     if (place[first] == place[end - 1] && end < instance->blocks && first > 0) {
         end -= first - run_begin(frontiers, first);
         first = run_begin(frontiers, first);
     }
-    for (size_t i = 0; i < frontiers->count; i++) {
-        const struct frontier *known = frontiers->items[i];
-        if (known->kind == kind && known->slots == slots && known->limit == limit &&
-            known->first == first && known->end == end)
+    key.first = first;
+    key.end = end;
+    struct frontier **bucket = bucket_of(frontiers, &key);
+    for (const struct frontier *known = *bucket; known; known = known->next)
+        if (same_frontier(known, &key))
             return known;
-    }
     struct frontier *frontier = xcalloc(1, sizeof *frontier);
-    *frontier =
-        (struct frontier){.kind = kind, .slots = slots, .first = first, .end = end, .limit = limit};
-    fill(frontiers, frontier, stage);
-    frontiers->items =
-        grow(frontiers->items, frontiers->count, &frontiers->capacity, sizeof(struct frontier *));
-    frontiers->items[frontiers->count++] = frontier;
+    *frontier = key;
+    if (end - first == 1)
+        fill_one(frontiers, frontier, stage);
+    else
+        fill(frontiers, frontier, stage);
+    frontier->next = *bucket;
+    *bucket = frontier;
     return frontier;
 }
 

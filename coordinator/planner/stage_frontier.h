@@ -23,7 +23,10 @@ struct frontier {
     uint64_t limit; /* bytes */
     struct label *labels;
     size_t count;
+    struct frontier *next; /* in the same bucket */
 };
+
+#define FRONTIER_BUCKETS 1024
 
 struct frontier_node {
     int left, right; /* nodes that were put together; -1: `strategy` alone */
@@ -36,13 +39,12 @@ struct frontiers {
     struct instance *instance;
     double upper_s; /* labels that cannot lead to less are dropped; may be lowered at any time */
     size_t most;    /* labels of one frontier, shared by its pairs of ends; more are cut off */
-    size_t pairs;   /* of classes of the first and the last block that are looked at */
+    size_t pairs;   /* of ties of the first and the last block that are looked at */
     bool cut;       /* some were */
     bool one_stage; /* only m T + u counts */
     const struct choice *firsts, *lasts;
     size_t first_count, last_count;
-    struct frontier **items; /* of the middle blocks, kept; of the ends, until partition_forget */
-    size_t count, capacity;
+    struct frontier *buckets[FRONTIER_BUCKETS]; /* by a hash of what tells them apart */
     struct frontier_node *nodes;
     size_t node_count, node_capacity;
 };

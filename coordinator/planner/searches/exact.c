@@ -30,8 +30,11 @@ static bool fits_scaled(struct hunt *hunt, int least, int most, double scale, st
 static int find_smallest(struct hunt *hunt, int least, int most, struct planner_result *out,
                          struct error *err)
 {
-    struct plan *plan = NULL;
+    struct plan *plan = hunt->smallest;
     double low = 1, high = 1;
+    hunt->smallest = NULL;
+    if (plan)
+        return confirm_plan(hunt, plan, out, err);
     hunt->limits.wide_devices = 0;
     for (int i = 0; i < DOUBLINGS_MAX && !plan && !planner_stopped(hunt->request); i++) {
         low = high;

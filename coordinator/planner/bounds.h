@@ -1,0 +1,26 @@
+/* bounds.h - what no plan of a point is shorter than, whatever its strategies: from what the
+ * fastest device alone would take for all blocks, shared out. Seconds. */
+#ifndef COORDINATOR_PLANNER_BOUNDS_H
+#define COORDINATOR_PLANNER_BOUNDS_H
+
+#include "coordinator/planner/space.h"
+
+struct point_bound {
+    double formula_s, simulated_s;
+};
+
+struct bounds {
+    struct costs *costs;
+    struct alone *items; /* of every size of micro-batch that was asked for */
+    size_t count, capacity;
+};
+
+void bounds_init(struct bounds *bounds, struct costs *costs);
+void bounds_finish(struct bounds *bounds);
+struct point_bound bounds_point(struct bounds *bounds, const struct space_point *point);
+/* Of all points on so many devices. */
+struct point_bound bounds_devices(struct bounds *bounds, int devices);
+/* May the weights, gradients and moments of the model lie on so many devices? */
+bool bounds_fit(struct bounds *bounds, int devices);
+
+#endif

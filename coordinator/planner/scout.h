@@ -1,0 +1,20 @@
+/* scout.h - the plans that an expert would try first: one strategy for all blocks, tensor roles on
+ * the fast axes and batch on the slow ones, stages as equal in time as can be. They are cheap to
+ * price, so an exact search knows early what it has to beat, and where to begin. */
+#ifndef COORDINATOR_PLANNER_SCOUT_H
+#define COORDINATOR_PLANNER_SCOUT_H
+
+#include "coordinator/planner/space.h"
+
+/* The best such plan of a point, which is the caller's, and its seconds by the formula; NULL and
+ * infinity if none fits or none takes less than upper_s. */
+struct plan *scout_point(struct costs *costs, const struct space_point *point, double upper_s,
+                         double *formula_s);
+/* Of a point's plans of this kind the one whose fullest stage takes the least share of its devices'
+ * memory, whether it fits or not; NULL: there is none. */
+struct plan *scout_smallest(struct costs *costs, const struct space_point *point, double *share);
+/* Divides a plan's blocks, which take so many seconds each, into stages so that the longest is as
+ * short as can be. false: there are too few. */
+bool scout_balance(struct plan *plan, const double *seconds);
+
+#endif
