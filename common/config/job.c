@@ -88,6 +88,7 @@ static const struct field elastic_fields[] = {
     {AT(job_elastic, orphan, FIELD_DURATION), .standard = "10m", .least = 1,
      .greatest = 7 * 24 * 3600},
     {INTEGER(job_elastic, max_restarts, 0, 1e6, "restarts"), .standard = "20"},
+    {AT(job_elastic, replan, FIELD_BOOLEAN), .standard = "true"},
     {.key = NULL},
 };
 

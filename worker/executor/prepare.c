@@ -98,6 +98,25 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
     return 0;
 }
 
+bool interpreter_armed(const struct interpreter *in)
+{
+    return in->armed;
+}
+
+const float *interpreter_applied(const struct interpreter *in)
+{
+    return in->applied;
+}
+
+/* A finished gradient may lie in any region. */
+void interpreter_retire(struct interpreter *in)
+{
+    for (int region = 0; region < REGIONS && !in->armed; region++)
+        if (region != REGION_STATE)
+            arena_give_back(in->arena, (enum region)region);
+    in->config.fabric = NULL;
+}
+
 void interpreter_release(struct interpreter *in)
 {
     if (!in)
