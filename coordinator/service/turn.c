@@ -216,6 +216,13 @@ static void carry_out(struct service *service, const struct job_action *action)
         if (current)
             assignments_cancel(service->assignments, job);
         break;
+    case JOB_ACTION_QUIESCE:
+        if (current && job->state == JOB_REPLANNING)
+            assignments_quiesce(service->assignments, job);
+        break;
+    case JOB_ACTION_DROP:
+        assignments_drop(service->assignments, job);
+        break;
     case JOB_ACTION_RELEASE:
         if (!job->holding)
             release(service, job);

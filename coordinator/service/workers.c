@@ -232,7 +232,8 @@ static void ready(struct rpc_call *call, void *data)
         struct job_event event = {.kind = JOB_EVENT_READY,
                                   .job = request->job,
                                   .epoch = (uint32_t)request->epoch,
-                                  .rank = request->rank};
+                                  .rank = request->rank,
+                                  .step = request->step};
         rc = service_apply(service, &event, &err);
     }
     service_turn(service);
