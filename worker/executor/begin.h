@@ -4,8 +4,17 @@
 
 #include "worker/executor/trainer.h"
 
-/* All ranks together. *age is of the state that is then complete. */
-int begin_state(const struct trainer_config *config, struct interpreter *in,
-                struct beginning *beginning, struct move_age *age, struct error *err);
+/* What becomes of it. */
+struct begun {
+    struct beginning told;
+    struct move_age age;   /* of the state that is then complete */
+    /* Yours: where it is, and copies of it; NULL: the plan needs none, or nothing is kept. */
+    struct move_slice *slices;
+    struct copies *copies;
+};
+
+/* All ranks together. */
+int begin_state(const struct trainer_config *config, struct interpreter *in, struct begun *begun,
+                struct error *err);
 
 #endif

@@ -88,7 +88,7 @@ static int train_rank(struct rank *rank, const struct device *device, struct err
         .start = work->start,
         .start_age = work->start_age,
         .kept = work->kept,
-        .gather = work->kept && session_epoch(work->session) > 1,
+        .nodes = work->nodes,
         .saving = work->saving.root ? &work->saving : NULL,
         .hash = work->hash,
     };

@@ -211,7 +211,7 @@ static void read_metrics(struct interpreter *in, struct step_result *out)
     in->skipped = out->skipped;
     in->scale = optimizer_scale(&in->config.optimizer, out->norm);
     if (in->kind == PROGRAM_TRAIN)
-        memcpy(in->applied, metrics, sizeof in->applied);
+        interpreter_set_applied(in, metrics);
 }
 
 int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t step,

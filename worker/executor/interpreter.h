@@ -57,8 +57,10 @@ int interpreter_quiesce(struct interpreter *interpreter, struct error *err);
  * with their metrics. */
 bool interpreter_armed(const struct interpreter *interpreter);
 void interpreter_apply(struct interpreter *interpreter, const float metrics[METRICS]);
-/* Of the newest training step that was applied. */
+/* Metrics of the newest training step that was applied to the state, here or before it came here;
+ * NULL: not known. */
 const float *interpreter_applied(const struct interpreter *interpreter);
+void interpreter_set_applied(struct interpreter *interpreter, const float metrics[METRICS]);
 /* It will run no more, but keeps its state, and what interpreter_apply needs: the rest of the
  * arena is given back, and the fabric is not used again. */
 void interpreter_retire(struct interpreter *interpreter);

@@ -1,6 +1,9 @@
 /* kept.c - a short list of interpreters that run no more. */
 #include "worker/executor/kept.h"
 
+#include "common/base/memory.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 static void release(struct kept_state *state)
@@ -25,20 +28,32 @@ static void *buffer_of(void *context, int buffer)
     return interpreter_buffer(context, buffer);
 }
 
-void kept_describe(const struct kept *kept, struct move_held *out)
+struct kept_held kept_describe(const struct kept *kept)
 {
+    size_t room = kept->count + (kept->copies ? copies_room(kept->copies) : 0);
+    struct kept_held held = {.items = xcalloc(room, sizeof *held.items), .count = kept->count};
     for (size_t i = 0; i < kept->count; i++) {
         const struct kept_state *state = &kept->states[i];
-        out[i] = (struct move_held){
-            .program = state->program,
+        held.slices[i] = move_slices(state->program, buffer_of, state->in);
+        held.items[i] = (struct move_held){
+            .slices = held.slices[i],
+            .slice_count = state->program->parameter_count,
             .age = state->age,
             .armed = interpreter_armed(state->in),
             .ran_in = state->ran_in,
-            .buffer = buffer_of,
-            .context = state->in,
+            .metrics = interpreter_applied(state->in),
         };
-        memcpy(out[i].metrics, interpreter_applied(state->in), sizeof out[i].metrics);
     }
+    if (kept->copies)
+        held.count += copies_describe(kept->copies, held.items + held.count);
+    return held;
+}
+
+void kept_held_finish(struct kept_held *held)
+{
+    for (size_t i = 0; i < KEPT_MAX; i++)
+        free(held->slices[i]);
+    free(held->items);
 }
 
 void kept_apply(struct kept *kept, const struct move *move)
@@ -56,5 +71,6 @@ void kept_finish(struct kept *kept)
 {
     for (size_t i = 0; i < kept->count; i++)
         release(&kept->states[i]);
+    copies_destroy(kept->copies);
     *kept = (struct kept){0};
 }

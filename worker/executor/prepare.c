@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct sending *interpreter_sending(struct interpreter *in, const struct instruction *instruction)
 {
@@ -105,7 +106,13 @@ bool interpreter_armed(const struct interpreter *in)
 
 const float *interpreter_applied(const struct interpreter *in)
 {
-    return in->applied;
+    return in->has_applied ? in->applied : NULL;
+}
+
+void interpreter_set_applied(struct interpreter *in, const float metrics[METRICS])
+{
+    in->has_applied = true;
+    memcpy(in->applied, metrics, sizeof in->applied);
 }
 
 /* A finished gradient may lie in any region. */

@@ -6,7 +6,10 @@
 #include "worker/executor/crew.h"
 #include "worker/executor/modes.h"
 
+#include "common/base/memory.h"
+
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Where this rank is to be found by the others; NULL where all of them are on this host. */
@@ -46,6 +49,15 @@ static void set_checkpoints(struct work *work, const Gimbal__Assignment *assignm
         };
 }
 
+static void name_nodes(struct work *work, const Gimbal__Assignment *assignment)
+{
+    size_t ranks = (size_t)plan_ranks(work->plan);
+    free(work->nodes);
+    work->nodes = xcalloc(ranks, sizeof *work->nodes);
+    for (size_t i = 0; i < ranks; i++)
+        work->nodes[i] = i < assignment->n_ranks ? assignment->ranks[i]->node : "";
+}
+
 static int open_job(struct work *work, const Gimbal__Assignment *assignment, struct error *err)
 {
     int rc = job_config_parse(assignment->job_yaml, strlen(assignment->job_yaml), "job",
@@ -68,6 +80,8 @@ static int open_epoch(struct work *work, const Gimbal__Assignment *assignment, s
     int rc = plan_decode(assignment->plan ? assignment->plan->json : "", &work->plan, err);
     if (rc == 0)
         rc = plan_check(work->plan, work->graph, err);
+    if (rc == 0)
+        name_nodes(work, assignment);
     if (rc == 0 && assignment->rank >= (uint32_t)plan_ranks(work->plan))
         rc = error_set(err, -EINVAL, "the assignment is for rank %u of a plan with %d",
                        assignment->rank, plan_ranks(work->plan));
@@ -119,6 +133,7 @@ int executor_rank(const struct executor_options *options, struct error *err)
     if (rc < 0)
         return crew_refuse(&work, (int)work.assignment->rank, rc, err);
     rc = run_epochs(&work, &rank, err);
+    free(work.nodes);
     kept_finish(&kept);
     return rc;
 }

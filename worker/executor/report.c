@@ -49,6 +49,11 @@ static void begun(void *context, int rank, const struct beginning *beginning)
 {
     char bytes[32];
     session_begins(context, beginning);
+    if (beginning->bytes_copied > 0)
+        log_line(LOG_INFO,
+                 "rank %d holds %s of host memory for copies of state, for the plan leaves some of "
+                 "it on one node only",
+                 rank, units_print_bytes(bytes, sizeof bytes, (double)beginning->bytes_copied));
     if (beginning->source == MOVE_MEMORY)
         log_line(LOG_INFO,
                  "rank %d goes on behind step %llu from memory, %s of it from other ranks, in "

@@ -7,12 +7,13 @@
 #include "worker/executor/times.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <time.h>
 
 struct run {
     const struct trainer_config *config;
     struct kept_state state; /* the one that is trained */
-    struct beginning beginning;
+    struct begun begun;
     bool filled; /* it is complete */
 };
 
@@ -114,6 +115,14 @@ static int finish_step(const struct trainer_config *config, struct interpreter *
     return rc == 0 ? follow_step(config, in, times, done, err) : rc;
 }
 
+static int copy_behind(struct run *run, uint64_t done, struct error *err)
+{
+    if (!run->begun.copies || done % (uint64_t)run->config->job->elastic.copy_every != 0)
+        return 0;
+    return copies_take(run->begun.copies, run->begun.slices, &run->state.age,
+                       interpreter_applied(run->state.in), err);
+}
+
 static int train(struct run *run, struct times *times, struct saver *saver, struct error *err)
 {
     const struct trainer_config *config = run->config;
@@ -121,9 +130,9 @@ static int train(struct run *run, struct times *times, struct saver *saver, stru
     struct interpreter *in = run->state.in;
     uint64_t steps = (uint64_t)config->job->train.steps, pauses = 0;
     int rc = 0;
-    if (run->beginning.source == MOVE_MEMORY && run->beginning.step > 0)
-        rc = finish_step(config, in, times, saver, run->beginning.step, err);
-    for (uint64_t step = run->beginning.step; step < steps && rc == 0; step++) {
+    if (run->begun.told.source == MOVE_MEMORY && run->begun.told.step > 0)
+        rc = finish_step(config, in, times, saver, run->begun.told.step, err);
+    for (uint64_t step = run->begun.told.step; step < steps && rc == 0; step++) {
         struct step_result result;
         bool wish = reporter->wants_pause && reporter->wants_pause(reporter->context, pauses);
         interpreter_wish_pause(in, wish);
@@ -134,9 +143,11 @@ static int train(struct run *run, struct times *times, struct saver *saver, stru
         run->state.age = (struct move_age){config->epoch, step + 1};
         if (config->kept) /* all ranks have their new state, and have used it */
             kept_finish(config->kept);
+        rc = copy_behind(run, step + 1, err);
         if (reporter->step)
             reporter->step(reporter->context, config->rank, step + 1, &result, now() - begin);
-        rc = finish_step(config, in, times, saver, step + 1, err);
+        if (rc == 0)
+            rc = finish_step(config, in, times, saver, step + 1, err);
         if (rc == 0 && result.pause && step + 1 < steps)
             rc = pause_behind(config, in, step + 1, ++pauses, err);
     }
@@ -176,13 +187,14 @@ static int begin(struct run *run, struct error *err)
 {
     const struct reporter *reporter = run->config->reporter;
     double started = now();
-    int rc = begin_state(run->config, run->state.in, &run->beginning, &run->state.age, err);
+    int rc = begin_state(run->config, run->state.in, &run->begun, err);
     if (rc < 0)
         return rc;
     run->filled = true;
-    run->beginning.fill_s = now() - started;
+    run->state.age = run->begun.age;
+    run->begun.told.fill_s = now() - started;
     if (reporter->begun)
-        reporter->begun(reporter->context, run->config->rank, &run->beginning);
+        reporter->begun(reporter->context, run->config->rank, &run->begun.told);
     return 0;
 }
 
@@ -233,17 +245,25 @@ static int prepare(struct run *run, const struct feed *feed, struct error *err)
                          "on all nodes",
                          config->rank, (unsigned long long)hash, (unsigned long long)config->hash);
     rc = interpreter_prepare(run->state.program, &prepare, &run->state.in, err);
-    run->beginning.prepare_s = now() - started;
+    run->begun.told.prepare_s = now() - started;
     return rc;
 }
 
-/* The state that an epoch ends with when it breaks off. While the states that it was moved from
- * are still here, no step has been applied: then the new one is worth something only if it may
- * have to apply that step. */
+/* What an epoch ends with when it breaks off. While the states that it was moved from are still
+ * here, no step has been applied: then the new one is worth something only if it may have to apply
+ * that step, and its copies are no newer than those there are. */
 static void keep(struct run *run, bool broken)
 {
     struct kept *kept = run->config->kept;
-    if (kept && broken && run->filled && (kept->count == 0 || interpreter_armed(run->state.in))) {
+    bool first = kept && kept->count == 0, worth = kept && broken && run->filled;
+    free(run->begun.slices);
+    if (worth && (first || !kept->copies)) {
+        copies_destroy(kept->copies);
+        kept->copies = run->begun.copies;
+    } else {
+        copies_destroy(run->begun.copies);
+    }
+    if (worth && (first || interpreter_armed(run->state.in))) {
         kept_add(kept, &run->state);
         return;
     }

@@ -30,6 +30,7 @@ struct beginning {
     double prepare_s;       /* lowering, memory, groups */
     double fill_s;          /* until the state was complete */
     uint64_t bytes_arrived; /* from other ranks */
+    uint64_t bytes_copied;  /* host memory for copies of what only one node holds */
 };
 
 /* All optional. */
@@ -70,7 +71,7 @@ struct trainer_config {
     const char *start;     /* folder of the newest checkpoint; NULL: none */
     struct move_age start_age; /* finished in it, and by which epoch */
     struct kept *kept;     /* what this executor has kept, and will keep; NULL: nothing */
-    bool gather;           /* there may be something in the ranks' memory: all ask each other */
+    const char *const *nodes; /* of each rank, where something is kept; lent */
     /* Where checkpoints go; its program is filled in here. NULL: none are written. */
     const struct saver_config *saving;
     uint64_t hash; /* of the program, as the planner has it; 0: not checked */

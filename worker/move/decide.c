@@ -25,20 +25,37 @@ static const struct offered_state *next_older(const struct offer *offers, int ra
     return newest;
 }
 
+/* Of the step that made states of this age. */
+static const float *find_metrics(const struct offer *offers, int ranks, const struct move_age *age)
+{
+    for (int rank = 0; rank < ranks; rank++)
+        for (size_t i = 0; i < offers[rank].state_count; i++) {
+            const struct offered_state *state = &offers[rank].states[i];
+            if (state->has_metrics && state->age.epoch == age->epoch &&
+                state->age.step == age->step)
+                return state->metrics;
+        }
+    return NULL;
+}
+
 struct move_decision move_decide(const struct offer *offers, int ranks, size_t tensor_count,
                                  const struct move_age *disk, struct parts *out)
 {
     struct move_decision decision = {.source = MOVE_FRESH};
-    struct move_age limit = {UINT64_MAX, UINT64_MAX};
+    struct target target = {.age = {UINT64_MAX, UINT64_MAX}};
     const struct offered_state *state;
     if (disk)
         decision = (struct move_decision){.source = MOVE_DISK, .age = *disk};
-    while ((state = next_older(offers, ranks, &limit)) && !(disk && is_newer(disk, &state->age))) {
-        limit = state->age;
-        if (parts_cut(offers, ranks, tensor_count, &limit, out) == 0) {
+    while ((state = next_older(offers, ranks, &target.age)) &&
+           !(disk && is_newer(disk, &state->age))) {
+        target.age = state->age;
+        target.metrics = find_metrics(offers, ranks, &target.age);
+        if (parts_cut(offers, ranks, tensor_count, &target, out) == 0) {
             decision.source = MOVE_MEMORY;
-            decision.age = limit;
-            memcpy(decision.metrics, state->metrics, sizeof decision.metrics);
+            decision.age = target.age;
+            decision.has_metrics = target.metrics != NULL;
+            if (target.metrics)
+                memcpy(decision.metrics, target.metrics, sizeof decision.metrics);
             return decision;
         }
         parts_finish(out);

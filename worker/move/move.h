@@ -23,15 +23,21 @@ struct move_age {
     uint64_t epoch, step;
 };
 
-/* A state in this rank's memory. */
+/* A slice of a weight and of its moments. */
+struct move_slice {
+    int tensor;
+    struct box box;
+    float *parts[CHECKPOINT_PARTS]; /* row-major */
+};
+
+/* A state in this rank's memory, or a piece of one. */
 struct move_held {
-    const struct program *program;
+    const struct move_slice *slices;
+    size_t slice_count;
     struct move_age age;
     bool armed;             /* for the step that follows, in epoch ran_in */
     uint64_t ran_in;        /* the epoch whose program it is */
-    float metrics[METRICS]; /* of its last step; not used where age.step is 0 */
-    state_buffer_cb *buffer;
-    void *context;
+    const float *metrics;   /* of its last step; NULL: not known */
 };
 
 struct move_config {
@@ -49,7 +55,8 @@ enum move_source { MOVE_FRESH, MOVE_DISK, MOVE_MEMORY };
 struct move_decision {
     enum move_source source;
     struct move_age age;
-    /* MOVE_MEMORY: how the states of this rank that are armed, and a step behind, get there. */
+    /* MOVE_MEMORY: of the last step; by them states that are armed, and a step behind, get there. */
+    bool has_metrics;
     float metrics[METRICS];
 };
 
@@ -68,5 +75,9 @@ int move_fill(struct move *move, state_buffer_cb *buffer, void *context, uint64_
               struct error *err);
 /* Accepts NULL. */
 void move_destroy(struct move *move);
+
+/* The slices of a program's state, in its memory: an array of its parameter_count, yours. */
+struct move_slice *move_slices(const struct program *program, state_buffer_cb *buffer,
+                               void *context);
 
 #endif

@@ -9,19 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The slices of a program's parameters; their numbers lie in one block, which *numbers owns. */
-static Gimbal__MoveSlice **write_slices(const struct program *program, size_t *count,
+/* A slice without its data; its numbers lie in one block, which *numbers owns. */
+static Gimbal__MoveSlice **write_slices(const struct move_slice *slices, size_t count,
                                         Gimbal__MoveSlice **items, uint64_t **numbers)
 {
-    *count = program->parameter_count;
-    *items = xcalloc(*count, sizeof **items);
-    *numbers = xcalloc(*count * 2 * DIMS_MAX, sizeof **numbers);
-    Gimbal__MoveSlice **pointers = xcalloc(*count, sizeof(Gimbal__MoveSlice *));
-    for (size_t i = 0; i < *count; i++) {
-        const struct box *box = &program->parameters[i].box;
+    *items = xcalloc(count, sizeof **items);
+    *numbers = xcalloc(count * 2 * DIMS_MAX, sizeof **numbers);
+    Gimbal__MoveSlice **pointers = xcalloc(count, sizeof(Gimbal__MoveSlice *));
+    for (size_t i = 0; i < count; i++) {
+        const struct box *box = &slices[i].box;
         Gimbal__MoveSlice *slice = pointers[i] = &(*items)[i];
         gimbal__move_slice__init(slice);
-        slice->tensor = (uint32_t)program->parameters[i].tensor;
+        slice->tensor = (uint32_t)slices[i].tensor;
         slice->low = *numbers + i * 2 * DIMS_MAX;
         slice->high = slice->low + DIMS_MAX;
         slice->n_low = slice->n_high = (size_t)box->dims;
@@ -31,6 +30,16 @@ static Gimbal__MoveSlice **write_slices(const struct program *program, size_t *c
         }
     }
     return pointers;
+}
+
+/* Of the new program: where, without data. */
+static struct move_slice *wanted_slices(const struct program *program)
+{
+    struct move_slice *slices = xcalloc(program->parameter_count, sizeof *slices);
+    for (size_t i = 0; i < program->parameter_count; i++)
+        slices[i] = (struct move_slice){.tensor = program->parameters[i].tensor,
+                                        .box = program->parameters[i].box};
+    return slices;
 }
 
 struct written {
@@ -62,17 +71,23 @@ void *offer_pack(const struct move_config *config, size_t *size)
         state->step = held->age.step;
         state->armed = held->armed;
         state->ran_in = held->ran_in;
-        memcpy(of->metrics, held->metrics, sizeof of->metrics);
-        state->metrics = of->metrics;
-        state->n_metrics = METRICS;
+        if (held->metrics) {
+            memcpy(of->metrics, held->metrics, sizeof of->metrics);
+            state->metrics = of->metrics;
+            state->n_metrics = METRICS;
+        }
+        state->n_slices = held->slice_count;
         state->slices = of->pointers =
-            write_slices(held->program, &state->n_slices, &of->items, &of->numbers);
+            write_slices(held->slices, held->slice_count, &of->items, &of->numbers);
     }
+    struct move_slice *slices = wanted_slices(config->program);
+    offer.n_wanted = config->program->parameter_count;
     offer.wanted = wanted->pointers =
-        write_slices(config->program, &offer.n_wanted, &wanted->items, &wanted->numbers);
+        write_slices(slices, offer.n_wanted, &wanted->items, &wanted->numbers);
     void *bytes = message_pack(&offer.base, size);
     for (size_t i = 0; i <= count; i++)
         written_finish(&written[i]);
+    free(slices);
     free(offer.states);
     free(written);
     free(states);
@@ -132,10 +147,8 @@ int offer_unpack(const void *bytes, size_t size, const struct program *program, 
         *state = (struct offered_state){
             .age = {from->epoch, from->step}, .armed = from->armed, .ran_in = from->ran_in};
         rc = read_slices(from->slices, from->n_slices, program, &state->slices, err);
-        if (rc == 0 && from->n_metrics != METRICS)
-            rc = error_set(err, -EPROTO, "%zu metrics, %d would be right", from->n_metrics,
-                           (int)METRICS);
-        else if (rc == 0)
+        state->has_metrics = from->n_metrics == METRICS;
+        if (state->has_metrics)
             memcpy(state->metrics, from->metrics, sizeof state->metrics);
     }
     message_free(message);

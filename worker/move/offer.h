@@ -14,6 +14,7 @@ struct offered_state {
     struct move_age age;
     bool armed;
     uint64_t ran_in;
+    bool has_metrics;
     float metrics[METRICS];
     struct slices slices;
 };

@@ -11,11 +11,13 @@ struct rest {
     size_t count, capacity;
 };
 
-bool offered_gives(const struct offered_state *state, const struct move_age *age)
+bool offered_gives(const struct offered_state *state, const struct target *target)
 {
+    const struct move_age *age = &target->age;
     if (state->age.epoch == age->epoch && state->age.step == age->step)
         return true;
-    return state->armed && state->ran_in == age->epoch && state->age.step + 1 == age->step;
+    return target->metrics && state->armed && state->ran_in == age->epoch &&
+           state->age.step + 1 == age->step;
 }
 
 void parts_finish(struct parts *parts)
@@ -49,7 +51,7 @@ static void take(struct rest *rest, const struct box *held, const struct part *p
     }
 }
 
-static int64_t cut(const struct offer *offers, int ranks, const struct move_age *age,
+static int64_t cut(const struct offer *offers, int ranks, const struct target *target,
                    struct part part, struct rest *rest, struct parts *out)
 {
     int64_t missing = 0;
@@ -60,7 +62,7 @@ static int64_t cut(const struct offer *offers, int ranks, const struct move_age 
         const struct offer *giver = &offers[part.from];
         for (part.state = 0; part.state < giver->state_count; part.state++) {
             const struct offered_state *state = &giver->states[part.state];
-            if (state->slices.there[part.tensor] && offered_gives(state, age))
+            if (state->slices.there[part.tensor] && offered_gives(state, target))
                 take(rest, &state->slices.boxes[part.tensor], &part, out);
         }
     }
@@ -69,15 +71,27 @@ static int64_t cut(const struct offer *offers, int ranks, const struct move_age 
     return missing;
 }
 
+int64_t parts_missing(const struct offer *offers, int ranks, int to, int tensor,
+                      const struct target *target)
+{
+    struct rest rest = {0};
+    struct parts ignored = {0};
+    int64_t missing =
+        cut(offers, ranks, target, (struct part){.to = to, .tensor = tensor}, &rest, &ignored);
+    parts_finish(&ignored);
+    free(rest.boxes);
+    return missing;
+}
+
 int64_t parts_cut(const struct offer *offers, int ranks, size_t tensor_count,
-                  const struct move_age *age, struct parts *out)
+                  const struct target *target, struct parts *out)
 {
     struct rest rest = {0};
     int64_t missing = 0;
     for (int to = 0; to < ranks; to++)
         for (size_t tensor = 0; tensor < tensor_count; tensor++)
             if (offers[to].wanted.there[tensor])
-                missing += cut(offers, ranks, age, (struct part){.to = to, .tensor = (int)tensor},
+                missing += cut(offers, ranks, target, (struct part){.to = to, .tensor = (int)tensor},
                                &rest, out);
     free(rest.boxes);
     return missing;

@@ -17,13 +17,22 @@ struct parts {
     size_t count, capacity;
 };
 
-/* Whether a state is of this age, or gets there: armed, with a state of this age somewhere. */
-bool offered_gives(const struct offered_state *state, const struct move_age *age);
+/* The state that is wanted, and the metrics of its last step; NULL: nobody knows them. */
+struct target {
+    struct move_age age;
+    const float *metrics;
+};
+
+/* Whether a state is of the target's age, or gets there: armed, where the metrics are known. */
+bool offered_gives(const struct offered_state *state, const struct target *target);
 
 /* Append what everybody is given, every element once; a rank's own elements come from itself, the
  * others from the ranks behind it in turn. Returns how many elements nobody has. */
 int64_t parts_cut(const struct offer *offers, int ranks, size_t tensor_count,
-                  const struct move_age *age, struct parts *out);
+                  const struct target *target, struct parts *out);
+/* Of what one rank wants of a tensor. */
+int64_t parts_missing(const struct offer *offers, int ranks, int to, int tensor,
+                      const struct target *target);
 void parts_finish(struct parts *parts);
 
 #endif

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define RANKS_MAX 8
+#define HELD_MAX 128
 #define STEPS 7
 #define BROKEN 3 /* so many steps are finished when the epoch breaks */
 #define BATCH 8
@@ -41,6 +42,8 @@ struct epoch {
     bool gone[RANKS_MAX];       /* ranks of the epoch before that died */
     struct move_decision decision;
     const struct move_age *disk; /* NULL: there is no checkpoint */
+    int copy_every;              /* 0: no copies are made */
+    struct copies *copies[RANKS_MAX];
 };
 
 static void setup(void)
@@ -99,47 +102,87 @@ static const struct collectives *breaking(void)
 
 /* ---- an epoch ---- */
 
-/* What a rank of the new epoch has of the old one: those of its ranks that fall to it. */
-static size_t hold(const struct epoch *epoch, int rank, struct move_held *held)
+/* What a rank of the new epoch has of the old one: what those of its ranks had that fall to it. */
+struct having {
+    struct kept_held held[RANKS_MAX];
+    size_t held_count;
+    struct move_held all[HELD_MAX];
+    struct interpreter *in[HELD_MAX]; /* NULL: a copy */
+    size_t count;
+};
+
+static void have(const struct epoch *epoch, int rank, struct having *having)
 {
-    size_t count = 0;
     for (int i = rank; i < plan_ranks(epoch->before->plan); i += plan_ranks(epoch->plan)) {
         const struct kept_state *state = &epoch->before->left[i];
-        struct kept one = {.states = {*state}, .count = 1};
-        if (!epoch->gone[i])
-            kept_describe(&one, &held[count++]);
+        const struct kept one = {
+            .states = {*state}, .count = 1, .copies = epoch->before->copies[i]};
+        if (epoch->gone[i])
+            continue;
+        struct kept_held *held = &having->held[having->held_count++];
+        *held = kept_describe(&one);
+        for (size_t j = 0; j < held->count; j++) {
+            having->in[having->count] = j == 0 ? state->in : NULL;
+            having->all[having->count++] = held->items[j];
+        }
     }
-    return count;
 }
 
 /* One rank tells of the decision, which all have come to. */
+static int take_over(struct epoch *epoch, const struct test_rank *rank, struct move *move,
+                     const struct having *having, struct interpreter *in, struct error *err)
+{
+    const struct move_decision *decision = move_decided(move);
+    uint64_t bytes;
+    if (rank->rank == 0)
+        epoch->decision = *decision;
+    for (size_t i = 0; i < having->count; i++)
+        if (move_must_apply(move, i))
+            interpreter_apply(having->in[i], decision->metrics);
+    if (decision->has_metrics)
+        interpreter_set_applied(in, decision->metrics);
+    return decision->source == MOVE_MEMORY ? move_fill(move, buffer_of, in, &bytes, err) : 0;
+}
+
 static int gather(struct epoch *epoch, const struct test_rank *rank, struct interpreter *in,
                   struct error *err)
 {
-    struct move_held held[RANKS_MAX];
+    struct having *having = xcalloc(1, sizeof *having);
+    const char *const *nodes = (const char *const[]){"a", "b", "c", "d", "e", "f", "g", "h"};
+    struct move *move = NULL;
+    if (epoch->before)
+        have(epoch, rank->rank, having);
     struct move_config config = {
         .program = interpreter_program(in),
         .collectives = rank->library,
         .fabric = rank->count > 1 ? rank->fabric : NULL,
-        .held = held,
-        .held_count = hold(epoch, rank->rank, held),
+        .held = having->all,
+        .held_count = having->count,
         .has_disk = epoch->disk != NULL,
     };
-    struct move *move = NULL;
-    uint64_t bytes;
     if (epoch->disk)
         config.disk = *epoch->disk;
     int rc = move_meet(&config, &move, err);
-    if (rc < 0)
-        return rc;
-    for (size_t i = 0; i < config.held_count; i++)
-        if (move_must_apply(move, i))
-            interpreter_apply(held[i].context, move_decided(move)->metrics);
-    if (move_decided(move)->source == MOVE_MEMORY)
-        rc = move_fill(move, buffer_of, in, &bytes, err);
-    if (rank->rank == 0)
-        epoch->decision = *move_decided(move);
+    if (rc == 0)
+        rc = take_over(epoch, rank, move, having, in, err);
+    if (rc == 0 && epoch->copy_every)
+        rc = copies_create(move, nodes, &epoch->copies[rank->rank], err);
+    for (size_t i = 0; i < having->held_count; i++)
+        kept_held_finish(&having->held[i]);
     move_destroy(move);
+    free(having);
+    return rc;
+}
+
+static int copy(struct epoch *epoch, int rank, struct interpreter *in, const struct move_age *age,
+                struct error *err)
+{
+    struct copies *copies = epoch->copies[rank];
+    if (!copies || age->step % (uint64_t)epoch->copy_every != 0)
+        return 0;
+    struct move_slice *slices = move_slices(interpreter_program(in), buffer_of, in);
+    int rc = copies_take(copies, slices, age, interpreter_applied(in), err);
+    free(slices);
     return rc;
 }
 
@@ -148,7 +191,8 @@ static int train(struct epoch *epoch, const struct test_rank *rank, struct inter
 {
     struct step_result result;
     int rc = 0;
-    *age = epoch->before ? epoch->decision.age : (struct move_age){0};
+    *age = epoch->decision.age;
+    rc = copy(epoch, rank->rank, in, age, err);
     for (int step = (int)age->step; step < epoch->last && rc == 0; step++) {
         bool last = step == epoch->last - 1;
         breaks = last && (epoch->ending == NONE_KNOWS ||
@@ -159,6 +203,7 @@ static int train(struct epoch *epoch, const struct test_rank *rank, struct inter
         *age = (struct move_age){epoch->number, (uint64_t)step + 1};
         if (rank->rank == 0)
             epoch->loss[step] = result.loss;
+        rc = copy(epoch, rank->rank, in, age, err);
     }
     return interpreter_quiesce(in, err);
 }
@@ -179,11 +224,11 @@ static void run_rank(struct test_rank *rank)
     int rc = lower(graph, epoch->plan, rank->rank, &state->program, &err);
     if (rc == 0)
         rc = interpreter_prepare(state->program, &config, &state->in, &err);
-    if (rc == 0 && epoch->before)
+    if (rc == 0)
         rc = gather(epoch, rank, state->in, &err);
-    else if (rc == 0)
-        interpreter_initialize(state->in, 11);
     pthread_barrier_wait(rank->barrier); /* the decision is told */
+    if (!epoch->before && rc == 0)
+        interpreter_initialize(state->in, 11);
     if (rc == 0 && (!epoch->before || epoch->decision.source == MOVE_MEMORY))
         rc = train(epoch, rank, state->in, &state->age, &err);
     if (rc < 0) {
@@ -205,7 +250,9 @@ static void finish(struct epoch *epoch)
     for (int i = 0; i < plan_ranks(epoch->plan); i++) {
         interpreter_release(epoch->left[i].in);
         program_destroy(epoch->left[i].program);
+        copies_destroy(epoch->copies[i]);
     }
+    memset(epoch->copies, 0, sizeof epoch->copies);
 }
 
 /* ---- tests ---- */
@@ -345,6 +392,37 @@ START_TEST(a_checkpoint_that_is_newer_than_what_is_held_is_taken)
 }
 END_TEST
 
+/* Any one rank dies with what it alone has; its neighbour has that as it was behind the newest
+ * step that was copied, and the others go back to it. */
+START_TEST(what_a_rank_alone_holds_is_copied_to_its_neighbour)
+{
+    uint64_t seed = test_seed() + 3000 + 2 * (uint64_t)_i;
+    int every = 1 + _i % 2;
+    struct plan *plan = engine_plan_random(graph, seed, RANKS_MAX, BATCH);
+    struct plan *other = engine_plan_random(graph, seed + 1, RANKS_MAX, BATCH);
+    struct epoch whole = {.plan = plan, .number = 1, .last = STEPS};
+    struct epoch first = {.plan = plan, .number = 1, .last = BROKEN, .copy_every = every};
+    struct epoch second = {.plan = other, .number = 2, .last = STEPS, .before = &first};
+    run(&whole);
+    run(&first);
+    int dead = plan_ranks(plan) > 1 ? (int)(seed % (uint64_t)plan_ranks(plan)) : -1;
+    if (dead >= 0)
+        second.gone[dead] = true;
+    run(&second);
+    ck_assert_int_eq(second.decision.source, MOVE_MEMORY);
+    ck_assert_uint_ge(second.decision.age.step, (uint64_t)(BROKEN / every * every));
+    for (int i = (int)second.decision.age.step; i < STEPS; i++)
+        ck_assert_msg(fabs(second.loss[i] - whole.loss[i]) <= LOSS_LIMIT * whole.loss[i],
+                      "seed %lu: step %d has loss %g for %g", (unsigned long)seed, i,
+                      second.loss[i], whole.loss[i]);
+    finish(&whole);
+    finish(&first);
+    finish(&second);
+    plan_destroy(plan);
+    plan_destroy(other);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("move");
@@ -352,6 +430,8 @@ int main(void)
     tcase_set_timeout(tcase, 300);
     tcase_add_loop_test(tcase, any_plan_goes_on_from_the_memory_of_any_other, 0, test_share(20));
     tcase_add_loop_test(tcase, a_step_that_some_ranks_have_applied_is_applied_by_the_others, 0,
+                        test_share(20));
+    tcase_add_loop_test(tcase, what_a_rank_alone_holds_is_copied_to_its_neighbour, 0,
                         test_share(20));
     tcase_add_test(tcase, a_step_that_no_rank_has_applied_is_done_again);
     tcase_add_test(tcase, a_step_that_only_the_dead_have_applied_is_done_again);
