@@ -70,9 +70,10 @@ struct job_plan {
 };
 
 struct job_elastic {
-    int64_t copy_every; /* steps between in-memory copies */
+    int64_t copy_every; /* steps between in-memory copies; 0: none are made */
     double orphan;      /* seconds of training without a coordinator */
     int64_t max_restarts;
+    bool replan; /* executors outlive an epoch that breaks, and keep its state in memory */
 };
 
 struct job_eval {

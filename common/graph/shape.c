@@ -77,6 +77,49 @@ bool box_contiguous(const struct box *box, const struct box *part, int64_t *offs
     return true;
 }
 
+/* Of an element at these places, in a box that is row-major. */
+static int64_t place_in(const struct box *box, const int64_t *at)
+{
+    int64_t place = 0;
+    for (int dim = 0; dim < box->dims; dim++)
+        place = place * box_length(box, dim) + (at[dim] - box->low[dim]);
+    return place;
+}
+
+/* Row by row of the last dim. */
+void box_copy(const struct box *from, const float *in, const struct box *to, float *out,
+              const struct box *part)
+{
+    int last = part->dims - 1;
+    int64_t at[DIMS_MAX], row = last >= 0 ? box_length(part, last) : 1;
+    memcpy(at, part->low, sizeof at);
+    for (int64_t rows = box_count(part) / row; rows > 0; rows--) {
+        memcpy(out + place_in(to, at), in + place_in(from, at), (size_t)row * sizeof *out);
+        for (int dim = last - 1; dim >= 0 && ++at[dim] == part->high[dim]; dim--)
+            at[dim] = part->low[dim];
+    }
+}
+
+/* Dim by dim, what lies below the part and what lies above it. */
+int box_subtract(const struct box *box, const struct box *part, struct box out[2 * DIMS_MAX])
+{
+    struct box rest = *box;
+    int count = 0;
+    for (int i = 0; i < box->dims; i++) {
+        if (rest.low[i] < part->low[i]) {
+            out[count] = rest;
+            out[count++].high[i] = part->low[i];
+        }
+        if (part->high[i] < rest.high[i]) {
+            out[count] = rest;
+            out[count++].low[i] = part->high[i];
+        }
+        rest.low[i] = part->low[i];
+        rest.high[i] = part->high[i];
+    }
+    return count;
+}
+
 char *box_print(char *out, size_t size, const struct box *box)
 {
     size_t used = (size_t)snprintf(out, size, "[");

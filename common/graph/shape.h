@@ -36,6 +36,11 @@ bool box_equal(const struct box *a, const struct box *b);
 bool box_overlap(const struct box *a, const struct box *b, struct box *out);
 /* Is `part` one run of memory inside `box`? Then *offset is its first element. */
 bool box_contiguous(const struct box *box, const struct box *part, int64_t *offset);
+/* Copy `part`, which lies in both boxes, from one row-major piece to another. */
+void box_copy(const struct box *from, const float *in, const struct box *to, float *out,
+              const struct box *part);
+/* What of `box` is not in `part`, which lies in it, as boxes that lie apart; how many. */
+int box_subtract(const struct box *box, const struct box *part, struct box out[2 * DIMS_MAX]);
 /* "[0:4,8:16]" for people; at most size characters. */
 char *box_print(char *out, size_t size, const struct box *box);
 

@@ -139,6 +139,7 @@ void assignments_assign(struct assignments *assignments, const struct assignment
     assignment.epoch = job->epoch;
     assignment.rank_count = (uint32_t)count;
     assignment.job_yaml = job->text;
+    assignment.keeps = job->replans;
     assignment.plan = &plan;
     assignment.ranks = pointers;
     assignment.n_ranks = count;
@@ -147,6 +148,7 @@ void assignments_assign(struct assignments *assignments, const struct assignment
     if (epoch->checkpoint) {
         assignment.checkpoint = (char *)epoch->checkpoint;
         assignment.start_step = job->checkpoint_step;
+        assignment.checkpoint_epoch = job->checkpoint_epoch;
     }
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_ASSIGNMENT;
@@ -226,22 +228,52 @@ static size_t list_ranks(const struct job *job, uint64_t instance, uint32_t *out
     return count;
 }
 
+/* Each worker of the job's ranks is told of its own. `list` is where the record has them. */
+static void append_lists(struct assignments *assignments, const struct job *job,
+                         const Gimbal__WorkerRecord *record, uint32_t **list, size_t *count)
+{
+    *list = xcalloc(job->rank_count, sizeof **list);
+    for (size_t i = 0; i < job->rank_count; i++) {
+        uint64_t instance = job->ranks[i].device.instance;
+        if (is_told(job, i))
+            continue;
+        *count = list_ranks(job, instance, *list);
+        append(assignments, instance, record);
+    }
+    free(*list);
+}
+
 void assignments_cancel(struct assignments *assignments, const struct job *job)
 {
     Gimbal__CancelJob cancel = GIMBAL__CANCEL_JOB__INIT;
     cancel.job = (char *)job->id;
     cancel.epoch = job->epoch;
     cancel.reason = (char *)job->words;
-    cancel.ranks = xcalloc(job->rank_count, sizeof *cancel.ranks);
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_CANCEL;
     record.cancel = &cancel;
-    for (size_t i = 0; i < job->rank_count; i++) {
-        uint64_t instance = job->ranks[i].device.instance;
-        if (is_told(job, i))
-            continue;
-        cancel.n_ranks = list_ranks(job, instance, cancel.ranks);
-        append(assignments, instance, &record);
-    }
-    free(cancel.ranks);
+    append_lists(assignments, job, &record, &cancel.ranks, &cancel.n_ranks);
+}
+
+void assignments_quiesce(struct assignments *assignments, const struct job *job)
+{
+    Gimbal__Quiesce quiesce = GIMBAL__QUIESCE__INIT;
+    quiesce.job = (char *)job->id;
+    quiesce.epoch = job->epoch;
+    quiesce.reason = (char *)job->words;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_QUIESCE;
+    record.quiesce = &quiesce;
+    append_lists(assignments, job, &record, &quiesce.ranks, &quiesce.n_ranks);
+}
+
+void assignments_drop(struct assignments *assignments, const struct job *job)
+{
+    Gimbal__DropJob drop = GIMBAL__DROP_JOB__INIT;
+    drop.job = (char *)job->id;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_DROP;
+    record.drop = &drop;
+    for (size_t i = 0; i < assignments->count; i++)
+        append(assignments, assignments->posts[i].instance, &record);
 }

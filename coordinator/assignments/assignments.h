@@ -1,7 +1,7 @@
 /* assignments.h - what each worker is to do, as one numbered stream of records per instance.
  *
  * Whatever a job decides becomes records here: an Assignment for each rank, then Go, later PauseJob
- * and ResumeJob, or at any time CancelJob. Workers read their streams at their own pace and lose
+ * and ResumeJob, or at any time Quiesce or CancelJob. Workers read their streams at their own pace and lose
  * nothing. Pure. */
 #ifndef COORDINATOR_ASSIGNMENTS_ASSIGNMENTS_H
 #define COORDINATOR_ASSIGNMENTS_ASSIGNMENTS_H
@@ -51,5 +51,9 @@ void assignments_assign(struct assignments *assignments, const struct assignment
 void assignments_go(struct assignments *assignments, const struct job *job);
 void assignments_pause(struct assignments *assignments, const struct job *job);
 void assignments_cancel(struct assignments *assignments, const struct job *job);
+/* As cancel, but executors that can stay do, with their state. */
+void assignments_quiesce(struct assignments *assignments, const struct job *job);
+/* To every worker: whoever keeps state of the job may let it go. */
+void assignments_drop(struct assignments *assignments, const struct job *job);
 
 #endif

@@ -148,6 +148,20 @@ int cluster_start(int workers, int signals, struct cluster *cluster, struct erro
     return code == EXIT_DONE ? start_workers(cluster, workers, err) : code;
 }
 
+bool cluster_kill(struct cluster *cluster, const char *node)
+{
+    for (int i = 1; i < cluster->count; i++) {
+        struct child *child = &cluster->processes[i].child;
+        if (child->pid == 0 || strcmp(cluster->processes[i].name, node) != 0)
+            continue;
+        epoll_ctl(cluster->ended, EPOLL_CTL_DEL, child->pidfd, NULL);
+        child_signal(child, SIGKILL);
+        child_wait(child, -1);
+        return true;
+    }
+    return false;
+}
+
 /* The end of its log, whole lines. */
 static void read_last_words(const struct cluster *cluster, const char *name, char *out, size_t size)
 {

@@ -30,6 +30,9 @@ struct cluster {
  * exit_code; EXIT_SIGNAL + n when a signal (of signals_open) came first. Whatever came out, the
  * cluster is the caller's to stop. */
 int cluster_start(int workers, int signals, struct cluster *cluster, struct error *err);
+/* Kill the worker of this node, as a power cut would; false where there is none. Its end is no
+ * longer waited for. */
+bool cluster_kill(struct cluster *cluster, const char *node);
 /* Which process has ended too early, how, and the last it said; EXIT_FAILED. */
 int cluster_explain_end(struct cluster *cluster, struct error *err);
 /* Highest resident memory of any one of our executors so far, or 0. */

@@ -10,13 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A minute on two idle cores; it learns words and the look of a quotation. */
+/* A minute on two idle cores; it learns words and the look of a quotation. One stage, so that
+ * what a worker holds is likely to be held by another one as well. */
 static const char format[] = "apiVersion: gimbal/v1\n"
                              "name: demo\n"
                              "model: {family: gpt, layers: 4, hidden: 128, heads: 4, seq: 64}\n"
                              "data: {text: [%s]}\n"
                              "train: {steps: %lld, global_batch: 32, lr: 2.0e-3, warmup: %lld}\n"
                              "devices: {min: %d, max: %d}\n"
+                             "plan: {pin: {pp: 1}}\n"
                              "eval: {every: 100, holdout: 0.05, sample: 400}\n";
 
 static int is_text(const struct dirent *entry)
@@ -66,7 +68,7 @@ int demojob_write(const char *text_path, int64_t steps, int devices, char **out,
     if (rc < 0)
         return rc;
     long long warmup = steps < 500 ? steps / 10 : 50;
-    *out = xasprintf(format, list, (long long)steps, warmup, devices, devices);
+    *out = xasprintf(format, list, (long long)steps, warmup, devices > 1 ? devices - 1 : 1, devices);
     free(list);
     return 0;
 }

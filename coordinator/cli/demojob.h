@@ -9,7 +9,7 @@
 #define DEMOJOB_TEXT "/usr/share/games/fortunes"
 
 /* The job file's text, the caller's, for a file or a directory of text (NULL: DEMOJOB_TEXT), so
- * many steps and exactly so many devices. -ENOENT says which package has the text. */
+ * many steps, and so many devices or one less. -ENOENT says which package has the text. */
 int demojob_write(const char *text_path, int64_t steps, int devices, char **out, struct error *err);
 
 #endif

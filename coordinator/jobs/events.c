@@ -14,7 +14,8 @@
 
 #define IN(state) (1u << (state))
 #define ENDED (IN(JOB_DONE) | IN(JOB_FAILED) | IN(JOB_CANCELLED))
-#define STOPPING (IN(JOB_CANCELLING) | IN(JOB_FAILING))
+#define BREAKING (IN(JOB_FAILING) | IN(JOB_REPLANNING))
+#define STOPPING (IN(JOB_CANCELLING) | BREAKING)
 #define LIVE (IN(JOB_RUNNING) | IN(JOB_PAUSING) | IN(JOB_PAUSED))
 #define WAITING (IN(JOB_PENDING) | IN(JOB_PLANNING) | IN(JOB_STARTING))
 
@@ -150,6 +151,8 @@ static int handle_ready(struct job *job, const struct job_event *event, struct j
         if (job->ranks[i].state != JOB_RANK_READY)
             return TRIGGER_NONE;
     job_cause_set(cause, JOB_REASON_NONE, "%s", "");
+    if (job->replans)
+        job->step = event->step;
     return TRIGGER_READY;
 }
 
@@ -198,10 +201,17 @@ static int handle_staged(struct job *job, const struct job_event *event, struct 
  * is put right while the job waits for its last executors. */
 static void find_root(struct job *job, const struct job_cause *cause)
 {
-    if (job->state != JOB_FAILING || job->reason != JOB_REASON_PEER_LOST)
+    if (!(BREAKING & IN(job->state)) || job->reason != JOB_REASON_PEER_LOST)
         return;
     job->reason = cause->reason;
     memcpy(job->words, cause->words, sizeof job->words);
+}
+
+/* What follows when a rank is lost. What was refused is refused for good: nobody has to stay. */
+static enum job_trigger broken(const struct job *job, enum job_reason reason)
+{
+    bool refused = reason == JOB_REASON_PROGRAM_REFUSED || reason == JOB_REASON_DATA_REFUSED;
+    return job->replans && !refused && job->state != JOB_PLANNING ? TRIGGER_LEAVE : TRIGGER_BROKEN;
 }
 
 static int handle_exited(struct job *job, const struct job_event *event, struct job_cause *cause,
@@ -236,7 +246,7 @@ static int handle_exited(struct job *job, const struct job_event *event, struct 
             find_root(job, cause);
         return TRIGGER_NONE;
     }
-    return TRIGGER_BROKEN;
+    return broken(job, reason);
 }
 
 static const struct row {
@@ -246,10 +256,10 @@ static const struct row {
     bool epoch;               /* belongs to one */
     bool store;               /* what it writes is kept even where no state changes */
 } rows[JOB_EVENTS] = {
-    [JOB_EVENT_CANCEL] = {"cancel", handle_cancel, WAITING | LIVE | IN(JOB_FAILING),
+    [JOB_EVENT_CANCEL] = {"cancel", handle_cancel, WAITING | LIVE | BREAKING,
                           IN(JOB_CANCELLING) | IN(JOB_CANCELLED), false, false},
-    [JOB_EVENT_HOLD] = {"pause", handle_hold, WAITING | LIVE | IN(JOB_FAILING), 0, false, true},
-    [JOB_EVENT_LET_GO] = {"resume", handle_let_go, WAITING | LIVE | IN(JOB_FAILING), 0, false,
+    [JOB_EVENT_HOLD] = {"pause", handle_hold, WAITING | LIVE | BREAKING, 0, false, true},
+    [JOB_EVENT_LET_GO] = {"resume", handle_let_go, WAITING | LIVE | BREAKING, 0, false,
                           true},
     [JOB_EVENT_PLANNED] = {"planned", handle_planned, IN(JOB_PLANNING),
                            IN(JOB_STARTING) | LIVE | STOPPING, true, false},
@@ -301,14 +311,14 @@ int job_event_apply(struct job *job, const struct job_event *event, uint64_t now
 static void lose_worker(struct job *job, const struct job_event *event, uint64_t now_ms,
                         struct job_actions *actions)
 {
-    bool touched = false, broken = false;
+    bool touched = false, runs = false;
     for (size_t i = 0; job->holding && i < job->rank_count; i++) {
         struct job_rank *rank = &job->ranks[i];
         if (rank->device.instance != event->worker.instance || rank->state == JOB_RANK_LOST ||
             strcmp(rank->device.worker, event->worker.name) != 0)
             continue;
         touched = true;
-        broken = broken || rank->state != JOB_RANK_EXITED;
+        runs = runs || rank->state != JOB_RANK_EXITED;
         rank->state = JOB_RANK_LOST;
     }
     if (!touched)
@@ -317,10 +327,10 @@ static void lose_worker(struct job *job, const struct job_event *event, uint64_t
     struct job_cause cause;
     job_cause_set(&cause, JOB_REASON_WORKER_LOST, "worker %s was lost: %s", event->worker.name,
                   words_of(event));
-    if (broken && STOPPING & IN(job->state))
+    if (runs && STOPPING & IN(job->state))
         find_root(job, &cause);
-    else if (broken)
-        job_fire(job, TRIGGER_BROKEN, &cause, now_ms, actions);
+    else if (runs)
+        job_fire(job, broken(job, cause.reason), &cause, now_ms, actions);
     job_settle(job, now_ms, actions);
 }
 

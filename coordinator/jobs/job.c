@@ -48,13 +48,27 @@ size_t job_devices(const struct job *job, struct device_ref *out)
     return count;
 }
 
+bool job_left_executors(const struct job *job)
+{
+    return job->state == JOB_PENDING && job->rank_count > 0;
+}
+
 const char *job_state_name(enum job_state state)
 {
     static const char *const names[JOB_STATES] = {
-        [JOB_NEW] = "NEW",           [JOB_PENDING] = "PENDING",       [JOB_PLANNING] = "PLANNING",
-        [JOB_STARTING] = "STARTING", [JOB_RUNNING] = "RUNNING",       [JOB_PAUSING] = "PAUSING",
-        [JOB_PAUSED] = "PAUSED",     [JOB_CANCELLING] = "CANCELLING", [JOB_FAILING] = "FAILING",
-        [JOB_DONE] = "DONE",         [JOB_FAILED] = "FAILED",         [JOB_CANCELLED] = "CANCELLED",
+        [JOB_NEW] = "NEW",
+        [JOB_PENDING] = "PENDING",
+        [JOB_PLANNING] = "PLANNING",
+        [JOB_STARTING] = "STARTING",
+        [JOB_RUNNING] = "RUNNING",
+        [JOB_PAUSING] = "PAUSING",
+        [JOB_PAUSED] = "PAUSED",
+        [JOB_CANCELLING] = "CANCELLING",
+        [JOB_FAILING] = "FAILING",
+        [JOB_REPLANNING] = "REPLANNING",
+        [JOB_DONE] = "DONE",
+        [JOB_FAILED] = "FAILED",
+        [JOB_CANCELLED] = "CANCELLED",
     };
     return names[state];
 }

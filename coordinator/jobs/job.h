@@ -5,16 +5,19 @@
  *    PLANNING -no plan on any-> FAILED
  *    RUNNING -held-> PAUSING -all paused-> PAUSED -not held-> RUNNING
  *    PLANNING -held-> PENDING
- *    STARTING to PAUSED -a rank failed, or its worker was lost-> FAILING
+ *    STARTING to PAUSED -a rank failed, or its worker was lost-> FAILING; or -> REPLANNING
+ *    REPLANNING -all have left, and worth another try-> PENDING, else -> FAILED
  *    FAILING -all gone, and worth another try-> PENDING, else -> FAILED
  *    STARTING to PAUSED -cancel-> CANCELLING -all gone-> CANCELLED
- *    FAILING -cancel-> CANCELLING
+ *    FAILING, REPLANNING -cancel-> CANCELLING
  *    PENDING, PLANNING -cancel-> CANCELLED
  *
  * A user may hold a job and let it go at any time: that is a mark on the record, and the states
  * follow it as soon as they can. A held job that is PENDING is granted nothing and keeps nobody
  * waiting; one that starts pauses behind its first step; one that is paused keeps its devices.
- * FAILING and CANCELLING wait until every executor is gone; only then are the devices free. */
+ * FAILING and CANCELLING wait until every executor is gone; only then are the devices free. In
+ * REPLANNING executors leave the epoch and stay where they are with their state; the job comes
+ * before all others when devices are granted, and first of all gets back those that it had. */
 #ifndef COORDINATOR_JOBS_JOB_H
 #define COORDINATOR_JOBS_JOB_H
 
@@ -39,6 +42,7 @@ enum job_state {
     JOB_PAUSED,
     JOB_CANCELLING,
     JOB_FAILING,
+    JOB_REPLANNING,
     JOB_DONE,
     JOB_FAILED,
     JOB_CANCELLED,
@@ -91,6 +95,7 @@ struct job_submission {
     enum job_kind kind;
     uint64_t steps;        /* that it is to train */
     unsigned restarts_max; /* so often it may begin again */
+    bool replans;          /* its executors outlive an epoch that breaks */
 };
 
 /* Lent by the functions of jobs.h; read it, never write it. */
@@ -110,12 +115,15 @@ struct job {
     char held[JOB_WORDS_SIZE];  /* who wants it not to run, and why; "": nobody does */
     uint32_t pauses, resumes;   /* of this epoch, that have begun and that are over */
     bool holding;               /* the devices of its ranks are its own */
-    struct job_rank *ranks;     /* in the order of grant, then of the plan; kept when it ended */
+    bool replans;               /* executors outlive an epoch that breaks */
+    /* In the order of grant, then of the plan; kept when it ended, and, where executors have
+     * stayed, while it waits. */
+    struct job_rank *ranks;
     size_t rank_count;
 
     unsigned restarts, restarts_max;
     uint64_t fault_step;        /* reached when a rank last failed by itself and it began again */
-    char again[JOB_WORDS_SIZE]; /* which restart, and why, until it runs; "": none */
+    char again[JOB_WORDS_SIZE]; /* which restart or replan, and why, until it runs; "": none */
 
     /* The newest that is listed, and the epoch that wrote it; 0: none. */
     uint64_t checkpoint_step;
@@ -135,6 +143,8 @@ bool job_ended(const struct job *job);
 /* The devices that the job has a right to: of all its ranks whose worker is not lost, while it
  * holds any. out has room for rank_count. */
 size_t job_devices(const struct job *job, struct device_ref *out);
+/* It waits, and executors of its last epoch may have stayed. */
+bool job_left_executors(const struct job *job);
 
 /* "PENDING"; "WaitingForOthers"; "cpu". */
 const char *job_state_name(enum job_state state);

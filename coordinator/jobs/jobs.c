@@ -179,6 +179,7 @@ int jobs_submit(struct jobs *jobs, const struct job_submission *submission, uint
     job->kind = submission->kind;
     job->steps = submission->steps;
     job->restarts_max = submission->restarts_max;
+    job->replans = submission->replans;
     job->submitted_ms = now_ms;
     append(jobs, job);
     job_fire(job, TRIGGER_SUBMITTED, NULL, now_ms, actions);

@@ -21,6 +21,8 @@ enum job_action_kind {
     JOB_ACTION_GO,      /* let the ready executors run, and those in pauses that are over */
     JOB_ACTION_PAUSE,   /* let them stop behind a step, all behind the same; PAUSED for each */
     JOB_ACTION_STOP,    /* stop the executors; EXITED for each, also where there was none */
+    JOB_ACTION_QUIESCE, /* have them leave the epoch and stay with their state; EXITED as above */
+    JOB_ACTION_DROP,    /* stop those that stayed; nothing answers */
     JOB_ACTION_RELEASE, /* membership_hold() nothing */
 };
 
@@ -45,7 +47,7 @@ enum job_event_kind {
     JOB_EVENT_PLANNED,       /* epoch, plan, devices: the rank's order, all or some of the grant */
     JOB_EVENT_UNFIT,         /* epoch, devices_needed: more would do; words: why, and what */
     JOB_EVENT_REFUSED,       /* epoch; words: why no plan can be */
-    JOB_EVENT_READY,         /* epoch, rank; not stored: a repeated assignment brings it again */
+    JOB_EVENT_READY,         /* epoch, rank, step that it begins behind; not stored: a repeated assignment brings it again */
     JOB_EVENT_PAUSED,        /* epoch, rank, pause; not stored: a repeated pause brings it again */
     JOB_EVENT_PROGRESS,      /* epoch, step, loss, tokens_per_s; not stored */
     JOB_EVENT_STAGED,        /* epoch, step: a checkpoint is complete, and is listed by this */

@@ -33,22 +33,29 @@ static const struct transition transitions[] = {
     {JOB_PLANNING, TRIGGER_CANCEL, JOB_CANCELLED},
     {JOB_STARTING, TRIGGER_READY, JOB_RUNNING},
     {JOB_STARTING, TRIGGER_BROKEN, JOB_FAILING},
+    {JOB_STARTING, TRIGGER_LEAVE, JOB_REPLANNING},
     {JOB_STARTING, TRIGGER_CANCEL, JOB_CANCELLING},
     {JOB_RUNNING, TRIGGER_GONE, JOB_DONE},
     {JOB_RUNNING, TRIGGER_BROKEN, JOB_FAILING},
+    {JOB_RUNNING, TRIGGER_LEAVE, JOB_REPLANNING},
     {JOB_RUNNING, TRIGGER_HELD, JOB_PAUSING},
     {JOB_RUNNING, TRIGGER_CANCEL, JOB_CANCELLING},
     {JOB_PAUSING, TRIGGER_PAUSED, JOB_PAUSED},
     {JOB_PAUSING, TRIGGER_GONE, JOB_DONE}, /* its last step came first */
     {JOB_PAUSING, TRIGGER_BROKEN, JOB_FAILING},
+    {JOB_PAUSING, TRIGGER_LEAVE, JOB_REPLANNING},
     {JOB_PAUSING, TRIGGER_CANCEL, JOB_CANCELLING},
     {JOB_PAUSED, TRIGGER_LET_GO, JOB_RUNNING},
     {JOB_PAUSED, TRIGGER_BROKEN, JOB_FAILING},
+    {JOB_PAUSED, TRIGGER_LEAVE, JOB_REPLANNING},
     {JOB_PAUSED, TRIGGER_CANCEL, JOB_CANCELLING},
     {JOB_CANCELLING, TRIGGER_GONE, JOB_CANCELLED},
     {JOB_FAILING, TRIGGER_GONE, JOB_FAILED},
     {JOB_FAILING, TRIGGER_AGAIN, JOB_PENDING},
     {JOB_FAILING, TRIGGER_CANCEL, JOB_CANCELLING}, /* it must not begin again */
+    {JOB_REPLANNING, TRIGGER_GONE, JOB_FAILED},
+    {JOB_REPLANNING, TRIGGER_AGAIN, JOB_PENDING},
+    {JOB_REPLANNING, TRIGGER_CANCEL, JOB_CANCELLING},
 };
 /* clang-format on */
 
@@ -64,9 +71,10 @@ static const enum job_action_kind entering[JOB_STATES][ENTERING_MAX] = {
     [JOB_PAUSED] = {JOB_ACTION_STORE},
     [JOB_CANCELLING] = {JOB_ACTION_STORE, JOB_ACTION_STOP},
     [JOB_FAILING] = {JOB_ACTION_STORE, JOB_ACTION_STOP},
-    [JOB_DONE] = {JOB_ACTION_STORE, JOB_ACTION_RELEASE},
-    [JOB_FAILED] = {JOB_ACTION_STORE, JOB_ACTION_RELEASE},
-    [JOB_CANCELLED] = {JOB_ACTION_STORE, JOB_ACTION_RELEASE},
+    [JOB_REPLANNING] = {JOB_ACTION_STORE, JOB_ACTION_QUIESCE},
+    [JOB_DONE] = {JOB_ACTION_STORE, JOB_ACTION_DROP, JOB_ACTION_RELEASE},
+    [JOB_FAILED] = {JOB_ACTION_STORE, JOB_ACTION_DROP, JOB_ACTION_RELEASE},
+    [JOB_CANCELLED] = {JOB_ACTION_STORE, JOB_ACTION_DROP, JOB_ACTION_RELEASE},
 };
 
 void jobs_actions_clear(struct job_actions *actions)
@@ -134,6 +142,8 @@ static void enter(struct job *job, uint64_t now_ms)
     switch (job->state) {
     case JOB_PENDING:
         job->holding = false;
+        if (job->replans && job->again[0])
+            break; /* what is kept of the epoch is known when the next one begins */
         job->rank_count = 0;
         job->step = job->checkpoint_step; /* nothing else is kept of an epoch that broke */
         job->loss = job->tokens_per_s = 0;
@@ -180,7 +190,7 @@ void job_fire(struct job *job, enum job_trigger trigger, const struct job_cause 
 {
     const struct transition *transition = find(job->state, trigger);
     assert(transition);
-    bool held = job->holding;
+    bool held = job->holding, broke = job->state == JOB_REPLANNING;
     job->state = transition->to;
     if (cause) {
         job->reason = cause->reason;
@@ -191,6 +201,8 @@ void job_fire(struct job *job, enum job_trigger trigger, const struct job_cause 
         enum job_action_kind kind = entering[job->state][i];
         if ((i > 0 && kind == JOB_ACTION_STORE) || (kind == JOB_ACTION_RELEASE && !held))
             break;
+        if (kind == JOB_ACTION_DROP && !(job->replans && (job->restarts > 0 || broke)))
+            continue; /* nobody has stayed */
         job_act(job, kind, actions);
     }
 }
@@ -211,7 +223,8 @@ static void end(struct job *job, uint64_t now_ms, struct job_actions *actions)
     struct job_cause cause = {JOB_REASON_NONE, ""};
     if (job->state == JOB_CANCELLING)
         job_fire(job, TRIGGER_GONE, NULL, now_ms, actions);
-    else if (job->state == JOB_FAILING && job_begins_again(job, &cause))
+    else if ((job->state == JOB_FAILING || job->state == JOB_REPLANNING) &&
+             job_begins_again(job, &cause))
         job_fire(job, TRIGGER_AGAIN, &cause, now_ms, actions);
     else
         job_fire(job, TRIGGER_GONE, &cause, now_ms, actions);
@@ -245,10 +258,11 @@ void job_resume(const struct job *job, struct job_actions *actions)
 const char *jobs_action_name(enum job_action_kind kind)
 {
     static const char *const names[] = {
-        [JOB_ACTION_STORE] = "store", [JOB_ACTION_HOLD] = "hold",
-        [JOB_ACTION_PLAN] = "plan",   [JOB_ACTION_ASSIGN] = "assign",
-        [JOB_ACTION_GO] = "go",       [JOB_ACTION_PAUSE] = "pause",
-        [JOB_ACTION_STOP] = "stop",   [JOB_ACTION_RELEASE] = "release",
+        [JOB_ACTION_STORE] = "store",     [JOB_ACTION_HOLD] = "hold",
+        [JOB_ACTION_PLAN] = "plan",       [JOB_ACTION_ASSIGN] = "assign",
+        [JOB_ACTION_GO] = "go",           [JOB_ACTION_PAUSE] = "pause",
+        [JOB_ACTION_STOP] = "stop",       [JOB_ACTION_QUIESCE] = "quiesce",
+        [JOB_ACTION_DROP] = "drop",       [JOB_ACTION_RELEASE] = "release",
     };
     return names[kind];
 }

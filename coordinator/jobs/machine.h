@@ -16,6 +16,7 @@ enum job_trigger {
     TRIGGER_PAUSED, /* every rank is */
     TRIGGER_LET_GO,
     TRIGGER_BROKEN, /* a rank failed, or its worker is lost */
+    TRIGGER_LEAVE,  /* the same, and the other executors are to stay */
     TRIGGER_CANCEL,
     TRIGGER_GONE,  /* no rank has an executor any more */
     TRIGGER_AGAIN, /* ... and the job is worth another try */

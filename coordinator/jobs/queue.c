@@ -1,6 +1,6 @@
 /* queue.c - whom the free devices go to: first in, first out, whole devices, one kind a job.
  *
- * The queue is walked in the order of submission. A job that could run on a kind of device if
+ * The queue is walked in the order of submission; jobs of which executors have stayed come first. A job that could run on a kind of device if
  * the whole cluster were idle, and cannot now, keeps that kind from all jobs behind it; so a large
  * job is not starved by small ones. A job that could not run even then, or that is held, keeps
  * nothing. Within a kind, a grant is packed on as few workers as possible, because links inside
@@ -83,14 +83,35 @@ static size_t choose_worker(const struct queue *queue, unsigned wanted, enum har
     return best;
 }
 
+/* What the job had, and is still there: its state may be, too. */
+static size_t take_back(struct queue *queue, const struct job *job, enum hardware_kind kind,
+                        struct job_rank *out, size_t wanted)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < job->rank_count; i++) {
+        const struct device_ref *had = &job->ranks[i].device;
+        for (size_t j = 0; j < queue->device_count && count < wanted; j++) {
+            const struct device_ref *ref = &queue->devices[j].ref;
+            if (!is_free(queue, j, kind) || ref->instance != had->instance ||
+                ref->index != had->index || strcmp(ref->worker, had->worker) != 0)
+                continue;
+            queue->taken[j] = true;
+            out[count++].device = *ref;
+        }
+    }
+    return count;
+}
+
 static void grant(struct queue *queue, struct job *job, enum hardware_kind kind)
 {
     struct pool *pool = &queue->pools[kind];
     unsigned wanted = pool->free < job->devices_max ? pool->free : job->devices_max;
     pool->free -= wanted;
+    struct job_rank *ranks = xcalloc(wanted, sizeof *ranks);
+    size_t back = take_back(queue, job, kind, ranks, wanted);
     free(job->ranks);
-    job->ranks = xcalloc(wanted, sizeof *job->ranks);
-    job->rank_count = 0;
+    job->ranks = ranks;
+    job->rank_count = back;
     while (job->rank_count < wanted) {
         size_t first = choose_worker(queue, wanted - (unsigned)job->rank_count, kind);
         size_t end = worker_end(queue, first);
@@ -213,7 +234,10 @@ void jobs_schedule(struct jobs *jobs, const struct device_view *devices, size_t 
                           .actions = actions};
     fill_pools(&queue);
     for (size_t i = 0; i < jobs->count; i++)
-        if (jobs->items[i]->state == JOB_PENDING)
+        if (job_left_executors(jobs->items[i]))
+            consider(&queue, jobs->items[i]);
+    for (size_t i = 0; i < jobs->count; i++)
+        if (jobs->items[i]->state == JOB_PENDING && !job_left_executors(jobs->items[i]))
             consider(&queue, jobs->items[i]);
     free(queue.taken);
 }

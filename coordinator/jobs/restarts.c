@@ -1,6 +1,7 @@
 /* restarts.c - which ends of an epoch are worth another try.
  *
- * It begins at the newest checkpoint that is listed, or at step 0, and the words say which.
+ * Without executors that stay it begins at the newest checkpoint that is listed, or at step 0, and
+ * the words say which.
  *
  * A worker that is lost, and a rank that gave up on another, say nothing about the job: it begins
  * again as long as its budget (elastic.max_restarts) lasts. A fault of a rank's own would most
@@ -43,8 +44,12 @@ bool job_begins_again(struct job *job, struct job_cause *cause)
     if (job->checkpoint_step > 0)
         snprintf(from, sizeof from, "the checkpoint of step %llu",
                  (unsigned long long)job->checkpoint_step);
-    job_cause_set(cause, JOB_REASON_RESTART, "restart %u of %u, from %s: %s", job->restarts,
-                  job->restarts_max, from, job->words);
+    if (job->replans)
+        job_cause_set(cause, JOB_REASON_RESTART, "replan %u of %u: %s", job->restarts,
+                      job->restarts_max, job->words);
+    else
+        job_cause_set(cause, JOB_REASON_RESTART, "restart %u of %u, from %s: %s", job->restarts,
+                      job->restarts_max, from, job->words);
     memcpy(job->again, cause->words, sizeof job->again);
     return true;
 }

@@ -74,6 +74,17 @@ void service_tell_job(struct service *service, const struct job *job)
                  job_state_name(job->state), job->words[0] ? ": " : "", job->words);
 }
 
+void service_tell_replan(struct service *service, const struct job *job)
+{
+    struct replan *replan = &dossier_find(service, job->id)->replan;
+    json_t *json;
+    if (!replan->going)
+        return;
+    char *text = replan_end(replan, job, service_now_ms(service), &json);
+    service_tell(service, "job-replanned", job->id, "", json, "%s", text);
+    free(text);
+}
+
 void service_tell_plan(struct service *service, const struct job *job)
 {
     const struct planning *planning = &dossier_find(service, job->id)->planning;

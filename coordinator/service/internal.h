@@ -12,6 +12,7 @@
 #include "coordinator/jobs/jobs.h"
 #include "coordinator/planning/queue.h"
 #include "coordinator/rendezvous/rendezvous.h"
+#include "coordinator/service/replans.h"
 #include "coordinator/service/service.h"
 #include "coordinator/telemetry/telemetry.h"
 
@@ -27,6 +28,7 @@ struct dossier {
     enum job_state told_state; /* what events have said */
     enum job_reason told_reason;
     uint64_t told_step, told_ms;
+    struct replan replan;
     uint64_t unsaved_step; /* the newest that was told to have no checkpoint */
 };
 
@@ -180,6 +182,8 @@ void service_tell(struct service *service, const char *kind, const char *job, co
 void service_tell_membership(struct service *service, const struct membership_event *event);
 /* If its state or reason is another than was last told. */
 void service_tell_job(struct service *service, const struct job *job);
+/* That a job which broke goes on, when it has finished a step. */
+void service_tell_replan(struct service *service, const struct job *job);
 void service_tell_plan(struct service *service, const struct job *job);
 /* At most one a second for each job, but always the last. */
 void service_tell_step(struct service *service, const struct job *job);

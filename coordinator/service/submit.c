@@ -80,6 +80,7 @@ static struct job_submission describe(const struct submitted *submitted, struct 
         .kind = JOB_ANY,
         .steps = (uint64_t)config->train.steps,
         .restarts_max = (unsigned)config->elastic.max_restarts,
+        .replans = config->elastic.replan,
     };
     if (submitted->given_ranks)
         submission.devices_min = submission.devices_max = (unsigned)submitted->given_ranks;

@@ -23,8 +23,10 @@ static void progress(struct service *service, const struct job *job)
     event.progress.step = last->step;
     event.progress.loss = last->loss;
     event.progress.tokens_per_s = steps_tokens_per_s(steps);
-    if (service_apply(service, &event, NULL) == 0)
-        service_tell_step(service, job);
+    if (service_apply(service, &event, NULL) < 0)
+        return;
+    service_tell_replan(service, job);
+    service_tell_step(service, job);
 }
 
 static int take_step(struct service *service, struct rpc_call *call,

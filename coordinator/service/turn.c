@@ -180,6 +180,12 @@ static void release(struct service *service, const struct job *job)
         xstrdup(rendezvous_parked(parked, job->id, job->epoch));
 }
 
+static void follow(struct service *service, const struct job *job)
+{
+    struct dossier *dossier = dossier_find(service, job->id);
+    replan_follow(&dossier->replan, job, &dossier->planning, service_now_ms(service));
+}
+
 /* An action that the job's next state has overtaken is not carried out any more. */
 static void carry_out(struct service *service, const struct job_action *action)
 {
@@ -190,6 +196,7 @@ static void carry_out(struct service *service, const struct job_action *action)
     switch (action->kind) {
     case JOB_ACTION_STORE:
         store_put_job(service->options.store, job);
+        follow(service, job);
         service_tell_job(service, job);
         break;
     case JOB_ACTION_HOLD:
@@ -215,6 +222,13 @@ static void carry_out(struct service *service, const struct job_action *action)
     case JOB_ACTION_STOP:
         if (current)
             assignments_cancel(service->assignments, job);
+        break;
+    case JOB_ACTION_QUIESCE:
+        if (current && job->state == JOB_REPLANNING)
+            assignments_quiesce(service->assignments, job);
+        break;
+    case JOB_ACTION_DROP:
+        assignments_drop(service->assignments, job);
         break;
     case JOB_ACTION_RELEASE:
         if (!job->holding)

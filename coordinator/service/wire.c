@@ -17,6 +17,7 @@ static const Gimbal__JobStatus__State states[JOB_STATES] = {
     [JOB_PAUSED] = GIMBAL__JOB_STATUS__STATE__PAUSED,
     [JOB_CANCELLING] = GIMBAL__JOB_STATUS__STATE__CANCELLING,
     [JOB_FAILING] = GIMBAL__JOB_STATUS__STATE__FAILING,
+    [JOB_REPLANNING] = GIMBAL__JOB_STATUS__STATE__REPLANNING,
     [JOB_DONE] = GIMBAL__JOB_STATUS__STATE__DONE,
     [JOB_FAILED] = GIMBAL__JOB_STATUS__STATE__FAILED,
     [JOB_CANCELLED] = GIMBAL__JOB_STATUS__STATE__CANCELLED,
@@ -73,8 +74,9 @@ Gimbal__JobStatus *job_to_wire(const struct service *service, const struct job *
     if (dossier->planning.plan)
         message->predicted_step_time_s = dossier->planning.plan->predicted.step_time_s;
     message->plan_id = xstrdup(job->plan);
-    message->devices = xcalloc(job->rank_count, sizeof(char *));
-    for (; message->n_devices < job->rank_count; message->n_devices++) {
+    size_t count = job->state == JOB_PENDING ? 0 : job->rank_count;
+    message->devices = xcalloc(count, sizeof(char *));
+    for (; message->n_devices < count; message->n_devices++) {
         const struct device_ref *device = &job->ranks[message->n_devices].device;
         message->devices[message->n_devices] = xasprintf("%s/%u", device->worker, device->index);
     }

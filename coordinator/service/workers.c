@@ -229,10 +229,12 @@ static void ready(struct rpc_call *call, void *data)
     if (rc == 0 && job->state == JOB_STARTING)
         rc = check_data(service, job, request, &err);
     if (rc == 0) {
+        replan_ready(&dossier_find(service, job->id)->replan, request);
         struct job_event event = {.kind = JOB_EVENT_READY,
                                   .job = request->job,
                                   .epoch = (uint32_t)request->epoch,
-                                  .rank = request->rank};
+                                  .rank = request->rank,
+                                  .step = request->step};
         rc = service_apply(service, &event, &err);
     }
     service_turn(service);

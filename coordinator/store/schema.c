@@ -56,6 +56,8 @@ static const char *const steps[] = {
     " unix_ms INTEGER NOT NULL, PRIMARY KEY (job, step, epoch)) WITHOUT ROWID;"
     "CREATE TABLE kept_values (job TEXT NOT NULL, epoch INTEGER NOT NULL, key TEXT NOT NULL,"
     " value BLOB NOT NULL, PRIMARY KEY (job, epoch, key)) WITHOUT ROWID;",
+
+    "ALTER TABLE jobs ADD COLUMN replans INTEGER NOT NULL DEFAULT 0;",
 };
 #define STEPS (sizeof steps / sizeof *steps)
 

@@ -53,6 +53,7 @@ static void write_job(int steps, int every, const char *dir)
             "train: {steps: %d, global_batch: 4, lr: 0.001}\n"
             "devices: {min: 2}\n"
             "plan: {pin: {tp: 2}}\n"
+            "elastic: {replan: false}\n"
             "checkpoint: {dir: '%s', every: %d, keep: 1}\n",
             folder, steps, dir, every);
     ck_assert_int_eq(fclose(file), 0);

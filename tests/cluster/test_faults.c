@@ -29,7 +29,7 @@ struct fault {
     const char *name;
     int (*happen)(const struct fault *); /* leaves the words in command.err; the exit code */
     const char *model, *text, *more;     /* of the job; NULL: what is right */
-    bool for_good;                       /* it may not begin again */
+    const char *elastic;                 /* NULL: executors stay when an epoch breaks */
     int code;
     const char *words[WORDS_MAX];
 };
@@ -57,7 +57,7 @@ static void write_job(const struct fault *fault, int steps)
             fault->model ? fault->model : "family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16",
             fault->text ? fault->text : text_path, steps,
             fault->more ? fault->more : "devices: {min: 2}\nplan: {pin: {dp: 2}}",
-            fault->for_good ? "elastic: {max_restarts: 0}\n" : "");
+            fault->elastic ? fault->elastic : "");
     ck_assert_int_eq(fclose(file), 0);
 }
 
@@ -223,6 +223,40 @@ static int restart_after_worker(const struct fault *fault)
     return begin_again(fault, "worker node-b was lost");
 }
 
+/* It goes on from the memory of the executor that stayed, and with it. */
+static int replan(pid_t stayed)
+{
+    static struct command waiting;
+    await_next(&command, "\"event\":\"job-replanned\"");
+    ck_assert_msg(command_await(&command, "first step"), "no phases in %s", command.out);
+    ck_assert_msg(strstr(command.out, "from memory, 0 steps lost") != NULL, "%s", command.out);
+    await_next(&command, "\"event\":\"step\"");
+    ck_assert_int_eq(command_child(workers[0].pid), stayed);
+    waiting = command;
+    return give_up(&waiting);
+}
+
+static int replan_after_executor(const struct fault *fault)
+{
+    submit_and_await_step(fault);
+    pid_t stayed = command_child(workers[0].pid);
+    ck_assert_int_eq(kill(command_child(workers[1].pid), SIGKILL), 0);
+    return replan(stayed);
+}
+
+static int replan_after_worker(const struct fault *fault)
+{
+    static struct command following;
+    submit_and_await_step(fault);
+    pid_t stayed = command_child(workers[0].pid);
+    kill(workers[1].pid, SIGKILL);
+    following = command;
+    ck_assert_int_eq(command_finish(&workers[1]), 128 + SIGKILL);
+    start_worker(1);
+    command = following;
+    return replan(stayed);
+}
+
 /* The status is the code, the words are the answer's. */
 static int send_frame(nng_msg *frame, uint16_t port)
 {
@@ -356,20 +390,30 @@ static const struct fault faults[] = {
      .words = {"listen at tcp://127.0.0.1:", cluster.address, "the port is in use"}},
     {.name = "a killed executor",
      .happen = kill_executor,
-     .for_good = true,
+     .elastic = "elastic: {max_restarts: 0, replan: false}\n",
      .code = 1,
      .words = {"FAILED", "rank ", "on node-b/0", "killed by signal 9"}},
     {.name = "a killed worker",
      .happen = kill_worker,
-     .for_good = true,
+     .elastic = "elastic: {max_restarts: 0, replan: false}\n",
      .code = 1,
      .words = {"FAILED", "worker node-b was lost"}},
     {.name = "a killed executor of a job that may begin again",
      .happen = restart_after_executor,
+     .elastic = "elastic: {replan: false}\n",
      .code = 1,
      .words = {"CANCELLED", "seen enough"}},
     {.name = "a killed worker of a job that may begin again",
      .happen = restart_after_worker,
+     .elastic = "elastic: {replan: false}\n",
+     .code = 1,
+     .words = {"CANCELLED", "seen enough"}},
+    {.name = "a killed executor of a job whose executors stay",
+     .happen = replan_after_executor,
+     .code = 1,
+     .words = {"CANCELLED", "seen enough"}},
+    {.name = "a killed worker of a job whose executors stay",
+     .happen = replan_after_worker,
      .code = 1,
      .words = {"CANCELLED", "seen enough"}},
     {.name = "a paused job, and a killed coordinator",

@@ -136,7 +136,8 @@ END_TEST
 
 START_TEST(the_next_epoch_begins_where_the_newest_one_ends)
 {
-    const Gimbal__Assignment *assignment = run_job("checkpoint: {dir: /nowhere, every: 1}\n");
+    const Gimbal__Assignment *assignment = run_job("checkpoint: {dir: /nowhere, every: 1}\n"
+                                                   "elastic: {replan: false}\n");
     Gimbal__StagedRequest request = staged_request(assignment, 2);
     char folder[128];
     listed_after(&request, "step-2.epoch-1");

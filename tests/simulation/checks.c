@@ -109,7 +109,7 @@ static void check_job(const struct job *job)
         world_fail("%s began again %u times of %u", job->id, job->restarts, job->restarts_max);
     switch (job->state) {
     case JOB_PENDING:
-        good = !job->holding && job->rank_count == 0 && job->reason != JOB_REASON_NONE &&
+        good = !job->holding && (job->rank_count == 0 || job->replans) && job->reason != JOB_REASON_NONE &&
                (!job->held[0] || job->reason == JOB_REASON_HELD);
         break;
     case JOB_PAUSING:
@@ -126,6 +126,7 @@ static void check_job(const struct job *job)
         break;
     case JOB_CANCELLING:
     case JOB_FAILING:
+    case JOB_REPLANNING:
         good = job->holding && job->reason != JOB_REASON_NONE;
         break;
     default:
@@ -278,8 +279,10 @@ static bool may_be_granted(const struct coordinator *coordinator, const struct w
 }
 
 /* A job was granted devices of one kind, of workers that are heard of; an earlier one that was
- * waiting for that kind, and could have it one day, comes first. */
-static void check_grant(const struct coordinator *coordinator, const struct job *granted)
+ * waiting for that kind, and could have it one day, comes first, unless this one's executors have
+ * stayed. */
+static void check_grant(const struct coordinator *coordinator, const struct job *granted,
+                        bool had_executors)
 {
     const struct service *service = coordinator->service;
     const struct worker *worker = NULL;
@@ -292,7 +295,7 @@ static void check_grant(const struct coordinator *coordinator, const struct job 
     }
     enum hardware_kind kind = worker->report->devices[0].kind; /* each worker has one */
     unsigned most = total(service->membership, kind);
-    for (size_t i = 0; i < jobs_count(service->jobs); i++) {
+    for (size_t i = 0; i < jobs_count(service->jobs) && !had_executors; i++) {
         const struct job *job = jobs_at(service->jobs, i);
         const struct job *stored = disk_job(coordinator->disk, job->id);
         if (job->number >= granted->number)
@@ -321,7 +324,7 @@ void check_job_commit(const struct job *old, const struct job *new)
         (new->rank_count == 0 || new->epoch != old->epoch))
         check_epoch_end(old->id, old->epoch, service_now_ms(coordinator->service));
     if (coordinator->service && old && old->state == JOB_PENDING && new->state == JOB_PLANNING)
-        check_grant(coordinator, new);
+        check_grant(coordinator, new, job_left_executors(old));
 }
 
 /* It waits for devices, and there really are too few of them. */

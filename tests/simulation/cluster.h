@@ -90,11 +90,13 @@ struct executor {
     uint64_t epoch, hash;
     uint32_t rank, rank_count, device;
     uint64_t step, steps, step_ms;
+    uint64_t step_epoch;     /* that has finished this step; 0: none */
     struct crew *crew;       /* of its epoch */
     uint64_t pause, resumed; /* the newest pause that it was told of, and that is over */
     uint64_t pauses;         /* that it has been through */
     bool ready, going, arrived, paused, told, ended,
         killed; /* told: it has said why it stops, or was asked to */
+    bool keeps, leaving, kept; /* it can leave an epoch and stay; is asked to; has */
     int status, signal;
     ProtobufCMessage **events; /* for the worker, oldest first */
     size_t event_count, event_capacity;

@@ -4,7 +4,8 @@
  * One meets its neighbour through the epoch's rendezvous, says that it is ready, trains step by
  * step once it may go, and leaves; or it faults, or dies, and then its peers give up on it. Asked
  * to stop it does. A stubborn one does not leave, asked or not, and its worker has to kill it in
- * time. It dies with its worker. */
+ * time. Where its job wants it so it leaves an epoch that breaks and stays, with the steps that it
+ * has, until the next one. It dies with its worker. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -40,6 +41,7 @@ static void leave_crew(struct executor *executor)
 {
     struct crew *crew = executor->crew;
     size_t at = 0;
+    executor->crew = NULL;
     if (!crew)
         return;
     while (crew->members[at] != executor)
@@ -159,27 +161,55 @@ static void leave_soon(struct executor *executor, uint64_t most_ms)
         executor->next = world_after(world_between(1, most_ms), leave, executor);
 }
 
-static void say_stopped(struct executor *executor, Gimbal__StoppedRequest__Cause cause,
-                        const char *reason)
+static void say_end(struct executor *executor, Gimbal__StoppedRequest__Cause cause,
+                    const char *reason, bool keeps)
 {
     Gimbal__StoppedRequest stopped = GIMBAL__STOPPED_REQUEST__INIT;
     Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
     stopped.cause = cause;
     stopped.reason = (char *)reason;
     stopped.step = executor->step;
+    stopped.keeps = keeps;
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED;
     event.stopped = &stopped;
     executor->told = true;
-    executor->status = cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE ? 0 : 1;
     say(executor, &event);
+}
+
+static void say_stopped(struct executor *executor, Gimbal__StoppedRequest__Cause cause,
+                        const char *reason)
+{
+    say_end(executor, cause, reason, false);
+    executor->status = cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE ? 0 : 1;
     leave_soon(executor, 100);
+}
+
+/* Out of its epoch, with all that it has finished. */
+static void stay(struct executor *executor, Gimbal__StoppedRequest__Cause cause)
+{
+    world_cancel(executor->next);
+    executor->next = NULL;
+    executor->kept = true;
+    executor->leaving = false;
+    leave_crew(executor);
+    say_end(executor, cause, "its epoch is over", true);
+}
+
+static void leave_epoch(void *data)
+{
+    struct executor *executor = data;
+    executor->next = NULL;
+    stay(executor, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED);
 }
 
 static void give_up(void *data)
 {
     struct executor *executor = data;
     executor->next = NULL;
-    say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST, "a peer does not answer");
+    if (executor->keeps)
+        stay(executor, GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST);
+    else
+        say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST, "a peer does not answer");
 }
 
 /* It ended before its time: the others of its epoch will notice. */
@@ -238,6 +268,7 @@ static void advance(struct executor *executor, bool pause)
 {
     executor->arrived = false;
     executor->step++;
+    executor->step_epoch = executor->epoch;
     tell_step(executor);
     if (executor->step >= executor->steps) {
         say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__DONE, "");
@@ -303,6 +334,20 @@ static void meet(void *data)
     ask(executor, false, (executor->rank + 1) % executor->rank_count);
 }
 
+/* Every rank of this world has the whole state, so the newest that one of them has is the job's. */
+static void gather(struct executor *executor)
+{
+    const struct crew *crew = executor->crew;
+    for (size_t i = 0; i < crew->count; i++) {
+        const struct executor *peer = crew->members[i];
+        if (peer->step_epoch > executor->step_epoch ||
+            (peer->step_epoch == executor->step_epoch && peer->step > executor->step)) {
+            executor->step = peer->step;
+            executor->step_epoch = peer->step_epoch;
+        }
+    }
+}
+
 static void say_ready(struct executor *executor)
 {
     Gimbal__ReadyRequest ready = GIMBAL__READY_REQUEST__INIT;
@@ -313,6 +358,8 @@ static void say_ready(struct executor *executor)
     ready.files = files;
     ready.n_files = 1;
     ready.program_hash = executor->hash;
+    gather(executor);
+    ready.step = executor->step;
     if (!world->calm && world_chance(world->faults.executor_wrong_hash)) {
         file.hash++;
         check_condemn(executor->job); /* where it is the first, the next epochs differ from it */
@@ -334,8 +381,23 @@ static uint64_t steps_of(const char *yaml)
     return at ? strtoull(at + 7, NULL, 10) : 1;
 }
 
+/* The next epoch of its job finds it as it was started, but for what it has finished. */
+static void renew(struct executor *executor, const Gimbal__Assignment *assignment)
+{
+    if (!executor->kept || strcmp(executor->job, assignment->job) != 0)
+        world_fail("%s epoch %" PRIu64 " is given to an executor of %s that has not left epoch %"
+                   PRIu64, assignment->job, assignment->epoch, executor->job, executor->epoch);
+    executor->kept = executor->told = executor->ready = executor->going = false;
+    executor->arrived = executor->paused = false;
+    executor->pause = executor->resumed = executor->pauses = 0;
+    world->tally.stayed++;
+}
+
 static void take_assignment(struct executor *executor, const Gimbal__Assignment *assignment)
 {
+    if (executor->job[0])
+        renew(executor, assignment);
+    executor->keeps = assignment->keeps;
     snprintf(executor->job, sizeof executor->job, "%s", assignment->job);
     executor->epoch = assignment->epoch;
     executor->rank = assignment->rank;
@@ -352,6 +414,7 @@ static void take_assignment(struct executor *executor, const Gimbal__Assignment 
 static void go(struct executor *executor)
 {
     check_go(executor);
+    gather(executor);
     executor->going = true;
     if (!executor->told && !executor->next)
         executor->next = world_after(executor->step_ms, train, executor);
@@ -366,6 +429,21 @@ static void resume(struct executor *executor, uint64_t number)
     executor->paused = false;
     if (!executor->next)
         executor->next = world_after(executor->step_ms, train, executor);
+}
+
+/* Asked to leave its epoch, it does, or it hangs. */
+static void quiesce(struct executor *executor)
+{
+    if (executor->told)
+        return;
+    if (!executor->keeps)
+        world_fail("%s rank %u cannot stay and is asked to", executor->job, executor->rank);
+    check_executor_stop(executor);
+    executor->told = executor->leaving = true;
+    world_cancel(executor->next);
+    executor->next = NULL;
+    if (!world_chance(world->faults.executor_stubborn))
+        executor->next = world_after(world_between(1, STOP_MS_MAX), leave_epoch, executor);
 }
 
 static void take_answer(struct executor *executor, const Gimbal__ExecutorRendezvous *answer)
@@ -424,6 +502,9 @@ int child_send(struct child *child, const ProtobufCMessage *message, struct erro
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_RESUME:
         resume(executor, command->resume->number);
         break;
+    case GIMBAL__EXECUTOR_COMMAND__COMMAND_QUIESCE:
+        quiesce(executor);
+        break;
     default:
         break;
     }
@@ -441,7 +522,7 @@ void child_signal(const struct child *child, int number)
         end(executor, 0, SIGKILL);
         return;
     }
-    if (executor->killed || executor->told)
+    if (executor->killed || (executor->told && !executor->kept && !executor->leaving))
         return;
     executor->killed = executor->told = true;
     executor->signal = number;

@@ -18,6 +18,7 @@ static void add(struct tally *sum, const struct tally *one)
     sum->workers_killed += one->workers_killed;
     sum->stale += one->stale;
     sum->watched += one->watched;
+    sum->stayed += one->stayed;
 }
 
 START_TEST(nothing_acknowledged_is_lost_and_all_comes_to_rest_whatever_happens)
@@ -33,6 +34,7 @@ START_TEST(nothing_acknowledged_is_lost_and_all_comes_to_rest_whatever_happens)
     ck_assert_uint_ge(sum.failed + sum.cancelled, 1);
     ck_assert_uint_ge(sum.stale, SEEDS);
     ck_assert_uint_ge(sum.watched, 100 * SEEDS);
+    ck_assert_uint_ge(sum.stayed, 1);
 }
 END_TEST
 

@@ -252,10 +252,11 @@ static char *draw_job(const struct user *user)
                      "model: {family: gpt, layers: 1, hidden: 8, heads: 1, seq: 8}\n"
                      "data: {text: [/data/text]}\n"
                      "train: {steps: %llu, global_batch: 64, lr: 1.0e-3}\n"
-                     "devices: {min: %llu%s}\n",
+                     "devices: {min: %llu%s}\n"
+                     "elastic: {replan: %s}\n",
                      user->name, user->submitted,
                      (unsigned long long)world_between(2, world->options.big ? 200 : 20),
-                     (unsigned long long)least, upper);
+                     (unsigned long long)least, upper, world_chance(600) ? "true" : "false");
 }
 
 static void submit(struct user *user)

@@ -245,29 +245,6 @@ static int read_slice(struct checkpoint *checkpoint, const struct found *found, 
     return rc;
 }
 
-/* Of an element at these places, in a box that is row-major. */
-static int64_t place_in(const struct box *box, const int64_t *at)
-{
-    int64_t place = 0;
-    for (int dim = 0; dim < box->dims; dim++)
-        place = place * box_length(box, dim) + (at[dim] - box->low[dim]);
-    return place;
-}
-
-/* Row by row of the last dim. */
-static void copy_part(const struct box *from, const float *in, const struct box *to, float *out,
-                      const struct box *part)
-{
-    int last = part->dims - 1;
-    int64_t at[DIMS_MAX], row = last >= 0 ? box_length(part, last) : 1;
-    memcpy(at, part->low, sizeof at);
-    for (int64_t rows = box_count(part) / row; rows > 0; rows--) {
-        memcpy(out + place_in(to, at), in + place_in(from, at), (size_t)row * sizeof *out);
-        for (int dim = last - 1; dim >= 0 && ++at[dim] == part->high[dim]; dim--)
-            at[dim] = part->low[dim];
-    }
-}
-
 /* Two slices that hold the same element would hide one that is missing. */
 static int check_apart(const struct found *found, size_t index, struct error *err)
 {
@@ -301,7 +278,7 @@ int checkpoint_load(struct checkpoint *checkpoint, const char *tensor, enum chec
             rc = read_slice(checkpoint, &found[i], &data, err);
         if (rc < 0)
             return rc;
-        copy_part(&slice->box, data, box, out, &common);
+        box_copy(&slice->box, data, box, out, &common);
         missing -= box_count(&common);
     }
     if (missing > 0)

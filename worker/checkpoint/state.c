@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int buffer_of(const struct parameter *parameter, int part)
+int state_buffer_of(const struct parameter *parameter, int part)
 {
     const int buffers[CHECKPOINT_PARTS] = {
         [CHECKPOINT_WEIGHT] = parameter->master,
@@ -25,7 +25,7 @@ void state_slices_init(struct state_slices *slices, const struct program *progra
         const struct parameter *parameter = &program->parameters[i];
         uint64_t bytes = (uint64_t)box_count(&parameter->box) * ELEMENT_BYTES;
         for (int part = 0; part < CHECKPOINT_PARTS && parameter->counted && bytes; part++) {
-            slices->buffers[slices->count] = buffer_of(parameter, part);
+            slices->buffers[slices->count] = state_buffer_of(parameter, part);
             slices->slices[slices->count++] = (struct slice){
                 .tensor = program->graph->tensors[parameter->tensor].name,
                 .part = (enum checkpoint_part)part,
@@ -62,7 +62,7 @@ int state_load(struct checkpoint *checkpoint, const struct program *program,
         for (int part = 0; part < CHECKPOINT_PARTS; part++) {
             int rc =
                 checkpoint_load(checkpoint, tensor, (enum checkpoint_part)part, &parameter->box,
-                                buffer(context, buffer_of(parameter, part)), err);
+                                buffer(context, state_buffer_of(parameter, part)), err);
             if (rc < 0)
                 return rc;
         }

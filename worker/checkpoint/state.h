@@ -12,6 +12,9 @@
 /* The memory of a buffer of the program. */
 typedef void *state_buffer_cb(void *context, int buffer);
 
+/* The buffer of an enum checkpoint_part of a parameter. */
+int state_buffer_of(const struct parameter *parameter, int part);
+
 /* What a rank writes, in the order of its shard. */
 struct state_slices {
     struct slice *slices;

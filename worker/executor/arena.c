@@ -60,13 +60,19 @@ int arena_reserve(const uint64_t bytes[REGIONS], struct arena **out, struct erro
     return 0;
 }
 
+void arena_give_back(struct arena *arena, enum region region)
+{
+    if (arena->regions[region].mapping)
+        munmap(arena->regions[region].mapping, arena->regions[region].mapped);
+    arena->regions[region].mapping = arena->regions[region].start = NULL;
+}
+
 void arena_release(struct arena *arena)
 {
     if (!arena)
         return;
     for (int region = 0; region < REGIONS; region++)
-        if (arena->regions[region].mapping)
-            munmap(arena->regions[region].mapping, arena->regions[region].mapped);
+        arena_give_back(arena, (enum region)region);
     free(arena);
 }
 

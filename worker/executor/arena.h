@@ -14,6 +14,8 @@ struct arena;
 int arena_reserve(const uint64_t bytes[REGIONS], struct arena **out, struct error *err);
 /* Accepts NULL. */
 void arena_release(struct arena *arena);
+/* Only this region; it is not used again. */
+void arena_give_back(struct arena *arena, enum region region);
 char *arena_region(const struct arena *arena, enum region region);
 
 /* Fill all of it with a signalling pattern (as f32 a NaN), and later ask how many bytes, from

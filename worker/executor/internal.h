@@ -27,6 +27,9 @@ struct interpreter {
     uint64_t step;
     double targets, rate, scale;
     bool skipped, wishes_pause;
+    bool armed;             /* see interpreter_armed */
+    bool has_applied;
+    float applied[METRICS]; /* of the newest training step that was applied */
 };
 
 /* The entry of a message's (peer, tag): made when the program was prepared. */

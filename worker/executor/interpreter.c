@@ -210,6 +210,8 @@ static void read_metrics(struct interpreter *in, struct step_result *out)
     out->pause = metrics[METRIC_PAUSE] > 0;
     in->skipped = out->skipped;
     in->scale = optimizer_scale(&in->config.optimizer, out->norm);
+    if (in->kind == PROGRAM_TRAIN)
+        interpreter_set_applied(in, metrics);
 }
 
 int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t step,
@@ -221,6 +223,7 @@ int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t ste
     in->step = step;
     in->targets = in->config.feed->targets(in->config.feed->context, kind, step * global, global);
     in->rate = optimizer_rate(&in->config.optimizer, step);
+    in->armed = false;
 
     struct program_cursor cursor = {0};
     bool wished = kind != PROGRAM_TRAIN || !in->wishes_pause, measured = false;
@@ -231,6 +234,8 @@ int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t ste
             metrics_of(in)[METRIC_PAUSE] = 1; /* they were cleared when the step began */
             wished = true;
         }
+        if (kind == PROGRAM_TRAIN && index >= p->sections[SECTION_METRICS].first)
+            in->armed = true;
         if (!measured && index >= p->sections[SECTION_UPDATE].first) {
             read_metrics(in, out);
             measured = true;
@@ -246,7 +251,19 @@ int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t ste
     }
     if (!measured)
         read_metrics(in, out);
+    in->armed = false;
     return 0;
+}
+
+void interpreter_apply(struct interpreter *in, const float metrics[METRICS])
+{
+    const struct program *p = in->program;
+    struct step_result ignored;
+    memcpy(metrics_of(in), metrics, METRICS * sizeof *metrics);
+    read_metrics(in, &ignored);
+    for (int i = 0; i < p->sections[SECTION_UPDATE].count; i++)
+        update(in, &p->instructions[p->sections[SECTION_UPDATE].first + i]);
+    in->armed = false;
 }
 
 void interpreter_wish_pause(struct interpreter *in, bool pause)

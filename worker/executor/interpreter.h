@@ -52,6 +52,18 @@ int interpreter_run(struct interpreter *interpreter, enum program_kind kind, uin
 /* Whether this rank wishes that all ranks pause behind the training steps that follow. */
 void interpreter_wish_pause(struct interpreter *interpreter, bool pause);
 int interpreter_quiesce(struct interpreter *interpreter, struct error *err);
+/* Whether the training step that broke off has its whole gradient, and this rank's share of the
+ * metrics may have reached others: they may have applied it. interpreter_apply then finishes it
+ * with their metrics. */
+bool interpreter_armed(const struct interpreter *interpreter);
+void interpreter_apply(struct interpreter *interpreter, const float metrics[METRICS]);
+/* Metrics of the newest training step that was applied to the state, here or before it came here;
+ * NULL: not known. */
+const float *interpreter_applied(const struct interpreter *interpreter);
+void interpreter_set_applied(struct interpreter *interpreter, const float metrics[METRICS]);
+/* It will run no more, but keeps its state, and what interpreter_apply needs: the rest of the
+ * arena is given back, and the fabric is not used again. */
+void interpreter_retire(struct interpreter *interpreter);
 /* Accepts NULL. */
 void interpreter_release(struct interpreter *interpreter);
 

@@ -4,6 +4,8 @@
 
 #include "common/base/error.h"
 
+#include "worker/executor/cpuset.h"
+
 #include <stdbool.h>
 
 struct executor_options {
@@ -23,5 +25,10 @@ struct executor_options {
 int executor_rank(const struct executor_options *options, struct error *err);
 int executor_local(const struct executor_options *options, struct error *err);
 int executor_probe(const struct executor_options *options, struct error *err);
+
+/* The sets of --devices, or else shares of what this process may use; `count` of them, unless it
+ * is 0. Returns how many. */
+int modes_device_sets(const struct executor_options *options, int count,
+                      cpu_set_t sets[CPUSETS_MAX], struct error *err);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct sending *interpreter_sending(struct interpreter *in, const struct instruction *instruction)
 {
@@ -96,6 +97,31 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
     }
     *out = in;
     return 0;
+}
+
+bool interpreter_armed(const struct interpreter *in)
+{
+    return in->armed;
+}
+
+const float *interpreter_applied(const struct interpreter *in)
+{
+    return in->has_applied ? in->applied : NULL;
+}
+
+void interpreter_set_applied(struct interpreter *in, const float metrics[METRICS])
+{
+    in->has_applied = true;
+    memcpy(in->applied, metrics, sizeof in->applied);
+}
+
+/* A finished gradient may lie in any region. */
+void interpreter_retire(struct interpreter *in)
+{
+    for (int region = 0; region < REGIONS && !in->armed; region++)
+        if (region != REGION_STATE)
+            arena_give_back(in->arena, (enum region)region);
+    in->config.fabric = NULL;
 }
 
 void interpreter_release(struct interpreter *in)

@@ -13,6 +13,7 @@
 static int report_ready(struct session *session, int rank, uint64_t program_hash)
 {
     const struct data_file *files;
+    const struct beginning beginning = session_beginning(session);
     size_t count = session_files(session, &files);
     Gimbal__DataFile *wire = xcalloc(count, sizeof *wire);
     Gimbal__DataFile **pointers = xcalloc(count, sizeof(Gimbal__DataFile *));
@@ -32,12 +33,34 @@ static int report_ready(struct session *session, int rank, uint64_t program_hash
     ready.step = session_steps(session);
     ready.files = pointers;
     ready.n_files = count;
+    ready.from_memory = beginning.source == MOVE_MEMORY;
+    ready.bytes_arrived = beginning.bytes_arrived;
+    ready.prepare_s = beginning.prepare_s;
+    ready.fill_s = beginning.fill_s;
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_READY;
     event.ready = &ready;
     session_send(session, &event);
     free(pointers);
     free(wire);
     return 0;
+}
+
+static void begun(void *context, int rank, const struct beginning *beginning)
+{
+    char bytes[32];
+    session_begins(context, beginning);
+    if (beginning->bytes_copied > 0)
+        log_line(LOG_INFO,
+                 "rank %d holds %s of host memory for copies of state, for the plan leaves some of "
+                 "it on one node only",
+                 rank, units_print_bytes(bytes, sizeof bytes, (double)beginning->bytes_copied));
+    if (beginning->source == MOVE_MEMORY)
+        log_line(LOG_INFO,
+                 "rank %d goes on behind step %llu from memory, %s of it from other ranks, in "
+                 "%.0f ms",
+                 rank, (unsigned long long)beginning->step,
+                 units_print_bytes(bytes, sizeof bytes, (double)beginning->bytes_arrived),
+                 beginning->fill_s * 1e3);
 }
 
 static int ready(void *context, int rank, uint64_t program_hash, struct error *err)
@@ -199,6 +222,7 @@ struct reporter session_reporter(struct session *session, bool wait)
 {
     return (struct reporter){
         .context = session,
+        .begun = begun,
         .ready = wait ? ready_and_wait : ready,
         .wants_pause = wants_pause,
         .paused = paused,
@@ -210,7 +234,8 @@ struct reporter session_reporter(struct session *session, bool wait)
     };
 }
 
-void session_stopped(struct session *session, int rank, int rc, const struct error *err)
+void session_stopped(struct session *session, int rank, int rc, bool keeps,
+                     const struct error *err)
 {
     Gimbal__StoppedRequest stopped = GIMBAL__STOPPED_REQUEST__INIT;
     Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
@@ -221,9 +246,11 @@ void session_stopped(struct session *session, int rank, int rc, const struct err
     bool by_peer = rc == -ECONNRESET || rc == -ECANCELED || rc == -ETIMEDOUT;
     stopped.cause = rc == 0                      ? GIMBAL__STOPPED_REQUEST__CAUSE__DONE
                     : session_cancelled(session) ? GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED
+                    : session_quiesced(session)  ? GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED
                     : by_peer                    ? GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST
                                                  : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
     stopped.reason = (char *)(rc < 0 ? err->text : "");
+    stopped.keeps = keeps;
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED;
     event.stopped = &stopped;
     session_send(session, &event);

@@ -32,11 +32,12 @@ struct session {
     int finish_fd;
     pthread_mutex_t write_lock, lock;
     pthread_cond_t changed;
-    bool go, cancelled, gone, gave_up;
+    bool go, cancelled, quiesced, gone, gave_up;
     char *job;
     uint64_t epoch, next_id;
     struct data_file *files;
     size_t file_count;
+    struct beginning beginning;
     uint64_t steps;           /* finished, of the rank that has most */
     uint64_t paused, resumed; /* the newest pause that was asked for, and that is over */
     struct asking *asking;
@@ -44,7 +45,7 @@ struct session {
     struct saver_listed listed;
     struct guarded *guarded;
     size_t guarded_count, guarded_capacity;
-    Gimbal__ExecutorCommand *first; /* holds the assignment */
+    Gimbal__ExecutorCommand *first; /* holds the assignment of this epoch */
 };
 
 struct session *session_create(int fd)
@@ -112,6 +113,28 @@ size_t session_files(const struct session *session, const struct data_file **out
     return session->file_count;
 }
 
+void session_begins(struct session *session, const struct beginning *beginning)
+{
+    pthread_mutex_lock(&session->lock);
+    session->beginning = *beginning;
+    pthread_mutex_unlock(&session->lock);
+    session_stepped(session, beginning->step);
+}
+
+struct beginning session_beginning(struct session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    struct beginning beginning = session->beginning;
+    pthread_mutex_unlock(&session->lock);
+    return beginning;
+}
+
+/* Under the lock: nothing of this epoch is worth waiting for. */
+static bool is_over(const struct session *session)
+{
+    return session->cancelled || session->quiesced;
+}
+
 static void abort_all(struct session *session)
 {
     for (size_t i = 0; i < session->guarded_count; i++)
@@ -146,7 +169,7 @@ void session_guard(struct session *session, const struct collectives *collective
     session->guarded = grow(session->guarded, session->guarded_count, &session->guarded_capacity,
                             sizeof *session->guarded);
     session->guarded[session->guarded_count++] = (struct guarded){collectives, fabric};
-    if (session->cancelled)
+    if (is_over(session))
         collectives->abort(fabric);
     pthread_mutex_unlock(&session->lock);
 }
@@ -166,6 +189,14 @@ bool session_cancelled(struct session *session)
     bool cancelled = session->cancelled;
     pthread_mutex_unlock(&session->lock);
     return cancelled;
+}
+
+bool session_quiesced(struct session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    bool quiesced = session->quiesced;
+    pthread_mutex_unlock(&session->lock);
+    return quiesced;
 }
 
 void session_abort(struct session *session)
@@ -195,7 +226,7 @@ static int ask(struct session *session, const char *key, const void *value, size
     session_send(session, &event);
 
     pthread_mutex_lock(&session->lock);
-    while (!asking->answered && !session->cancelled && !session->gave_up)
+    while (!asking->answered && !is_over(session) && !session->gave_up)
         pthread_cond_wait(&session->changed, &session->lock);
     struct asking **link = &session->asking;
     while (*link != asking)
@@ -282,6 +313,10 @@ static void obey(struct session *session, const Gimbal__ExecutorCommand *command
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_CANCEL:
         cancel_locked(session);
         break;
+    case GIMBAL__EXECUTOR_COMMAND__COMMAND_QUIESCE:
+        session->quiesced = true;
+        abort_all(session);
+        break;
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_PAUSE:
         raise_to(&session->paused, command->pause->number);
         break;
@@ -298,18 +333,48 @@ static void obey(struct session *session, const Gimbal__ExecutorCommand *command
     pthread_mutex_unlock(&session->lock);
 }
 
+/* Whatever was said of the last epoch is over; questions go on counting, so that a late answer
+ * answers none of the new ones. */
+static void renew(struct session *session, Gimbal__ExecutorCommand *command)
+{
+    pthread_mutex_lock(&session->lock);
+    message_free((ProtobufCMessage *)session->first);
+    session->first = command;
+    session->go = session->quiesced = session->gave_up = false;
+    session->beginning = (struct beginning){0};
+    session->steps = session->paused = session->resumed = session->listed_step = 0;
+    forget_listed(session);
+    pthread_mutex_unlock(&session->lock);
+    session_name(session, command->assignment->job, command->assignment->epoch);
+}
+
 int session_assignment(struct session *session, const Gimbal__Assignment **out, struct error *err)
 {
-    ProtobufCMessage *message;
-    int rc =
-        channel_read(&session->channel, &gimbal__executor_command__descriptor, -1, &message, err);
-    if (rc < 0)
-        return rc;
-    session->first = (Gimbal__ExecutorCommand *)message;
-    if (session->first->command_case != GIMBAL__EXECUTOR_COMMAND__COMMAND_ASSIGNMENT)
-        return error_set(err, -EPROTO, "the first command is not an assignment");
-    *out = session->first->assignment;
-    return 0;
+    for (;;) {
+        ProtobufCMessage *message;
+        int rc = channel_read(&session->channel, &gimbal__executor_command__descriptor, -1,
+                              &message, err);
+        if (rc < 0)
+            return rc;
+        Gimbal__ExecutorCommand *command = (Gimbal__ExecutorCommand *)message;
+        if (command->command_case == GIMBAL__EXECUTOR_COMMAND__COMMAND_ASSIGNMENT) {
+            renew(session, command);
+            *out = command->assignment;
+            return 0;
+        }
+        message_free(message);
+        if (!session->first)
+            return error_set(err, -EPROTO, "the first command is not an assignment");
+    }
+}
+
+/* Nobody is there to train for. */
+static void lose(struct session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    session->gone = true;
+    cancel_locked(session);
+    pthread_mutex_unlock(&session->lock);
 }
 
 void session_serve(struct session *session)
@@ -320,7 +385,7 @@ void session_serve(struct session *session)
         if (poll(wait, 2, -1) < 0 && errno != EINTR)
             break;
         if (wait[1].revents)
-            return;
+            break;
         ProtobufCMessage *message;
         int rc;
         while ((rc = channel_read(&session->channel, &gimbal__executor_command__descriptor, 0,
@@ -328,14 +393,11 @@ void session_serve(struct session *session)
             obey(session, (const Gimbal__ExecutorCommand *)message);
             message_free(message);
         }
-        if (rc < 0)
+        if (rc < 0) {
+            lose(session);
             break;
+        }
     }
-    /* Nobody is there to train for. */
-    pthread_mutex_lock(&session->lock);
-    session->gone = true;
-    cancel_locked(session);
-    pthread_mutex_unlock(&session->lock);
     uint64_t ignored;
     while (read(session->finish_fd, &ignored, sizeof ignored) < 0 && errno == EINTR)
         ;
@@ -351,9 +413,9 @@ void session_finish(struct session *session)
 int session_wait_go(struct session *session, struct error *err)
 {
     pthread_mutex_lock(&session->lock);
-    while (!session->go && !session->cancelled)
+    while (!session->go && !is_over(session))
         pthread_cond_wait(&session->changed, &session->lock);
-    bool go = session->go;
+    bool go = session->go && !is_over(session);
     pthread_mutex_unlock(&session->lock);
     return go ? 0 : error_set(err, -ECANCELED, "cancelled before the first step");
 }
@@ -369,7 +431,7 @@ bool session_wants_pause(struct session *session, uint64_t pauses)
 int session_wait_resumed(struct session *session, uint64_t number, struct error *err)
 {
     pthread_mutex_lock(&session->lock);
-    while (session->resumed < number && !session->cancelled)
+    while (session->resumed < number && !is_over(session))
         pthread_cond_wait(&session->changed, &session->lock);
     bool resumed = session->resumed >= number;
     pthread_mutex_unlock(&session->lock);
@@ -382,7 +444,7 @@ int session_stage(void *context, const struct saver_report *report, struct saver
     struct session *session = context;
     session_tell_staged(session, report);
     pthread_mutex_lock(&session->lock);
-    while (session->listed_step < report->step && !session->cancelled && !session->gave_up)
+    while (session->listed_step < report->step && !is_over(session) && !session->gave_up)
         pthread_cond_wait(&session->changed, &session->lock);
     bool taken = session->listed_step >= report->step;
     *listed = taken ? session->listed : (struct saver_listed){0};

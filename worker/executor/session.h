@@ -29,11 +29,16 @@ void session_send(struct session *session, Gimbal__ExecutorEvent *event);
 struct reporter session_reporter(struct session *session, bool wait);
 /* The epoch's key-value store at the other side. */
 struct rendezvous session_rendezvous(struct session *session);
+/* How a rank's state came about is part of what ready says. */
+void session_begins(struct session *session, const struct beginning *beginning);
+struct beginning session_beginning(struct session *session);
 /* A rank has finished so many steps. */
 void session_stepped(struct session *session, uint64_t steps);
 uint64_t session_steps(struct session *session);
-/* This rank's end: cause and reason go to the other side. */
-void session_stopped(struct session *session, int rank, int rc, const struct error *err);
+/* This rank's end: cause and reason go to the other side, and whether the process stays and keeps
+ * its state. */
+void session_stopped(struct session *session, int rank, int rc, bool keeps,
+                     const struct error *err);
 
 /* Until the other side says go; -ECANCELED when it cancels instead. */
 int session_wait_go(struct session *session, struct error *err);
@@ -53,16 +58,19 @@ void session_complain(void *session, const char *words);
 /* This rank ends: what waits for a rendezvous or for a checkpoint to be listed ends too. */
 void session_give_up(void *session);
 
-/* Fabrics that a cancel aborts, so that blocked calls return. */
+/* Fabrics that a cancel, or leaving the epoch, aborts, so that blocked calls return. */
 void session_guard(struct session *session, const struct collectives *collectives,
                    struct fabric *fabric);
 void session_unguard(struct session *session, struct fabric *fabric);
 bool session_cancelled(struct session *session);
+/* The other side has asked to leave this epoch. */
+bool session_quiesced(struct session *session);
 /* Abort all fabrics, as a cancel does, but say that it was a fault: one rank of several here
  * has failed and the others must not wait for it. */
 void session_abort(struct session *session);
 
-/* Wait for the first command, which has to be an assignment; lent until the session ends. */
+/* Wait for an assignment, which begins an epoch; lent until the next one, or the session's end.
+ * The first command has to be one; what comes behind the end of an epoch is passed over. */
 int session_assignment(struct session *session, const Gimbal__Assignment **out, struct error *err);
 /* Serve the channel until session_finish is called by another thread. */
 void session_serve(struct session *session);

@@ -2,11 +2,20 @@
 #include "worker/executor/trainer.h"
 
 #include "common/program/lower.h"
+#include "worker/executor/begin.h"
 #include "worker/executor/sample.h"
 #include "worker/executor/times.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <time.h>
+
+struct run {
+    const struct trainer_config *config;
+    struct kept_state state; /* the one that is trained */
+    struct begun begun;
+    bool filled; /* it is complete */
+};
 
 static double now(void)
 {
@@ -97,13 +106,33 @@ static int save_behind(const struct trainer_config *config, struct interpreter *
     return saver_take(saver, done, buffer_of, in, err);
 }
 
-static int train(const struct trainer_config *config, struct interpreter *in, struct times *times,
-                 struct saver *saver, struct error *err)
+/* Both are due again where an epoch takes up a step that another one has finished: it may have
+ * broken off between. */
+static int finish_step(const struct trainer_config *config, struct interpreter *in,
+                       struct times *times, struct saver *saver, uint64_t done, struct error *err)
 {
+    int rc = save_behind(config, in, saver, done, err);
+    return rc == 0 ? follow_step(config, in, times, done, err) : rc;
+}
+
+static int copy_behind(struct run *run, uint64_t done, struct error *err)
+{
+    if (!run->begun.copies || done % (uint64_t)run->config->job->elastic.copy_every != 0)
+        return 0;
+    return copies_take(run->begun.copies, run->begun.slices, &run->state.age,
+                       interpreter_applied(run->state.in), err);
+}
+
+static int train(struct run *run, struct times *times, struct saver *saver, struct error *err)
+{
+    const struct trainer_config *config = run->config;
     const struct reporter *reporter = config->reporter;
+    struct interpreter *in = run->state.in;
     uint64_t steps = (uint64_t)config->job->train.steps, pauses = 0;
     int rc = 0;
-    for (uint64_t step = config->start_step; step < steps && rc == 0; step++) {
+    if (run->begun.told.source == MOVE_MEMORY && run->begun.told.step > 0)
+        rc = finish_step(config, in, times, saver, run->begun.told.step, err);
+    for (uint64_t step = run->begun.told.step; step < steps && rc == 0; step++) {
         struct step_result result;
         bool wish = reporter->wants_pause && reporter->wants_pause(reporter->context, pauses);
         interpreter_wish_pause(in, wish);
@@ -111,11 +140,14 @@ static int train(const struct trainer_config *config, struct interpreter *in, st
         rc = interpreter_run(in, PROGRAM_TRAIN, step, &result, err);
         if (rc < 0)
             return rc;
+        run->state.age = (struct move_age){config->epoch, step + 1};
+        if (config->kept) /* all ranks have their new state, and have used it */
+            kept_finish(config->kept);
+        rc = copy_behind(run, step + 1, err);
         if (reporter->step)
             reporter->step(reporter->context, config->rank, step + 1, &result, now() - begin);
-        rc = save_behind(config, in, saver, step + 1, err);
         if (rc == 0)
-            rc = follow_step(config, in, times, step + 1, err);
+            rc = finish_step(config, in, times, saver, step + 1, err);
         if (rc == 0 && result.pause && step + 1 < steps)
             rc = pause_behind(config, in, step + 1, ++pauses, err);
     }
@@ -136,31 +168,6 @@ static struct optimizer optimizer_of(const struct job_train *train)
     };
 }
 
-static int load(const struct trainer_config *config, struct interpreter *in, struct error *err)
-{
-    struct checkpoint *checkpoint = NULL;
-    const struct manifest_origin expected = {
-        .step = config->start_step,
-        .seed = (uint64_t)config->job->train.seed,
-        .batch = (uint64_t)plan_global_batch(config->plan),
-    };
-    int rc = checkpoint_open(config->start, &checkpoint, err);
-    if (rc == 0)
-        rc = checkpoint_expect(checkpoint, &expected, config->graph, err);
-    if (rc == 0)
-        rc = state_load(checkpoint, interpreter_program(in), buffer_of, in, err);
-    checkpoint_close(checkpoint);
-    return rc < 0 ? error_prefix(err, rc, "load the checkpoint '%s'", config->start) : 0;
-}
-
-static int begin(const struct trainer_config *config, struct interpreter *in, struct error *err)
-{
-    if (config->start)
-        return load(config, in, err);
-    interpreter_initialize(in, (uint64_t)config->job->train.seed);
-    return 0;
-}
-
 static int open_saver(const struct trainer_config *config, struct interpreter *in,
                       struct saver **out, struct error *err)
 {
@@ -176,19 +183,35 @@ static int open_saver(const struct trainer_config *config, struct interpreter *i
     return rc;
 }
 
-static int run_prepared(const struct trainer_config *config, struct interpreter *in,
-                        struct error *err)
+static int begin(struct run *run, struct error *err)
 {
+    const struct reporter *reporter = run->config->reporter;
+    double started = now();
+    int rc = begin_state(run->config, run->state.in, &run->begun, err);
+    if (rc < 0)
+        return rc;
+    run->filled = true;
+    run->state.age = run->begun.age;
+    run->begun.told.fill_s = now() - started;
+    if (reporter->begun)
+        reporter->begun(reporter->context, run->config->rank, &run->begun.told);
+    return 0;
+}
+
+static int run_prepared(struct run *run, struct error *err)
+{
+    const struct trainer_config *config = run->config;
     const struct reporter *reporter = config->reporter;
-    struct times *times = times_create(interpreter_program(in));
+    struct interpreter *in = run->state.in;
+    struct times *times = times_create(run->state.program);
     struct saver *saver = NULL;
-    int rc = begin(config, in, err);
+    int rc = begin(run, err);
     if (rc == 0)
         rc = open_saver(config, in, &saver, err);
     if (rc == 0 && reporter->ready)
-        rc = reporter->ready(reporter->context, config->rank, interpreter_program(in)->hash, err);
+        rc = reporter->ready(reporter->context, config->rank, run->state.program->hash, err);
     if (rc == 0)
-        rc = train(config, in, times, saver, err);
+        rc = train(run, times, saver, err);
     if (rc == 0)
         rc = interpreter_quiesce(in, err);
     if (rc == 0 && config->job->eval.sample > 0)
@@ -200,32 +223,61 @@ static int run_prepared(const struct trainer_config *config, struct interpreter 
     return rc;
 }
 
-int trainer_run(const struct trainer_config *config, struct error *err)
+static int prepare(struct run *run, const struct feed *feed, struct error *err)
 {
-    struct program *program = NULL;
-    struct interpreter *in = NULL;
-    struct feed feed = {config->data, fill, targets};
-    struct interpreter_config prepare = {
+    const struct trainer_config *config = run->config;
+    const struct interpreter_config prepare = {
         .device = config->device,
         .collectives = config->collectives,
         .fabric = config->fabric,
-        .feed = &feed,
+        .feed = feed,
         .optimizer = optimizer_of(&config->job->train),
     };
-    int rc = lower(config->graph, config->plan, config->rank, &program, err);
+    double started = now();
+    int rc = lower(config->graph, config->plan, config->rank, &run->state.program, err);
     if (rc < 0)
         return rc;
-    if (config->hash && config->hash != program->hash)
-        rc = error_set(err, -EPROTO,
-                       "rank %d lowered program %016llx where the planner has %016llx: coordinator "
-                       "and worker are of different versions; install the same one on all nodes",
-                       config->rank, (unsigned long long)program->hash,
-                       (unsigned long long)config->hash);
+    uint64_t hash = run->state.program->hash;
+    if (config->hash && config->hash != hash)
+        return error_set(err, -EPROTO,
+                         "rank %d lowered program %016llx where the planner has %016llx: "
+                         "coordinator and worker are of different versions; install the same one "
+                         "on all nodes",
+                         config->rank, (unsigned long long)hash, (unsigned long long)config->hash);
+    rc = interpreter_prepare(run->state.program, &prepare, &run->state.in, err);
+    run->begun.told.prepare_s = now() - started;
+    return rc;
+}
+
+/* What an epoch ends with when it breaks off. While the states that it was moved from are still
+ * here, no step has been applied: then the new one is worth something only if it may have to apply
+ * that step, and its copies are no newer than those there are. */
+static void keep(struct run *run, bool broken)
+{
+    struct kept *kept = run->config->kept;
+    bool first = kept && kept->count == 0, worth = kept && broken && run->filled;
+    free(run->begun.slices);
+    if (worth && (first || !kept->copies)) {
+        copies_destroy(kept->copies);
+        kept->copies = run->begun.copies;
+    } else {
+        copies_destroy(run->begun.copies);
+    }
+    if (worth && (first || interpreter_armed(run->state.in))) {
+        kept_add(kept, &run->state);
+        return;
+    }
+    interpreter_release(run->state.in);
+    program_destroy(run->state.program);
+}
+
+int trainer_run(const struct trainer_config *config, struct error *err)
+{
+    struct run run = {.config = config, .state.ran_in = config->epoch};
+    const struct feed feed = {config->data, fill, targets};
+    int rc = prepare(&run, &feed, err);
     if (rc == 0)
-        rc = interpreter_prepare(program, &prepare, &in, err);
-    if (rc == 0)
-        rc = run_prepared(config, in, err);
-    interpreter_release(in);
-    program_destroy(program);
+        rc = run_prepared(&run, err);
+    keep(&run, rc < 0);
     return rc;
 }

@@ -6,8 +6,9 @@
  * of them reaches all in the metrics of the step, so that they stop behind the same one. What
  * they hold stays as it is, and no step is another for it.
  *
- * The state comes from a checkpoint or, without one, from the seed; it goes to a checkpoint behind
- * every checkpoint.every steps and behind the last one. */
+ * The state comes from what the ranks have kept of an earlier epoch, else from a checkpoint or,
+ * without one, from the seed; it goes to a checkpoint behind every checkpoint.every steps and
+ * behind the last one. When an epoch breaks off, the state stays with the executor. */
 #ifndef WORKER_EXECUTOR_TRAINER_H
 #define WORKER_EXECUTOR_TRAINER_H
 
@@ -15,15 +16,28 @@
 #include "worker/checkpoint/saver.h"
 #include "worker/data/data.h"
 #include "worker/executor/interpreter.h"
+#include "worker/executor/kept.h"
 
 /* An evaluation looks at so many batches of the held-out data, the first ones, or all. */
 #define EVALUATION_BATCHES_MAX 16
 /* Steps between two reports of instruction times. */
 #define TIMES_EVERY 50
 
+/* What a rank begins with. */
+struct beginning {
+    enum move_source source;
+    uint64_t step;          /* finished */
+    double prepare_s;       /* lowering, memory, groups */
+    double fill_s;          /* until the state was complete */
+    uint64_t bytes_arrived; /* from other ranks */
+    uint64_t bytes_copied;  /* host memory for copies of what only one node holds */
+};
+
 /* All optional. */
 struct reporter {
     void *context;
+    /* Its state is complete. */
+    void (*begun)(void *context, int rank, const struct beginning *beginning);
     /* Prepared; the first step may begin when it returns 0. */
     int (*ready)(void *context, int rank, uint64_t program_hash, struct error *err);
     /* Asked before each step: shall all ranks pause behind it, once more than they did `pauses`
@@ -53,14 +67,18 @@ struct trainer_config {
     struct fabric *fabric;
     const struct data_source *data;
     const struct reporter *reporter;
-    const char *start;   /* folder of the checkpoint to begin from; NULL: none */
-    uint64_t start_step; /* finished in it */
+    uint64_t epoch;
+    const char *start;     /* folder of the newest checkpoint; NULL: none */
+    struct move_age start_age; /* finished in it, and by which epoch */
+    struct kept *kept;     /* what this executor has kept, and will keep; NULL: nothing */
+    const char *const *nodes; /* of each rank, where something is kept; lent */
     /* Where checkpoints go; its program is filled in here. NULL: none are written. */
     const struct saver_config *saving;
     uint64_t hash; /* of the program, as the planner has it; 0: not checked */
 };
 
-/* -EPROTO: the program that was lowered here is another than the planner's (another version of
+/* When it ends with an error, what is worth it is in config->kept.
+ * -EPROTO: the program that was lowered here is another than the planner's (another version of
  * Gimbal); errors of preparing and of the fabric. */
 int trainer_run(const struct trainer_config *config, struct error *err);
 

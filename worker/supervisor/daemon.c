@@ -57,6 +57,12 @@ static void carry_out(struct daemon *daemon, const struct supervisor_action *act
     case SUPERVISOR_GO:
         processes_go(daemon, action->rank);
         break;
+    case SUPERVISOR_ADOPT:
+        processes_adopt(daemon, action->rank, action->from);
+        break;
+    case SUPERVISOR_QUIESCE:
+        processes_quiesce(daemon, action->rank);
+        break;
     case SUPERVISOR_PAUSE:
         processes_pause(daemon, action->rank);
         break;

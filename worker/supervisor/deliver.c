@@ -22,12 +22,18 @@ static void forget(struct supervisor *supervisor, size_t index)
             (supervisor->rank_count - index) * sizeof *supervisor->ranks);
 }
 
+/* It ended, and that was taken. */
+static bool is_done(const struct rank *rank)
+{
+    return rank->stopped == DELIVERY_DONE && !rank_has_executor(rank);
+}
+
 /* Forget the oldest of those that ended and were reported. */
 static void prune(struct supervisor *supervisor)
 {
     size_t ended = 0, oldest = 0;
     for (size_t i = supervisor->rank_count; i-- > 0;) {
-        if (supervisor->ranks[i].stopped == DELIVERY_DONE) {
+        if (is_done(&supervisor->ranks[i])) {
             ended++;
             oldest = i;
         }
@@ -41,7 +47,7 @@ static void prune(struct supervisor *supervisor)
 void ranks_forget_taken(struct supervisor *supervisor)
 {
     for (size_t i = supervisor->rank_count; i-- > 0;)
-        if (supervisor->ranks[i].stopped == DELIVERY_DONE)
+        if (is_done(&supervisor->ranks[i]))
             forget(supervisor, i);
 }
 
@@ -119,7 +125,10 @@ static void stop_refused(struct rank *rank, const char *text, uint64_t now_ms,
                          struct supervisor_actions *actions)
 {
     char *reason = xasprintf("the coordinator refuses it: %s", text);
-    ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason, now_ms, actions);
+    if (rank->going && rank->keeps) /* its epoch is over, and what it has is worth something */
+        ranks_leave(rank, reason, now_ms, actions);
+    else
+        ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason, now_ms, actions);
     free(reason);
 }
 

@@ -47,6 +47,21 @@ void supervisor_executor_stopping(struct supervisor *supervisor, uint64_t id,
     rank->state = RANK_STOPPING;
 }
 
+void supervisor_executor_kept(struct supervisor *supervisor, uint64_t id,
+                              Gimbal__StoppedRequest__Cause cause, const char *reason,
+                              uint64_t step, uint64_t now_ms, struct supervisor_actions *actions)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (!rank || (rank->state != RANK_RUNNING && rank->state != RANK_LEAVING))
+        return; /* it was asked to stop meanwhile, and will */
+    supervisor_executor_stepped(supervisor, id, step);
+    if (rank->state == RANK_RUNNING)
+        rank_set_cause(rank, cause, reason);
+    rank_keep(rank, now_ms, actions);
+    ranks_start_waiting(supervisor, actions);
+    ranks_deliver(supervisor, actions);
+}
+
 void supervisor_executor_faulty(struct supervisor *supervisor, uint64_t id, const char *reason,
                                 uint64_t now_ms, struct supervisor_actions *actions)
 {
@@ -62,7 +77,7 @@ void supervisor_executor_gone(struct supervisor *supervisor, uint64_t id, const 
     struct rank *rank = ranks_find(supervisor, id);
     if (!rank || !rank_has_executor(rank))
         return;
-    if (!rank->asked && !rank->said) {
+    if (!rank->left && !rank->asked && !rank->said) {
         char *reason = xasprintf("the executor %s%s%s", how,
                                  last_lines[0] ? "; its last lines: " : "", last_lines);
         rank_set_cause(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason);

@@ -91,7 +91,7 @@ static void reconnect(struct supervisor *supervisor, const char *text, uint64_t 
     link->lagged_from = UINT64_MAX;
     act(actions, SUPERVISOR_RECONNECT);
     ranks_unsend(supervisor);
-    ranks_stop_all(supervisor, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason, now_ms, actions);
+    ranks_lose_epoch(supervisor, reason, now_ms, actions);
     wait_then_hello(supervisor, now_ms);
 }
 

@@ -59,6 +59,9 @@ void calls_push(struct daemon *daemon, const Gimbal__TelemetryRecord *record);
 
 /* processes.c: executors, by the supervisor's id. */
 void processes_start(struct daemon *daemon, uint64_t rank);
+/* The executor of the rank `from` is now that of this one. */
+void processes_adopt(struct daemon *daemon, uint64_t rank, uint64_t from);
+void processes_quiesce(struct daemon *daemon, uint64_t rank);
 void processes_go(struct daemon *daemon, uint64_t rank);
 void processes_pause(struct daemon *daemon, uint64_t rank);
 void processes_resume(struct daemon *daemon, uint64_t rank);

@@ -76,6 +76,39 @@ void processes_start(struct daemon *daemon, uint64_t id)
     message_free(&assignment->base);
 }
 
+/* It may have ended meanwhile. */
+void processes_adopt(struct daemon *daemon, uint64_t id, uint64_t from)
+{
+    struct process *process = find(daemon, from);
+    Gimbal__Assignment *assignment = supervisor_take_assignment(daemon->supervisor, id);
+    if (process) {
+        relay_forget(daemon->relay, from);
+        process->rank = id;
+        log_line(LOG_INFO, "job %s epoch %" PRIu64 " rank %" PRIu32 " goes on in process %d",
+                 assignment->job, assignment->epoch, assignment->rank, (int)process->child.pid);
+        send_assignment(process, assignment);
+    } else {
+        supervisor_executor_gone(daemon->supervisor, id, "ended between two epochs", "",
+                                 daemon_now_ms(), &daemon->actions);
+    }
+    message_free(&assignment->base);
+}
+
+void processes_quiesce(struct daemon *daemon, uint64_t id)
+{
+    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
+    struct process *process = find(daemon, id);
+    Gimbal__Quiesce quiesce = GIMBAL__QUIESCE__INIT;
+    Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
+    if (!process)
+        return;
+    quiesce.job = rank->job;
+    quiesce.epoch = rank->epoch;
+    command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_QUIESCE;
+    command.quiesce = &quiesce;
+    send_command(process, &command);
+}
+
 void processes_go(struct daemon *daemon, uint64_t id)
 {
     const struct rank *rank = supervisor_rank(daemon->supervisor, id);
@@ -193,6 +226,17 @@ static void take_telemetry(struct process *process, const struct rank *rank,
     calls_push(process->daemon, record);
 }
 
+static void take_stopped(struct process *process, const Gimbal__StoppedRequest *stopped)
+{
+    struct daemon *daemon = process->daemon;
+    if (stopped->keeps)
+        supervisor_executor_kept(daemon->supervisor, process->rank, stopped->cause, stopped->reason,
+                                 stopped->step, daemon_now_ms(), &daemon->actions);
+    else
+        supervisor_executor_stopping(daemon->supervisor, process->rank, stopped->cause,
+                                     stopped->reason, stopped->step, daemon_now_ms());
+}
+
 static void take_event(struct process *process, Gimbal__ExecutorEvent *event)
 {
     struct daemon *daemon = process->daemon;
@@ -219,8 +263,7 @@ static void take_event(struct process *process, Gimbal__ExecutorEvent *event)
                                    &daemon->actions);
         break;
     case GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED:
-        supervisor_executor_stopping(daemon->supervisor, process->rank, event->stopped->cause,
-                                     event->stopped->reason, event->stopped->step, daemon_now_ms());
+        take_stopped(process, event->stopped);
         break;
     default:
         break; /* of a newer release, or of a probe */

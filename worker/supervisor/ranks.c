@@ -2,8 +2,10 @@
  *
  *     waiting -> running -> stopping -> ended
  *        '----------'----------------------^
+ *     running -> leaving -> kept -> ended, its executor now another rank's; or -> stopping
  *
- * The newest assignment has its device: whatever else is there is stopped first. */
+ * The newest assignment has its device: whatever else is there is stopped first, unless it is an
+ * executor of the same job that can take part in the new epoch. */
 #include "worker/supervisor/internal.h"
 
 #include "common/base/memory.h"
@@ -48,7 +50,7 @@ void rank_finish(struct rank *rank)
 
 bool rank_has_executor(const struct rank *rank)
 {
-    return rank->state == RANK_RUNNING || rank->state == RANK_STOPPING;
+    return rank->state != RANK_WAITING && rank->state != RANK_ENDED;
 }
 
 struct rank *ranks_find(struct supervisor *supervisor, uint64_t id)
@@ -89,23 +91,49 @@ void rank_set_cause(struct rank *rank, cause_t cause, const char *reason)
     rank->reason = xstrdup(reason);
 }
 
-void rank_end(struct rank *rank, struct supervisor_actions *actions)
+/* Its epoch is over for it, and the cause is set. */
+static void leave_epoch(struct rank *rank, struct supervisor_actions *actions, const char *how)
 {
     enum log_level level =
         rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT ? LOG_ERROR : LOG_INFO;
-    act_log(actions, level, "job %s epoch %" PRIu64 " rank %" PRIu32 " ended: %s%s%s", rank->job,
-            rank->epoch, rank->rank, cause_name(rank->cause), rank->reason[0] ? ": " : "",
-            rank->reason);
+    act_log(actions, level, "job %s epoch %" PRIu64 " rank %" PRIu32 " %s: %s%s%s", rank->job,
+            rank->epoch, rank->rank, how, cause_name(rank->cause), rank->reason[0] ? ": " : "", rank->reason);
     if (rank->assignment)
         message_free(&rank->assignment->base);
     rank->assignment = NULL;
-    rank->state = RANK_ENDED;
-    rank->kill_at_ms = UINT64_MAX;
     rank->stopped = DELIVERY_DUE;
     if (rank->ready == DELIVERY_DUE)
         rank->ready = DELIVERY_DONE;
     if (rank->paused == DELIVERY_DUE)
         rank->paused = DELIVERY_DONE;
+}
+
+void rank_end(struct rank *rank, struct supervisor_actions *actions)
+{
+    if (!rank->left)
+        leave_epoch(rank, actions, "ended");
+    rank->state = RANK_ENDED;
+    rank->kill_at_ms = UINT64_MAX;
+}
+
+void rank_keep(struct rank *rank, uint64_t now_ms, struct supervisor_actions *actions)
+{
+    leave_epoch(rank, actions, "left and keeps its state");
+    rank->left = true;
+    rank->state = RANK_KEPT;
+    rank->kill_at_ms = now_ms + SUPERVISOR_KEEP_MS;
+}
+
+/* What has left its epoch has been reported, and only makes room. */
+static void stop_kept(struct rank *rank, const char *reason, uint64_t now_ms,
+                      struct supervisor_actions *actions)
+{
+    act_log(actions, LOG_INFO, "job %s epoch %" PRIu64 " rank %" PRIu32 ": its state is let go: %s",
+            rank->job, rank->epoch, rank->rank, reason);
+    rank->state = RANK_STOPPING;
+    rank->kill_at_ms = now_ms + SUPERVISOR_PATIENCE_MS;
+    act_on_rank(actions, SUPERVISOR_SIGNAL, rank);
+    actions->items[actions->count - 1].signal = SIGTERM;
 }
 
 void ranks_stop(struct rank *rank, cause_t cause, const char *reason, uint64_t now_ms,
@@ -114,7 +142,9 @@ void ranks_stop(struct rank *rank, cause_t cause, const char *reason, uint64_t n
     if (rank->state == RANK_WAITING) {
         rank_set_cause(rank, cause, reason);
         rank_end(rank, actions);
-    } else if (rank->state == RANK_RUNNING) {
+    } else if (rank->state == RANK_KEPT) {
+        stop_kept(rank, reason, now_ms, actions);
+    } else if (rank->state == RANK_RUNNING || rank->state == RANK_LEAVING) {
         rank_set_cause(rank, cause, reason);
         rank->asked = true;
         rank->state = RANK_STOPPING;
@@ -131,23 +161,57 @@ void ranks_stop_all(struct supervisor *supervisor, cause_t cause, const char *re
         ranks_stop(&supervisor->ranks[i], cause, reason, now_ms, actions);
 }
 
-static bool device_free(const struct supervisor *supervisor, uint32_t device_index)
+/* Out of its epoch, and the state stays; an executor that cannot do that stops. */
+void ranks_leave(struct rank *rank, const char *reason, uint64_t now_ms,
+                  struct supervisor_actions *actions)
+{
+    if (rank->state == RANK_RUNNING && rank->keeps) {
+        rank_set_cause(rank, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, reason);
+        rank->state = RANK_LEAVING;
+        rank->kill_at_ms = now_ms + SUPERVISOR_PATIENCE_MS;
+        act_on_rank(actions, SUPERVISOR_QUIESCE, rank);
+    } else if (rank->state == RANK_WAITING || rank->state == RANK_RUNNING) {
+        ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, reason, now_ms, actions);
+    }
+}
+
+void ranks_lose_epoch(struct supervisor *supervisor, const char *reason, uint64_t now_ms,
+                      struct supervisor_actions *actions)
+{
+    for (size_t i = 0; i < supervisor->rank_count; i++) {
+        struct rank *rank = &supervisor->ranks[i];
+        if (rank->keeps && (rank->state == RANK_RUNNING || rank->state == RANK_KEPT))
+            ranks_leave(rank, reason, now_ms, actions);
+        else
+            ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason, now_ms, actions);
+    }
+}
+
+/* The rank whose executor is on the device; NULL: none is. */
+static struct rank *find_on_device(struct supervisor *supervisor, uint32_t device_index)
 {
     for (size_t i = 0; i < supervisor->rank_count; i++)
         if (supervisor->ranks[i].device_index == device_index &&
             rank_has_executor(&supervisor->ranks[i]))
-            return false;
-    return true;
+            return &supervisor->ranks[i];
+    return NULL;
 }
 
 void ranks_start_waiting(struct supervisor *supervisor, struct supervisor_actions *actions)
 {
     for (size_t i = 0; i < supervisor->rank_count; i++) {
         struct rank *rank = &supervisor->ranks[i];
-        if (rank->state != RANK_WAITING || !device_free(supervisor, rank->device_index))
+        if (rank->state != RANK_WAITING)
+            continue;
+        struct rank *there = find_on_device(supervisor, rank->device_index);
+        if (there && (there->state != RANK_KEPT || strcmp(there->job, rank->job) != 0))
             continue;
         rank->state = RANK_RUNNING;
-        act_on_rank(actions, SUPERVISOR_START, rank);
+        act_on_rank(actions, there ? SUPERVISOR_ADOPT : SUPERVISOR_START, rank);
+        if (there) {
+            actions->items[actions->count - 1].from = there->id;
+            rank_end(there, actions);
+        }
     }
 }
 
@@ -180,7 +244,7 @@ static bool is_stale(const struct supervisor *supervisor, const Gimbal__Assignme
 }
 
 /* Whatever is on the device of this new rank, or waits for it, makes room; and what is left of
- * another epoch of its job is over. */
+ * another epoch of its job is over. What is kept of the job stays where it is. */
 static void make_room(struct supervisor *supervisor, const struct rank *newest, uint64_t now_ms,
                       struct supervisor_actions *actions)
 {
@@ -191,8 +255,9 @@ static void make_room(struct supervisor *supervisor, const struct rank *newest, 
         struct rank *rank = &supervisor->ranks[i];
         if (rank == newest)
             continue;
-        if (strcmp(rank->job, newest->job) == 0 && rank->epoch != newest->epoch)
-            ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, epoch, now_ms, actions);
+        bool same = strcmp(rank->job, newest->job) == 0;
+        if (same && rank->epoch != newest->epoch)
+            ranks_leave(rank, epoch, now_ms, actions);
         else if (rank->device_index == newest->device_index)
             ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, device, now_ms, actions);
     }
@@ -200,8 +265,7 @@ static void make_room(struct supervisor *supervisor, const struct rank *newest, 
     free(device);
 }
 
-/* Takes the assignment. */
-static struct rank *add(struct supervisor *supervisor, Gimbal__Assignment *assignment)
+struct rank *ranks_add(struct supervisor *supervisor, Gimbal__Assignment *assignment)
 {
     supervisor->ranks = grow(supervisor->ranks, supervisor->rank_count, &supervisor->rank_capacity,
                              sizeof *supervisor->ranks);
@@ -214,6 +278,7 @@ static struct rank *add(struct supervisor *supervisor, Gimbal__Assignment *assig
         .device_index = assignment->device_index,
         .assigned_in = supervisor->link.term,
         .assignment = assignment,
+        .keeps = assignment->keeps,
         .kill_at_ms = UINT64_MAX,
         .reason = xstrdup(""),
         .step = assignment->start_step,
@@ -221,8 +286,7 @@ static struct rank *add(struct supervisor *supervisor, Gimbal__Assignment *assig
     return rank;
 }
 
-/* Takes the assignment. */
-static void assign(struct supervisor *supervisor, Gimbal__Assignment *assignment, uint64_t now_ms,
+void ranks_assign(struct supervisor *supervisor, Gimbal__Assignment *assignment, uint64_t now_ms,
                    struct supervisor_actions *actions)
 {
     bool again = repeated(supervisor, assignment);
@@ -234,7 +298,7 @@ static void assign(struct supervisor *supervisor, Gimbal__Assignment *assignment
         message_free(&assignment->base);
         return;
     }
-    struct rank *rank = add(supervisor, assignment);
+    struct rank *rank = ranks_add(supervisor, assignment);
     char *reason = NULL;
     cause_t cause = GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED;
     if (supervisor->leaving) {
@@ -252,7 +316,7 @@ static void assign(struct supervisor *supervisor, Gimbal__Assignment *assignment
     ranks_start_waiting(supervisor, actions);
 }
 
-static void go(struct supervisor *supervisor, const Gimbal__Go *message,
+void ranks_go(struct supervisor *supervisor, const Gimbal__Go *message,
                struct supervisor_actions *actions)
 {
     for (size_t i = 0; i < supervisor->rank_count; i++) {
@@ -265,88 +329,6 @@ static void go(struct supervisor *supervisor, const Gimbal__Go *message,
     }
 }
 
-/* Stop what there is of the job up to this epoch. What has ended is reported once more: who asks
- * to stop it does not know. */
-static void stop_job(struct supervisor *supervisor, const char *job, uint64_t epoch, cause_t cause,
-                     const char *reason, uint64_t now_ms, struct supervisor_actions *actions)
-{
-    for (size_t i = 0; i < supervisor->rank_count; i++) {
-        struct rank *rank = &supervisor->ranks[i];
-        if (rank->epoch > epoch || strcmp(rank->job, job) != 0)
-            continue;
-        if (rank->stopped == DELIVERY_DONE && rank->epoch == epoch)
-            rank->stopped = DELIVERY_DUE;
-        ranks_stop(rank, cause, reason, now_ms, actions);
-    }
-}
-
-static bool knows(const struct supervisor *supervisor, const Gimbal__CancelJob *cancel,
-                  uint32_t number)
-{
-    for (size_t i = 0; i < supervisor->rank_count; i++)
-        if (supervisor->ranks[i].rank == number && supervisor->ranks[i].epoch == cancel->epoch &&
-            strcmp(supervisor->ranks[i].job, cancel->job) == 0)
-            return true;
-    return false;
-}
-
-/* What is to be stopped and never came here has stopped: nobody else could say so. */
-static void end_unknown(struct supervisor *supervisor, const Gimbal__CancelJob *cancel,
-                        struct supervisor_actions *actions)
-{
-    for (size_t i = 0; i < cancel->n_ranks; i++) {
-        if (knows(supervisor, cancel, cancel->ranks[i]))
-            continue;
-        Gimbal__Assignment *assignment = xcalloc(1, sizeof *assignment);
-        gimbal__assignment__init(assignment);
-        assignment->job = xstrdup(cancel->job);
-        assignment->epoch = cancel->epoch;
-        assignment->rank = cancel->ranks[i];
-        struct rank *rank = add(supervisor, assignment);
-        rank_set_cause(rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, "it was never started");
-        rank_end(rank, actions);
-    }
-}
-
-void supervisor_record(struct supervisor *supervisor, uint64_t revision,
-                       Gimbal__WorkerRecord *record, uint64_t now_ms,
-                       struct supervisor_actions *actions)
-{
-    supervisor->link.revision = revision;
-    switch (record->record_case) {
-    case GIMBAL__WORKER_RECORD__RECORD_ASSIGNMENT:
-        record->record_case = GIMBAL__WORKER_RECORD__RECORD__NOT_SET; /* it is taken out */
-        assign(supervisor, record->assignment, now_ms, actions);
-        break;
-    case GIMBAL__WORKER_RECORD__RECORD_GO:
-        go(supervisor, record->go, actions);
-        break;
-    case GIMBAL__WORKER_RECORD__RECORD_QUIESCE:
-        stop_job(supervisor, record->quiesce->job, record->quiesce->epoch,
-                 GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, record->quiesce->reason, now_ms,
-                 actions);
-        break;
-    case GIMBAL__WORKER_RECORD__RECORD_CANCEL:
-        stop_job(supervisor, record->cancel->job, record->cancel->epoch,
-                 GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, record->cancel->reason, now_ms,
-                 actions);
-        end_unknown(supervisor, record->cancel, actions);
-        break;
-    case GIMBAL__WORKER_RECORD__RECORD_PAUSE:
-        ranks_pause(supervisor, record->pause, actions);
-        break;
-    case GIMBAL__WORKER_RECORD__RECORD_RESUME:
-        ranks_resume(supervisor, record->resume, actions);
-        break;
-    default:
-        act_log(actions, LOG_WARN, "revision %" PRIu64 " says nothing that this release knows",
-                revision);
-        break;
-    }
-    message_free(&record->base);
-    ranks_deliver(supervisor, actions);
-}
-
 void ranks_expire(struct supervisor *supervisor, uint64_t now_ms,
                   struct supervisor_actions *actions)
 {
@@ -354,6 +336,11 @@ void ranks_expire(struct supervisor *supervisor, uint64_t now_ms,
         struct rank *rank = &supervisor->ranks[i];
         if (!rank_has_executor(rank) || now_ms < rank->kill_at_ms)
             continue;
+        if (rank->state == RANK_KEPT) {
+            stop_kept(rank, "nobody has asked for it", now_ms, actions);
+            continue;
+        }
+        rank->asked = true; /* one that did not leave its epoch in time is no fault of the job's */
         rank->kill_at_ms = UINT64_MAX; /* once is enough */
         act_on_rank(actions, SUPERVISOR_SIGNAL, rank);
         actions->items[actions->count - 1].signal = SIGKILL;

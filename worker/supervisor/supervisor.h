@@ -5,7 +5,8 @@
  *
  * Two things go on at once. The *link*: Hello, a hardware report, then heartbeats; when any of
  * them fails, all again after a jittered pause, while executors go on. And the *ranks*: each
- * assignment starts one executor, and its way ends in exactly one Stopped report, which is
+ * assignment starts one executor, or is given to the one that is on its device and has kept the
+ * job's state from an earlier epoch; its way ends in exactly one Stopped report, which is
  * repeated until the coordinator has it. Ranks that ended are remembered for the rest of the term,
  * so that an assignment that is repeated is answered by the same report and not started anew. */
 #ifndef WORKER_SUPERVISOR_SUPERVISOR_H
@@ -22,6 +23,8 @@
 
 /* An executor that was asked to stop has so long before it is killed. */
 #define SUPERVISOR_PATIENCE_MS 2000
+/* An executor that keeps the state of its job is asked for it within so long, or ends. */
+#define SUPERVISOR_KEEP_MS 600000
 /* What a stopping worker waits for its last reports to be taken. */
 #define SUPERVISOR_FAREWELL_MS 2000
 /* Ended ranks that are remembered. */
@@ -36,6 +39,8 @@ enum supervisor_action_kind {
     SUPERVISOR_WATCH,     /* follow the assignments behind revision, in place of any older watch */
     SUPERVISOR_RECONNECT, /* a new client: this one's instance counts as lost */
     SUPERVISOR_START,     /* start the executor of rank and give it its assignment */
+    SUPERVISOR_ADOPT,     /* give rank's assignment to the executor of the rank `from` */
+    SUPERVISOR_QUIESCE,   /* tell the executor of rank to leave its epoch and to stay */
     SUPERVISOR_GO,        /* tell the executor of rank to go */
     SUPERVISOR_PAUSE,     /* tell it to pause, for the time rank->pause */
     SUPERVISOR_RESUME,    /* tell it that the pauses up to rank->resumed are over */
@@ -51,6 +56,7 @@ enum supervisor_action_kind {
 struct supervisor_action {
     enum supervisor_action_kind kind;
     uint64_t rank; /* its id here */
+    uint64_t from;
     uint64_t revision;
     int signal;
     int status;
@@ -69,8 +75,10 @@ void supervisor_actions_finish(struct supervisor_actions *actions);
 enum rank_state {
     RANK_WAITING,  /* for its device, which another executor is about to leave */
     RANK_RUNNING,  /* its executor has been started */
+    RANK_LEAVING,  /* ... and been asked to leave its epoch */
     RANK_STOPPING, /* ... and been asked to stop */
-    RANK_ENDED,    /* it has no executor */
+    RANK_KEPT,     /* it has left its epoch, and its executor keeps the state */
+    RANK_ENDED,    /* it has no executor, or none any more */
 };
 
 /* A message that the coordinator must have. */
@@ -86,9 +94,11 @@ struct rank {
     Gimbal__Assignment *assignment; /* NULL once it was taken */
     enum rank_state state;
     bool going;           /* Go was passed on */
+    bool keeps;           /* its executor can leave an epoch and stay */
+    bool left;            /* its executor left the epoch before it ended: that was reported */
     bool asked;           /* somebody wants it stopped, for the reason that `stopped` will have */
     bool said;            /* the executor itself said why it stopped */
-    uint64_t kill_at_ms;  /* UINT64_MAX: it may run */
+    uint64_t kill_at_ms;  /* UINT64_MAX: it may run; of one that is kept: it is to be stopped */
     uint64_t assigned_in; /* term of its assignment */
     uint64_t sent_in;     /* term in which the newest message of it was sent */
     uint64_t refused_in;  /* ... and in which one was refused as stale; 0: none */
@@ -172,6 +182,10 @@ void supervisor_executor_paused(struct supervisor *supervisor, uint64_t rank, ui
  * tells of no other before. */
 void supervisor_executor_staged(struct supervisor *supervisor, uint64_t rank,
                                 Gimbal__StagedRequest *staged, struct supervisor_actions *actions);
+/* It has left its epoch, asked or not, and why; it waits for another one. */
+void supervisor_executor_kept(struct supervisor *supervisor, uint64_t rank,
+                              Gimbal__StoppedRequest__Cause cause, const char *reason,
+                              uint64_t step, uint64_t now_ms, struct supervisor_actions *actions);
 /* It says why it stops; it should be gone soon. */
 void supervisor_executor_stopping(struct supervisor *supervisor, uint64_t rank,
                                   Gimbal__StoppedRequest__Cause cause, const char *reason,

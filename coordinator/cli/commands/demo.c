@@ -6,6 +6,7 @@
 #include "coordinator/cli/demojob.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/follow.h"
+#include "coordinator/cli/mishap.h"
 #include "coordinator/cli/nodetable.h"
 #include "coordinator/cli/signals.h"
 #include "coordinator/cli/submission.h"
@@ -26,7 +27,7 @@
 struct demo_values {
     const char *text;
     int64_t steps, workers;
-    bool keep;
+    bool keep, undisturbed;
 };
 
 static const struct flag demo_flags[] = {
@@ -38,6 +39,8 @@ static const struct flag demo_flags[] = {
      "a file or folder of text to learn (" DEMOJOB_TEXT ")"},
     {"keep", 0, FLAG_SWITCH, offsetof(struct demo_values, keep), NULL,
      "keep the folder with the logs"},
+    {"undisturbed", 0, FLAG_SWITCH, offsetof(struct demo_values, undisturbed), NULL,
+     "kill no worker half-way"},
     {.name = NULL},
 };
 
@@ -49,6 +52,7 @@ struct demo {
     struct client client;
     struct progress progress;
     struct follow follow;
+    struct mishap mishap;
     int signals;
     uint64_t executor_bytes;
     int joining; /* how the last look at the nodes went, an enum exit_code */
@@ -141,13 +145,16 @@ static int gather(struct demo *demo, struct error *err)
     return code == EXIT_DONE ? show_nodes(demo, err) : code;
 }
 
-/* Beside the live line: the table of plans once, and what memory the executors take. */
+/* Beside the live line: the table of plans once, what memory the executors take, and the
+ * mishap. */
 static void watch_job(void *data, const Gimbal__Event *event)
 {
     struct demo *demo = data;
     uint64_t bytes = cluster_executor_bytes();
     demo->executor_bytes = bytes > demo->executor_bytes ? bytes : demo->executor_bytes;
-    if (strcmp(event->kind, "plan-chosen") != 0)
+    if (!demo->values->undisturbed)
+        mishap_watch(&demo->mishap, event);
+    if (strcmp(event->kind, "plan-chosen") != 0 || demo->mishap.victim[0])
         return;
     json_t *json = json_loads(event->json, 0, NULL);
     const char *candidates = json_string_value(json_object_get(json, "candidates"));
@@ -183,6 +190,7 @@ static int train(struct demo *demo, const char *text, struct submission *submiss
     follow_init(&demo->follow, submission->job, "demo", &demo->progress);
     demo->follow.event_cb = watch_job;
     demo->follow.data = demo;
+    demo->mishap = (struct mishap){&demo->cluster, &demo->client, submission->job};
     return follow_run(&demo->follow, &options, err);
 }
 
@@ -194,14 +202,15 @@ static void print_json(const struct demo *demo, const struct plan *plan, struct 
         (enum output)demo->invocation->common.output,
         output_object(
             "DemoResult",
-            json_pack("{s:s, s:I, s:f, s:o, s:{s:f, s:I}, s:{s:f, s:I, s:f}, s:s?}", "plan",
+            json_pack("{s:s, s:I, s:f, s:o, s:{s:f, s:I}, s:{s:f, s:I, s:f}, s:s?, s:o?}", "plan",
                       plan->id, "steps", (json_int_t)state->step, "loss", state->loss,
                       "heldout_loss",
                       isnan(state->heldout_loss) ? json_null() : json_real(state->heldout_loss),
                       "predicted", "step_time_s", plan->predicted.step_time_s, "memory_bytes_max",
                       (json_int_t)plan->predicted.memory_bytes_max, "measured", "step_time_s",
                       state->step_time_s, "resident_bytes_max", (json_int_t)demo->executor_bytes,
-                      "tokens_per_s", state->tokens_per_s, "sample", demo->follow.sample)),
+                      "tokens_per_s", state->tokens_per_s, "sample", demo->follow.sample, "mishap",
+                      mishap_json(&demo->mishap))),
         stdout);
 }
 
@@ -220,6 +229,8 @@ static void print_tables(const struct demo *demo, const struct plan *plan)
     printf("memory         %s predicted and reserved, %s resident with the program itself\n",
            units_print_bytes(predicted, sizeof predicted, (double)plan->predicted.memory_bytes_max),
            units_print_bytes(measured, sizeof measured, (double)demo->executor_bytes));
+    if (!demo->values->undisturbed)
+        mishap_print(&demo->mishap, stdout);
     fflush(stdout);
 }
 
@@ -281,6 +292,7 @@ static int run_demo(struct demo *demo, const char *text, struct error *err)
         code = cluster_explain_end(&demo->cluster, err);
     code = clean_up(demo, code, err);
     follow_finish(&demo->follow);
+    mishap_finish(&demo->mishap);
     submission_finish(&submission);
     return code;
 }

@@ -1,0 +1,99 @@
+/* begin.c - from what the ranks hold, from a checkpoint, or from the seed. */
+#include "worker/executor/begin.h"
+
+#include <stdlib.h>
+
+static void *buffer_of(void *context, int buffer)
+{
+    return interpreter_buffer(context, buffer);
+}
+
+static int load(const struct trainer_config *config, struct interpreter *in, struct error *err)
+{
+    struct checkpoint *checkpoint = NULL;
+    const struct manifest_origin expected = {
+        .step = config->start_age.step,
+        .seed = (uint64_t)config->job->train.seed,
+        .batch = (uint64_t)plan_global_batch(config->plan),
+    };
+    int rc = checkpoint_open(config->start, &checkpoint, err);
+    if (rc == 0)
+        rc = checkpoint_expect(checkpoint, &expected, config->graph, err);
+    if (rc == 0)
+        rc = state_load(checkpoint, interpreter_program(in), buffer_of, in, err);
+    checkpoint_close(checkpoint);
+    return rc < 0 ? error_prefix(err, rc, "load the checkpoint '%s'", config->start) : 0;
+}
+
+/* What is armed in one of the states applies its step first. */
+static int take_over(const struct trainer_config *config, struct interpreter *in,
+                     struct move *move, struct begun *begun, struct error *err)
+{
+    const struct move_decision *decision = move_decided(move);
+    begun->told.source = decision->source;
+    begun->age = decision->age;
+    kept_apply(config->kept, move);
+    if (decision->source != MOVE_MEMORY)
+        return 0;
+    if (decision->has_metrics)
+        interpreter_set_applied(in, decision->metrics);
+    return move_fill(move, buffer_of, in, &begun->told.bytes_arrived, err);
+}
+
+static int fill(const struct trainer_config *config, struct interpreter *in, struct begun *begun,
+                struct error *err)
+{
+    if (begun->told.source == MOVE_DISK)
+        return load(config, in, err);
+    if (begun->told.source == MOVE_FRESH)
+        interpreter_initialize(in, (uint64_t)config->job->train.seed);
+    return 0;
+}
+
+/* The first copies are there before any rank goes into a step. */
+static int copy(const struct trainer_config *config, struct interpreter *in,
+                const struct move *move, struct begun *begun, struct error *err)
+{
+    if (config->job->elastic.copy_every == 0)
+        return 0;
+    int rc = copies_create(move, config->nodes, &begun->copies, err);
+    if (rc < 0 || !begun->copies)
+        return rc;
+    begun->told.bytes_copied = copies_bytes(begun->copies);
+    begun->slices = move_slices(interpreter_program(in), buffer_of, in);
+    return copies_take(begun->copies, begun->slices, &begun->age, interpreter_applied(in), err);
+}
+
+int begin_state(const struct trainer_config *config, struct interpreter *in, struct begun *begun,
+                struct error *err)
+{
+    struct move *move = NULL;
+    int rc = 0;
+    begun->told.source = config->start ? MOVE_DISK : MOVE_FRESH;
+    begun->age = config->start ? config->start_age : (struct move_age){0};
+    if (!config->kept) {
+        begun->told.step = begun->age.step;
+        return fill(config, in, begun, err);
+    }
+    struct kept_held held = kept_describe(config->kept);
+    const struct move_config meeting = {
+        .program = interpreter_program(in),
+        .collectives = config->collectives,
+        .fabric = config->fabric,
+        .held = held.items,
+        .held_count = held.count,
+        .disk = config->start_age,
+        .has_disk = config->start != NULL,
+    };
+    rc = move_meet(&meeting, &move, err);
+    if (rc == 0)
+        rc = take_over(config, in, move, begun, err);
+    if (rc == 0)
+        rc = fill(config, in, begun, err);
+    if (rc == 0)
+        rc = copy(config, in, move, begun, err);
+    begun->told.step = begun->age.step;
+    move_destroy(move);
+    kept_held_finish(&held);
+    return rc;
+}

@@ -1,0 +1,20 @@
+/* begin.h - the state that a rank begins an epoch with. */
+#ifndef WORKER_EXECUTOR_BEGIN_H
+#define WORKER_EXECUTOR_BEGIN_H
+
+#include "worker/executor/trainer.h"
+
+/* What becomes of it. */
+struct begun {
+    struct beginning told;
+    struct move_age age;   /* of the state that is then complete */
+    /* Yours: where it is, and copies of it; NULL: the plan needs none, or nothing is kept. */
+    struct move_slice *slices;
+    struct copies *copies;
+};
+
+/* All ranks together. */
+int begin_state(const struct trainer_config *config, struct interpreter *in, struct begun *begun,
+                struct error *err);
+
+#endif

@@ -1,0 +1,155 @@
+/* crew.c - a thread per rank: its fabric, its trainer, and how it ended. */
+#include "worker/executor/crew.h"
+
+#include "common/models/model.h"
+#include "worker/checkpoint/shared.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Seconds without an answer from a peer after which a collective gives up. */
+#define FABRIC_TIMEOUT_S 30
+
+int work_open(struct work *work, struct error *err)
+{
+    struct model_config config = model_config_of(&work->job->model);
+    int rc = model_build(&config, &work->graph, err);
+    return rc == 0 ? data_open(work->job, &work->data, err) : rc;
+}
+
+void work_close(struct work *work)
+{
+    data_close(work->data);
+    plan_destroy(work->plan);
+    graph_destroy(work->graph);
+    job_config_destroy(work->job);
+    local_hub_destroy(work->hub);
+    session_destroy(work->session);
+}
+
+static const char *node_of(const Gimbal__Assignment *assignment, uint32_t rank)
+{
+    for (size_t i = 0; i < assignment->n_ranks; i++)
+        if (assignment->ranks[i]->rank == rank)
+            return assignment->ranks[i]->node;
+    return "?";
+}
+
+/* Before anything is prepared: what cannot work is refused early. */
+static int check_shared(struct rank *rank, struct error *err)
+{
+    const struct work *work = rank->work;
+    if (!work->saving.root)
+        return 0;
+    const struct shared_test test = {
+        .folder = work->saving.root,
+        .epoch = work->saving.origin.epoch,
+        .rank = rank->rank,
+        .ranks = plan_ranks(work->plan),
+        .node = node_of(work->assignment, (uint32_t)rank->rank),
+        .first = node_of(work->assignment, 0),
+        .rendezvous = &work->rendezvous,
+    };
+    return shared_check(&test, err);
+}
+
+static int train_rank(struct rank *rank, const struct device *device, struct error *err)
+{
+    struct work *work = rank->work;
+    struct fabric *fabric = NULL;
+    int count = plan_ranks(work->plan), rc = check_shared(rank, err);
+    if (rc < 0)
+        return rc;
+    struct fabric_config config = {.rank = rank->rank,
+                                   .count = count,
+                                   .timeout_s = FABRIC_TIMEOUT_S,
+                                   .rendezvous = &work->rendezvous,
+                                   .interface = work->interface,
+                                   .shared = work->hub};
+    if (count > 1)
+        rc = work->collectives->open(&config, &fabric, err);
+    if (rc < 0)
+        return rc;
+    if (fabric)
+        session_guard(work->session, work->collectives, fabric);
+    struct trainer_config trainer = {
+        .job = work->job,
+        .graph = work->graph,
+        .plan = work->plan,
+        .rank = rank->rank,
+        .device = device,
+        .collectives = work->collectives,
+        .fabric = fabric,
+        .data = work->data,
+        .reporter = &work->reporter,
+        .epoch = session_epoch(work->session),
+        .start = work->start,
+        .start_age = work->start_age,
+        .kept = work->kept,
+        .nodes = work->nodes,
+        .saving = work->saving.root ? &work->saving : NULL,
+        .hash = work->hash,
+    };
+    rc = trainer_run(&trainer, err);
+    if (fabric)
+        session_unguard(work->session, fabric);
+    work->collectives->close(fabric);
+    return rc;
+}
+
+bool crew_stays(const struct work *work, int rc)
+{
+    bool by_others = rc == -ECONNRESET || rc == -ECANCELED || rc == -ETIMEDOUT;
+    return work->kept && by_others && !session_cancelled(work->session);
+}
+
+static void *rank_run(void *context)
+{
+    struct rank *rank = context;
+    struct work *work = rank->work;
+    struct error err = {""};
+    int threads = CPU_COUNT(&rank->cores), rc = 0;
+    if (rank->bind)
+        rc = cpuset_bind(&rank->cores, &threads, &err);
+    device_cpu.threads(threads);
+    if (rc == 0)
+        rc = train_rank(rank, &device_cpu, &err);
+    session_stopped(work->session, rank->rank, rc, crew_stays(work, rc), &err);
+
+    pthread_mutex_lock(&work->lock);
+    bool first = work->rc == 0;
+    if (rc < 0 && first)
+        work->rc = error_set(work->err, session_cancelled(work->session) ? -ECANCELED : rc, "%s",
+                             err.text);
+    bool last = --work->running == 0;
+    pthread_mutex_unlock(&work->lock);
+    if (rc < 0 && first)
+        session_abort(work->session);
+    if (last)
+        session_finish(work->session);
+    return NULL;
+}
+
+int crew_run(struct work *work, struct rank *ranks, int count, struct error *err)
+{
+    pthread_mutex_init(&work->lock, NULL);
+    work->running = count;
+    work->err = err;
+    for (int i = 0; i < count; i++)
+        if (pthread_create(&ranks[i].thread, NULL, rank_run, &ranks[i]) != 0)
+            abort(); /* a process without threads has no memory either */
+    session_serve(work->session);
+    for (int i = 0; i < count; i++)
+        pthread_join(ranks[i].thread, NULL);
+    pthread_mutex_destroy(&work->lock);
+    return work->rc;
+}
+
+int crew_refuse(struct work *work, int rank, int rc, const struct error *err)
+{
+    session_stopped(work->session, rank, rc, false, err);
+    work_close(work);
+    return rc;
+}

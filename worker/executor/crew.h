@@ -1,0 +1,51 @@
+/* crew.h - the ranks of this process, in threads of their own. */
+#ifndef WORKER_EXECUTOR_CREW_H
+#define WORKER_EXECUTOR_CREW_H
+
+#include "worker/executor/cpuset.h"
+#include "worker/executor/session.h"
+
+/* What all ranks of this process share. */
+struct work {
+    struct session *session;
+    struct job_config *job;
+    struct graph *graph;
+    struct plan *plan;
+    struct data_source *data;
+    const struct collectives *collectives;
+    struct rendezvous rendezvous;
+    const char *interface; /* to meet other ranks at; NULL: on loopback */
+    struct local_hub *hub;
+    struct reporter reporter;
+    const char *start; /* as trainer_config's */
+    struct move_age start_age;
+    struct kept *kept; /* NULL: the process ends with its epoch */
+    const char **nodes; /* of each rank, where something is kept */
+    struct saver_config saving; /* root NULL: no checkpoints are written */
+    uint64_t hash;
+    const Gimbal__Assignment *assignment; /* NULL without a cluster */
+    pthread_mutex_t lock;
+    int running, rc;
+    struct error *err;
+};
+
+struct rank {
+    struct work *work;
+    int rank;
+    cpu_set_t cores;
+    bool bind; /* else the cores are those it was started on */
+    pthread_t thread;
+};
+
+/* The graph, and the data that the job names. */
+int work_open(struct work *work, struct error *err);
+void work_close(struct work *work);
+/* Start the ranks in threads of their own, and serve the channel meanwhile; each tells its end to
+ * the other side. The error is that of the first that failed. */
+int crew_run(struct work *work, struct rank *ranks, int count, struct error *err);
+/* Nothing was trained: the other side has to know why. Closes the work; returns rc. */
+int crew_refuse(struct work *work, int rank, int rc, const struct error *err);
+/* After an epoch that ended so, this process stays, with what it has kept. */
+bool crew_stays(const struct work *work, int rc);
+
+#endif

@@ -1,0 +1,139 @@
+/* rank.c - the executor of a device: a rank of its job in one epoch after the other.
+ *
+ * What does not change between epochs, the model and the data, is opened once. An epoch that
+ * breaks, or is to be left, leaves the state of its last step here; the next assignment's ranks
+ * gather it from each other. A fault of its own ends the process. */
+#include "worker/executor/crew.h"
+#include "worker/executor/modes.h"
+
+#include "common/base/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where this rank is to be found by the others; NULL where all of them are on this host. */
+static const char *own_address(const Gimbal__Assignment *assignment)
+{
+    const char *own = NULL;
+    bool all_here = true;
+    for (size_t i = 0; i < assignment->n_ranks; i++) {
+        const Gimbal__RankAddress *rank = assignment->ranks[i];
+        if (rank->rank == assignment->rank && rank->host_address[0])
+            own = rank->host_address;
+    }
+    for (size_t i = 0; own && i < assignment->n_ranks; i++)
+        all_here = all_here && strcmp(assignment->ranks[i]->host_address, own) == 0;
+    return all_here ? NULL : own;
+}
+
+/* Where this rank's checkpoints come from and go to. */
+static void set_checkpoints(struct work *work, const Gimbal__Assignment *assignment)
+{
+    work->start = NULL;
+    if (assignment->checkpoint[0]) {
+        work->start = assignment->checkpoint;
+        work->start_age =
+            (struct move_age){assignment->checkpoint_epoch, assignment->start_step};
+        session_stepped(work->session, assignment->start_step);
+    }
+    if (assignment->checkpoint_folder[0])
+        work->saving = (struct saver_config){
+            .root = assignment->checkpoint_folder,
+            .origin = {.job = assignment->job, .epoch = assignment->epoch},
+            .rendezvous = &work->rendezvous,
+            .context = work->session,
+            .staged = session_stage,
+            .complain = session_complain,
+            .abandon = session_give_up,
+        };
+}
+
+static void name_nodes(struct work *work, const Gimbal__Assignment *assignment)
+{
+    size_t ranks = (size_t)plan_ranks(work->plan);
+    free(work->nodes);
+    work->nodes = xcalloc(ranks, sizeof *work->nodes);
+    for (size_t i = 0; i < ranks; i++)
+        work->nodes[i] = i < assignment->n_ranks ? assignment->ranks[i]->node : "";
+}
+
+static int open_job(struct work *work, const Gimbal__Assignment *assignment, struct error *err)
+{
+    int rc = job_config_parse(assignment->job_yaml, strlen(assignment->job_yaml), "job",
+                              &work->job, err);
+    if (rc == 0)
+        rc = work_open(work, err);
+    if (rc == 0)
+        session_reads(work->session, work->data);
+    return rc;
+}
+
+static int open_epoch(struct work *work, const Gimbal__Assignment *assignment, struct error *err)
+{
+    plan_destroy(work->plan);
+    work->plan = NULL;
+    work->assignment = assignment;
+    work->hash = assignment->program_hash;
+    work->interface = own_address(assignment);
+    set_checkpoints(work, assignment);
+    int rc = plan_decode(assignment->plan ? assignment->plan->json : "", &work->plan, err);
+    if (rc == 0)
+        rc = plan_check(work->plan, work->graph, err);
+    if (rc == 0)
+        name_nodes(work, assignment);
+    if (rc == 0 && assignment->rank >= (uint32_t)plan_ranks(work->plan))
+        rc = error_set(err, -EINVAL, "the assignment is for rank %u of a plan with %d",
+                       assignment->rank, plan_ranks(work->plan));
+    if (rc == 0 && plan_ranks(work->plan) > 1 && !work->collectives)
+        rc = error_set(err, -ENOSYS,
+                       "this gimbal-executor was built without Gloo and cannot join other ranks; "
+                       "install libgloo-dev and build again");
+    return rc;
+}
+
+/* From one assignment to the next, as long as the process stays. */
+static int run_epochs(struct work *work, struct rank *rank, struct error *err)
+{
+    const Gimbal__Assignment *assignment = work->assignment;
+    for (;;) {
+        rank->rank = (int)assignment->rank;
+        int rc = open_epoch(work, assignment, err);
+        if (rc < 0)
+            return crew_refuse(work, rank->rank, rc, err);
+        work->rc = 0;
+        rc = crew_run(work, rank, 1, err);
+        if (!crew_stays(work, rc) ||
+            (rc = session_assignment(work->session, &assignment, err)) < 0) {
+            work_close(work);
+            return rc;
+        }
+    }
+}
+
+int executor_rank(const struct executor_options *options, struct error *err)
+{
+    struct work work = {.session = session_create(options->channel),
+                        .collectives = collectives_find("gloo")};
+    static cpu_set_t sets[CPUSETS_MAX];
+    struct rank rank = {.work = &work};
+    struct kept kept = {0};
+    int rc = session_assignment(work.session, &work.assignment, err);
+    if (rc < 0) {
+        session_destroy(work.session);
+        return rc;
+    }
+    work.kept = work.assignment->keeps ? &kept : NULL;
+    work.rendezvous = session_rendezvous(work.session);
+    work.reporter = session_reporter(work.session, true);
+    rc = modes_device_sets(options, 1, sets, err);
+    rank.cores = sets[0];
+    rank.bind = rc > 0;
+    rc = rc > 0 ? open_job(&work, work.assignment, err) : rc;
+    if (rc < 0)
+        return crew_refuse(&work, (int)work.assignment->rank, rc, err);
+    rc = run_epochs(&work, &rank, err);
+    free(work.nodes);
+    kept_finish(&kept);
+    return rc;
+}

@@ -1,0 +1,109 @@
+/* records.c - what the coordinator tells this worker, record by record. */
+#include "worker/supervisor/internal.h"
+
+#include "common/base/memory.h"
+#include "common/rpc/message.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Stop what there is of the job up to this epoch. What has ended is reported once more: who asks
+ * to stop it does not know. */
+static void end_job(struct supervisor *supervisor, const char *job, uint64_t epoch, bool quiesce,
+                    const char *reason, uint64_t now_ms, struct supervisor_actions *actions)
+{
+    for (size_t i = 0; i < supervisor->rank_count; i++) {
+        struct rank *rank = &supervisor->ranks[i];
+        if (rank->epoch > epoch || strcmp(rank->job, job) != 0)
+            continue;
+        if (rank->stopped == DELIVERY_DONE && rank->epoch == epoch)
+            rank->stopped = DELIVERY_DUE;
+        if (quiesce)
+            ranks_leave(rank, reason, now_ms, actions);
+        else
+            ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, reason, now_ms, actions);
+    }
+}
+
+/* Executors that keep it end, and with them what they keep. */
+static void drop_job(struct supervisor *supervisor, const char *job, uint64_t now_ms,
+                     struct supervisor_actions *actions)
+{
+    for (size_t i = 0; i < supervisor->rank_count; i++) {
+        struct rank *rank = &supervisor->ranks[i];
+        if (rank->state == RANK_KEPT && strcmp(rank->job, job) == 0)
+            ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, "the job has ended", now_ms,
+                       actions);
+    }
+}
+
+static bool knows(const struct supervisor *supervisor, const char *job, uint64_t epoch,
+                  uint32_t number)
+{
+    for (size_t i = 0; i < supervisor->rank_count; i++)
+        if (supervisor->ranks[i].rank == number && supervisor->ranks[i].epoch == epoch &&
+            strcmp(supervisor->ranks[i].job, job) == 0)
+            return true;
+    return false;
+}
+
+/* What is to be stopped and never came here has stopped: nobody else could say so. */
+static void end_unknown(struct supervisor *supervisor, const char *job, uint64_t epoch,
+                        const uint32_t *ranks, size_t count, struct supervisor_actions *actions)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (knows(supervisor, job, epoch, ranks[i]))
+            continue;
+        Gimbal__Assignment *assignment = xcalloc(1, sizeof *assignment);
+        gimbal__assignment__init(assignment);
+        assignment->job = xstrdup(job);
+        assignment->epoch = epoch;
+        assignment->rank = ranks[i];
+        struct rank *rank = ranks_add(supervisor, assignment);
+        rank_set_cause(rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, "it was never started");
+        rank_end(rank, actions);
+    }
+}
+
+void supervisor_record(struct supervisor *supervisor, uint64_t revision,
+                       Gimbal__WorkerRecord *record, uint64_t now_ms,
+                       struct supervisor_actions *actions)
+{
+    supervisor->link.revision = revision;
+    switch (record->record_case) {
+    case GIMBAL__WORKER_RECORD__RECORD_ASSIGNMENT:
+        record->record_case = GIMBAL__WORKER_RECORD__RECORD__NOT_SET; /* it is taken out */
+        ranks_assign(supervisor, record->assignment, now_ms, actions);
+        break;
+    case GIMBAL__WORKER_RECORD__RECORD_GO:
+        ranks_go(supervisor, record->go, actions);
+        break;
+    case GIMBAL__WORKER_RECORD__RECORD_QUIESCE:
+        end_job(supervisor, record->quiesce->job, record->quiesce->epoch, true,
+                record->quiesce->reason, now_ms, actions);
+        end_unknown(supervisor, record->quiesce->job, record->quiesce->epoch,
+                    record->quiesce->ranks, record->quiesce->n_ranks, actions);
+        break;
+    case GIMBAL__WORKER_RECORD__RECORD_CANCEL:
+        end_job(supervisor, record->cancel->job, record->cancel->epoch, false,
+                record->cancel->reason, now_ms, actions);
+        end_unknown(supervisor, record->cancel->job, record->cancel->epoch, record->cancel->ranks,
+                    record->cancel->n_ranks, actions);
+        break;
+    case GIMBAL__WORKER_RECORD__RECORD_DROP:
+        drop_job(supervisor, record->drop->job, now_ms, actions);
+        break;
+    case GIMBAL__WORKER_RECORD__RECORD_PAUSE:
+        ranks_pause(supervisor, record->pause, actions);
+        break;
+    case GIMBAL__WORKER_RECORD__RECORD_RESUME:
+        ranks_resume(supervisor, record->resume, actions);
+        break;
+    default:
+        act_log(actions, LOG_WARN, "revision %" PRIu64 " says nothing that this release knows",
+                revision);
+        break;
+    }
+    message_free(&record->base);
+    ranks_deliver(supervisor, actions);
+}
