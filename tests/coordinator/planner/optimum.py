@@ -19,7 +19,8 @@ NOTHING = [0] * 10
 class Partial:
     """Closed stages: the sum of T, the largest T, the sum of B, and the largest once - sum of B
     before. The open one: F, B, once, buckets, additive bytes and the largest transient."""
-    __slots__ = ("total", "longest", "behind", "rest", "f", "b", "once", "buckets", "bytes", "peak")
+    total = longest = behind = f = b = once = buckets = bytes = peak = 0
+    rest = -math.inf
 
     def key(self):
         return (self.total, self.longest, -self.behind, self.rest, self.f + self.b, -self.b,
@@ -32,7 +33,7 @@ def add(partial, stage, cost, peak):
     new.behind, new.rest = partial.behind, partial.rest
     new.f, new.b = partial.f + cost[F], partial.b + cost[B]
     new.once, new.buckets = partial.once + cost[ONCE], partial.buckets | cost[BUCKETS]
-    new.bytes = (partial.bytes + cost[STATE] + stage["slots"] * cost[SAVED] + cost[COMMUNICATION])
+    new.bytes = partial.bytes + cost[STATE] + stage["slots"] * cost[SAVED] + cost[COMMUNICATION]
     new.peak = max(partial.peak, peak)
     return new if new.bytes + new.peak <= stage["memory_bytes"] else None
 
@@ -46,7 +47,6 @@ def close(partial, stage):
     new.total, new.longest = partial.total + seconds, max(partial.longest, seconds)
     new.rest = max(partial.rest, once - partial.behind)
     new.behind = partial.behind + partial.b
-    new.f = new.b = new.once = new.buckets = new.bytes = new.peak = 0
     return new
 
 
@@ -113,14 +113,10 @@ class Point:
 
     def solve(self, vector):
         """The shortest step in which the last block has these roles; None: any."""
-        empty = Partial()
-        empty.total = empty.longest = empty.behind = empty.f = empty.b = empty.once = 0
-        empty.buckets = empty.bytes = empty.peak = 0
-        empty.rest = -math.inf
         states = {}
         for index, strategy in enumerate(self.strategies(0, 0)):
             first = strategy["class"] if self.tied else 0
-            one = self.placed(self.open(empty, 0, NOTHING), 0, 0, index, first, vector)
+            one = self.placed(self.open(Partial(), 0, NOTHING), 0, 0, index, first, vector)
             if one:
                 states.setdefault((0, index, first), []).append(one)
         for block in range(self.last):
