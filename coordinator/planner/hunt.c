@@ -295,10 +295,8 @@ static size_t open_points(struct hunt *hunt, bool *legal, int *rc, struct error 
     return i;
 }
 
-int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
+int hunt_points(struct hunt *hunt, int least, int most, struct error *err)
 {
-    int rc = 0;
-    bool legal = false;
     forget(hunt);
     hunt->points = space_points(hunt->request, least, most, &hunt->point_count);
     if (hunt->point_count == 0)
@@ -308,6 +306,15 @@ int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
                          least, most, (long long)hunt->request->job->train.global_batch,
                          hunt->request->graph->block_count - 2);
     rank_points(hunt);
+    return 0;
+}
+
+int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
+{
+    bool legal = false;
+    int rc = hunt_points(hunt, least, most, err);
+    if (rc < 0)
+        return rc;
     /* With few roles first: what is found prunes the rest. */
     hunt->costs.narrow = true;
     size_t opened = open_points(hunt, &legal, &rc, err);

@@ -4,9 +4,8 @@
 usage: optimum.py COSTS.json   prints a line per point: its shortest step in seconds, or "inf".
 
 It reads the costs and nothing else; their form is at the top of coordinator/planner/dump.c. Blocks
-are placed one after the other, from the first to the last: a state is the stage and the strategy of
-the block just placed (and the first block's class, where a weight is tied), and has all partial
-plans that no other of the state is as good as in everything."""
+are placed from the first to the last: a state is stage and strategy of the block just placed (and,
+where a weight is tied, the first block's class), with the partial plans that are best in something."""
 import json
 import math
 import sys
@@ -146,7 +145,6 @@ class Point:
         return min((self.solve(vector) for vector in sorted(vectors)), default=math.inf)
 
 
-with open(sys.argv[1], encoding="utf-8") as file:
-    costs = json.load(file)
+costs = json.load(open(sys.argv[1], encoding="utf-8"))
 for each in costs["points"]:
     print(repr(Point(costs, each).best()))
