@@ -26,6 +26,12 @@ struct bench_case {
 static const struct bench_case cases[] = {
     {"gpt12_8", "exact", 8, 12, 768, 12, 64, 16, ""},
     {"gpt12_8", "uniform", 8, 12, 768, 12, 64, 16, ""},
+    {"gpt12_8", "bmw", 8, 12, 768, 12, 64, 16, ""},
+    {"gpt12_8", "tensoropt", 8, 12, 768, 12, 64, 16, ""},
+    {"gpt12_8_tight", "tensoropt", 8, 12, 768, 12, 64, 2, ""},
+    {"gpt12_8", "autoddl", 8, 12, 768, 12, 64, 16, ""},
+    {"gpt12_8_tight", "autoddl", 8, 12, 768, 12, 64, 2, ""},
+    {"gpt12_8_tight", "bmw", 8, 12, 768, 12, 64, 2, ""},
     {"gpt12_8_tight", "exact", 8, 12, 768, 12, 64, 2, ""},
     {"gpt12_8_tight", "uniform", 8, 12, 768, 12, 64, 2, ""},
     {"gpt24_16", "exact", 16, 24, 2048, 16, 64, 16, ""},

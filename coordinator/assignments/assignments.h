@@ -1,8 +1,8 @@
 /* assignments.h - what each worker is to do, as one numbered stream of records per instance.
  *
  * Whatever a job decides becomes records here: an Assignment for each rank, then Go, later PauseJob
- * and ResumeJob, or at any time Quiesce or CancelJob. Workers read their streams at their own pace and lose
- * nothing. Pure. */
+ * and ResumeJob, or at any time Quiesce or CancelJob. Workers read their streams at their own pace
+ * and lose nothing. Pure. */
 #ifndef COORDINATOR_ASSIGNMENTS_ASSIGNMENTS_H
 #define COORDINATOR_ASSIGNMENTS_ASSIGNMENTS_H
 

@@ -68,7 +68,8 @@ int demojob_write(const char *text_path, int64_t steps, int devices, char **out,
     if (rc < 0)
         return rc;
     long long warmup = steps < 500 ? steps / 10 : 50;
-    *out = xasprintf(format, list, (long long)steps, warmup, devices > 1 ? devices - 1 : 1, devices);
+    *out =
+        xasprintf(format, list, (long long)steps, warmup, devices > 1 ? devices - 1 : 1, devices);
     free(list);
     return 0;
 }

@@ -13,7 +13,7 @@ struct mishap {
     struct cluster *cluster;
     struct client *client;
     const char *job;
-    char victim[32]; /* its node; "": nobody was killed (yet) */
+    char victim[32];                            /* its node; "": nobody was killed (yet) */
     uint64_t killed_ms, noticed_ms, went_on_ms; /* since 1970; 0: not (yet) */
     json_t *replan;                             /* of the event that it went on; NULL: none */
 };

@@ -7,9 +7,11 @@
 #include "common/rpc/clock.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/jobfile.h"
+#include "coordinator/planner/dump.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The plan of a file in place of a search: it is priced like any other. */
 static int take_plan(const char *path, const struct planner_request *request,
@@ -51,6 +53,17 @@ static int search(const struct planner_request *request, struct planner_result *
     return rc;
 }
 
+static int dump(const char *path, const struct planner_request *request, struct error *err)
+{
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return error_set(err, -errno, "file '%s' cannot be written: %s", path, strerror(errno));
+    int rc = planner_dump(request, file, err);
+    if (fclose(file) != 0 && rc == 0)
+        rc = error_set(err, -EIO, "the costs cannot be written");
+    return rc < 0 ? error_prefix(err, rc, "file '%s'", path) : 0;
+}
+
 int offline_run(const struct offline_request *request, struct offline *offline, struct error *err)
 {
     *offline = (struct offline){0};
@@ -73,6 +86,8 @@ int offline_run(const struct offline_request *request, struct offline *offline, 
                                    .job = offline->job,
                                    .devices = offline->local.devices,
                                    .device_count = offline->local.count};
+    if (request->dump_path && dump(request->dump_path, &wish, err) < 0)
+        return EXIT_INPUT;
     rc = request->plan_path ? take_plan(request->plan_path, &wish, &offline->result, err)
                             : search(&wish, &offline->result, err);
     offline->best = offline->result.best;

@@ -8,6 +8,7 @@ struct offline_request {
     const char *job_path;
     const char *search;    /* NULL: the job's */
     const char *plan_path; /* a plan to take as it is; NULL: search */
+    const char *dump_path; /* where to write the problem's costs first; NULL: nowhere */
     int device_count;
 };
 

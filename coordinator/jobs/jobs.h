@@ -41,14 +41,15 @@ void jobs_actions_clear(struct job_actions *actions);
 void jobs_actions_finish(struct job_actions *actions);
 
 enum job_event_kind {
-    JOB_EVENT_CANCEL,        /* words: who */
-    JOB_EVENT_HOLD,          /* words: who */
-    JOB_EVENT_LET_GO,        /* what was held */
-    JOB_EVENT_PLANNED,       /* epoch, plan, devices: the rank's order, all or some of the grant */
-    JOB_EVENT_UNFIT,         /* epoch, devices_needed: more would do; words: why, and what */
-    JOB_EVENT_REFUSED,       /* epoch; words: why no plan can be */
-    JOB_EVENT_READY,         /* epoch, rank, step that it begins behind; not stored: a repeated assignment brings it again */
-    JOB_EVENT_PAUSED,        /* epoch, rank, pause; not stored: a repeated pause brings it again */
+    JOB_EVENT_CANCEL,  /* words: who */
+    JOB_EVENT_HOLD,    /* words: who */
+    JOB_EVENT_LET_GO,  /* what was held */
+    JOB_EVENT_PLANNED, /* epoch, plan, devices: the rank's order, all or some of the grant */
+    JOB_EVENT_UNFIT,   /* epoch, devices_needed: more would do; words: why, and what */
+    JOB_EVENT_REFUSED, /* epoch; words: why no plan can be */
+    JOB_EVENT_READY,   /* epoch, rank, step that it begins behind; not stored: a repeated assignment
+                          brings it again */
+    JOB_EVENT_PAUSED,  /* epoch, rank, pause; not stored: a repeated pause brings it again */
     JOB_EVENT_PROGRESS,      /* epoch, step, loss, tokens_per_s; not stored */
     JOB_EVENT_STAGED,        /* epoch, step: a checkpoint is complete, and is listed by this */
     JOB_EVENT_EXITED,        /* epoch, rank, exited; words: the executor's last ones, or "" */

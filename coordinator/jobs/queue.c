@@ -1,10 +1,10 @@
 /* queue.c - whom the free devices go to: first in, first out, whole devices, one kind a job.
  *
- * The queue is walked in the order of submission; jobs of which executors have stayed come first. A job that could run on a kind of device if
- * the whole cluster were idle, and cannot now, keeps that kind from all jobs behind it; so a large
- * job is not starved by small ones. A job that could not run even then, or that is held, keeps
- * nothing. Within a kind, a grant is packed on as few workers as possible, because links inside
- * one are faster. */
+ * The queue is walked in the order of submission; jobs of which executors have stayed come first. A
+ * job that could run on a kind of device if the whole cluster were idle, and cannot now, keeps that
+ * kind from all jobs behind it; so a large job is not starved by small ones. A job that could not
+ * run even then, or that is held, keeps nothing. Within a kind, a grant is packed on as few workers
+ * as possible, because links inside one are faster. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -400,10 +400,8 @@ static void certify(struct hunt *hunt, int least, int most)
     leave_unlisted(hunt, least, most);
 }
 
-int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
+int hunt_points(struct hunt *hunt, int least, int most, struct error *err)
 {
-    int rc = 0;
-    bool legal = false;
     forget(hunt);
     list_points(hunt, least, most);
     if (hunt->point_count == 0)
@@ -412,10 +410,18 @@ int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
                          "global batch of %lld and %zu layers",
                          least, most, (long long)hunt->request->job->train.global_batch,
                          hunt->request->graph->block_count - 2);
+    return 0;
+}
+
+int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
+{
+    int rc = hunt_points(hunt, least, most, err);
+    if (rc < 0)
+        return rc;
     scout(hunt);
     if (hunt->found_count == 0 && isfinite(hunt->limits.plans))
         find_smallest(hunt);
-    legal = hunt->found_count > 0 || hunt->smallest;
+    bool legal = hunt->found_count > 0 || hunt->smallest;
     if (hunt->point_count > 1)
         qsort(hunt->points, hunt->point_count, sizeof *hunt->points, by_hope);
     hunt->costs.narrow = most > hunt->limits.wide_devices || hunt->found_count == 0;

@@ -55,6 +55,8 @@ struct hunt {
 int hunt_init(struct hunt *hunt, const struct planner_request *request,
               const struct hunt_limits *limits, struct error *err);
 void hunt_finish(struct hunt *hunt);
+/* The points on `least` to `most` devices anew, and their bounds; none is opened. -EINVAL: none. */
+int hunt_points(struct hunt *hunt, int least, int most, struct error *err);
 /* Search on `least` to `most` devices anew. -EINVAL: there is no legal plan; the sentence is of
  * the last point. 0 and found_count 0: none fits. */
 int hunt_run(struct hunt *hunt, int least, int most, struct error *err);

@@ -114,14 +114,14 @@ static void find_least(struct instance *instance, const struct site *site, int b
     }
 }
 
-/* Of the zeros and recomputations that the job allows those that take the least time. */
+/* The least recomputation that the job allows takes the least time. No zero does for every weight:
+ * a large one had better be gathered once a step, a small one not reduced by itself. */
 static bool is_fast(const struct job_plan *plan, const struct strategy *strategy)
 {
     int least = RECOMPUTE_NONE;
     while (plan->forbid.recompute >> least & 1)
         least++;
-    bool plain = (plan->forbid.zero & 3) != 3; /* 0 or 1 may be had */
-    return (int)strategy->recompute == least && (strategy->zero <= 1 || !plain);
+    return (int)strategy->recompute == least;
 }
 
 static int fill_choices(struct instance *instance, const struct site *site, int block,

@@ -44,7 +44,7 @@ struct instance {
     struct costs *costs;
     struct space_point point;
     /* Memory is no object, and only strategies are chosen from that nobody else is faster than:
-     * to shard more or to recompute takes time and saves memory. Times are of one rank. */
+     * to recompute takes time and saves memory. Times are of one rank. */
     bool relaxed;
     int blocks;
     const struct site **sites; /* per stage */

@@ -342,6 +342,8 @@ int planner_run(const struct planner_request *request, struct planner_result *ou
     if (!out->candidates[0].fits)
         return explain_memory(request, out, err);
     out->best = out->candidates[0].plan;
+    if (err)
+        *err = (struct error){0}; /* of what was refused on the way */
     return 0;
 }
 

@@ -60,8 +60,8 @@ static void add_device(struct planning_task *task, const struct device_view *vie
     device->host = xstrdup(view->host);
     device->memory_bytes = view->device->memory_bytes;
     if (task->refusal == 0)
-        task->refusal = find_profile(view->device, device->name, cost, &device->profile,
-                                     &task->refusal_words);
+        task->refusal =
+            find_profile(view->device, device->name, cost, &device->profile, &task->refusal_words);
 }
 
 /* Hosts in the order of their first devices. */

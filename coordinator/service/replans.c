@@ -23,8 +23,7 @@ static void begin(struct replan *replan, const struct job *job, const struct pla
 {
     if (replan->going)
         return;
-    *replan =
-        (struct replan){.going = true, .before = side_of(job, planning), .broke_ms = now_ms};
+    *replan = (struct replan){.going = true, .before = side_of(job, planning), .broke_ms = now_ms};
     memcpy(replan->cause, job->words, sizeof replan->cause);
 }
 

@@ -238,4 +238,3 @@ static void submit(struct rpc_call *call, void *data)
 }
 
 const struct service_handler submit_handlers[] = {{COORDINATOR_SUBMIT, submit}, {0, NULL}};
-

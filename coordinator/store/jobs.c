@@ -13,7 +13,7 @@
 #define COLUMNS                                                                                    \
     "number, key, name, user, text, given, devices_min, devices_max, devices_needed, kind, state," \
     " reason, words, epoch, plan, holding, step, steps, loss, tokens_per_s, submitted_ms,"         \
-    " started_ms, ended_ms, held, pauses, resumes, restarts, restarts_max, fault_step, again,"                   \
+    " started_ms, ended_ms, held, pauses, resumes, restarts, restarts_max, fault_step, again,"     \
     " replans"
 
 static const char *const rank_states[] = {

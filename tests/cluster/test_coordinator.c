@@ -278,8 +278,8 @@ START_TEST(executors_that_stay_are_given_the_next_epoch)
     for (uint64_t step = 1; step <= 2; step++)
         push_step(pair.workers[0], pair.assignments[0], step);
     party_leave(&pair.cluster, pair.workers[1]);
-    const Gimbal__WorkerRecord *record = cluster_record(&pair.cluster, pair.workers[0],
-                                                        GIMBAL__WORKER_RECORD__RECORD_QUIESCE);
+    const Gimbal__WorkerRecord *record =
+        cluster_record(&pair.cluster, pair.workers[0], GIMBAL__WORKER_RECORD__RECORD_QUIESCE);
     ck_assert_uint_eq(record->quiesce->epoch, 1);
     ck_assert_uint_eq(record->quiesce->n_ranks, 1);
     assert_job(pair.user, pair.job, GIMBAL__JOB_STATUS__STATE__REPLANNING,

@@ -27,12 +27,12 @@ void scene_open(struct scene *scene, const char *more)
 {
     *scene = (struct scene){0};
     scene->text = xasprintf("apiVersion: gimbal/v1\n"
-                           "name: small\n"
-                           "model: {family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16}\n"
-                           "data: {text: [corpus.txt]}\n"
-                           "train: {steps: 3, global_batch: 4, lr: 0.001}\n"
-                           "%s",
-                           more);
+                            "name: small\n"
+                            "model: {family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16}\n"
+                            "data: {text: [corpus.txt]}\n"
+                            "train: {steps: 3, global_batch: 4, lr: 0.001}\n"
+                            "%s",
+                            more);
     struct job_config *config = read_job(scene);
     ck_assert_int_eq(planner_graph(config, &scene->graph, NULL), 0);
     job_config_destroy(config);

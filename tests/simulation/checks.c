@@ -109,8 +109,8 @@ static void check_job(const struct job *job)
         world_fail("%s began again %u times of %u", job->id, job->restarts, job->restarts_max);
     switch (job->state) {
     case JOB_PENDING:
-        good = !job->holding && (job->rank_count == 0 || job->replans) && job->reason != JOB_REASON_NONE &&
-               (!job->held[0] || job->reason == JOB_REASON_HELD);
+        good = !job->holding && (job->rank_count == 0 || job->replans) &&
+               job->reason != JOB_REASON_NONE && (!job->held[0] || job->reason == JOB_REASON_HELD);
         break;
     case JOB_PAUSING:
     case JOB_PAUSED:

@@ -95,7 +95,7 @@ struct executor {
     uint64_t pause, resumed; /* the newest pause that it was told of, and that is over */
     uint64_t pauses;         /* that it has been through */
     bool ready, going, arrived, paused, told, ended,
-        killed; /* told: it has said why it stops, or was asked to */
+        killed;                /* told: it has said why it stops, or was asked to */
     bool keeps, leaving, kept; /* it can leave an epoch and stay; is asked to; has */
     int status, signal;
     ProtobufCMessage **events; /* for the worker, oldest first */

@@ -385,8 +385,9 @@ static uint64_t steps_of(const char *yaml)
 static void renew(struct executor *executor, const Gimbal__Assignment *assignment)
 {
     if (!executor->kept || strcmp(executor->job, assignment->job) != 0)
-        world_fail("%s epoch %" PRIu64 " is given to an executor of %s that has not left epoch %"
-                   PRIu64, assignment->job, assignment->epoch, executor->job, executor->epoch);
+        world_fail("%s epoch %" PRIu64
+                   " is given to an executor of %s that has not left epoch %" PRIu64,
+                   assignment->job, assignment->epoch, executor->job, executor->epoch);
     executor->kept = executor->told = executor->ready = executor->going = false;
     executor->arrived = executor->paused = false;
     executor->pause = executor->resumed = executor->pauses = 0;

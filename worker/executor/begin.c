@@ -26,8 +26,8 @@ static int load(const struct trainer_config *config, struct interpreter *in, str
 }
 
 /* What is armed in one of the states applies its step first. */
-static int take_over(const struct trainer_config *config, struct interpreter *in,
-                     struct move *move, struct begun *begun, struct error *err)
+static int take_over(const struct trainer_config *config, struct interpreter *in, struct move *move,
+                     struct begun *begun, struct error *err)
 {
     const struct move_decision *decision = move_decided(move);
     begun->told.source = decision->source;

@@ -7,7 +7,7 @@
 /* What becomes of it. */
 struct begun {
     struct beginning told;
-    struct move_age age;   /* of the state that is then complete */
+    struct move_age age; /* of the state that is then complete */
     /* Yours: where it is, and copies of it; NULL: the plan needs none, or nothing is kept. */
     struct move_slice *slices;
     struct copies *copies;

@@ -19,8 +19,8 @@ struct work {
     struct reporter reporter;
     const char *start; /* as trainer_config's */
     struct move_age start_age;
-    struct kept *kept; /* NULL: the process ends with its epoch */
-    const char **nodes; /* of each rank, where something is kept */
+    struct kept *kept;          /* NULL: the process ends with its epoch */
+    const char **nodes;         /* of each rank, where something is kept */
     struct saver_config saving; /* root NULL: no checkpoints are written */
     uint64_t hash;
     const Gimbal__Assignment *assignment; /* NULL without a cluster */

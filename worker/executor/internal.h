@@ -27,7 +27,7 @@ struct interpreter {
     uint64_t step;
     double targets, rate, scale;
     bool skipped, wishes_pause;
-    bool armed;             /* see interpreter_armed */
+    bool armed; /* see interpreter_armed */
     bool has_applied;
     float applied[METRICS]; /* of the newest training step that was applied */
 };

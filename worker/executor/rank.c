@@ -33,8 +33,7 @@ static void set_checkpoints(struct work *work, const Gimbal__Assignment *assignm
     work->start = NULL;
     if (assignment->checkpoint[0]) {
         work->start = assignment->checkpoint;
-        work->start_age =
-            (struct move_age){assignment->checkpoint_epoch, assignment->start_step};
+        work->start_age = (struct move_age){assignment->checkpoint_epoch, assignment->start_step};
         session_stepped(work->session, assignment->start_step);
     }
     if (assignment->checkpoint_folder[0])
@@ -60,8 +59,8 @@ static void name_nodes(struct work *work, const Gimbal__Assignment *assignment)
 
 static int open_job(struct work *work, const Gimbal__Assignment *assignment, struct error *err)
 {
-    int rc = job_config_parse(assignment->job_yaml, strlen(assignment->job_yaml), "job",
-                              &work->job, err);
+    int rc = job_config_parse(assignment->job_yaml, strlen(assignment->job_yaml), "job", &work->job,
+                              err);
     if (rc == 0)
         rc = work_open(work, err);
     if (rc == 0)

@@ -234,8 +234,7 @@ struct reporter session_reporter(struct session *session, bool wait)
     };
 }
 
-void session_stopped(struct session *session, int rank, int rc, bool keeps,
-                     const struct error *err)
+void session_stopped(struct session *session, int rank, int rc, bool keeps, const struct error *err)
 {
     Gimbal__StoppedRequest stopped = GIMBAL__STOPPED_REQUEST__INIT;
     Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;

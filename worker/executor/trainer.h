@@ -68,10 +68,10 @@ struct trainer_config {
     const struct data_source *data;
     const struct reporter *reporter;
     uint64_t epoch;
-    const char *start;     /* folder of the newest checkpoint; NULL: none */
+    const char *start;         /* folder of the newest checkpoint; NULL: none */
     struct move_age start_age; /* finished in it, and by which epoch */
-    struct kept *kept;     /* what this executor has kept, and will keep; NULL: nothing */
-    const char *const *nodes; /* of each rank, where something is kept; lent */
+    struct kept *kept;         /* what this executor has kept, and will keep; NULL: nothing */
+    const char *const *nodes;  /* of each rank, where something is kept; lent */
     /* Where checkpoints go; its program is filled in here. NULL: none are written. */
     const struct saver_config *saving;
     uint64_t hash; /* of the program, as the planner has it; 0: not checked */

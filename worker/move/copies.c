@@ -89,9 +89,9 @@ static int reserve(struct store *store, struct error *err)
         char size[32];
         float *at = store->data[slot] = malloc(store->elements * sizeof *at + 1);
         if (!at)
-            return error_set(err, -ENOMEM, "no %s of memory for copies of state",
-                             units_print_bytes(size, sizeof size,
-                                               (double)(store->elements * sizeof *at)));
+            return error_set(
+                err, -ENOMEM, "no %s of memory for copies of state",
+                units_print_bytes(size, sizeof size, (double)(store->elements * sizeof *at)));
         for (size_t i = 0; i < store->count; i++)
             for (int part = 0; part < CHECKPOINT_PARTS; part++) {
                 store->slices[slot][i].parts[part] = at;
@@ -215,8 +215,7 @@ int copies_take(struct copies *copies, const struct move_slice *state, const str
     if (rc == 0 && request)
         rc = c->wait(copies->fabric, request, err);
     if (rc < 0)
-        return error_prefix(err, rc, "copy the state of step %llu",
-                            (unsigned long long)age->step);
+        return error_prefix(err, rc, "copy the state of step %llu", (unsigned long long)age->step);
     for (size_t i = 0; i < copies->other_count; i++)
         copies->others[i].whole[slot] = true;
     copies->slot = (slot + 1) % COPIES_SLOTS;
@@ -228,12 +227,11 @@ static size_t describe(const struct store *store, struct move_held *out)
     size_t count = 0;
     for (int slot = 0; slot < COPIES_SLOTS; slot++)
         if (store->whole[slot] && store->count > 0)
-            out[count++] = (struct move_held){.slices = store->slices[slot],
-                                              .slice_count = store->count,
-                                              .age = store->age[slot],
-                                              .metrics = store->has_metrics[slot]
-                                                             ? store->metrics[slot]
-                                                             : NULL};
+            out[count++] = (struct move_held){
+                .slices = store->slices[slot],
+                .slice_count = store->count,
+                .age = store->age[slot],
+                .metrics = store->has_metrics[slot] ? store->metrics[slot] : NULL};
     return count;
 }
 

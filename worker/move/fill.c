@@ -24,12 +24,12 @@ static const struct move_slice *source(const struct move *move, const struct par
 struct filling {
     struct move *move;
     const struct move_slice *state; /* the new one */
-    int which; /* enum checkpoint_part */
+    int which;                      /* enum checkpoint_part */
     struct message {
         float *data;
         size_t count;
         struct fabric_request *request;
-    } *out, *in; /* per rank */
+    } * out, *in; /* per rank */
 };
 
 /* What is here already is copied at once; what goes to others is put side by side. */
@@ -78,8 +78,8 @@ static int await_sent(struct filling *filling, int rc, struct error *err)
         struct message *message = &filling->out[peer];
         if (!message->request)
             continue;
-        int sent = config->collectives->wait(config->fabric, message->request,
-                                             rc < 0 ? &ignored : err);
+        int sent =
+            config->collectives->wait(config->fabric, message->request, rc < 0 ? &ignored : err);
         message->request = NULL;
         rc = rc < 0 ? rc : sent;
     }

@@ -15,8 +15,8 @@ static int join(struct move *move, struct error *err)
     int *all = xcalloc((size_t)move->ranks, sizeof *all);
     for (int i = 0; i < move->ranks; i++)
         all[i] = i;
-    int rc = move->config.collectives->group(move->config.fabric, all, move->ranks, &move->group,
-                                             err);
+    int rc =
+        move->config.collectives->group(move->config.fabric, all, move->ranks, &move->group, err);
     free(all);
     return rc;
 }
@@ -99,9 +99,8 @@ int move_meet(const struct move_config *config, struct move **out, struct error 
         move_destroy(move);
         return error_prefix(err, rc, "agree on a state to go on from");
     }
-    move->decision =
-        move_decide(move->offers, move->ranks, config->program->graph->tensor_count,
-                    config->has_disk ? &config->disk : NULL, &move->parts);
+    move->decision = move_decide(move->offers, move->ranks, config->program->graph->tensor_count,
+                                 config->has_disk ? &config->disk : NULL, &move->parts);
     *out = move;
     return 0;
 }
@@ -126,8 +125,7 @@ bool move_must_apply(const struct move *move, size_t index)
 {
     const struct offered_state *state = &move->offers[move->rank].states[index];
     const struct move_decision *decision = &move->decision;
-    const struct target target = {decision->age,
-                                  decision->has_metrics ? decision->metrics : NULL};
+    const struct target target = {decision->age, decision->has_metrics ? decision->metrics : NULL};
     return decision->source == MOVE_MEMORY && offered_gives(state, &target) &&
            state->age.step != decision->age.step;
 }

@@ -35,9 +35,9 @@ struct move_held {
     const struct move_slice *slices;
     size_t slice_count;
     struct move_age age;
-    bool armed;             /* for the step that follows, in epoch ran_in */
-    uint64_t ran_in;        /* the epoch whose program it is */
-    const float *metrics;   /* of its last step; NULL: not known */
+    bool armed;           /* for the step that follows, in epoch ran_in */
+    uint64_t ran_in;      /* the epoch whose program it is */
+    const float *metrics; /* of its last step; NULL: not known */
 };
 
 struct move_config {
@@ -55,7 +55,8 @@ enum move_source { MOVE_FRESH, MOVE_DISK, MOVE_MEMORY };
 struct move_decision {
     enum move_source source;
     struct move_age age;
-    /* MOVE_MEMORY: of the last step; by them states that are armed, and a step behind, get there. */
+    /* MOVE_MEMORY: of the last step; by them states that are armed, and a step behind, get there.
+     */
     bool has_metrics;
     float metrics[METRICS];
 };

@@ -107,8 +107,8 @@ static int read_box(const Gimbal__MoveSlice *slice, const struct program *progra
     for (int dim = 0; dim < whole.dims && right; dim++) {
         box->low[dim] = (int64_t)slice->low[dim];
         box->high[dim] = (int64_t)slice->high[dim];
-        right = slice->low[dim] <= slice->high[dim] &&
-                slice->high[dim] <= (uint64_t)whole.high[dim];
+        right =
+            slice->low[dim] <= slice->high[dim] && slice->high[dim] <= (uint64_t)whole.high[dim];
     }
     return right ? 0 : error_set(err, -EPROTO, "a slice of '%s' is no piece of it", tensor->name);
 }

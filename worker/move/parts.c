@@ -91,8 +91,8 @@ int64_t parts_cut(const struct offer *offers, int ranks, size_t tensor_count,
     for (int to = 0; to < ranks; to++)
         for (size_t tensor = 0; tensor < tensor_count; tensor++)
             if (offers[to].wanted.there[tensor])
-                missing += cut(offers, ranks, target, (struct part){.to = to, .tensor = (int)tensor},
-                               &rest, out);
+                missing += cut(offers, ranks, target,
+                               (struct part){.to = to, .tensor = (int)tensor}, &rest, out);
     free(rest.boxes);
     return missing;
 }

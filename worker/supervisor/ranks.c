@@ -97,7 +97,8 @@ static void leave_epoch(struct rank *rank, struct supervisor_actions *actions, c
     enum log_level level =
         rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT ? LOG_ERROR : LOG_INFO;
     act_log(actions, level, "job %s epoch %" PRIu64 " rank %" PRIu32 " %s: %s%s%s", rank->job,
-            rank->epoch, rank->rank, how, cause_name(rank->cause), rank->reason[0] ? ": " : "", rank->reason);
+            rank->epoch, rank->rank, how, cause_name(rank->cause), rank->reason[0] ? ": " : "",
+            rank->reason);
     if (rank->assignment)
         message_free(&rank->assignment->base);
     rank->assignment = NULL;
@@ -163,7 +164,7 @@ void ranks_stop_all(struct supervisor *supervisor, cause_t cause, const char *re
 
 /* Out of its epoch, and the state stays; an executor that cannot do that stops. */
 void ranks_leave(struct rank *rank, const char *reason, uint64_t now_ms,
-                  struct supervisor_actions *actions)
+                 struct supervisor_actions *actions)
 {
     if (rank->state == RANK_RUNNING && rank->keeps) {
         rank_set_cause(rank, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, reason);
@@ -287,7 +288,7 @@ struct rank *ranks_add(struct supervisor *supervisor, Gimbal__Assignment *assign
 }
 
 void ranks_assign(struct supervisor *supervisor, Gimbal__Assignment *assignment, uint64_t now_ms,
-                   struct supervisor_actions *actions)
+                  struct supervisor_actions *actions)
 {
     bool again = repeated(supervisor, assignment);
     if (again || is_stale(supervisor, assignment)) {
@@ -317,7 +318,7 @@ void ranks_assign(struct supervisor *supervisor, Gimbal__Assignment *assignment,
 }
 
 void ranks_go(struct supervisor *supervisor, const Gimbal__Go *message,
-               struct supervisor_actions *actions)
+              struct supervisor_actions *actions)
 {
     for (size_t i = 0; i < supervisor->rank_count; i++) {
         struct rank *rank = &supervisor->ranks[i];

@@ -12,7 +12,7 @@
 #define ROWS 12
 
 struct plan_values {
-    const char *file, *search, *plan;
+    const char *file, *search, *plan, *dump;
     int64_t local;
 };
 
@@ -25,6 +25,8 @@ static const struct flag plan_flags[] = {
      "the search, in place of the job's plan.search"},
     {"plan", 0, FLAG_TEXT, offsetof(struct plan_values, plan), "FILE",
      "price this plan in place of a search (with --local)"},
+    {"dump-costs", 0, FLAG_TEXT, offsetof(struct plan_values, dump), "FILE",
+     "also write what a second program needs to solve it (with --local)"},
     {.name = NULL},
 };
 
@@ -62,6 +64,7 @@ static int plan_here(const struct invocation *invocation, const struct plan_valu
     struct offline_request request = {.job_path = values->file,
                                       .search = values->search,
                                       .plan_path = values->plan,
+                                      .dump_path = values->dump,
                                       .device_count = (int)values->local};
     struct offline offline;
     int code = offline_run(&request, &offline, err);
@@ -91,8 +94,8 @@ static int plan_there(const struct invocation *invocation, const struct plan_val
     char *text;
     ProtobufCMessage *reply;
     Gimbal__PlanRequest request = GIMBAL__PLAN_REQUEST__INIT;
-    if (values->plan)
-        return error_set(err, EXIT_USAGE, "--plan goes with --local");
+    if (values->plan || values->dump)
+        return error_set(err, EXIT_USAGE, "--plan and --dump-costs go with --local");
     int code = jobfile_load(values->file, &text, &job, err);
     if (code != EXIT_DONE)
         return code;

@@ -1,0 +1,183 @@
+/* autoddl.c - coordinate descent over the strategies of blocks, as AutoDDL does over those of
+ * operators (arXiv 2301.06813), on our costs.
+ *
+ * A descent begins with strategies drawn at random. Blocks of one type are tied at first: a move
+ * gives all of them another strategy, or those of two neighbouring types one each, drawn at random;
+ * when no move helps, blocks are moved one by one. What does not fit is judged by the bytes that it
+ * lacks, so that a descent finds its way into the memory. Of several descents the best counts; what
+ * is drawn depends on the job's seed alone. Pipelines are not in this search. */
+#include "common/base/memory.h"
+#include "common/base/random.h"
+#include "coordinator/planner/evaluate.h"
+#include "coordinator/planner/sweep.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DESCENTS 4
+#define JOINT_DRAWS 100 /* of a pair of neighbouring types, in each round */
+#define STREAM 11       /* of random numbers */
+
+struct descent {
+    struct instance *instance;
+    struct plan *plan;
+    const struct site *site;
+    uint64_t seed, drawn;
+    struct merit {
+        uint64_t lacking; /* bytes */
+        double step_s;
+    } merit;
+};
+
+static struct merit measure(const struct descent *descent)
+{
+    struct stage_cost cost;
+    const struct site *sites[] = {descent->site};
+    if (evaluate_stage(descent->instance->costs, descent->plan, sites, 0, &cost, NULL) < 0)
+        return (struct merit){UINT64_MAX, INFINITY};
+    uint64_t memory = descent->site->memory_bytes;
+    return (struct merit){cost.bytes > memory ? cost.bytes - memory : 0,
+                          evaluate_formula(&cost, 1, descent->plan->micro_batches)};
+}
+
+static bool is_better(const struct merit *a, const struct merit *b)
+{
+    return a->lacking != b->lacking ? a->lacking < b->lacking : a->step_s < b->step_s;
+}
+
+static size_t draw(struct descent *descent, size_t count)
+{
+    return (size_t)random_below(descent->seed, STREAM, descent->drawn++, count);
+}
+
+/* Blocks [first, end) that a move changes: all of a type where they are tied. */
+struct range_of_blocks {
+    int first, end;
+};
+
+static void set(struct descent *descent, struct range_of_blocks range, size_t index)
+{
+    const struct strategy *strategy =
+        &instance_choices(descent->instance, 0, range.first)->items[index].strategy;
+    for (int b = range.first; b < range.end; b++) {
+        struct plan_block *block = &descent->plan->blocks[b];
+        memcpy(block->roles, strategy->roles, sizeof block->roles);
+        block->zero = strategy->zero;
+        block->recompute = strategy->recompute;
+    }
+}
+
+/* Keeps what the blocks [first, end) have now if it is better than before, else `old`. */
+static bool keep_better(struct descent *descent, int first, int end, const struct plan_block *old)
+{
+    struct merit merit = measure(descent);
+    if (is_better(&merit, &descent->merit)) {
+        descent->merit = merit;
+        return true;
+    }
+    memcpy(&descent->plan->blocks[first], old, (size_t)(end - first) * sizeof *old);
+    return false;
+}
+
+/* The best choice of these blocks, all others as they are. */
+static bool move(struct descent *descent, struct range_of_blocks range, struct plan_block *old)
+{
+    size_t count = instance_choices(descent->instance, 0, range.first)->count;
+    bool moved = false;
+    for (size_t i = 0; i < count; i++) {
+        memcpy(old, &descent->plan->blocks[range.first],
+               (size_t)(range.end - range.first) * sizeof *old);
+        set(descent, range, i);
+        moved = keep_better(descent, range.first, range.end, old) || moved;
+    }
+    return moved;
+}
+
+/* Two neighbours at once: what neither would change alone. */
+static bool move_both(struct descent *descent, struct range_of_blocks left,
+                      struct range_of_blocks right, struct plan_block *old)
+{
+    const struct instance *instance = descent->instance;
+    bool moved = false;
+    for (int i = 0; i < JOINT_DRAWS; i++) {
+        memcpy(old, &descent->plan->blocks[left.first],
+               (size_t)(right.end - left.first) * sizeof *old);
+        set(descent, left, draw(descent, instance_choices(instance, 0, left.first)->count));
+        set(descent, right, draw(descent, instance_choices(instance, 0, right.first)->count));
+        moved = keep_better(descent, left.first, right.end, old) || moved;
+    }
+    return moved;
+}
+
+/* Runs of blocks of one type, which have equal choices; their number. */
+static int find_types(const struct instance *instance, struct range_of_blocks *types)
+{
+    const int *place = instance->costs->model.place;
+    int count = 0;
+    for (int b = 0; b < instance->blocks; b++) {
+        if (b == 0 || place[b] != place[b - 1])
+            types[count++] = (struct range_of_blocks){b, b};
+        types[count - 1].end = b + 1;
+    }
+    return count;
+}
+
+static void descend(struct descent *descent, const struct range_of_blocks *types, int count,
+                    struct plan_block *old)
+{
+    for (int t = 0; t < count; t++)
+        set(descent, types[t],
+            draw(descent, instance_choices(descent->instance, 0, types[t].first)->count));
+    descent->merit = measure(descent);
+    for (bool moved = true; moved && !planner_stopped(descent->instance->costs->request);) {
+        moved = false;
+        for (int t = 0; t < count; t++)
+            moved = move(descent, types[t], old) || moved;
+        for (int t = 1; t < count; t++)
+            moved = move_both(descent, types[t - 1], types[t], old) || moved;
+    }
+    for (bool moved = true; moved && !planner_stopped(descent->instance->costs->request);) {
+        moved = false;
+        for (int b = 0; b < descent->instance->blocks; b++)
+            moved = move(descent, (struct range_of_blocks){b, b + 1}, old) || moved;
+    }
+}
+
+static struct plan *solve(struct instance *instance)
+{
+    size_t blocks = (size_t)instance->blocks;
+    struct range_of_blocks *types = xcalloc(blocks, sizeof *types);
+    struct plan_block *old = xcalloc(blocks, sizeof *old);
+    struct strategy *any = xcalloc(blocks, sizeof *any);
+    struct descent descent = {
+        .instance = instance,
+        .plan = sweep_plan(instance, &instance->blocks, any),
+        .site = instance->sites[0],
+        .seed = (uint64_t)instance->costs->request->job->train.seed,
+    };
+    struct plan *best = NULL;
+    struct merit best_merit = {1, INFINITY};
+    int count = find_types(instance, types);
+    for (int i = 0; i < DESCENTS; i++) {
+        descend(&descent, types, count, old);
+        if (descent.merit.lacking == 0 && is_better(&descent.merit, &best_merit)) {
+            best_merit = descent.merit;
+            plan_destroy(best);
+            best = plan_copy(descent.plan);
+        }
+    }
+    plan_destroy(descent.plan);
+    free(any);
+    free(old);
+    free(types);
+    return best;
+}
+
+static int run(const struct planner_request *request, struct planner_result *out, struct error *err)
+{
+    static const struct sweep sweep = {.name = "autoddl", .stages_max = 1, .solve = solve};
+    return sweep_run(request, &sweep, out, err);
+}
+
+const struct search search_autoddl = {.name = "autoddl", .run = run};

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""The fastest plan of every point that `gimbal plan --dump-costs` wrote, by an algorithm of our own.
+
+usage: optimum.py COSTS.json   prints a line per point: its shortest step in seconds, or "inf".
+
+It reads the costs and nothing else; their form is at the top of coordinator/planner/dump.c. Blocks
+are placed from the first to the last: a state is stage and strategy of the block just placed (and,
+where a weight is tied, the first block's class), with the partial plans that are best in something."""
+import json
+import math
+import sys
+from operator import le
+
+F, B, ONCE, BUCKETS, STATE, SAVED, COMMUNICATION, FORWARD, OTHER, PASSING = range(10)
+NOTHING = [0] * 10
+
+
+class Partial:
+    """Closed stages: the sum of T, the largest T, the sum of B, and the largest once - sum of B
+    before. The open one: F, B, once, buckets, additive bytes and the largest transient."""
+    total = longest = behind = f = b = once = buckets = bytes = peak = 0
+    rest = -math.inf
+
+    def key(self):
+        return (self.total, self.longest, -self.behind, self.rest, self.f + self.b, -self.b,
+                self.once, self.bytes, self.peak)
+
+
+def add(partial, stage, cost, peak):
+    new = Partial()
+    new.total, new.longest = partial.total, partial.longest
+    new.behind, new.rest = partial.behind, partial.rest
+    new.f, new.b = partial.f + cost[F], partial.b + cost[B]
+    new.once, new.buckets = partial.once + cost[ONCE], partial.buckets | cost[BUCKETS]
+    new.bytes = partial.bytes + cost[STATE] + stage["slots"] * cost[SAVED] + cost[COMMUNICATION]
+    new.peak = max(partial.peak, peak)
+    return new if new.bytes + new.peak <= stage["memory_bytes"] else None
+
+
+def close(partial, stage):
+    """The stage is complete: what its buckets cost is added, once each."""
+    new = Partial()
+    seconds = partial.f + partial.b
+    once = partial.once + sum(price for bit, price in enumerate(stage["buckets_s"])
+                              if partial.buckets >> bit & 1)
+    new.total, new.longest = partial.total + seconds, max(partial.longest, seconds)
+    new.rest = max(partial.rest, once - partial.behind)
+    new.behind = partial.behind + partial.b
+    return new
+
+
+def reduce(partials):
+    kept = []
+    for one in sorted(partials, key=Partial.key):
+        key = one.key()
+        if not any(other.buckets & ~one.buckets == 0 and all(map(le, other_key, key))
+                   for other, other_key in kept):
+            kept.append((one, key))
+    return [one for one, _ in kept]
+
+
+class Point:
+    def __init__(self, problem, point):
+        self.point, self.blocks, self.tied = point, problem["blocks"], problem["tied"]
+        self.stages = point["stages"]
+        self.last = len(self.blocks) - 1
+
+    def strategies(self, stage, block):
+        key = f"{self.stages[stage]['kind']}/{self.blocks[block]['place']}"
+        return self.point["strategies"].get(key, [])
+
+    def cost(self, stage, block, index, first, vector):
+        """Of a block's strategy; first: the first block's class; vector: of the last block's
+        roles, where the two share a weight."""
+        if self.tied and block == self.last and self.last > 0:
+            return self.point["tied_last"][first][index]
+        if self.tied and block == 0 and len(self.stages) > 1:
+            return self.point["tied_first"][vector][index]
+        return self.strategies(stage, block)[index]["cost"]
+
+    def placed(self, partial, stage, block, index, first, vector):
+        cost = self.cost(stage, block, index, first, vector)
+        if partial is None or cost is None:
+            return None
+        return add(partial, self.stages[stage], cost, max(cost[FORWARD], cost[OTHER]))
+
+    def open(self, partial, stage, cost):
+        of = self.stages[stage]
+        begun = add(partial, of, of["base"], of["base"][OTHER])
+        return begun and add(begun, of, cost, cost[OTHER])
+
+    def moves(self, stage, block, before, forward, partial):
+        """To all strategies of the next block, on this stage or on the next one; forward: what the
+        block's own forward takes."""
+        joint = self.blocks[block]["joint"]
+        of = self.stages[stage]
+        for index, after in enumerate(self.strategies(stage, block + 1)):
+            inner = self.point["joints"].get(f"{of['kind']}/{joint}")
+            cost = inner and inner[before["vector"]][after["vector"]]
+            if cost:
+                yield stage, index, add(partial, of, cost,
+                                        max(cost[OTHER], forward + cost[PASSING]))
+        crossing = self.point["crossings"].get(f"{stage}/{joint}")
+        if stage + 1 == len(self.stages) or crossing is None:
+            return
+        for index, after in enumerate(self.strategies(stage + 1, block + 1)):
+            out = crossing["out"][before["vector"]][after["vector"]]
+            into = crossing["into"][before["vector"]][after["vector"]]
+            done = out and into and add(partial, of, out, max(out[OTHER], forward + out[PASSING]))
+            if done:
+                yield stage + 1, index, self.open(close(done, of), stage + 1, into)
+
+    def solve(self, vector):
+        """The shortest step in which the last block has these roles; None: any."""
+        states = {}
+        for index, strategy in enumerate(self.strategies(0, 0)):
+            first = strategy["class"] if self.tied else 0
+            one = self.placed(self.open(Partial(), 0, NOTHING), 0, 0, index, first, vector)
+            if one:
+                states.setdefault((0, index, first), []).append(one)
+        for block in range(self.last):
+            following = {}
+            for (stage, index, first), partials in states.items():
+                before = self.strategies(stage, block)[index]
+                forward = self.cost(stage, block, index, first, vector)[FORWARD]
+                for partial in reduce(partials):
+                    for to, after, moved in self.moves(stage, block, before, forward, partial):
+                        one = self.placed(moved, to, block + 1, after, first, vector)
+                        if one:
+                            following.setdefault((to, after, first), []).append(one)
+            states = following
+        return min((self.step(one) for (stage, index, _), partials in states.items()
+                    for one in partials if stage == len(self.stages) - 1 and
+                    vector in (None, self.strategies(stage, self.last)[index]["vector"])),
+                   default=math.inf)
+
+    def step(self, partial):
+        done = close(partial, self.stages[-1])
+        return done.total + (self.point["micro_batches"] - 1) * done.longest + done.rest
+
+    def best(self):
+        if not self.tied or len(self.stages) == 1:
+            return self.solve(None)
+        vectors = {one["vector"] for one in self.strategies(len(self.stages) - 1, self.last)}
+        return min((self.solve(vector) for vector in sorted(vectors)), default=math.inf)
+
+
+costs = json.load(open(sys.argv[1], encoding="utf-8"))
+for each in costs["points"]:
+    print(repr(Point(costs, each).best()))
