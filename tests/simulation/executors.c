@@ -19,8 +19,9 @@
 #define PREPARE_MS_MAX 3000
 #define STOP_MS_MAX 1500
 #define PEER_LOST_MS_MAX 3000
-/* A worker's timers are that exact. */
+/* A worker's timers are that exact; and one that is kept is asked to leave first. */
 #define KILL_MS_MAX (SUPERVISOR_PATIENCE_MS + 100)
+#define KEPT_MS_MAX (SUPERVISOR_KEEP_MS + 100)
 
 static void say(struct executor *executor, const Gimbal__ExecutorEvent *event)
 {
@@ -58,8 +59,9 @@ static void leave(void *data)
 static void outlive(void *data)
 {
     const struct executor *executor = data;
-    world_fail("%s epoch %" PRIu64 " rank %u on %s should have left, and was not killed in %d ms",
-               executor->job, executor->epoch, executor->rank, executor->node->name, KILL_MS_MAX);
+    world_fail("%s epoch %" PRIu64
+               " rank %u on %s should have been asked to leave, or killed, by now",
+               executor->job, executor->epoch, executor->rank, executor->node->name);
 }
 
 /* By itself, unless it is stubborn. */
@@ -104,6 +106,7 @@ static void stay(struct executor *executor, Gimbal__StoppedRequest__Cause cause)
     executor->leaving = false;
     crew_leave(executor);
     say_end(executor, cause, "its epoch is over", true);
+    executor->next = world_after(KEPT_MS_MAX, outlive, executor);
 }
 
 static void leave_epoch(void *data)
@@ -298,6 +301,7 @@ static void renew(struct executor *executor, const Gimbal__Assignment *assignmen
         world_fail("%s epoch %" PRIu64
                    " is given to an executor of %s that has not left epoch %" PRIu64,
                    assignment->job, assignment->epoch, executor->job, executor->epoch);
+    world_cancel(executor->next);
     executor->kept = executor->told = executor->ready = executor->going = false;
     executor->arrived = executor->paused = false;
     executor->pause = executor->resumed = executor->pauses = 0;
@@ -353,7 +357,9 @@ static void quiesce(struct executor *executor)
     executor->told = executor->leaving = true;
     world_cancel(executor->next);
     executor->next = NULL;
-    if (!world_chance(world->faults.executor_stubborn))
+    if (world_chance(world->faults.executor_stubborn))
+        executor->next = world_after(KILL_MS_MAX, outlive, executor);
+    else
         executor->next = world_after(world_between(1, STOP_MS_MAX), leave_epoch, executor);
 }
 
