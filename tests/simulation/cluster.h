@@ -74,7 +74,7 @@ bool node_lives_as(const struct sim_node *node, uint64_t instance);
 /* Whether a rank there may have been lost since that time. */
 bool node_in_trouble(const struct sim_node *node, uint64_t since_ms);
 
-/* executors.c */
+/* crews.c */
 /* The executors of an epoch that are there, in no order. */
 struct crew {
     char job[32];
@@ -82,7 +82,14 @@ struct crew {
     struct executor **members;
     size_t count, capacity;
 };
+struct executor;
+/* Into the crew of its epoch, and out of the one that it is in, if any. */
+void crew_join(struct executor *executor);
+void crew_leave(struct executor *executor);
+/* All have left. */
+void crews_close(void);
 
+/* executors.c */
 struct executor {
     int id;
     struct sim_node *node;
@@ -103,6 +110,14 @@ struct executor {
     uint64_t questions;
     struct event *next;
 };
+/* Its process ends, unless it has. */
+void executor_end(struct executor *executor, int status, int signal);
+/* It ended before its time: the others of its epoch will notice. */
+void executor_fail_peers(const struct executor *lost);
+void executor_take(struct executor *executor, const Gimbal__ExecutorCommand *command);
+void executor_terminate(struct executor *executor);
+
+/* children.c */
 /* By its number; NULL when it has ended. */
 struct executor *executor_at(size_t index);
 /* Whether this descriptor, of one of them, is readable. */

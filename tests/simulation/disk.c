@@ -16,17 +16,6 @@
 
 #define SLOW_MS_MAX 20000 /* of a commit */
 
-struct disk_plan {
-    uint64_t number;
-    uint32_t epoch;
-    struct store_plan plan;
-};
-
-struct disk_corpus {
-    uint64_t number;
-    struct corpus *corpus;
-};
-
 enum put_kind { PUT_JOB, PUT_PLAN, PUT_CORPUS, PUT_WORKER, DELETE_WORKER, PUT_EVENT };
 
 struct put {
@@ -40,14 +29,6 @@ struct put {
     struct disk_event event;
 };
 
-struct store {
-    struct disk *disk;
-    struct actor *owner;
-    struct put *puts;
-    size_t put_count, put_capacity;
-    int failed;
-};
-
 struct disk *disk_create(void)
 {
     struct disk *disk = xcalloc(1, sizeof *disk);
@@ -55,7 +36,7 @@ struct disk *disk_create(void)
     return disk;
 }
 
-static struct store_plan copy_plan(const struct store_plan *plan)
+struct store_plan disk_copy_plan(const struct store_plan *plan)
 {
     struct store_plan copy = {xstrdup(plan->json),
                               xstrdup(plan->candidates ? plan->candidates : ""),
@@ -65,7 +46,7 @@ static struct store_plan copy_plan(const struct store_plan *plan)
     return copy;
 }
 
-static struct disk_corpus copy_corpus(uint64_t number, const struct corpus *from)
+struct disk_corpus disk_copy_corpus(uint64_t number, const struct corpus *from)
 {
     struct disk_corpus copy = {number, corpus_create(from->node, from->epoch)};
     for (size_t i = 0; i < from->count; i++)
@@ -89,7 +70,7 @@ struct disk *disk_copy(const struct disk *disk)
         const struct disk_corpus *corpus = &disk->corpora[copy->corpus_count];
         copy->corpora =
             grow(copy->corpora, copy->corpus_count, &copy->corpus_capacity, sizeof *corpus);
-        copy->corpora[copy->corpus_count] = copy_corpus(corpus->number, corpus->corpus);
+        copy->corpora[copy->corpus_count] = disk_copy_corpus(corpus->number, corpus->corpus);
     }
     for (; copy->job_count < disk->job_count; copy->job_count++) {
         copy->jobs = grow(copy->jobs, copy->job_count, &copy->job_capacity, sizeof *copy->jobs);
@@ -99,7 +80,7 @@ struct disk *disk_copy(const struct disk *disk)
         const struct disk_plan *plan = &disk->plans[copy->plan_count];
         copy->plans = grow(copy->plans, copy->plan_count, &copy->plan_capacity, sizeof *plan);
         copy->plans[copy->plan_count] =
-            (struct disk_plan){plan->number, plan->epoch, copy_plan(&plan->plan)};
+            (struct disk_plan){plan->number, plan->epoch, disk_copy_plan(&plan->plan)};
     }
     for (; copy->worker_count < disk->worker_count; copy->worker_count++) {
         copy->workers =
@@ -250,12 +231,12 @@ void store_put_plan(struct store *store, const struct job *job, const char *id,
                     const struct store_plan *plan)
 {
     (void)id;
-    put(store, PUT_PLAN)->plan = (struct disk_plan){job->number, job->epoch, copy_plan(plan)};
+    put(store, PUT_PLAN)->plan = (struct disk_plan){job->number, job->epoch, disk_copy_plan(plan)};
 }
 
 void store_put_corpus(struct store *store, const struct job *job, const struct corpus *corpus)
 {
-    put(store, PUT_CORPUS)->corpus = copy_corpus(job->number, corpus);
+    put(store, PUT_CORPUS)->corpus = disk_copy_corpus(job->number, corpus);
 }
 
 void store_put_worker(struct store *store, const struct worker *worker)
@@ -400,104 +381,5 @@ int store_commit(struct store *store, struct error *err)
         check_dirty();
     }
     forget_puts(store);
-    return 0;
-}
-
-int store_read_workers(struct store *store, store_worker_cb callback, void *data, struct error *err)
-{
-    int rc = 0;
-    for (size_t i = 0; i < store->disk->worker_count && rc == 0; i++)
-        rc = callback(data, store->disk->workers[i], err);
-    return rc;
-}
-
-int store_read_jobs(struct store *store, size_t ended_max, store_job_cb callback, void *data,
-                    struct error *err)
-{
-    const struct disk *disk = store->disk;
-    size_t ended = 0;
-    int rc = 0;
-    for (size_t i = 0; i < disk->job_count; i++)
-        ended += job_ended(disk->jobs[i]) ? 1 : 0;
-    for (size_t i = 0; i < disk->job_count && rc == 0; i++)
-        if (!job_ended(disk->jobs[i]) || ended-- <= ended_max)
-            rc = callback(data, disk->jobs[i], err);
-    return rc;
-}
-
-int store_find_key(struct store *store, const char *user, const char *key, struct job **out,
-                   struct error *err)
-{
-    (void)err;
-    const struct disk *disk = store->disk;
-    *out = NULL;
-    for (size_t i = disk->job_count; i-- > 0 && !*out;)
-        if (key[0] && strcmp(disk->jobs[i]->key, key) == 0 &&
-            strcmp(disk->jobs[i]->user, user) == 0)
-            *out = job_copy(disk->jobs[i]);
-    return 0;
-}
-
-int store_next_number(struct store *store, uint64_t *number, struct error *err)
-{
-    (void)err;
-    const struct disk *disk = store->disk;
-    *number = disk->job_count ? disk->jobs[disk->job_count - 1]->number + 1 : 1;
-    return 0;
-}
-
-int store_read_plan(struct store *store, const struct job *job, struct store_plan *out,
-                    struct error *err)
-{
-    (void)err;
-    const struct disk *disk = store->disk;
-    *out = (struct store_plan){0};
-    for (size_t i = 0; i < disk->plan_count; i++)
-        if (disk->plans[i].number == job->number && disk->plans[i].epoch == job->epoch)
-            *out = copy_plan(&disk->plans[i].plan);
-    return 0;
-}
-
-int store_read_corpus(struct store *store, const struct job *job, struct corpus **out,
-                      struct error *err)
-{
-    (void)err;
-    const struct disk *disk = store->disk;
-    *out = NULL;
-    for (size_t i = 0; i < disk->corpus_count && !*out; i++)
-        if (disk->corpora[i].number == job->number)
-            *out = copy_corpus(job->number, disk->corpora[i].corpus).corpus;
-    return 0;
-}
-
-uint64_t store_cluster(const struct store *store)
-{
-    return store->disk->cluster;
-}
-
-void store_plan_finish(struct store_plan *plan)
-{
-    free(plan->json);
-    free(plan->candidates);
-    free(plan->hashes);
-    *plan = (struct store_plan){0};
-}
-
-int store_read_events(struct store *store, const struct store_query *query, store_event_cb callback,
-                      void *data, struct error *err)
-{
-    (void)err;
-    const struct disk *disk = store->disk;
-    size_t first = (size_t)query->after;
-    if (query->newest && disk->event_count > first + query->count_max)
-        first = disk->event_count - query->count_max;
-    for (size_t i = first, n = 0; i < disk->event_count && n < query->count_max; i++, n++) {
-        Gimbal__Event *event =
-            gimbal__event__unpack(NULL, disk->events[i].size, disk->events[i].bytes);
-        int rc = callback(data, i + 1, event);
-        gimbal__event__free_unpacked(event, NULL);
-        if (rc < 0)
-            break;
-    }
     return 0;
 }

@@ -5,6 +5,17 @@
 #include "coordinator/store/store.h"
 #include "tests/simulation/world.h"
 
+struct disk_plan {
+    uint64_t number;
+    uint32_t epoch;
+    struct store_plan plan;
+};
+
+struct disk_corpus {
+    uint64_t number;
+    struct corpus *corpus;
+};
+
 struct disk_event {
     void *bytes;
     size_t size;
@@ -25,9 +36,21 @@ struct disk {
     size_t event_count, event_capacity;
 };
 
+/* What a coordinator has put, and not yet committed. */
+struct store {
+    struct disk *disk;
+    struct actor *owner;
+    struct put *puts;
+    size_t put_count, put_capacity;
+    int failed;
+};
+
 struct disk *disk_create(void);
 struct disk *disk_copy(const struct disk *disk);
 void disk_destroy(struct disk *disk);
+
+struct store_plan disk_copy_plan(const struct store_plan *plan);
+struct disk_corpus disk_copy_corpus(uint64_t number, const struct corpus *from);
 
 /* NULL when there is none. */
 const struct job *disk_job(const struct disk *disk, const char *id);

@@ -1,12 +1,10 @@
-/* executors.c - executors without processes: worker/supervisor/child.h and the reading half of
- * common/channel, over little state machines.
+/* executors.c - executors without processes: little state machines.
  *
  * One meets its neighbour through the epoch's rendezvous, says that it is ready, trains step by
  * step once it may go, and leaves; or it faults, or dies, and then its peers give up on it. Asked
  * to stop it does. A stubborn one does not leave, asked or not, and its worker has to kill it in
  * time. Where its job wants it so it leaves an epoch that breaks and stays, with the steps that it
  * has, until the next one. It dies with its worker. */
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,98 +16,12 @@
 #include "tests/simulation/checks.h"
 #include "tests/simulation/cluster.h"
 
-/* Descriptors that are none: of executor n they are FDS * n, and the same plus CHANNEL_FD. */
-enum { CHANNEL_FD = 1, FDS };
-
 #define PREPARE_MS_MAX 3000
 #define STOP_MS_MAX 1500
 #define PEER_LOST_MS_MAX 3000
-/* A worker's timers are that exact. */
+/* A worker's timers are that exact; and one that is kept is asked to leave first. */
 #define KILL_MS_MAX (SUPERVISOR_PATIENCE_MS + 100)
-
-static struct executor **executors; /* by number; NULL: gone */
-static size_t count, capacity;
-static struct crew **crews;
-static size_t crew_count, crew_capacity;
-
-void executors_open(void)
-{
-    count = 0;
-}
-
-static void leave_crew(struct executor *executor)
-{
-    struct crew *crew = executor->crew;
-    size_t at = 0;
-    executor->crew = NULL;
-    if (!crew)
-        return;
-    while (crew->members[at] != executor)
-        at++;
-    crew->members[at] = crew->members[--crew->count];
-    if (crew->count > 0)
-        return;
-    for (at = 0; crews[at] != crew;)
-        at++;
-    crews[at] = crews[--crew_count];
-    free(crew->members);
-    free(crew);
-}
-
-static void join_crew(struct executor *executor)
-{
-    size_t at = 0;
-    while (at < crew_count &&
-           (crews[at]->epoch != executor->epoch || strcmp(crews[at]->job, executor->job) != 0))
-        at++;
-    if (at == crew_count) {
-        crews = grow(crews, crew_count, &crew_capacity, sizeof *crews);
-        crews[crew_count++] = xcalloc(1, sizeof(struct crew));
-        crews[at]->epoch = executor->epoch;
-        memcpy(crews[at]->job, executor->job, sizeof executor->job);
-    }
-    struct crew *crew = executor->crew = crews[at];
-    crew->members = grow(crew->members, crew->count, &crew->capacity, sizeof executor);
-    crew->members[crew->count++] = executor;
-}
-
-static void drop(struct executor *executor)
-{
-    leave_crew(executor);
-    world_cancel(executor->next);
-    for (size_t i = 0; i < executor->event_count; i++)
-        message_free(executor->events[i]);
-    free(executor->events);
-    executors[executor->id - 1] = NULL;
-    free(executor);
-}
-
-void executors_close(void)
-{
-    for (size_t i = 0; i < count; i++)
-        if (executors[i])
-            drop(executors[i]);
-    free(executors);
-    free(crews);
-    executors = NULL;
-    crews = NULL;
-    count = capacity = crew_count = crew_capacity = 0;
-}
-
-size_t executors_count(void)
-{
-    return count;
-}
-
-struct executor *executor_at(size_t index)
-{
-    return executors[index];
-}
-
-static struct executor *find(int id)
-{
-    return id > 0 && (size_t)id <= count ? executors[id - 1] : NULL;
-}
+#define KEPT_MS_MAX (SUPERVISOR_KEEP_MS + 100)
 
 static void say(struct executor *executor, const Gimbal__ExecutorEvent *event)
 {
@@ -123,7 +35,7 @@ static void say(struct executor *executor, const Gimbal__ExecutorEvent *event)
     actor_wake(&executor->node->actor);
 }
 
-static void end(struct executor *executor, int status, int signal)
+void executor_end(struct executor *executor, int status, int signal)
 {
     world_cancel(executor->next);
     executor->next = NULL;
@@ -141,14 +53,15 @@ static void leave(void *data)
 {
     struct executor *executor = data;
     executor->next = NULL;
-    end(executor, executor->status, executor->signal);
+    executor_end(executor, executor->status, executor->signal);
 }
 
 static void outlive(void *data)
 {
     const struct executor *executor = data;
-    world_fail("%s epoch %" PRIu64 " rank %u on %s should have left, and was not killed in %d ms",
-               executor->job, executor->epoch, executor->rank, executor->node->name, KILL_MS_MAX);
+    world_fail("%s epoch %" PRIu64
+               " rank %u on %s should have been asked to leave, or killed, by now",
+               executor->job, executor->epoch, executor->rank, executor->node->name);
 }
 
 /* By itself, unless it is stubborn. */
@@ -191,8 +104,9 @@ static void stay(struct executor *executor, Gimbal__StoppedRequest__Cause cause)
     executor->next = NULL;
     executor->kept = true;
     executor->leaving = false;
-    leave_crew(executor);
+    crew_leave(executor);
     say_end(executor, cause, "its epoch is over", true);
+    executor->next = world_after(KEPT_MS_MAX, outlive, executor);
 }
 
 static void leave_epoch(void *data)
@@ -212,8 +126,7 @@ static void give_up(void *data)
         say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST, "a peer does not answer");
 }
 
-/* It ended before its time: the others of its epoch will notice. */
-static void fail_peers(const struct executor *lost)
+void executor_fail_peers(const struct executor *lost)
 {
     check_excuse(lost->job);
     for (size_t i = 0; lost->crew && i < lost->crew->count; i++) {
@@ -227,11 +140,11 @@ static void fail_peers(const struct executor *lost)
 
 static void break_down(struct executor *executor)
 {
-    fail_peers(executor);
+    executor_fail_peers(executor);
     if (world_chance(500))
         say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, "the loss is not finite");
     else
-        end(executor, 0, SIGSEGV);
+        executor_end(executor, 0, SIGSEGV);
 }
 
 static void tell_step(struct executor *executor)
@@ -388,6 +301,7 @@ static void renew(struct executor *executor, const Gimbal__Assignment *assignmen
         world_fail("%s epoch %" PRIu64
                    " is given to an executor of %s that has not left epoch %" PRIu64,
                    assignment->job, assignment->epoch, executor->job, executor->epoch);
+    world_cancel(executor->next);
     executor->kept = executor->told = executor->ready = executor->going = false;
     executor->arrived = executor->paused = false;
     executor->pause = executor->resumed = executor->pauses = 0;
@@ -408,7 +322,7 @@ static void take_assignment(struct executor *executor, const Gimbal__Assignment 
     executor->steps = steps_of(assignment->job_yaml);
     executor->step_ms = 500 + strlen(assignment->job_yaml) % 7 * 400;
     executor->next = world_after(world_between(1, PREPARE_MS_MAX), meet, executor);
-    join_crew(executor);
+    crew_join(executor);
     check_executor_start(executor);
 }
 
@@ -443,7 +357,9 @@ static void quiesce(struct executor *executor)
     executor->told = executor->leaving = true;
     world_cancel(executor->next);
     executor->next = NULL;
-    if (!world_chance(world->faults.executor_stubborn))
+    if (world_chance(world->faults.executor_stubborn))
+        executor->next = world_after(KILL_MS_MAX, outlive, executor);
+    else
         executor->next = world_after(world_between(1, STOP_MS_MAX), leave_epoch, executor);
 }
 
@@ -461,31 +377,8 @@ static void take_answer(struct executor *executor, const Gimbal__ExecutorRendezv
         say_ready(executor);
 }
 
-int child_start(const struct child_options *options, struct child *out, struct error *err)
+void executor_take(struct executor *executor, const Gimbal__ExecutorCommand *command)
 {
-    (void)options;
-    struct sim_node *node = (struct sim_node *)world->current;
-    if (!actor_effect(&node->actor))
-        return error_set(err, -EAGAIN, "its node is gone");
-    struct executor *executor = xcalloc(1, sizeof *executor);
-    executors = grow(executors, count, &capacity, sizeof(struct executor *));
-    executors[count++] = executor;
-    executor->id = (int)count;
-    executor->node = node;
-    *out = (struct child){.pid = executor->id, .pid_fd = FDS * executor->id, .output_fd = -1};
-    out->channel.fd = FDS * executor->id + CHANNEL_FD;
-    world->tally.executors++;
-    return 0;
-}
-
-int child_send(struct child *child, const ProtobufCMessage *message, struct error *err)
-{
-    struct executor *executor = find(child->pid);
-    const Gimbal__ExecutorCommand *command = (const Gimbal__ExecutorCommand *)message;
-    if (!executor || executor->ended)
-        return error_set(err, -EPIPE, "it is gone");
-    if (!actor_effect(&executor->node->actor))
-        return 0;
     switch (command->command_case) {
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_ASSIGNMENT:
         take_assignment(executor, command->assignment);
@@ -509,79 +402,13 @@ int child_send(struct child *child, const ProtobufCMessage *message, struct erro
     default:
         break;
     }
-    return 0;
 }
 
-void child_signal(const struct child *child, int number)
+void executor_terminate(struct executor *executor)
 {
-    struct executor *executor = find(child->pid);
-    if (!executor || executor->ended || !actor_effect(&executor->node->actor))
-        return;
-    if (!executor->told)
-        check_executor_stop(executor);
-    if (number == SIGKILL) {
-        end(executor, 0, SIGKILL);
-        return;
-    }
     if (executor->killed || (executor->told && !executor->kept && !executor->leaving))
         return;
     executor->killed = executor->told = true;
-    executor->signal = number;
+    executor->signal = SIGTERM;
     leave_soon(executor, STOP_MS_MAX);
-}
-
-void child_read_output(struct child *child, lines_cb callback, void *data)
-{
-    (void)child, (void)callback, (void)data;
-}
-
-char *child_kill(struct child *child, char *how, size_t size)
-{
-    struct executor *executor = find(child->pid);
-    snprintf(how, size, "is gone");
-    if (!executor)
-        return how;
-    if (executor->signal)
-        snprintf(how, size, "was killed by signal %d", executor->signal);
-    else
-        snprintf(how, size, "left with exit status %d", executor->status);
-    if (!executor->ended)
-        fail_peers(executor);
-    drop(executor);
-    return how;
-}
-
-int channel_read(struct channel *channel, const ProtobufCMessageDescriptor *type, int timeout_ms,
-                 ProtobufCMessage **out, struct error *err)
-{
-    (void)type, (void)timeout_ms;
-    struct executor *executor = find(channel->fd / FDS);
-    if (!executor || (executor->event_count == 0 && executor->ended))
-        return error_set(err, -EPIPE, "it is gone");
-    if (executor->event_count == 0)
-        return 0;
-    *out = executor->events[0];
-    memmove(executor->events, executor->events + 1,
-            --executor->event_count * sizeof *executor->events);
-    return 1;
-}
-
-bool executor_says(int fd)
-{
-    const struct executor *executor = find(fd / FDS);
-    if (fd < FDS)
-        return false;
-    return !executor || executor->ended || (fd % FDS == CHANNEL_FD && executor->event_count > 0);
-}
-
-void executors_kill_node(const char *node)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct executor *executor = executors[i];
-        if (!executor || strcmp(executor->node->name, node) != 0)
-            continue;
-        if (!executor->ended)
-            fail_peers(executor);
-        drop(executor);
-    }
 }
