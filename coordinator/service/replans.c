@@ -1,4 +1,4 @@
-/* replans.c - one event for a replan, with the two plans and the time of each phase. */
+/* replans.c - one event for a replan, or a restart, with the two plans and the time of each phase. */
 #include "coordinator/service/replans.h"
 
 #include "common/base/memory.h"
@@ -31,7 +31,7 @@ static void begin(struct replan *replan, const struct job *job, const struct pla
 void replan_follow(struct replan *replan, const struct job *job, const struct planning *planning,
                    uint64_t now_ms)
 {
-    if (job->state == JOB_REPLANNING)
+    if (job->state == JOB_REPLANNING || job->state == JOB_FAILING)
         begin(replan, job, planning, now_ms);
     if (!replan->going)
         return;
