@@ -10,7 +10,7 @@
 
 static struct replan_side side_of(const struct job *job, const struct planning *planning)
 {
-    struct replan_side side = {.devices = job->rank_count};
+    struct replan_side side = {.devices = job_trainers(job)};
     memcpy(side.plan, job->plan, sizeof side.plan);
     if (planning->plan)
         plan_print(side.division, sizeof side.division, planning->plan);
@@ -35,7 +35,8 @@ void replan_follow(struct replan *replan, const struct job *job, const struct pl
         begin(replan, job, planning, now_ms);
     if (!replan->going)
         return;
-    if (job->state == JOB_PENDING && job->step > replan->reached)
+    bool breaks = job->state == JOB_REPLANNING || job->state == JOB_FAILING;
+    if ((breaks || job->state == JOB_PENDING) && job->step > replan->reached)
         replan->reached = job->step;
     if (job->state == JOB_PENDING)
         replan->left_ms = now_ms;
