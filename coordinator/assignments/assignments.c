@@ -138,6 +138,7 @@ void assignments_assign(struct assignments *assignments, const struct assignment
     assignment.job = (char *)job->id;
     assignment.epoch = job->epoch;
     assignment.rank_count = (uint32_t)count;
+    assignment.givers = (uint32_t)(count - epoch->trainers);
     assignment.job_yaml = job->text;
     assignment.keeps = job->replans;
     assignment.plan = &plan;
@@ -156,7 +157,7 @@ void assignments_assign(struct assignments *assignments, const struct assignment
     for (size_t i = 0; i < count; i++) {
         assignment.rank = (uint32_t)i;
         assignment.device_index = job->ranks[i].device.index;
-        assignment.program_hash = epoch->hashes[i];
+        assignment.program_hash = i < epoch->trainers ? epoch->hashes[i] : 0;
         append(assignments, job->ranks[i].device.instance, &record);
     }
     free(pointers);

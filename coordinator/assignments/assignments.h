@@ -33,6 +33,7 @@ bool assignments_changed(struct assignments *assignments, uint64_t *instance);
 /* What an epoch's ranks are told beside their place. */
 struct assignments_epoch {
     const struct job *job; /* its ranks are in the plan's order */
+    size_t trainers;       /* ranks of the plan; those behind them only give */
     const char *plan_id, *plan_json;
     const uint64_t *hashes;       /* of each rank's program */
     const char *const *addresses; /* of each rank's host; "" where it has none */

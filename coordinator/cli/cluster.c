@@ -27,10 +27,9 @@
 #define LAST_WORDS 600 /* bytes of a log that an error shows */
 
 /* Start one and add its end to those that are waited for. */
-static int start_process(struct cluster *cluster, const char *name, char *const *argv,
-                         struct error *err)
+static int start_process(struct cluster *cluster, struct cluster_process *process, const char *name,
+                         char *const *argv, struct error *err)
 {
-    struct cluster_process *process = &cluster->processes[cluster->count];
     char path[PATH_MAX];
     snprintf(process->name, sizeof process->name, "%s", name);
     snprintf(path, sizeof path, "%s/%s.log", cluster->folder, name);
@@ -41,7 +40,6 @@ static int start_process(struct cluster *cluster, const char *name, char *const 
     close(log);
     if (rc < 0)
         return rc;
-    cluster->count++;
     struct epoll_event event = {.events = EPOLLIN};
     epoll_ctl(cluster->ended, EPOLL_CTL_ADD, process->child.pidfd, &event);
     return 0;
@@ -97,7 +95,8 @@ static int start_coordinator(struct cluster *cluster, int signals, struct error 
     state = xasprintf("%s/state", cluster->folder);
     char *argv[] = {program, "--address", "tcp://127.0.0.1:0", "--address-file", path, "--state",
                     state,   NULL};
-    int rc = start_process(cluster, "coordinator", argv, err);
+    int rc = start_process(cluster, &cluster->processes[0], "coordinator", argv, err);
+    cluster->count += rc == 0;
     int code = rc < 0 ? exit_of_errno(rc) : learn_address(cluster, path, signals, err);
     free(program);
     free(path);
@@ -105,7 +104,8 @@ static int start_coordinator(struct cluster *cluster, int signals, struct error 
     return code;
 }
 
-static int start_workers(struct cluster *cluster, int workers, struct error *err)
+/* The worker number `index` of so many, as processes[index + 1]. */
+static int start_worker(struct cluster *cluster, int index, struct error *err)
 {
     char *program, *executor, *state, name[] = "node-a", share[32];
     if (sibling_path("gimbal-worker", &program, err) < 0)
@@ -115,25 +115,32 @@ static int start_workers(struct cluster *cluster, int workers, struct error *err
         return EXIT_CONFIGURATION;
     }
     state = xasprintf("%s/state", cluster->folder);
-    int rc = 0;
-    for (int i = 0; i < workers && rc == 0; i++) {
-        name[sizeof name - 2] = (char)('a' + i);
-        snprintf(share, sizeof share, "%d/%d", i, workers);
-        char *argv[] = {
-            program,   "--name", name,      "--coordinator", cluster->address, "--devices", "1",
-            "--share", share,    "--state", state,           "--executor",     executor,    NULL};
-        rc = start_process(cluster, name, argv, err);
-    }
+    name[sizeof name - 2] = (char)('a' + index);
+    snprintf(share, sizeof share, "%d/%d", index, cluster->workers);
+    char *argv[] = {
+        program,   "--name", name,      "--coordinator", cluster->address, "--devices", "1",
+        "--share", share,    "--state", state,           "--executor",     executor,    NULL};
+    int rc = start_process(cluster, &cluster->processes[index + 1], name, argv, err);
     free(program);
     free(executor);
     free(state);
     return exit_of_errno(rc);
 }
 
+static int start_workers(struct cluster *cluster, struct error *err)
+{
+    int code = EXIT_DONE;
+    for (int i = 0; i < cluster->workers && code == EXIT_DONE; i++) {
+        code = start_worker(cluster, i, err);
+        cluster->count += code == EXIT_DONE;
+    }
+    return code;
+}
+
 int cluster_start(int workers, int signals, struct cluster *cluster, struct error *err)
 {
     const char *temporary = getenv("TMPDIR");
-    *cluster = (struct cluster){.ended = epoll_create1(EPOLL_CLOEXEC)};
+    *cluster = (struct cluster){.workers = workers, .ended = epoll_create1(EPOLL_CLOEXEC)};
     cluster->processes = xcalloc((size_t)workers + 1, sizeof *cluster->processes);
     cluster->folder =
         xasprintf("%s/gimbal-demo-XXXXXX", temporary && *temporary ? temporary : "/tmp");
@@ -145,21 +152,40 @@ int cluster_start(int workers, int signals, struct cluster *cluster, struct erro
         return EXIT_IO;
     }
     int code = start_coordinator(cluster, signals, err);
-    return code == EXIT_DONE ? start_workers(cluster, workers, err) : code;
+    return code == EXIT_DONE ? start_workers(cluster, err) : code;
+}
+
+static struct cluster_process *find_worker(const struct cluster *cluster, const char *node)
+{
+    for (int i = 1; i < cluster->count; i++)
+        if (strcmp(cluster->processes[i].name, node) == 0)
+            return &cluster->processes[i];
+    return NULL;
+}
+
+pid_t cluster_worker_pid(const struct cluster *cluster, const char *node)
+{
+    const struct cluster_process *process = find_worker(cluster, node);
+    return process ? process->child.pid : 0;
 }
 
 bool cluster_kill(struct cluster *cluster, const char *node)
 {
-    for (int i = 1; i < cluster->count; i++) {
-        struct child *child = &cluster->processes[i].child;
-        if (child->pid == 0 || strcmp(cluster->processes[i].name, node) != 0)
-            continue;
-        epoll_ctl(cluster->ended, EPOLL_CTL_DEL, child->pidfd, NULL);
-        child_signal(child, SIGKILL);
-        child_wait(child, -1);
-        return true;
-    }
-    return false;
+    struct cluster_process *process = find_worker(cluster, node);
+    if (!process || process->child.pid == 0)
+        return false;
+    epoll_ctl(cluster->ended, EPOLL_CTL_DEL, process->child.pidfd, NULL);
+    child_signal(&process->child, SIGKILL);
+    child_wait(&process->child, -1);
+    return true;
+}
+
+bool cluster_revive(struct cluster *cluster, const char *node)
+{
+    const struct cluster_process *process = find_worker(cluster, node);
+    struct error ignored;
+    return process && process->child.pid == 0 &&
+           start_worker(cluster, (int)(process - cluster->processes) - 1, &ignored) == EXIT_DONE;
 }
 
 /* The end of its log, whole lines. */

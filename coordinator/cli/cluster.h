@@ -23,7 +23,8 @@ struct cluster {
     char *address;
     struct cluster_process *processes; /* the coordinator first */
     int count;
-    int ended; /* a descriptor: readable when one of them has ended */
+    int workers; /* that were asked for */
+    int ended;   /* a descriptor: readable when one of them has ended */
 };
 
 /* Start the coordinator, learn its address, start the workers; they join by and by. An enum
@@ -33,6 +34,11 @@ int cluster_start(int workers, int signals, struct cluster *cluster, struct erro
 /* Kill the worker of this node, as a power cut would; false where there is none. Its end is no
  * longer waited for. */
 bool cluster_kill(struct cluster *cluster, const char *node);
+/* Start the worker of this node again; it joins by and by. False where it runs, or there was none.
+ */
+bool cluster_revive(struct cluster *cluster, const char *node);
+/* The worker of this node; 0: it does not run. */
+pid_t cluster_worker_pid(const struct cluster *cluster, const char *node);
 /* Which process has ended too early, how, and the last it said; EXIT_FAILED. */
 int cluster_explain_end(struct cluster *cluster, struct error *err);
 /* Highest resident memory of any one of our executors so far, or 0. */

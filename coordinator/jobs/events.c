@@ -90,6 +90,21 @@ static int order_ranks(struct job_rank *ranks, size_t granted, const struct devi
     return 0;
 }
 
+/* The plan's ranks train; of the others those that may have state give it, behind them. Returns how
+ * many there are. */
+static size_t set_roles(struct job_rank *ranks, size_t granted, size_t planned)
+{
+    size_t count = planned;
+    for (size_t i = 0; i < planned; i++)
+        ranks[i].role = JOB_RANK_TRAINS;
+    for (size_t i = planned; i < granted; i++)
+        if (ranks[i].role == JOB_RANK_STAYED) {
+            ranks[count] = ranks[i];
+            ranks[count++].role = JOB_RANK_GIVES;
+        }
+    return count;
+}
+
 static int handle_planned(struct job *job, const struct job_event *event, struct job_cause *cause,
                           struct error *err)
 {
@@ -106,7 +121,7 @@ static int handle_planned(struct job *job, const struct job_event *event, struct
     }
     free(job->ranks);
     job->ranks = ranks;
-    job->rank_count = count;
+    job->rank_count = set_roles(ranks, job->rank_count, count);
     snprintf(job->plan, sizeof job->plan, "%s", event->plan.id);
     job_cause_set(cause, JOB_REASON_NONE, "%s", "");
     return TRIGGER_PLANNED;
@@ -165,7 +180,7 @@ static int handle_paused(struct job *job, const struct job_event *event, struct 
         return rc;
     if (event->pause == job->pauses && job->ranks[event->rank].state == JOB_RANK_READY)
         job->ranks[event->rank].state = JOB_RANK_PAUSED;
-    for (size_t i = 0; i < job->rank_count; i++)
+    for (size_t i = 0; i < job_trainers(job); i++)
         if (job->ranks[i].state != JOB_RANK_PAUSED)
             return TRIGGER_NONE;
     job_cause_set(cause, JOB_REASON_HELD, "paused by %s", job->held);
@@ -214,6 +229,12 @@ static enum job_trigger broken(const struct job *job, enum job_reason reason)
     return job->replans && !refused && job->state != JOB_PLANNING ? TRIGGER_LEAVE : TRIGGER_BROKEN;
 }
 
+/* Nothing depends on it any more, however it ends. */
+static bool has_given(const struct job *job, const struct job_rank *rank)
+{
+    return rank->role == JOB_RANK_GIVES && (LIVE & IN(job->state));
+}
+
 static int handle_exited(struct job *job, const struct job_event *event, struct job_cause *cause,
                          struct error *err)
 {
@@ -231,6 +252,8 @@ static int handle_exited(struct job *job, const struct job_event *event, struct 
                        : job->state == JOB_PAUSED ? " while it was paused"
                                                   : "";
     if (!when[0] && event->exited.status == 0)
+        return TRIGGER_NONE;
+    if (has_given(job, rank))
         return TRIGGER_NONE;
     char ended[48] = "failed";
     const char *words = words_of(event);
@@ -301,6 +324,8 @@ int job_event_apply(struct job *job, const struct job_event *event, uint64_t now
         return trigger;
     if (row->store)
         job_act(job, JOB_ACTION_STORE, actions);
+    if (event->kind == JOB_EVENT_EXITED && job->ranks[event->rank].role == JOB_RANK_GIVES)
+        job_act(job, JOB_ACTION_HOLD, actions); /* one device less */
     if (trigger != TRIGGER_NONE)
         job_fire(job, (enum job_trigger)trigger, &cause, now_ms, actions);
     job_settle(job, now_ms, actions);
@@ -317,7 +342,7 @@ static void lose_worker(struct job *job, const struct job_event *event, uint64_t
             strcmp(rank->device.worker, event->worker.name) != 0)
             continue;
         touched = true;
-        runs = runs || rank->state != JOB_RANK_EXITED;
+        runs = runs || (rank->state != JOB_RANK_EXITED && !has_given(job, rank));
         rank->state = JOB_RANK_LOST;
     }
     if (!touched)

@@ -39,11 +39,25 @@ bool job_ended(const struct job *job)
     return job->state == JOB_DONE || job->state == JOB_FAILED || job->state == JOB_CANCELLED;
 }
 
+bool job_rank_holds(const struct job_rank *rank)
+{
+    bool gave = rank->role == JOB_RANK_GIVES && rank->state == JOB_RANK_EXITED;
+    return rank->state != JOB_RANK_LOST && !gave;
+}
+
+size_t job_trainers(const struct job *job)
+{
+    size_t count = 0;
+    while (count < job->rank_count && job->ranks[count].role != JOB_RANK_GIVES)
+        count++;
+    return count;
+}
+
 size_t job_devices(const struct job *job, struct device_ref *out)
 {
     size_t count = 0;
     for (size_t i = 0; job->holding && i < job->rank_count; i++)
-        if (job->ranks[i].state != JOB_RANK_LOST)
+        if (job_rank_holds(&job->ranks[i]))
             out[count++] = job->ranks[i].device;
     return count;
 }

@@ -79,8 +79,17 @@ enum job_rank_state {
     JOB_RANK_LOST, /* its worker is, and with it the device, whether it ran or had exited */
 };
 
+/* What a rank is for. */
+enum job_rank_role {
+    JOB_RANK_TRAINS,
+    JOB_RANK_STAYED, /* granted again to the job, whose executor there may have stayed */
+    JOB_RANK_GIVES,  /* stayed, and the plan has no use for its device: it gives its state, behind
+                        those that train, and leaves once they go */
+};
+
 struct job_rank {
     struct device_ref device;
+    enum job_rank_role role;
     enum job_rank_state state;
     int status; /* once exited: the exit code, or 128 + the signal */
 };
@@ -140,9 +149,12 @@ void job_destroy(struct job *job);
 /* Done, failed or cancelled: nothing changes any more. */
 bool job_ended(const struct job *job);
 
-/* The devices that the job has a right to: of all its ranks whose worker is not lost, while it
- * holds any. out has room for rank_count. */
+/* The devices that the job has a right to: of all its ranks whose worker is not lost, and that have
+ * not given all, while it holds any. out has room for rank_count. */
 size_t job_devices(const struct job *job, struct device_ref *out);
+bool job_rank_holds(const struct job_rank *rank);
+/* Ranks of the plan, which come first. */
+size_t job_trainers(const struct job *job);
 /* It waits, and executors of its last epoch may have stayed. */
 bool job_left_executors(const struct job *job);
 

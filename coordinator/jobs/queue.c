@@ -96,7 +96,7 @@ static size_t take_back(struct queue *queue, const struct job *job, enum hardwar
                 ref->index != had->index || strcmp(ref->worker, had->worker) != 0)
                 continue;
             queue->taken[j] = true;
-            out[count++].device = *ref;
+            out[count++] = (struct job_rank){.device = *ref, .role = JOB_RANK_STAYED};
         }
     }
     return count;

@@ -81,7 +81,8 @@ void service_tell_replan(struct service *service, const struct job *job)
     if (!replan->going)
         return;
     char *text = replan_end(replan, job, service_now_ms(service), &json);
-    service_tell(service, "job-replanned", job->id, "", json, "%s", text);
+    service_tell(service, job->replans ? "job-replanned" : "job-restarted", job->id, "", json, "%s",
+                 text);
     free(text);
 }
 

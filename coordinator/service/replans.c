@@ -1,4 +1,5 @@
-/* replans.c - one event for a replan, with the two plans and the time of each phase. */
+/* replans.c - one event for a replan, or a restart, with the two plans and the time of each phase.
+ */
 #include "coordinator/service/replans.h"
 
 #include "common/base/memory.h"
@@ -10,7 +11,7 @@
 
 static struct replan_side side_of(const struct job *job, const struct planning *planning)
 {
-    struct replan_side side = {.devices = job->rank_count};
+    struct replan_side side = {.devices = job_trainers(job)};
     memcpy(side.plan, job->plan, sizeof side.plan);
     if (planning->plan)
         plan_print(side.division, sizeof side.division, planning->plan);
@@ -30,11 +31,12 @@ static void begin(struct replan *replan, const struct job *job, const struct pla
 void replan_follow(struct replan *replan, const struct job *job, const struct planning *planning,
                    uint64_t now_ms)
 {
-    if (job->state == JOB_REPLANNING)
+    if (job->state == JOB_REPLANNING || job->state == JOB_FAILING)
         begin(replan, job, planning, now_ms);
     if (!replan->going)
         return;
-    if (job->state == JOB_PENDING && job->step > replan->reached)
+    bool breaks = job->state == JOB_REPLANNING || job->state == JOB_FAILING;
+    if ((breaks || job->state == JOB_PENDING) && job->step > replan->reached)
         replan->reached = job->step;
     if (job->state == JOB_PENDING)
         replan->left_ms = now_ms;

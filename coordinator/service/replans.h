@@ -1,5 +1,5 @@
 /* replans.h - from the moment a job breaks to its next finished step: what became of it, and how
- * long each phase took. */
+ * long each phase took; whether executors stayed or all began again. */
 #ifndef COORDINATOR_SERVICE_REPLANS_H
 #define COORDINATOR_SERVICE_REPLANS_H
 

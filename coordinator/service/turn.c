@@ -152,6 +152,7 @@ static void assign(struct service *service, const struct job *job)
     char *newest = service_newest_checkpoint(service, job);
     struct assignments_epoch epoch = {
         .job = job,
+        .trainers = job_trainers(job),
         .checkpoint_root = root,
         .checkpoint = newest,
         .plan_id = dossier->planning.plan->id,

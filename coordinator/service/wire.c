@@ -74,7 +74,7 @@ Gimbal__JobStatus *job_to_wire(const struct service *service, const struct job *
     if (dossier->planning.plan)
         message->predicted_step_time_s = dossier->planning.plan->predicted.step_time_s;
     message->plan_id = xstrdup(job->plan);
-    size_t count = job->state == JOB_PENDING ? 0 : job->rank_count;
+    size_t count = job->state == JOB_PENDING ? 0 : job_trainers(job);
     message->devices = xcalloc(count, sizeof(char *));
     for (; message->n_devices < count; message->n_devices++) {
         const struct device_ref *device = &job->ranks[message->n_devices].device;

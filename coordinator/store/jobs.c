@@ -21,6 +21,9 @@ static const char *const rank_states[] = {
     [JOB_RANK_EXITED] = "exited",   [JOB_RANK_LOST] = "lost",
 };
 
+static const char *const rank_roles[] = {
+    [JOB_RANK_TRAINS] = "trains", [JOB_RANK_STAYED] = "stayed", [JOB_RANK_GIVES] = "gives"};
+
 static void put_ranks(struct sql *sql, const struct job *job)
 {
     sql_put(sql, "DELETE FROM ranks WHERE job = ? AND rank >= ?", "uu", job->number,
@@ -28,10 +31,11 @@ static void put_ranks(struct sql *sql, const struct job *job)
     for (size_t i = 0; i < job->rank_count; i++) {
         const struct job_rank *rank = &job->ranks[i];
         sql_put(sql,
-                "INSERT OR REPLACE INTO ranks (job, rank, worker, instance, device, state, status)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                "uutuuti", job->number, (uint64_t)i, rank->device.worker, rank->device.instance,
-                (uint64_t)rank->device.index, rank_states[rank->state], (int64_t)rank->status);
+                "INSERT OR REPLACE INTO ranks (job, rank, worker, instance, device, state, status,"
+                " role) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "uutuutit", job->number, (uint64_t)i, rank->device.worker, rank->device.instance,
+                (uint64_t)rank->device.index, rank_states[rank->state], (int64_t)rank->status,
+                rank_roles[rank->role]);
     }
 }
 
@@ -67,6 +71,11 @@ static const char *rank_state_name(int state)
     return rank_states[state];
 }
 
+static const char *rank_role_name(int role)
+{
+    return rank_roles[role];
+}
+
 static const char *state_name(int state)
 {
     return job_state_name((enum job_state)state);
@@ -86,7 +95,7 @@ static void read_ranks(struct sql *sql, struct job *job)
 {
     size_t capacity = 0;
     sqlite3_stmt *row = sql_bind(sql,
-                                 "SELECT worker, instance, device, state, status FROM ranks"
+                                 "SELECT worker, instance, device, state, status, role FROM ranks"
                                  " WHERE job = ? ORDER BY rank",
                                  "u", job->number);
     while (sql_step(sql, row)) {
@@ -98,6 +107,8 @@ static void read_ranks(struct sql *sql, struct job *job)
         rank->device.index = (unsigned)sql_number(row, 2);
         rank->state = (enum job_rank_state)find_word(
             sql, sql_text(row, 3), sizeof rank_states / sizeof *rank_states, rank_state_name);
+        rank->role = (enum job_rank_role)find_word(
+            sql, sql_text(row, 5), sizeof rank_roles / sizeof *rank_roles, rank_role_name);
     }
 }
 

@@ -57,7 +57,8 @@ static const char *const steps[] = {
     "CREATE TABLE kept_values (job TEXT NOT NULL, epoch INTEGER NOT NULL, key TEXT NOT NULL,"
     " value BLOB NOT NULL, PRIMARY KEY (job, epoch, key)) WITHOUT ROWID;",
 
-    "ALTER TABLE jobs ADD COLUMN replans INTEGER NOT NULL DEFAULT 0;",
+    "ALTER TABLE jobs ADD COLUMN replans INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE ranks ADD COLUMN role TEXT NOT NULL DEFAULT 'trains';",
 };
 #define STEPS (sizeof steps / sizeof *steps)
 

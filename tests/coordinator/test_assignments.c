@@ -25,6 +25,7 @@ static const struct job job = {.id = "j-4",
                                .rank_count = 3};
 static const struct assignments_epoch epoch = {
     .job = &job,
+    .trainers = 3,
     .plan_id = "p-1",
     .plan_json = "{}",
     .hashes = (const uint64_t[]){100, 101, 102},

@@ -57,7 +57,7 @@ static void check_grants(const struct service *service)
         for (size_t r = 0; job->holding && r < job->rank_count; r++) {
             const struct device_ref *device = &job->ranks[r].device;
             const struct worker *worker = membership_find(service->membership, device->worker);
-            if (job->ranks[r].state == JOB_RANK_LOST)
+            if (!job_rank_holds(&job->ranks[r]))
                 continue;
             claimed++;
             if (!worker || worker->dead || worker->instance != device->instance)

@@ -95,7 +95,7 @@ struct executor {
     struct sim_node *node;
     char job[32];
     uint64_t epoch, hash;
-    uint32_t rank, rank_count, device;
+    uint32_t rank, rank_count, trainers, device;
     uint64_t step, steps, step_ms;
     uint64_t step_epoch;     /* that has finished this step; 0: none */
     struct crew *crew;       /* of its epoch */

@@ -214,7 +214,7 @@ static void train(void *data)
         arrived += peer->arrived && !peer->told && !peer->ended ? 1 : 0;
         pause = pause || peer->pause > peer->pauses;
     }
-    for (size_t i = 0; arrived == executor->rank_count && i < crew->count; i++)
+    for (size_t i = 0; arrived == executor->trainers && i < crew->count; i++)
         if (!crew->members[i]->next) /* else it is about to give up */
             advance(crew->members[i], pause);
 }
@@ -317,6 +317,7 @@ static void take_assignment(struct executor *executor, const Gimbal__Assignment 
     executor->epoch = assignment->epoch;
     executor->rank = assignment->rank;
     executor->rank_count = assignment->rank_count;
+    executor->trainers = assignment->rank_count - assignment->givers;
     executor->device = assignment->device_index;
     executor->hash = assignment->program_hash;
     executor->steps = steps_of(assignment->job_yaml);
@@ -331,6 +332,13 @@ static void go(struct executor *executor)
     check_go(executor);
     gather(executor);
     executor->going = true;
+    if (executor->rank >= executor->trainers && !executor->told) {
+        executor->kept = true; /* it has given what it had */
+        leave_crew(executor);
+        say_end(executor, GIMBAL__STOPPED_REQUEST__CAUSE__DONE, "", true);
+        world->tally.gave++;
+        return;
+    }
     if (!executor->told && !executor->next)
         executor->next = world_after(executor->step_ms, train, executor);
 }

@@ -56,12 +56,47 @@ static int copy(const struct trainer_config *config, struct interpreter *in,
 {
     if (config->job->elastic.copy_every == 0)
         return 0;
-    int rc = copies_create(move, config->nodes, &begun->copies, err);
+    int rc = copies_create(move, config->fabric, config->nodes, &begun->copies, err);
     if (rc < 0 || !begun->copies)
         return rc;
     begun->told.bytes_copied = copies_bytes(begun->copies);
     begun->slices = move_slices(interpreter_program(in), buffer_of, in);
     return copies_take(begun->copies, begun->slices, &begun->age, interpreter_applied(in), err);
+}
+
+static struct move_config meeting_of(const struct trainer_config *config,
+                                     const struct program *program, const struct kept_held *held)
+{
+    return (struct move_config){
+        .graph = config->graph,
+        .program = program,
+        .collectives = config->collectives,
+        .fabric = config->givers > 0 ? config->meeting : config->fabric,
+        .rank = config->rank,
+        .ranks = plan_ranks(config->plan) + config->givers,
+        .held = held->items,
+        .held_count = held->count,
+        .disk = config->start_age,
+        .has_disk = config->start != NULL,
+    };
+}
+
+int begin_give(const struct trainer_config *config, struct beginning *beginning, struct error *err)
+{
+    struct kept_held held = kept_describe(config->kept);
+    const struct move_config meeting = meeting_of(config, NULL, &held);
+    struct move *move = NULL;
+    int rc = move_meet(&meeting, &move, err);
+    if (rc == 0) {
+        beginning->source = move_decided(move)->source;
+        beginning->step = move_decided(move)->age.step;
+        kept_apply(config->kept, move);
+    }
+    if (rc == 0 && beginning->source == MOVE_MEMORY)
+        rc = move_fill(move, NULL, NULL, &beginning->bytes_arrived, err);
+    move_destroy(move);
+    kept_held_finish(&held);
+    return rc;
 }
 
 int begin_state(const struct trainer_config *config, struct interpreter *in, struct begun *begun,
@@ -76,15 +111,7 @@ int begin_state(const struct trainer_config *config, struct interpreter *in, str
         return fill(config, in, begun, err);
     }
     struct kept_held held = kept_describe(config->kept);
-    const struct move_config meeting = {
-        .program = interpreter_program(in),
-        .collectives = config->collectives,
-        .fabric = config->fabric,
-        .held = held.items,
-        .held_count = held.count,
-        .disk = config->start_age,
-        .has_disk = config->start != NULL,
-    };
+    const struct move_config meeting = meeting_of(config, interpreter_program(in), &held);
     rc = move_meet(&meeting, &move, err);
     if (rc == 0)
         rc = take_over(config, in, move, begun, err);

@@ -13,7 +13,9 @@ struct begun {
     struct copies *copies;
 };
 
-/* All ranks together. */
+/* A rank that only gives: all ranks together. */
+int begin_give(const struct trainer_config *config, struct beginning *beginning, struct error *err);
+/* The others. */
 int begin_state(const struct trainer_config *config, struct interpreter *in, struct begun *begun,
                 struct error *err);
 

@@ -6,11 +6,13 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Seconds without an answer from a peer after which a collective gives up. */
 #define FABRIC_TIMEOUT_S 30
+#define APART_SIZE 256 /* of a key */
 
 int work_open(struct work *work, struct error *err)
 {
@@ -55,25 +57,78 @@ static int check_shared(struct rank *rank, struct error *err)
     return shared_check(&test, err);
 }
 
+/* ---- a rendezvous of its own for the meeting ---- */
+
+static int put_apart(void *context, const char *key, const void *value, size_t size,
+                     struct error *err)
+{
+    const struct rendezvous *inner = context;
+    char apart[APART_SIZE];
+    snprintf(apart, sizeof apart, "meeting/%s", key);
+    return inner->put(inner->context, apart, value, size, err);
+}
+
+static int get_apart(void *context, const char *key, void *value, size_t *size, struct error *err)
+{
+    const struct rendezvous *inner = context;
+    char apart[APART_SIZE];
+    snprintf(apart, sizeof apart, "meeting/%s", key);
+    return inner->get(inner->context, apart, value, size, err);
+}
+
+static struct rendezvous apart_from(struct rendezvous *inner)
+{
+    return (struct rendezvous){inner, put_apart, get_apart};
+}
+
+/* Joins `count` ranks; nobody but them uses this rendezvous. */
+static int open_fabric(const struct rank *rank, int count, const struct rendezvous *rendezvous,
+                       struct fabric **out, struct error *err)
+{
+    struct work *work = rank->work;
+    const struct fabric_config config = {.rank = rank->rank,
+                                         .count = count,
+                                         .timeout_s = FABRIC_TIMEOUT_S,
+                                         .rendezvous = rendezvous,
+                                         .interface = work->interface,
+                                         .shared = work->hub};
+    *out = NULL;
+    int rc = count > 1 ? work->collectives->open(&config, out, err) : 0;
+    if (*out)
+        session_guard(work->session, work->collectives, *out);
+    return rc;
+}
+
+static void close_fabric(struct work *work, struct fabric *fabric)
+{
+    if (fabric)
+        session_unguard(work->session, fabric);
+    work->collectives->close(fabric);
+}
+
+/* Those that only give are behind the ranks of the plan, and in the meeting's fabric alone. */
+static int run_rank(const struct rank *rank, struct trainer_config *trainer, struct error *err)
+{
+    struct work *work = rank->work;
+    int ranks = plan_ranks(work->plan), rc = 0;
+    struct rendezvous apart = apart_from(&work->rendezvous);
+    if (trainer->givers > 0)
+        rc = open_fabric(rank, ranks + trainer->givers, &apart, &trainer->meeting, err);
+    if (rc == 0 && rank->rank >= ranks) {
+        rc = trainer_give(trainer, err);
+    } else if (rc == 0) {
+        rc = open_fabric(rank, ranks, &work->rendezvous, &trainer->fabric, err);
+        if (rc == 0)
+            rc = trainer_run(trainer, err);
+        close_fabric(work, trainer->fabric);
+    }
+    close_fabric(work, trainer->meeting);
+    return rc;
+}
+
 static int train_rank(struct rank *rank, const struct device *device, struct error *err)
 {
     struct work *work = rank->work;
-    struct fabric *fabric = NULL;
-    int count = plan_ranks(work->plan), rc = check_shared(rank, err);
-    if (rc < 0)
-        return rc;
-    struct fabric_config config = {.rank = rank->rank,
-                                   .count = count,
-                                   .timeout_s = FABRIC_TIMEOUT_S,
-                                   .rendezvous = &work->rendezvous,
-                                   .interface = work->interface,
-                                   .shared = work->hub};
-    if (count > 1)
-        rc = work->collectives->open(&config, &fabric, err);
-    if (rc < 0)
-        return rc;
-    if (fabric)
-        session_guard(work->session, work->collectives, fabric);
     struct trainer_config trainer = {
         .job = work->job,
         .graph = work->graph,
@@ -81,28 +136,26 @@ static int train_rank(struct rank *rank, const struct device *device, struct err
         .rank = rank->rank,
         .device = device,
         .collectives = work->collectives,
-        .fabric = fabric,
         .data = work->data,
         .reporter = &work->reporter,
         .epoch = session_epoch(work->session),
         .start = work->start,
         .start_age = work->start_age,
         .kept = work->kept,
+        .givers = work->givers,
         .nodes = work->nodes,
         .saving = work->saving.root ? &work->saving : NULL,
         .hash = work->hash,
     };
-    rc = trainer_run(&trainer, err);
-    if (fabric)
-        session_unguard(work->session, fabric);
-    work->collectives->close(fabric);
-    return rc;
+    int rc = rank->rank < plan_ranks(work->plan) ? check_shared(rank, err) : 0;
+    return rc == 0 ? run_rank(rank, &trainer, err) : rc;
 }
 
-bool crew_stays(const struct work *work, int rc)
+bool crew_stays(const struct work *work, int rank, int rc)
 {
     bool by_others = rc == -ECONNRESET || rc == -ECANCELED || rc == -ETIMEDOUT;
-    return work->kept && by_others && !session_cancelled(work->session);
+    bool gave = rc == 0 && rank >= plan_ranks(work->plan);
+    return work->kept && (by_others || gave) && !session_cancelled(work->session);
 }
 
 static void *rank_run(void *context)
@@ -116,7 +169,7 @@ static void *rank_run(void *context)
     device_cpu.threads(threads);
     if (rc == 0)
         rc = train_rank(rank, &device_cpu, &err);
-    session_stopped(work->session, rank->rank, rc, crew_stays(work, rc), &err);
+    session_stopped(work->session, rank->rank, rc, crew_stays(work, rank->rank, rc), &err);
 
     pthread_mutex_lock(&work->lock);
     bool first = work->rc == 0;

@@ -20,6 +20,7 @@ struct work {
     const char *start; /* as trainer_config's */
     struct move_age start_age;
     struct kept *kept;          /* NULL: the process ends with its epoch */
+    int givers;                 /* ranks behind those of the plan */
     const char **nodes;         /* of each rank, where something is kept */
     struct saver_config saving; /* root NULL: no checkpoints are written */
     uint64_t hash;
@@ -46,6 +47,6 @@ int crew_run(struct work *work, struct rank *ranks, int count, struct error *err
 /* Nothing was trained: the other side has to know why. Closes the work; returns rc. */
 int crew_refuse(struct work *work, int rank, int rc, const struct error *err);
 /* After an epoch that ended so, this process stays, with what it has kept. */
-bool crew_stays(const struct work *work, int rc);
+bool crew_stays(const struct work *work, int rank, int rc);
 
 #endif

@@ -81,9 +81,12 @@ static int open_epoch(struct work *work, const Gimbal__Assignment *assignment, s
         rc = plan_check(work->plan, work->graph, err);
     if (rc == 0)
         name_nodes(work, assignment);
-    if (rc == 0 && assignment->rank >= (uint32_t)plan_ranks(work->plan))
+    work->givers = (int)assignment->givers;
+    if (rc == 0 && assignment->rank >= (uint32_t)(plan_ranks(work->plan) + work->givers))
         rc = error_set(err, -EINVAL, "the assignment is for rank %u of a plan with %d",
                        assignment->rank, plan_ranks(work->plan));
+    if (rc == 0 && work->givers > 0 && !work->kept)
+        rc = error_set(err, -EINVAL, "a rank is to give what no executor keeps");
     if (rc == 0 && plan_ranks(work->plan) > 1 && !work->collectives)
         rc = error_set(err, -ENOSYS,
                        "this gimbal-executor was built without Gloo and cannot join other ranks; "
@@ -102,7 +105,7 @@ static int run_epochs(struct work *work, struct rank *rank, struct error *err)
             return crew_refuse(work, rank->rank, rc, err);
         work->rc = 0;
         rc = crew_run(work, rank, 1, err);
-        if (!crew_stays(work, rc) ||
+        if (!crew_stays(work, rank->rank, rc) ||
             (rc = session_assignment(work->session, &assignment, err)) < 0) {
             work_close(work);
             return rc;

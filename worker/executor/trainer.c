@@ -281,3 +281,17 @@ int trainer_run(const struct trainer_config *config, struct error *err)
     keep(&run, rc < 0);
     return rc;
 }
+
+int trainer_give(const struct trainer_config *config, struct error *err)
+{
+    const struct reporter *reporter = config->reporter;
+    struct beginning beginning = {0};
+    double started = now();
+    int rc = begin_give(config, &beginning, err);
+    beginning.fill_s = now() - started;
+    if (rc == 0 && reporter->begun)
+        reporter->begun(reporter->context, config->rank, &beginning);
+    if (rc == 0 && reporter->ready)
+        rc = reporter->ready(reporter->context, config->rank, 0, err);
+    return rc;
+}

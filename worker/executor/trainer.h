@@ -71,7 +71,9 @@ struct trainer_config {
     const char *start;         /* folder of the newest checkpoint; NULL: none */
     struct move_age start_age; /* finished in it, and by which epoch */
     struct kept *kept;         /* what this executor has kept, and will keep; NULL: nothing */
-    const char *const *nodes;  /* of each rank, where something is kept; lent */
+    int givers;             /* ranks behind those of the plan, that only give what they have kept */
+    struct fabric *meeting; /* of all of them; not used without givers */
+    const char *const *nodes; /* of each rank, where something is kept; lent */
     /* Where checkpoints go; its program is filled in here. NULL: none are written. */
     const struct saver_config *saving;
     uint64_t hash; /* of the program, as the planner has it; 0: not checked */
@@ -81,5 +83,7 @@ struct trainer_config {
  * -EPROTO: the program that was lowered here is another than the planner's (another version of
  * Gimbal); errors of preparing and of the fabric. */
 int trainer_run(const struct trainer_config *config, struct error *err);
+/* The rank is one of those that only give: it returns when the others may begin. */
+int trainer_give(const struct trainer_config *config, struct error *err);
 
 #endif

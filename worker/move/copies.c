@@ -33,19 +33,25 @@ struct copies {
     size_t other_count;
 };
 
+/* The ranks that only give come behind them. */
+static int trainers(const struct move *move)
+{
+    return move->config.program->ranks;
+}
+
 /* Whether the box of a rank's slice is not wholly on other nodes as well. */
 static bool is_sole(const struct move *move, const char *const *nodes, int rank, int tensor)
 {
-    struct offer *elsewhere = xcalloc((size_t)move->ranks, sizeof *elsewhere);
-    struct offered_state *states = xcalloc((size_t)move->ranks, sizeof *states);
+    struct offer *elsewhere = xcalloc((size_t)trainers(move), sizeof *elsewhere);
+    struct offered_state *states = xcalloc((size_t)trainers(move), sizeof *states);
     const struct target any = {0};
-    for (int i = 0; i < move->ranks; i++) {
+    for (int i = 0; i < trainers(move); i++) {
         states[i].slices = move->offers[i].wanted;
         elsewhere[i].states = &states[i];
         elsewhere[i].state_count = i != rank && strcmp(nodes[i], nodes[rank]) != 0;
     }
     elsewhere[rank].wanted = move->offers[rank].wanted;
-    bool sole = parts_missing(elsewhere, move->ranks, rank, tensor, &any) > 0;
+    bool sole = parts_missing(elsewhere, trainers(move), rank, tensor, &any) > 0;
     free(states);
     free(elsewhere);
     return sole;
@@ -64,7 +70,7 @@ static void list(struct store *store, const struct move *move, const char *const
                  bool all, size_t *sole_elements)
 {
     const struct slices *slices = &move->offers[rank].wanted;
-    size_t tensors = move->config.program->graph->tensor_count;
+    size_t tensors = move->config.graph->tensor_count;
     store->rank = rank;
     for (int slot = 0; slot < COPIES_SLOTS; slot++)
         store->slices[slot] = xcalloc(tensors, sizeof **store->slices);
@@ -114,9 +120,9 @@ static int find_others(struct copies *copies, const struct move *move, const cha
 {
     size_t ignored;
     int rc = 0;
-    copies->others = xcalloc((size_t)move->ranks, sizeof *copies->others);
-    for (int rank = 0; rank < move->ranks && rc == 0; rank++) {
-        if (rank == move->rank || neighbour_of(nodes, move->ranks, rank) != move->rank)
+    copies->others = xcalloc((size_t)trainers(move), sizeof *copies->others);
+    for (int rank = 0; rank < trainers(move) && rc == 0; rank++) {
+        if (rank == move->rank || neighbour_of(nodes, trainers(move), rank) != move->rank)
             continue;
         struct store *store = &copies->others[copies->other_count++];
         list(store, move, nodes, rank, false, &ignored);
@@ -127,24 +133,24 @@ static int find_others(struct copies *copies, const struct move *move, const cha
 
 static bool anybody_is_sole(const struct move *move, const char *const *nodes)
 {
-    size_t tensors = move->config.program->graph->tensor_count;
-    for (int rank = 0; rank < move->ranks; rank++)
+    size_t tensors = move->config.graph->tensor_count;
+    for (int rank = 0; rank < trainers(move); rank++)
         for (size_t t = 0; t < tensors; t++)
             if (move->offers[rank].wanted.there[t] && is_sole(move, nodes, rank, (int)t))
                 return true;
     return false;
 }
 
-int copies_create(const struct move *move, const char *const *nodes, struct copies **out,
-                  struct error *err)
+int copies_create(const struct move *move, struct fabric *fabric, const char *const *nodes,
+                  struct copies **out, struct error *err)
 {
     *out = NULL;
-    if (move->ranks < 2 || !anybody_is_sole(move, nodes))
+    if (trainers(move) < 2 || !anybody_is_sole(move, nodes))
         return 0;
     struct copies *copies = xcalloc(1, sizeof *copies);
     copies->collectives = move->config.collectives;
-    copies->fabric = move->config.fabric;
-    copies->neighbour = neighbour_of(nodes, move->ranks, move->rank);
+    copies->fabric = fabric;
+    copies->neighbour = neighbour_of(nodes, trainers(move), move->rank);
     list(&copies->own, move, nodes, move->rank, true, &copies->sole_elements);
     int rc = reserve(&copies->own, err);
     if (rc == 0)

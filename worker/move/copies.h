@@ -17,10 +17,10 @@
 
 struct copies;
 
-/* After the ranks have met. nodes: of each rank, its node's name; lent for this call. *out is NULL
- * where the plan needs none. -ENOMEM with the size. */
-int copies_create(const struct move *move, const char *const *nodes, struct copies **out,
-                  struct error *err);
+/* After the ranks have met, for those of the plan. fabric: theirs. nodes: of each rank, its node's
+ * name; lent for this call. *out is NULL where the plan needs none. -ENOMEM with the size. */
+int copies_create(const struct move *move, struct fabric *fabric, const char *const *nodes,
+                  struct copies **out, struct error *err);
 /* Copy the state, which is of this age, and came of a step with these metrics, NULL where they are
  * not known; all ranks together. Allocates nothing. Errors of the fabric, with which the copies
  * before these stay. */

@@ -138,7 +138,8 @@ static int reserve(struct filling *filling, uint64_t *bytes, struct error *err)
 int move_fill(struct move *move, state_buffer_cb *buffer, void *context, uint64_t *bytes,
               struct error *err)
 {
-    struct move_slice *state = move_slices(move->config.program, buffer, context);
+    struct move_slice *state =
+        move->config.program ? move_slices(move->config.program, buffer, context) : NULL;
     struct filling filling = {.move = move, .state = state};
     filling.out = xcalloc((size_t)move->ranks, sizeof *filling.out);
     filling.in = xcalloc((size_t)move->ranks, sizeof *filling.in);

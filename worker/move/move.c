@@ -47,7 +47,7 @@ static int unpack(struct move *move, int rank, const float *words, size_t count,
     memcpy(&size, words, WORD);
     int rc = size > (count - 1) * WORD
                  ? error_set(err, -EPROTO, "its offer is cut off")
-                 : offer_unpack(words + 1, size, move->config.program, &move->offers[rank], err);
+                 : offer_unpack(words + 1, size, move->config.graph, &move->offers[rank], err);
     return rc < 0 ? error_prefix(err, rc, "what rank %d holds", rank) : 0;
 }
 
@@ -87,8 +87,8 @@ int move_meet(const struct move_config *config, struct move **out, struct error 
     struct move *move = xcalloc(1, sizeof *move);
     size_t size;
     move->config = *config;
-    move->rank = config->program->rank;
-    move->ranks = config->program->ranks;
+    move->rank = config->rank;
+    move->ranks = config->ranks;
     move->offers = xcalloc((size_t)move->ranks, sizeof *move->offers);
     void *own = offer_pack(config, &size);
     int rc = config->fabric ? join(move, err) : 0;
@@ -99,7 +99,7 @@ int move_meet(const struct move_config *config, struct move **out, struct error 
         move_destroy(move);
         return error_prefix(err, rc, "agree on a state to go on from");
     }
-    move->decision = move_decide(move->offers, move->ranks, config->program->graph->tensor_count,
+    move->decision = move_decide(move->offers, move->ranks, config->graph->tensor_count,
                                  config->has_disk ? &config->disk : NULL, &move->parts);
     *out = move;
     return 0;

@@ -41,9 +41,11 @@ struct move_held {
 };
 
 struct move_config {
-    const struct program *program; /* the new one */
+    const struct graph *graph;
+    const struct program *program; /* the new one; NULL: this rank only gives */
     const struct collectives *collectives;
-    struct fabric *fabric; /* of the new epoch; NULL: the rank is alone */
+    struct fabric *fabric; /* of all that meet; NULL: the rank is alone */
+    int rank, ranks;       /* in it: those of the plan first */
     const struct move_held *held;
     size_t held_count;
     struct move_age disk; /* of the newest checkpoint */
@@ -70,8 +72,8 @@ const struct move_decision *move_decided(const struct move *move);
 /* Whether the rank's state number `index` has yet to apply the step of the decision: to be done
  * before move_fill. */
 bool move_must_apply(const struct move *move, size_t index);
-/* After MOVE_MEMORY: fill the state of the new program, all ranks together. *bytes is what came
- * from others. Errors of the fabric; -ENOMEM. */
+/* After MOVE_MEMORY: fill the state of the new program, all ranks together; a rank that only gives
+ * has no buffers. *bytes is what came from others. Errors of the fabric; -ENOMEM. */
 int move_fill(struct move *move, state_buffer_cb *buffer, void *context, uint64_t *bytes,
               struct error *err);
 /* Accepts NULL. */

@@ -80,8 +80,8 @@ void *offer_pack(const struct move_config *config, size_t *size)
         state->slices = of->pointers =
             write_slices(held->slices, held->slice_count, &of->items, &of->numbers);
     }
-    struct move_slice *slices = wanted_slices(config->program);
-    offer.n_wanted = config->program->parameter_count;
+    struct move_slice *slices = config->program ? wanted_slices(config->program) : NULL;
+    offer.n_wanted = config->program ? config->program->parameter_count : 0;
     offer.wanted = wanted->pointers =
         write_slices(slices, offer.n_wanted, &wanted->items, &wanted->numbers);
     void *bytes = message_pack(&offer.base, size);
@@ -94,14 +94,14 @@ void *offer_pack(const struct move_config *config, size_t *size)
     return bytes;
 }
 
-static int read_box(const Gimbal__MoveSlice *slice, const struct program *program, struct box *box,
+static int read_box(const Gimbal__MoveSlice *slice, const struct graph *graph, struct box *box,
                     struct error *err)
 {
-    const struct graph *graph = program->graph;
     if (slice->tensor >= graph->tensor_count)
         return error_set(err, -EPROTO, "there is no tensor %u", slice->tensor);
     const struct tensor *tensor = &graph->tensors[slice->tensor];
-    const struct box whole = box_whole(tensor->dims, &program->sizes);
+    const struct sizes sizes = graph_sizes(graph, 1); /* no weight has a dim of samples */
+    const struct box whole = box_whole(tensor->dims, &sizes);
     bool right = slice->n_low == (size_t)whole.dims && slice->n_high == slice->n_low;
     box->dims = whole.dims;
     for (int dim = 0; dim < whole.dims && right; dim++) {
@@ -113,14 +113,14 @@ static int read_box(const Gimbal__MoveSlice *slice, const struct program *progra
     return right ? 0 : error_set(err, -EPROTO, "a slice of '%s' is no piece of it", tensor->name);
 }
 
-static int read_slices(Gimbal__MoveSlice *const *slices, size_t count,
-                       const struct program *program, struct slices *out, struct error *err)
+static int read_slices(Gimbal__MoveSlice *const *slices, size_t count, const struct graph *graph,
+                       struct slices *out, struct error *err)
 {
-    out->boxes = xcalloc(program->graph->tensor_count, sizeof *out->boxes);
-    out->there = xcalloc(program->graph->tensor_count, sizeof *out->there);
+    out->boxes = xcalloc(graph->tensor_count, sizeof *out->boxes);
+    out->there = xcalloc(graph->tensor_count, sizeof *out->there);
     for (size_t i = 0; i < count; i++) {
         struct box box;
-        int rc = read_box(slices[i], program, &box, err);
+        int rc = read_box(slices[i], graph, &box, err);
         if (rc < 0)
             return rc;
         out->boxes[slices[i]->tensor] = box;
@@ -129,7 +129,7 @@ static int read_slices(Gimbal__MoveSlice *const *slices, size_t count,
     return 0;
 }
 
-int offer_unpack(const void *bytes, size_t size, const struct program *program, struct offer *out,
+int offer_unpack(const void *bytes, size_t size, const struct graph *graph, struct offer *out,
                  struct error *err)
 {
     ProtobufCMessage *message;
@@ -140,13 +140,13 @@ int offer_unpack(const void *bytes, size_t size, const struct program *program, 
         return rc;
     const Gimbal__MoveOffer *offer = (const Gimbal__MoveOffer *)message;
     out->states = xcalloc(offer->n_states, sizeof *out->states);
-    rc = read_slices(offer->wanted, offer->n_wanted, program, &out->wanted, err);
+    rc = read_slices(offer->wanted, offer->n_wanted, graph, &out->wanted, err);
     for (; out->state_count < offer->n_states && rc == 0; out->state_count++) {
         const Gimbal__MoveState *from = offer->states[out->state_count];
         struct offered_state *state = &out->states[out->state_count];
         *state = (struct offered_state){
             .age = {from->epoch, from->step}, .armed = from->armed, .ran_in = from->ran_in};
-        rc = read_slices(from->slices, from->n_slices, program, &state->slices, err);
+        rc = read_slices(from->slices, from->n_slices, graph, &state->slices, err);
         state->has_metrics = from->n_metrics == METRICS;
         if (state->has_metrics)
             memcpy(state->metrics, from->metrics, sizeof state->metrics);

@@ -28,7 +28,7 @@ struct offer {
 /* Packed, yours. */
 void *offer_pack(const struct move_config *config, size_t *size);
 /* *out is for offer_finish in any case. -EPROTO: it does not describe boxes of this graph. */
-int offer_unpack(const void *bytes, size_t size, const struct program *program, struct offer *out,
+int offer_unpack(const void *bytes, size_t size, const struct graph *graph, struct offer *out,
                  struct error *err);
 void offer_finish(struct offer *offer);
 

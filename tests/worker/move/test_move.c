@@ -153,7 +153,10 @@ static int gather(struct epoch *epoch, const struct test_rank *rank, struct inte
     if (epoch->before)
         have(epoch, rank->rank, having);
     struct move_config config = {
+        .graph = graph,
         .program = interpreter_program(in),
+        .rank = rank->rank,
+        .ranks = rank->count,
         .collectives = rank->library,
         .fabric = rank->count > 1 ? rank->fabric : NULL,
         .held = having->all,
@@ -166,7 +169,7 @@ static int gather(struct epoch *epoch, const struct test_rank *rank, struct inte
     if (rc == 0)
         rc = take_over(epoch, rank, move, having, in, err);
     if (rc == 0 && epoch->copy_every)
-        rc = copies_create(move, nodes, &epoch->copies[rank->rank], err);
+        rc = copies_create(move, rank->fabric, nodes, &epoch->copies[rank->rank], err);
     for (size_t i = 0; i < having->held_count; i++)
         kept_held_finish(&having->held[i]);
     move_destroy(move);

@@ -1,0 +1,179 @@
+/* saves.c - what a checkpoint costs the training beside it: GPT 6 x 384, 256 tokens, 8 samples a
+ * step, one rank on one core, which its writer shares with it, as the executor of a device of one
+ * core does.
+ *
+ * Steps take turns: one beside a save, from the copy in its gap to the end of the step, and then
+ * one without, when the save is on the disk. The median of each kind counts. A save writes master
+ * and both moments to a folder below $TMPDIR, or /tmp, and is made durable. */
+#include "bench/recovery/recovery.h"
+
+#include "common/base/memory.h"
+#include "common/base/random.h"
+#include "common/models/model.h"
+#include "common/program/lower.h"
+#include "worker/checkpoint/saver.h"
+#include "worker/executor/cpuset.h"
+#include "worker/executor/interpreter.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define PAIRS 9
+#define BATCH 8
+
+static double now(void)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
+}
+
+static void need(int rc, const struct error *err)
+{
+    if (rc < 0) {
+        fprintf(stderr, "%s\n", err->text);
+        exit(EXIT_FAILURE);
+    }
+}
+
+static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
+                 bool targets, int32_t *out)
+{
+    (void)context;
+    (void)kind;
+    for (int64_t sample = box->low[0]; sample < box->high[0]; sample++)
+        for (int64_t place = box->low[1]; place < box->high[1]; place++)
+            *out++ = (int32_t)random_below(
+                1, targets, (first + (uint64_t)sample) * 4096 + (uint64_t)place, 256);
+}
+
+static double targets(const void *context, enum program_kind kind, uint64_t first, uint64_t samples)
+{
+    (void)context;
+    (void)kind;
+    (void)first;
+    return (double)(samples * 256);
+}
+
+static struct plan *make_plan(const struct graph *graph)
+{
+    struct plan *plan = plan_create(1, (int)graph->block_count);
+    plan->stages[0].block_count = plan->block_count;
+    plan->micro_batches = 1;
+    plan->micro_batch_samples = BATCH;
+    return plan;
+}
+
+static void *buffer_of(void *in, int buffer)
+{
+    return interpreter_buffer(in, buffer);
+}
+
+/* One checkpoint at a time is kept. */
+static int staged(void *context, const struct saver_report *report, struct saver_listed *listed,
+                  struct error *err)
+{
+    (void)context;
+    if (report->failure)
+        return error_set(err, -1, "%s", report->failure);
+    listed->names = xcalloc(1, sizeof(char *));
+    listed->names[listed->count++] = xstrdup(report->name);
+    return 0;
+}
+
+static double run_step(struct interpreter *in, uint64_t step)
+{
+    struct step_result result;
+    struct error err;
+    double begin = now();
+    need(interpreter_run(in, PROGRAM_TRAIN, step, &result, &err), &err);
+    return now() - begin;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *values)
+{
+    qsort(values, PAIRS, sizeof *values, ascending);
+    return values[PAIRS / 2];
+}
+
+static void measure(struct interpreter *in, struct saver *saver)
+{
+    double beside[PAIRS], without[PAIRS], copies[PAIRS], saves[PAIRS];
+    struct error err;
+    uint64_t step = 0;
+    run_step(in, step++);
+    for (int i = 0; i < PAIRS; i++) {
+        double begin = now();
+        need(saver_take(saver, step, buffer_of, in, &err), &err);
+        copies[i] = now() - begin;
+        beside[i] = copies[i] + run_step(in, step++);
+        need(saver_finish(saver, &err), &err);
+        saves[i] = now() - begin;
+        without[i] = run_step(in, step++);
+    }
+    double with_s = median(beside), without_s = median(without);
+    printf("bench recovery/step_while_saving %.3f ratio  # the bar is 1.05; %.0f ms beside a save, "
+           "%.0f ms without, of %d each\n",
+           with_s / without_s, with_s * 1e3, without_s * 1e3, PAIRS);
+    printf("bench recovery/checkpoint_copy_s %.4f s  # in the gap between two steps, %.0f MB\n",
+           median(copies), (double)saver_bytes(saver) * 1e-6);
+    printf("bench recovery/checkpoint_save_s %.3f s  # beside training, until it is durable\n",
+           median(saves));
+}
+
+void bench_saves(void)
+{
+    const struct model_config config = {
+        .family = "gpt", .layers = 6, .hidden = 384, .heads = 6, .seq = 256, .vocab = 256};
+    const char *temporary = getenv("TMPDIR");
+    char *folder = xasprintf("%s/gimbal-bench-XXXXXX", temporary ? temporary : "/tmp");
+    struct feed feed = {NULL, fill, targets};
+    struct interpreter_config prepare = {
+        .device = &device_cpu,
+        .feed = &feed,
+        .optimizer = {
+            .rate = 1e-3, .steps = 1000, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .clip = 1}};
+    struct graph *graph;
+    struct program *program;
+    struct interpreter *in;
+    struct saver *saver;
+    struct error err;
+    cpu_set_t sets[CPUSETS_MAX];
+    int threads;
+    if (!mkdtemp(folder)) {
+        perror(folder);
+        exit(EXIT_FAILURE);
+    }
+    need(model_build(&config, &graph, &err), &err);
+    struct plan *plan = make_plan(graph);
+    need(lower(graph, plan, 0, &program, &err), &err);
+    cpuset_share(2, sets);
+    need(cpuset_bind(&sets[0], &threads, &err), &err);
+    device_cpu.threads(1);
+    need(interpreter_prepare(program, &prepare, &in, &err), &err);
+    interpreter_initialize(in, 1);
+    struct saver_config saving = {.root = folder,
+                                  .origin = {.job = "bench", .epoch = 1, .seed = 1, .batch = BATCH},
+                                  .program = program,
+                                  .staged = staged};
+    need(saver_create(&saving, &saver, &err), &err);
+    measure(in, saver);
+    saver_destroy(saver);
+    interpreter_release(in);
+    program_destroy(program);
+    plan_destroy(plan);
+    graph_destroy(graph);
+    char *remove = xasprintf("rm -rf '%s'", folder);
+    if (system(remove) != 0)
+        exit(EXIT_FAILURE);
+    free(remove);
+    free(folder);
+}

@@ -1,0 +1,188 @@
+/* test_replan.c - real processes: one of three workers is killed, or an executor, in the middle of
+ * a training. It goes on from memory with those that are left, and the loss in the end is that of
+ * a training that nobody disturbed. */
+#include "common/base/memory.h"
+#include "tests/cluster/command.h"
+#include "tests/cluster/real_cluster.h"
+#include "tests/support/suite.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NODES 3
+#define STEPS 300
+#define LOSS_LIMIT 1e-3
+#define LOST_MOST 1 /* steps: elastic.copy_every */
+
+static struct cluster cluster;
+static struct command workers[NODES], command;
+static char folder[64], job_path[96];
+static double undisturbed;
+
+/* However the model is divided: replicas, pieces of tensors, stages. */
+static const char *const divisions[] = {"pp: 1, tp: 1", "dp: 1, pp: 1", "dp: 1, tp: 1"};
+#define DIVISIONS ((int)(sizeof divisions / sizeof *divisions))
+
+static void start_worker(int index)
+{
+    static const char *const names[NODES] = {"node-a", "node-b", "node-c"};
+    char share[8], state[80];
+    snprintf(share, sizeof share, "%d/%d", index, NODES);
+    snprintf(state, sizeof state, "%s/state", cluster.directory);
+    command_start(&workers[index],
+                  (const char *const[]){WORKER, "--name", names[index], "--coordinator",
+                                        cluster.address, "--devices", "1", "--share", share,
+                                        "--memory", "256MiB", "--executor", EXECUTOR, "--state",
+                                        state, NULL});
+}
+
+static void await_nodes(const char *words)
+{
+    static struct command events;
+    command_start(&events, (const char *const[]){GIMBAL, "events", "-w", NULL});
+    ck_assert_msg(command_await(&events, words), "no '%s' in %s", words, events.out);
+    kill(events.pid, SIGINT);
+    command_finish(&events);
+}
+
+static void write_job(const char *division)
+{
+    FILE *file = fopen(job_path, "we");
+    ck_assert_ptr_nonnull(file);
+    fprintf(file,
+            "apiVersion: gimbal/v1\n"
+            "name: small\n"
+            "model: {family: gpt, layers: 3, hidden: 32, heads: 4, seq: 16}\n"
+            "data: {text: ['%s/text']}\n"
+            "train: {steps: %d, global_batch: 12, lr: 0.001}\n"
+            "devices: {min: 2, max: 3}\n"
+            "plan: {pin: {%s}}\n"
+            "eval: {every: %d, holdout: 0.1}\n",
+            folder, STEPS, division, STEPS);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void start_job(void)
+{
+    command_start(&command, (const char *const[]){GIMBAL, "submit", "-f", job_path, "--wait", "-o",
+                                                  "jsonl", NULL});
+    ck_assert_msg(command_await(&command, "\"event\":\"step\""), "no step: %s", command.out);
+}
+
+/* The event's own JSON, of those that were printed; yours. */
+static json_t *find_event(const char *kind)
+{
+    char words[64];
+    snprintf(words, sizeof words, "\"event\":\"%s\"", kind);
+    char *at = strstr(command.out, words);
+    ck_assert_msg(at != NULL, "no %s in %s", words, command.out);
+    while (at > command.out && at[-1] != '\n')
+        at--;
+    json_t *json = json_loads(at, JSON_DISABLE_EOF_CHECK, NULL);
+    ck_assert_ptr_nonnull(json);
+    return json;
+}
+
+static double number(const json_t *json, const char *key)
+{
+    const json_t *value = json_object_get(json_object_get(json, "more"), key);
+    ck_assert_msg(json_is_number(value), "no %s", key);
+    return json_number_value(value);
+}
+
+static double finish_job(void)
+{
+    ck_assert_msg(command_finish(&command) == 0, "%s", command.err);
+    json_t *evaluation = find_event("evaluation");
+    double loss = number(evaluation, "loss");
+    json_decref(evaluation);
+    ck_assert_double_gt(loss, 0);
+    return loss;
+}
+
+static void check_replan(void)
+{
+    ck_assert_msg(command_await(&command, "\"event\":\"job-replanned\""), "%s", command.out);
+    ck_assert_msg(command_await(&command, "first step"), "%s", command.out);
+    json_t *replan = find_event("job-replanned");
+    ck_assert_msg(number(replan, "steps_lost") <= LOST_MOST, "%s", command.out);
+    ck_assert_msg(strstr(command.out, "from memory") != NULL, "%s", command.out);
+    json_decref(replan);
+    double loss = finish_job();
+    ck_assert_msg(fabs(loss - undisturbed) < LOSS_LIMIT, "the loss is %g, undisturbed %g", loss,
+                  undisturbed);
+}
+
+static void setup(void)
+{
+    strcpy(folder, "/tmp/gimbal-replan-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(job_path, sizeof job_path, "%s/job.yaml", folder);
+    char *path = xasprintf("%s/text", folder);
+    FILE *file = fopen(path, "we");
+    for (int i = 0; i < 400; i++)
+        fprintf(file, "%d bottles of beer on the wall\n", i);
+    ck_assert_int_eq(fclose(file), 0);
+    free(path);
+    cluster_start(&cluster, NULL);
+    setenv("GIMBAL_ADDRESS", cluster.address, 1);
+    for (int i = 0; i < NODES; i++)
+        start_worker(i);
+    await_nodes("node-a joined");
+    await_nodes("node-b joined");
+    await_nodes("node-c joined");
+}
+
+static void teardown(void)
+{
+    for (int i = 0; i < NODES; i++) {
+        kill(workers[i].pid, SIGTERM);
+        ck_assert_int_eq(command_finish(&workers[i]), 0);
+    }
+    cluster_stop(&cluster);
+    char *remove = xasprintf("rm -rf '%s'", folder);
+    ck_assert_int_eq(system(remove), 0);
+    free(remove);
+}
+
+/* One that has a rank: a division may leave a worker out. */
+static int find_victim(void)
+{
+    int index = NODES - 1;
+    while (index > 0 && command_child(workers[index].pid) == 0)
+        index--;
+    return index;
+}
+
+START_TEST(a_killed_worker_or_executor_costs_no_step_and_changes_no_loss)
+{
+    write_job(divisions[_i]);
+    start_job();
+    undisturbed = finish_job();
+
+    start_job();
+    ck_assert_int_eq(kill(command_child(workers[find_victim()].pid), SIGKILL), 0);
+    check_replan();
+
+    start_job();
+    int victim = find_victim();
+    ck_assert_int_eq(kill(workers[victim].pid, SIGKILL), 0);
+    check_replan();
+    ck_assert_int_eq(command_finish(&workers[victim]), 128 + SIGKILL);
+    start_worker(victim);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("replan");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 120);
+    tcase_add_loop_test(tcase, a_killed_worker_or_executor_costs_no_step_and_changes_no_loss, 0,
+                        DIVISIONS);
+    return suite_run("replan", tcase, NULL);
+}
