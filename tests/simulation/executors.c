@@ -334,7 +334,7 @@ static void go(struct executor *executor)
     executor->going = true;
     if (executor->rank >= executor->trainers && !executor->told) {
         executor->kept = true; /* it has given what it had */
-        leave_crew(executor);
+        crew_leave(executor);
         say_end(executor, GIMBAL__STOPPED_REQUEST__CAUSE__DONE, "", true);
         world->tally.gave++;
         return;
