@@ -26,13 +26,11 @@ static bool same_device(const struct device_ref *a, const struct device_ref *b)
 static size_t pick_granted(const struct job *job, const struct device_view *all, size_t all_count,
                            struct device_view *picked)
 {
-    struct device_ref *refs = xcalloc(job->rank_count, sizeof *refs);
-    size_t ref_count = job_devices(job, refs), count = 0;
-    for (size_t i = 0; i < ref_count; i++)
+    size_t count = 0;
+    for (size_t i = 0; i < job_trainers(job); i++)
         for (size_t j = 0; j < all_count; j++)
-            if (same_device(&all[j].ref, &refs[i]))
+            if (same_device(&all[j].ref, &job->ranks[i].device))
                 picked[count++] = all[j];
-    free(refs);
     return count;
 }
 

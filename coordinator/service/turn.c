@@ -50,6 +50,9 @@ static void act_on_membership(struct service *service, const struct membership_e
         event.kind = JOB_EVENT_WORKER_LOST;
         assignments_close(service->assignments, happened->instance);
         break;
+    case MEMBERSHIP_DRAINING:
+        event.kind = JOB_EVENT_WORKER_DRAINS;
+        break;
     case MEMBERSHIP_JOINED:
         assignments_open(service->assignments, happened->instance);
         event.kind = JOB_EVENT_WORKER_JOINED;
