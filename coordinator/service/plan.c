@@ -34,6 +34,19 @@ static size_t pick_granted(const struct job *job, const struct device_view *all,
     return count;
 }
 
+bool service_plan_serves(const struct job *job, const struct planning *planning)
+{
+    size_t count = planning->plan && planning->devices ? planning->rank_count : 0;
+    bool same = count > 0 && count == job_trainers(job);
+    for (size_t i = 0; i < count && same; i++) {
+        size_t found = 0;
+        while (found < count && !same_device(&planning->devices[found], &job->ranks[i].device))
+            found++;
+        same = found < count;
+    }
+    return same;
+}
+
 /* As the queue would on an idle cluster: GPUs where there are enough, else CPU devices. */
 static size_t pick_alive(unsigned least, unsigned most, const struct device_view *all,
                          size_t all_count, struct device_view *picked)
