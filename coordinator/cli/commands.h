@@ -17,15 +17,18 @@ extern const struct command command_checkpoint;
 extern const struct command command_cluster;
 extern const struct command command_completion;
 extern const struct command command_demo;
+extern const struct command command_drain;
 extern const struct command command_events;
 extern const struct command command_jobs;
 extern const struct command command_logs;
 extern const struct command command_nodes;
 extern const struct command command_pause;
 extern const struct command command_plan;
+extern const struct command command_replan;
 extern const struct command command_resume;
 extern const struct command command_submit;
 extern const struct command command_train;
+extern const struct command command_undrain;
 extern const struct command command_version;
 
 #endif

@@ -60,6 +60,18 @@ static int handle_let_go(struct job *job, const struct job_event *event, struct 
     return TRIGGER_NONE;
 }
 
+static int handle_replan(struct job *job, const struct job_event *event, struct job_cause *cause,
+                         struct error *err)
+{
+    if (!job->replans)
+        return error_set(err, -EINVAL,
+                         "%s cannot be moved while it runs: its job file says elastic.replan: "
+                         "false",
+                         job->id);
+    job_cause_set(cause, JOB_REASON_REPLAN, "asked for by %s", words_of(event));
+    return TRIGGER_LEAVE;
+}
+
 /* The place of the device among the ranks from `first` on; count when it is not there. */
 static size_t find_device(const struct job_rank *ranks, size_t first, size_t count,
                           const struct device_ref *device)
@@ -98,7 +110,7 @@ static size_t set_roles(struct job_rank *ranks, size_t granted, size_t planned)
     for (size_t i = 0; i < planned; i++)
         ranks[i].role = JOB_RANK_TRAINS;
     for (size_t i = planned; i < granted; i++)
-        if (ranks[i].role == JOB_RANK_STAYED) {
+        if (ranks[i].role != JOB_RANK_TRAINS) {
             ranks[count] = ranks[i];
             ranks[count++].role = JOB_RANK_GIVES;
         }
@@ -109,9 +121,9 @@ static int handle_planned(struct job *job, const struct job_event *event, struct
                           struct error *err)
 {
     size_t count = event->plan.device_count;
-    if (count < job->devices_min || count > job->rank_count)
+    if (count < job->devices_min || count > job_trainers(job))
         return error_set(err, -EINVAL, "%s: the plan uses %zu devices of %zu granted, at least %u",
-                         job->id, count, job->rank_count, job->devices_min);
+                         job->id, count, job_trainers(job), job->devices_min);
     struct job_rank *ranks = xcalloc(job->rank_count, sizeof *ranks);
     memcpy(ranks, job->ranks, job->rank_count * sizeof *ranks);
     int rc = order_ranks(ranks, job->rank_count, event->plan.devices, count, err);
@@ -140,7 +152,7 @@ static int handle_unfit(struct job *job, const struct job_event *event, struct j
 {
     (void)err;
     job_cause_set(cause, JOB_REASON_INFEASIBLE_MEMORY, "%s", words_of(event));
-    if (event->devices_needed <= job->rank_count || event->devices_needed > job->devices_max)
+    if (event->devices_needed <= job_trainers(job) || event->devices_needed > job->devices_max)
         return TRIGGER_REFUSED;
     job->devices_needed = event->devices_needed;
     return TRIGGER_UNFIT;
@@ -283,6 +295,8 @@ static const struct row {
                           IN(JOB_CANCELLING) | IN(JOB_CANCELLED), false, false},
     [JOB_EVENT_HOLD] = {"pause", handle_hold, WAITING | LIVE | BREAKING, 0, false, true},
     [JOB_EVENT_LET_GO] = {"resume", handle_let_go, WAITING | LIVE | BREAKING, 0, false, true},
+    [JOB_EVENT_REPLAN] = {"replan", handle_replan, IN(JOB_STARTING) | LIVE, IN(JOB_REPLANNING),
+                          false, false},
     [JOB_EVENT_PLANNED] = {"planned", handle_planned, IN(JOB_PLANNING),
                            IN(JOB_STARTING) | LIVE | STOPPING, true, false},
     [JOB_EVENT_UNFIT] = {"unfit", handle_unfit, IN(JOB_PLANNING), IN(JOB_PENDING) | IN(JOB_FAILED),
@@ -297,6 +311,7 @@ static const struct row {
     [JOB_EVENT_EXITED] = {"exited", handle_exited, IN(JOB_STARTING) | LIVE | STOPPING, ENDED, true,
                           true},
     [JOB_EVENT_WORKER_LOST] = {"worker lost"},
+    [JOB_EVENT_WORKER_DRAINS] = {"worker drains"},
     [JOB_EVENT_WORKER_JOINED] = {"worker joined"},
 };
 
@@ -358,11 +373,30 @@ static void lose_worker(struct job *job, const struct job_event *event, uint64_t
     job_settle(job, now_ms, actions);
 }
 
+/* A job that cannot move while it runs stays to its end. */
+static void leave_worker(struct job *job, const struct job_event *event, uint64_t now_ms,
+                         struct job_actions *actions)
+{
+    bool touched = false;
+    for (size_t i = 0; i < job_trainers(job); i++)
+        touched = touched || (job->ranks[i].device.instance == event->worker.instance &&
+                              strcmp(job->ranks[i].device.worker, event->worker.name) == 0);
+    if (!touched || !job->replans || !((IN(JOB_STARTING) | LIVE) & IN(job->state)))
+        return;
+    struct job_cause cause;
+    job_cause_set(&cause, JOB_REASON_REPLAN, "node %s is drained%s%s", event->worker.name,
+                  words_of(event)[0] ? ": " : "", words_of(event));
+    job_fire(job, TRIGGER_LEAVE, &cause, now_ms, actions);
+    job_settle(job, now_ms, actions);
+}
+
 void job_event_worker(struct job *job, const struct job_event *event, uint64_t now_ms,
                       struct job_actions *actions)
 {
     if (event->kind == JOB_EVENT_WORKER_LOST)
         lose_worker(job, event, now_ms, actions);
+    else if (event->kind == JOB_EVENT_WORKER_DRAINS)
+        leave_worker(job, event, now_ms, actions);
     else if (job->state == JOB_PENDING)
         job->devices_needed = job->devices_min;
 }

@@ -98,6 +98,7 @@ const char *job_reason_name(enum job_reason reason)
         [JOB_REASON_HELD] = "Held",
         [JOB_REASON_INFEASIBLE_MEMORY] = "InfeasibleMemory",
         [JOB_REASON_RESTART] = "RestartPending",
+        [JOB_REASON_REPLAN] = "ReplanAsked",
         [JOB_REASON_PLAN_REFUSED] = "PlanRefused",
         [JOB_REASON_PROGRAM_REFUSED] = "ProgramRefused",
         [JOB_REASON_DATA_REFUSED] = "DataRefused",

@@ -58,6 +58,7 @@ enum job_reason {
     JOB_REASON_HELD,               /* somebody wants it not to run */
     JOB_REASON_INFEASIBLE_MEMORY,  /* it needs more devices than it was granted, or may have */
     JOB_REASON_RESTART,            /* it broke, and begins again: from a checkpoint if it has one */
+    JOB_REASON_REPLAN,             /* somebody wants it on other devices */
     JOB_REASON_PLAN_REFUSED,       /* no plan on any number of devices */
     JOB_REASON_PROGRAM_REFUSED,    /* a rank lowered another program than was planned */
     JOB_REASON_DATA_REFUSED,       /* ranks read other files than the first one did */

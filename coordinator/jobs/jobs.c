@@ -190,7 +190,8 @@ int jobs_submit(struct jobs *jobs, const struct job_submission *submission, uint
 int jobs_apply(struct jobs *jobs, const struct job_event *event, uint64_t now_ms,
                struct job_actions *actions, struct error *err)
 {
-    if (event->kind == JOB_EVENT_WORKER_LOST || event->kind == JOB_EVENT_WORKER_JOINED) {
+    if (event->kind == JOB_EVENT_WORKER_LOST || event->kind == JOB_EVENT_WORKER_DRAINS ||
+        event->kind == JOB_EVENT_WORKER_JOINED) {
         for (size_t i = 0; i < jobs->count; i++)
             job_event_worker(jobs->items[i], event, now_ms, actions);
         return 0;

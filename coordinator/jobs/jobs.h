@@ -44,6 +44,7 @@ enum job_event_kind {
     JOB_EVENT_CANCEL,  /* words: who */
     JOB_EVENT_HOLD,    /* words: who */
     JOB_EVENT_LET_GO,  /* what was held */
+    JOB_EVENT_REPLAN,  /* words: who; where executors can stay */
     JOB_EVENT_PLANNED, /* epoch, plan, devices: the rank's order, all or some of the grant */
     JOB_EVENT_UNFIT,   /* epoch, devices_needed: more would do; words: why, and what */
     JOB_EVENT_REFUSED, /* epoch; words: why no plan can be */
@@ -54,6 +55,7 @@ enum job_event_kind {
     JOB_EVENT_STAGED,        /* epoch, step: a checkpoint is complete, and is listed by this */
     JOB_EVENT_EXITED,        /* epoch, rank, exited; words: the executor's last ones, or "" */
     JOB_EVENT_WORKER_LOST,   /* worker; job is not used, all jobs are looked at; words: why */
+    JOB_EVENT_WORKER_DRAINS, /* as above: whoever can leave it does */
     JOB_EVENT_WORKER_JOINED, /* as above: what did not fit may fit now */
     JOB_EVENTS
 };

@@ -201,7 +201,7 @@ void job_fire(struct job *job, enum job_trigger trigger, const struct job_cause 
         enum job_action_kind kind = entering[job->state][i];
         if ((i > 0 && kind == JOB_ACTION_STORE) || (kind == JOB_ACTION_RELEASE && !held))
             break;
-        if (kind == JOB_ACTION_DROP && !(job->replans && (job->restarts > 0 || broke)))
+        if (kind == JOB_ACTION_DROP && !(job->replans && (job->epoch > 1 || broke)))
             continue; /* nobody has stayed */
         job_act(job, kind, actions);
     }

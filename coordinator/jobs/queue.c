@@ -102,13 +102,34 @@ static size_t take_back(struct queue *queue, const struct job *job, enum hardwar
     return count;
 }
 
+/* Of those that it had, the ones that are to be left: they give what they have. */
+static size_t leave_behind(struct queue *queue, const struct job *job, struct job_rank *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < job->rank_count; i++) {
+        const struct device_ref *had = &job->ranks[i].device;
+        for (size_t j = 0; j < queue->device_count; j++) {
+            const struct device_view *view = &queue->devices[j];
+            if (!view->draining || view->holder[0] || queue->taken[j] ||
+                view->ref.instance != had->instance || view->ref.index != had->index ||
+                strcmp(view->ref.worker, had->worker) != 0)
+                continue;
+            queue->taken[j] = true;
+            out[count++] = (struct job_rank){.device = *had, .role = JOB_RANK_GIVES};
+        }
+    }
+    return count;
+}
+
 static void grant(struct queue *queue, struct job *job, enum hardware_kind kind)
 {
     struct pool *pool = &queue->pools[kind];
     unsigned wanted = pool->free < job->devices_max ? pool->free : job->devices_max;
     pool->free -= wanted;
-    struct job_rank *ranks = xcalloc(wanted, sizeof *ranks);
+    struct job_rank *ranks = xcalloc(wanted + job->rank_count, sizeof *ranks);
+    struct job_rank *givers = xcalloc(job->rank_count, sizeof *givers);
     size_t back = take_back(queue, job, kind, ranks, wanted);
+    size_t giver_count = leave_behind(queue, job, givers);
     free(job->ranks);
     job->ranks = ranks;
     job->rank_count = back;
@@ -122,6 +143,9 @@ static void grant(struct queue *queue, struct job *job, enum hardware_kind kind)
             job->ranks[job->rank_count++].device = queue->devices[i].ref;
         }
     }
+    for (size_t i = 0; i < giver_count; i++)
+        job->ranks[job->rank_count++] = givers[i];
+    free(givers);
     struct job_cause none = {JOB_REASON_NONE, ""};
     job_fire(job, TRIGGER_GRANTED, &none, queue->now_ms, queue->actions);
 }

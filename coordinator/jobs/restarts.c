@@ -25,6 +25,11 @@ static const char *print_after(const struct job *job, const char *more, char *ou
 
 bool job_begins_again(struct job *job, struct job_cause *cause)
 {
+    if (job->reason == JOB_REASON_REPLAN) { /* costs nothing: nothing was wrong */
+        job_cause_set(cause, JOB_REASON_RESTART, "replan: %s", job->words);
+        memcpy(job->again, cause->words, sizeof job->again);
+        return true;
+    }
     bool own = job->reason == JOB_REASON_RANK_FAILED;
     bool lost = job->reason == JOB_REASON_WORKER_LOST || job->reason == JOB_REASON_PEER_LOST;
     bool further = job->step > job->fault_step;

@@ -149,8 +149,10 @@ struct dossier *dossier_add(struct service *service, const char *job, struct job
 void dossiers_prune(struct service *service);
 void dossiers_finish(struct service *service);
 
-/* plan.c: begin to search a plan for a job that was granted its devices; -EINVAL when its text is
- * not understood. */
+/* plan.c: whether this plan was made for just the devices that the job was granted. */
+bool service_plan_serves(const struct job *job, const struct planning *planning);
+/* Begin to search a plan for a job that was granted its devices; -EINVAL when its text is not
+ * understood. */
 int service_plan_job(struct service *service, const struct job *job, struct error *err);
 /* The same on all devices that are alive, to answer a call: answer_cb is called with the plan, and
  * a failure is told the caller. Takes config and graph. */

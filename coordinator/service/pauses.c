@@ -1,4 +1,5 @@
-/* pauses.c - the calls by which users hold jobs and let them go, and ranks tell that they wait. */
+/* pauses.c - the calls by which users hold jobs, let them go and move them, and ranks tell that
+ * they wait. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
@@ -21,7 +22,7 @@ static void apply(struct rpc_call *call, struct service *service, const struct j
                   const ProtobufCMessage *reply)
 {
     struct error err;
-    bool from_user = event->kind == JOB_EVENT_HOLD || event->kind == JOB_EVENT_LET_GO;
+    bool from_user = event->kind != JOB_EVENT_PAUSED;
     int rc = from_user ? check_user(service, call, event->job, &err) : 0;
     if (rc == 0)
         rc = service_apply(service, event, &err);
@@ -33,13 +34,18 @@ static void apply(struct rpc_call *call, struct service *service, const struct j
     rpc_call_reply(call, reply);
 }
 
+/* Who, and why; yours. */
+static char *print_caller(const struct rpc_call *call, const char *reason)
+{
+    const char *caller = rpc_call_envelope(call)->caller;
+    return reason[0] ? xasprintf("%s: %s", caller, reason) : xstrdup(caller);
+}
+
 static void hold(struct rpc_call *call, void *data)
 {
     const Gimbal__PauseRequest *request = rpc_call_request(call);
-    const char *caller = rpc_call_envelope(call)->caller;
     Gimbal__PauseReply reply = GIMBAL__PAUSE_REPLY__INIT;
-    char *words =
-        request->reason[0] ? xasprintf("%s: %s", caller, request->reason) : xstrdup(caller);
+    char *words = print_caller(call, request->reason);
     struct job_event event = {.kind = JOB_EVENT_HOLD, .job = request->job, .words = words};
     apply(call, data, &event, &reply.base);
     free(words);
@@ -51,6 +57,16 @@ static void let_go(struct rpc_call *call, void *data)
     Gimbal__ResumeReply reply = GIMBAL__RESUME_REPLY__INIT;
     struct job_event event = {.kind = JOB_EVENT_LET_GO, .job = request->job};
     apply(call, data, &event, &reply.base);
+}
+
+static void replan(struct rpc_call *call, void *data)
+{
+    const Gimbal__ReplanRequest *request = rpc_call_request(call);
+    Gimbal__ReplanReply reply = GIMBAL__REPLAN_REPLY__INIT;
+    char *words = print_caller(call, request->reason);
+    struct job_event event = {.kind = JOB_EVENT_REPLAN, .job = request->job, .words = words};
+    apply(call, data, &event, &reply.base);
+    free(words);
 }
 
 static void paused(struct rpc_call *call, void *data)
@@ -77,6 +93,7 @@ static void paused(struct rpc_call *call, void *data)
 const struct service_handler pause_handlers[] = {
     {COORDINATOR_PAUSE, hold},
     {COORDINATOR_RESUME, let_go},
+    {COORDINATOR_REPLAN, replan},
     {COORDINATOR_PAUSED, paused},
     {0, NULL},
 };

@@ -26,14 +26,25 @@ static bool same_device(const struct device_ref *a, const struct device_ref *b)
 static size_t pick_granted(const struct job *job, const struct device_view *all, size_t all_count,
                            struct device_view *picked)
 {
-    struct device_ref *refs = xcalloc(job->rank_count, sizeof *refs);
-    size_t ref_count = job_devices(job, refs), count = 0;
-    for (size_t i = 0; i < ref_count; i++)
+    size_t count = 0;
+    for (size_t i = 0; i < job_trainers(job); i++)
         for (size_t j = 0; j < all_count; j++)
-            if (same_device(&all[j].ref, &refs[i]))
+            if (same_device(&all[j].ref, &job->ranks[i].device))
                 picked[count++] = all[j];
-    free(refs);
     return count;
+}
+
+bool service_plan_serves(const struct job *job, const struct planning *planning)
+{
+    size_t count = planning->plan && planning->devices ? planning->rank_count : 0;
+    bool same = count > 0 && count == job_trainers(job);
+    for (size_t i = 0; i < count && same; i++) {
+        size_t found = 0;
+        while (found < count && !same_device(&planning->devices[found], &job->ranks[i].device))
+            found++;
+        same = found < count;
+    }
+    return same;
 }
 
 /* As the queue would on an idle cluster: GPUs where there are enough, else CPU devices. */

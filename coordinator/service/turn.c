@@ -50,6 +50,9 @@ static void act_on_membership(struct service *service, const struct membership_e
         event.kind = JOB_EVENT_WORKER_LOST;
         assignments_close(service->assignments, happened->instance);
         break;
+    case MEMBERSHIP_DRAINING:
+        event.kind = JOB_EVENT_WORKER_DRAINS;
+        break;
     case MEMBERSHIP_JOINED:
         assignments_open(service->assignments, happened->instance);
         event.kind = JOB_EVENT_WORKER_JOINED;
@@ -108,10 +111,27 @@ static void refuse(struct service *service, const struct job *job, struct dossie
     apply_own(service, &event);
 }
 
-/* The search goes on beside us; service_planned() follows. */
+static void take_plan(struct service *service, const struct job *job)
+{
+    const struct planning *planning = &dossier_find(service, job->id)->planning;
+    struct job_event event = {.kind = JOB_EVENT_PLANNED, .job = job->id, .epoch = job->epoch};
+    event.plan.id = planning->plan->id;
+    event.plan.devices = planning->devices;
+    event.plan.device_count = planning->rank_count;
+    put_plan(service, job, planning);
+    service_tell_plan(service, job);
+    apply_own(service, &event);
+}
+
+/* The search goes on beside us, and service_planned() follows; unless the job has the devices that
+ * its last plan was made for, as when an executor has died. */
 static void plan(struct service *service, const struct job *job)
 {
     struct dossier *dossier = dossier_find(service, job->id);
+    if (service_plan_serves(job, &dossier->planning)) {
+        take_plan(service, job);
+        return;
+    }
     planning_finish(&dossier->planning);
     dossier->refusal.text[0] = '\0';
     int rc = service_plan_job(service, job, &dossier->refusal);
@@ -129,14 +149,7 @@ void service_planned(struct service *service, const struct job *job, struct plan
         refuse(service, job, dossier, answer->rc);
         return;
     }
-    const struct planning *planning = &dossier->planning;
-    struct job_event event = {.kind = JOB_EVENT_PLANNED, .job = job->id, .epoch = job->epoch};
-    event.plan.id = planning->plan->id;
-    event.plan.devices = planning->devices;
-    event.plan.device_count = planning->rank_count;
-    put_plan(service, job, planning);
-    service_tell_plan(service, job);
-    apply_own(service, &event);
+    take_plan(service, job);
 }
 
 static void assign(struct service *service, const struct job *job)

@@ -20,6 +20,7 @@ void jobs_setup(void)
     err.text[0] = '\0';
     view_count = 0;
     restarts_max = 0;
+    replans = false;
 }
 
 void jobs_teardown(void)
@@ -77,6 +78,7 @@ void actions_are(const char *expected)
 }
 
 unsigned restarts_max;
+bool replans;
 
 const struct job *submit(unsigned min, unsigned max, enum job_kind kind)
 {
@@ -89,7 +91,8 @@ const struct job *submit(unsigned min, unsigned max, enum job_kind kind)
                                         .devices_max = max,
                                         .kind = kind,
                                         .steps = 100,
-                                        .restarts_max = restarts_max};
+                                        .restarts_max = restarts_max,
+                                        .replans = replans};
     ck_assert_msg(jobs_submit(jobs, &submission, 1000, &job, &actions, &err) == 0, "%s", err.text);
     return job;
 }

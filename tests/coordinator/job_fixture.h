@@ -20,6 +20,7 @@ void jobs_teardown(void);
 
 /* Of the jobs that are submitted from here on; 0 to begin with. */
 extern unsigned restarts_max;
+extern bool replans; /* false to begin with */
 
 void add_worker(const char *name, enum hardware_kind kind, unsigned devices);
 const struct job *submit(unsigned min, unsigned max, enum job_kind kind);

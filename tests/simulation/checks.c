@@ -120,8 +120,8 @@ static void check_job(const struct job *job)
     case JOB_PLANNING:
     case JOB_STARTING:
     case JOB_RUNNING:
-        good = job->holding && job->rank_count >= job->devices_min &&
-               job->rank_count <= job->devices_max && job->reason == JOB_REASON_NONE &&
+        good = job->holding && job_trainers(job) >= job->devices_min &&
+               job_trainers(job) <= job->devices_max && job->reason == JOB_REASON_NONE &&
                job->epoch > 0 && job->pauses == job->resumes;
         break;
     case JOB_CANCELLING:
@@ -286,7 +286,7 @@ static void check_grant(const struct coordinator *coordinator, const struct job 
 {
     const struct service *service = coordinator->service;
     const struct worker *worker = NULL;
-    for (size_t i = 0; i < granted->rank_count; i++) {
+    for (size_t i = 0; i < job_trainers(granted); i++) {
         worker = membership_find(service->membership, granted->ranks[i].device.worker);
         if (!may_be_granted(coordinator, worker))
             world_fail("%s is granted a device of %s, which is %s", granted->id,

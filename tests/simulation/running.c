@@ -110,7 +110,7 @@ void check_executor_stop(const struct executor *executor)
 {
     const struct job *job = disk_job(cluster->coordinator.disk, executor->job);
     const struct story *story = story_of(executor->job);
-    bool excused = story->excused;
+    bool excused = story->excused || (job && job->reason == JOB_REASON_REPLAN);
     for (size_t i = 0; job && i < job->rank_count && !excused; i++) {
         const struct device_ref *device = &job->ranks[i].device;
         const struct sim_node *node = node_named(device->worker);

@@ -25,6 +25,7 @@ static const struct rpc_method methods[COORDINATOR_METHOD_COUNT] = {
     [COORDINATOR_CANCEL] = {"Cancel", RPC_UNARY, RPC_USER, true, false, 4 * KIB},
     [COORDINATOR_PAUSE] = {"Pause", RPC_UNARY, RPC_USER, true, false, 4 * KIB},
     [COORDINATOR_RESUME] = {"Resume", RPC_UNARY, RPC_USER, true, false, 4 * KIB},
+    [COORDINATOR_REPLAN] = {"Replan", RPC_UNARY, RPC_USER, true, false, 4 * KIB},
     [COORDINATOR_GET_JOB] = {"GetJob", RPC_UNARY, RPC_USER, true, false, 4 * KIB},
     [COORDINATOR_LIST_JOBS] = {"ListJobs", RPC_UNARY, RPC_USER, true, false, 4 * KIB},
     [COORDINATOR_LIST_NODES] = {"ListNodes", RPC_UNARY, RPC_USER, true, false, 4 * KIB},

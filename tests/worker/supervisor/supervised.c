@@ -110,8 +110,8 @@ static void feed(struct supervised *supervised, const Gimbal__WorkerRecord *reco
                       supervised->now_ms, &supervised->actions);
 }
 
-void assign(struct supervised *supervised, const char *job, uint64_t epoch, uint32_t rank,
-            uint32_t device)
+static void assign_as(struct supervised *supervised, const char *job, uint64_t epoch, uint32_t rank,
+                      uint32_t device, bool keeps)
 {
     Gimbal__Assignment assignment = GIMBAL__ASSIGNMENT__INIT;
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
@@ -119,8 +119,43 @@ void assign(struct supervised *supervised, const char *job, uint64_t epoch, uint
     assignment.epoch = epoch;
     assignment.rank = rank;
     assignment.device_index = device;
+    assignment.keeps = keeps;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_ASSIGNMENT;
     record.assignment = &assignment;
+    feed(supervised, &record);
+}
+
+void assign(struct supervised *supervised, const char *job, uint64_t epoch, uint32_t rank,
+            uint32_t device)
+{
+    assign_as(supervised, job, epoch, rank, device, false);
+}
+
+void assign_staying(struct supervised *supervised, const char *job, uint64_t epoch, uint32_t rank,
+                    uint32_t device)
+{
+    assign_as(supervised, job, epoch, rank, device, true);
+}
+
+void quiesce(struct supervised *supervised, const char *job, uint64_t epoch)
+{
+    Gimbal__Quiesce message = GIMBAL__QUIESCE__INIT;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    message.job = (char *)job;
+    message.epoch = epoch;
+    message.reason = (char *)"a rank was lost";
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_QUIESCE;
+    record.quiesce = &message;
+    feed(supervised, &record);
+}
+
+void drop(struct supervised *supervised, const char *job)
+{
+    Gimbal__DropJob message = GIMBAL__DROP_JOB__INIT;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    message.job = (char *)job;
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_DROP;
+    record.drop = &message;
     feed(supervised, &record);
 }
 

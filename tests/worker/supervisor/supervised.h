@@ -40,6 +40,11 @@ void lose_heartbeat(struct supervised *supervised);
 /* Records. */
 void assign(struct supervised *supervised, const char *job, uint64_t epoch, uint32_t rank,
             uint32_t device);
+/* To an executor that can leave an epoch and stay. */
+void assign_staying(struct supervised *supervised, const char *job, uint64_t epoch, uint32_t rank,
+                    uint32_t device);
+void quiesce(struct supervised *supervised, const char *job, uint64_t epoch);
+void drop(struct supervised *supervised, const char *job);
 void go(struct supervised *supervised, const char *job, uint64_t epoch);
 void pause_job(struct supervised *supervised, const char *job, uint64_t epoch, uint64_t number);
 void resume_job(struct supervised *supervised, const char *job, uint64_t epoch, uint64_t number);

@@ -1,0 +1,170 @@
+/* test_kept.c - executors that leave an epoch and stay: for the next one, and not for ever. */
+#include "common/rpc/message.h"
+#include "tests/support/suite.h"
+#include "tests/worker/supervisor/supervised.h"
+
+#include <check.h>
+#include <signal.h>
+
+#define CAUSE(name) GIMBAL__STOPPED_REQUEST__CAUSE__##name
+
+static struct supervised it;
+
+static void set_up(void)
+{
+    supervised_open_up(&it);
+}
+
+static void tear_down(void)
+{
+    supervised_close(&it);
+}
+
+/* On device 0, and its assignment taken. */
+static uint64_t start_staying(const char *job, uint64_t epoch)
+{
+    assign_staying(&it, job, epoch, 0, 0);
+    uint64_t rank = want(&it, SUPERVISOR_START)->rank;
+    message_free(&supervisor_take_assignment(it.supervisor, rank)->base);
+    done(&it);
+    return rank;
+}
+
+static void say_kept(uint64_t rank, Gimbal__StoppedRequest__Cause cause)
+{
+    supervisor_executor_kept(it.supervisor, rank, cause, "rank 1 is gone", 7, it.now_ms,
+                             &it.actions);
+}
+
+static const struct rank *rank_of(uint64_t id)
+{
+    const struct rank *rank = supervisor_rank(it.supervisor, id);
+    ck_assert_ptr_nonnull(rank);
+    return rank;
+}
+
+/* Out of epoch 1, reported, and taken. */
+static uint64_t keep(const char *job)
+{
+    uint64_t rank = start_staying(job, 1);
+    say_kept(rank, CAUSE(PEER_LOST));
+    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
+    supervisor_stopped_answered(it.supervisor, rank, RPC_OK, "", it.now_ms, &it.actions);
+    done(&it);
+    return rank;
+}
+
+START_TEST(an_executor_leaves_its_epoch_and_is_given_the_next_one)
+{
+    uint64_t rank = start_staying("job-1", 1);
+    quiesce(&it, "job-1", 1);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_QUIESCE)->rank, rank);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
+    done(&it);
+    say_kept(rank, CAUSE(QUIESCED));
+    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
+    ck_assert_int_eq(rank_of(rank)->cause, CAUSE(QUIESCED));
+    ck_assert_uint_eq(rank_of(rank)->step, 7);
+    done(&it);
+    assign_staying(&it, "job-1", 2, 1, 0);
+    const struct supervisor_action *adopt = want(&it, SUPERVISOR_ADOPT);
+    ck_assert_uint_eq(adopt->from, rank);
+    ck_assert_uint_eq(rank_of(adopt->rank)->epoch, 2);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_START), 0);
+    ck_assert(!rank_has_executor(rank_of(rank)));
+}
+END_TEST
+
+START_TEST(an_executor_that_gives_up_by_itself_is_kept_as_well)
+{
+    uint64_t rank = keep("job-1");
+    ck_assert_int_eq(rank_of(rank)->cause, CAUSE(PEER_LOST));
+    quiesce(&it, "job-1", 1); /* crossed it: the end is told once more, and nothing else */
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_QUIESCE), 0);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
+}
+END_TEST
+
+START_TEST(one_that_does_not_leave_its_epoch_is_killed)
+{
+    uint64_t rank = start_staying("job-1", 1);
+    quiesce(&it, "job-1", 1);
+    done(&it);
+    ck_assert_uint_le(advance_to(&it, SUPERVISOR_SIGNAL), SUPERVISOR_PATIENCE_MS);
+    ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGKILL);
+    rank_gone(&it, rank, "was killed by signal 9");
+    ck_assert_int_eq(rank_of(rank)->cause, CAUSE(QUIESCED));
+}
+END_TEST
+
+START_TEST(one_that_cannot_stay_stops)
+{
+    uint64_t rank = start_rank(&it, "job-1", 1);
+    quiesce(&it, "job-1", 1);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_QUIESCE), 0);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_SIGNAL)->rank, rank);
+}
+END_TEST
+
+START_TEST(another_job_on_its_device_has_it_stopped_first)
+{
+    uint64_t rank = keep("job-1");
+    assign_staying(&it, "job-2", 1, 0, 0);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_SIGNAL)->rank, rank);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_START), 0);
+    done(&it);
+    rank_gone(&it, rank, "was killed by signal 15");
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_START), 1);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_STOPPED), 0); /* that was reported when it left */
+}
+END_TEST
+
+START_TEST(it_is_let_go_when_its_job_has_ended)
+{
+    uint64_t rank = keep("job-1");
+    drop(&it, "job-2");
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
+    drop(&it, "job-1");
+    ck_assert_uint_eq(want(&it, SUPERVISOR_SIGNAL)->rank, rank);
+}
+END_TEST
+
+START_TEST(it_is_let_go_when_nobody_asks_for_it)
+{
+    keep("job-1");
+    uint64_t waited = 0;
+    while (wanted(&it, SUPERVISOR_SIGNAL) == 0) {
+        done(&it);
+        advance(&it, HEARTBEAT_MS);
+        waited += HEARTBEAT_MS;
+        ck_assert_uint_le(waited, SUPERVISOR_KEEP_MS + HEARTBEAT_MS);
+    }
+    ck_assert_uint_ge(waited, SUPERVISOR_KEEP_MS);
+}
+END_TEST
+
+START_TEST(an_executor_that_dies_while_it_is_kept_is_replaced)
+{
+    uint64_t rank = keep("job-1");
+    rank_gone(&it, rank, "was killed by signal 9");
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_STOPPED), 0);
+    assign_staying(&it, "job-1", 2, 0, 0);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_START), 1);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_ADOPT), 0);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("kept");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, an_executor_leaves_its_epoch_and_is_given_the_next_one);
+    tcase_add_test(tcase, an_executor_that_gives_up_by_itself_is_kept_as_well);
+    tcase_add_test(tcase, one_that_does_not_leave_its_epoch_is_killed);
+    tcase_add_test(tcase, one_that_cannot_stay_stops);
+    tcase_add_test(tcase, another_job_on_its_device_has_it_stopped_first);
+    tcase_add_test(tcase, it_is_let_go_when_its_job_has_ended);
+    tcase_add_test(tcase, it_is_let_go_when_nobody_asks_for_it);
+    tcase_add_test(tcase, an_executor_that_dies_while_it_is_kept_is_replaced);
+    return suite_run("supervisor kept", tcase, NULL);
+}
