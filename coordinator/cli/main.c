@@ -66,7 +66,12 @@ static int run(int argc, char **argv)
         return EXIT_DONE;
     }
     int code = find_command(argv[next], &command);
-    return code == EXIT_DONE ? run_command(command, argc - next, argv + next, common) : code;
+    if (code != EXIT_DONE)
+        return code;
+    argc -= next;
+    argv += next;
+    command = options_verb(command, &argc, &argv);
+    return run_command(command, argc, argv, common);
 }
 
 int main(int argc, char **argv)

@@ -1,13 +1,13 @@
 /* offline.c - job file and measured cores in, candidates out. */
 #include "coordinator/cli/offline.h"
 
-#include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/graph/graph.h"
 #include "common/rpc/clock.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/jobfile.h"
 #include "coordinator/planner/dump.h"
+#include "coordinator/cli/planfile.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,15 +17,11 @@
 static int take_plan(const char *path, const struct planner_request *request,
                      struct planner_result *result, struct error *err)
 {
-    char *text;
-    struct plan *plan = NULL;
-    int rc = file_read(path, &text, err);
+    struct plan *plan;
+    int rc = planfile_load(path, &plan, err);
     if (rc < 0)
         return rc;
-    rc = plan_decode(text, &plan, err);
-    free(text);
-    if (rc == 0)
-        rc = plan_check(plan, request->graph, err);
+    rc = plan_check(plan, request->graph, err);
     if (rc == 0 && plan_ranks(plan) > request->device_count)
         rc = error_set(err, -EINVAL, "it is for %d devices, and there are %d: see --local",
                        plan_ranks(plan), request->device_count);

@@ -17,6 +17,8 @@ static void print_command(const struct command *command)
            command->alias ? command->alias : "");
     if (command->words)
         printf("%s ", command->words);
+    for (size_t i = 0; command->verbs && command->verbs[i]; i++)
+        printf("%s ", strrchr(command->verbs[i]->name, ' ') + 1);
     for (const struct flag *flag = command->flags; flag && flag->name; flag++)
         printf("--%s ", flag->name);
     print_flags(common_flags, command->takes);

@@ -1,4 +1,5 @@
 /* plan.c - `gimbal plan`: how a job would be divided, by the coordinator or for this machine. */
+#include "coordinator/cli/commands/plan/plan.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
@@ -124,6 +125,8 @@ static int run(const struct invocation *invocation, struct error *err)
     return values->local ? plan_here(invocation, values, err) : plan_there(invocation, values, err);
 }
 
+static const struct command *const verbs[] = {&command_plan_diff, NULL};
+
 const struct command command_plan = {
     .name = "plan",
     .summary = "Show how a job would be divided, and what else was looked at",
@@ -131,5 +134,6 @@ const struct command command_plan = {
     .flags = plan_flags,
     .values_size = sizeof(struct plan_values),
     .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT,
+    .verbs = verbs,
     .run = run,
 };
