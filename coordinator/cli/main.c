@@ -2,6 +2,7 @@
 #include "coordinator/cli/child.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/outfile.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,19 @@ static int find_command(const char *name, const struct command **out)
     return fail_usage(err.text);
 }
 
+/* stdout is the file of -o, where it names one. */
+static int run_into_file(const struct command *command, const struct invocation *invocation,
+                         struct error *err)
+{
+    struct outfile outfile;
+    int rc = outfile_begin(invocation->common.output_path, &outfile, err);
+    if (rc < 0)
+        return EXIT_IO;
+    int code = command->run(invocation, err);
+    rc = outfile_end(&outfile, code == EXIT_DONE, err);
+    return rc < 0 ? EXIT_IO : code;
+}
+
 static int run_command(const struct command *command, int argc, char **argv, struct common common)
 {
     struct invocation invocation = {.common = common};
@@ -39,7 +53,7 @@ static int run_command(const struct command *command, int argc, char **argv, str
         options_print_command(command, stdout);
         code = EXIT_DONE;
     } else {
-        code = command->run(&invocation, &err);
+        code = run_into_file(command, &invocation, &err);
     }
     if (err.text[0])
         fprintf(stderr, "gimbal %s: %s\n", command->name, err.text);

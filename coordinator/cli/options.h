@@ -45,7 +45,9 @@ enum takes {
 };
 
 struct common {
-    int output; /* enum output */
+    int output;              /* enum output */
+    const char *output_text; /* what was written for it */
+    const char *output_path; /* where it was the name of a file; NULL: stdout */
     bool watch, no_headers, quiet, verbose, dry_run, help, version;
     double timeout_s; /* 0: the command's own */
     const char *address, *tls;

@@ -131,12 +131,10 @@ static void fill_balance(struct plan *plan)
 /* Rank r of the plan runs on device r of the request. */
 static void name_devices(const struct planner_request *request, struct plan *plan)
 {
+    plan_forget_devices(plan); /* a plan that was read names others */
     for (int i = 0, next = 0; i < plan->stage_count; i++) {
         struct plan_stage *stage = &plan->stages[i];
         int count = mesh_count(&stage->mesh);
-        for (int rank = 0; stage->devices && rank < count; rank++)
-            free(stage->devices[rank]); /* a plan that was read names others */
-        free(stage->devices);
         stage->devices = xcalloc((size_t)count, sizeof *stage->devices);
         for (int rank = 0; rank < count; rank++)
             stage->devices[rank] = xstrdup(request->devices[next++].name);

@@ -69,6 +69,11 @@ int planner_check(const struct job_config *job, struct error *err);
  * stopped. The result is the caller's to finish, also after -ENOSPC and -ECANCELED. */
 int planner_run(const struct planner_request *request, struct planner_result *out,
                 struct error *err);
+/* The same with this plan in place of a search; its ranks run on the devices that it names.
+ * -ESTALE: they are not there. -EINVAL: it is none of the model's, or for another batch. Takes the
+ * plan. */
+int planner_given(const struct planner_request *request, struct plan *plan,
+                  struct planner_result *out, struct error *err);
 void planner_result_finish(struct planner_result *result);
 
 /* The numbers of devices that the job may have of those there are. -EINVAL: plan.schedule or

@@ -1,4 +1,5 @@
-/* plan.c - `gimbal plan`: how a job would be divided, by the coordinator or for this machine. */
+/* plan.c - `gimbal plan`: how a job would be divided, by the coordinator, for this machine, or for
+ * a cluster that is only written down. */
 #include "coordinator/cli/commands/plan/plan.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
@@ -6,6 +7,7 @@
 #include "coordinator/cli/jobfile.h"
 #include "coordinator/cli/offline.h"
 
+#include "common/base/file.h"
 #include "common/rpc/message.h"
 
 #include <stdlib.h>
@@ -13,7 +15,7 @@
 #define ROWS 12
 
 struct plan_values {
-    const char *file, *search, *plan, *dump;
+    const char *file, *search, *plan, *cluster, *cost, *dump;
     int64_t local;
 };
 
@@ -22,12 +24,16 @@ static const struct flag plan_flags[] = {
     {"local", 0, FLAG_NUMBER, offsetof(struct plan_values, local), "N",
      "no coordinator: this machine's cores as N devices", .least = 1,
      .greatest = LOCAL_DEVICES_MAX},
+    {"cluster", 0, FLAG_TEXT, offsetof(struct plan_values, cluster), "FILE",
+     "for the nodes of a cluster file, or of 'gimbal nodes -o json'"},
+    {"cost", 0, FLAG_TEXT, offsetof(struct plan_values, cost), "NAME",
+     "measured or analytic; best: whichever there is"},
     {"search", 0, FLAG_TEXT, offsetof(struct plan_values, search), "NAME",
      "the search, in place of the job's plan.search"},
     {"plan", 0, FLAG_TEXT, offsetof(struct plan_values, plan), "FILE",
-     "price this plan in place of a search (with --local)"},
+     "price this plan in place of a search"},
     {"dump-costs", 0, FLAG_TEXT, offsetof(struct plan_values, dump), "FILE",
-     "also write what a second program needs to solve it (with --local)"},
+     "also write what a second program needs to solve it"},
     {.name = NULL},
 };
 
@@ -65,9 +71,12 @@ static int plan_here(const struct invocation *invocation, const struct plan_valu
     struct offline_request request = {.job_path = values->file,
                                       .search = values->search,
                                       .plan_path = values->plan,
+                                      .cluster_path = values->cluster,
                                       .dump_path = values->dump,
                                       .device_count = (int)values->local};
     struct offline offline;
+    if (planning_cost_parse(values->cost ? values->cost : "", &request.cost, err) < 0)
+        return EXIT_USAGE;
     int code = offline_run(&request, &offline, err);
     if (output < OUTPUT_JSON && offline.result.count > 0)
         planner_print(&offline.result, output == OUTPUT_WIDE ? 0 : ROWS, stdout);
@@ -92,19 +101,24 @@ static int plan_there(const struct invocation *invocation, const struct plan_val
 {
     struct client client = {0};
     struct job_config *job;
-    char *text;
+    char *text, *cluster = NULL;
     ProtobufCMessage *reply;
     Gimbal__PlanRequest request = GIMBAL__PLAN_REQUEST__INIT;
     if (values->plan || values->dump)
-        return error_set(err, EXIT_USAGE, "--plan and --dump-costs go with --local");
+        return error_set(err, EXIT_USAGE, "--plan and --dump-costs go with --local or --cluster");
     int code = jobfile_load(values->file, &text, &job, err);
     if (code != EXIT_DONE)
         return code;
     job_config_destroy(job);
-    code = client_open(&invocation->common, &client, err);
+    if (values->cluster && file_read(values->cluster, &cluster, err) < 0)
+        code = EXIT_INPUT;
+    if (code == EXIT_DONE)
+        code = client_open(&invocation->common, &client, err);
     if (code == EXIT_DONE) {
         request.job_yaml = text;
         request.search = (char *)(values->search ? values->search : "");
+        request.cluster_yaml = cluster ? cluster : (char *)"";
+        request.cost = (char *)(values->cost ? values->cost : "");
         code = client_call(&client, COORDINATOR_PLAN, &request.base, 0, &reply, err);
         if (client.status == RPC_RESOURCE_EXHAUSTED)
             code = EXIT_NO_PLAN;
@@ -115,14 +129,26 @@ static int plan_there(const struct invocation *invocation, const struct plan_val
         message_free(reply);
     }
     client_close(&client);
+    free(cluster);
     free(text);
     return code;
 }
 
 static int run(const struct invocation *invocation, struct error *err)
 {
-    const struct plan_values *values = invocation->values;
-    return values->local ? plan_here(invocation, values, err) : plan_there(invocation, values, err);
+    struct plan_values values = *(const struct plan_values *)invocation->values;
+    if (values.file && invocation->argument_count)
+        return error_set(err, EXIT_USAGE, "'%s' is a second job file beside -f %s",
+                         invocation->arguments[0], values.file);
+    if (values.local && (values.cluster || values.cost))
+        return error_set(err, EXIT_USAGE,
+                         "--local is for this machine as it is measured: leave out --cluster and "
+                         "--cost");
+    if (invocation->argument_count)
+        values.file = invocation->arguments[0];
+    return values.local || (values.cluster && !invocation->common.address)
+               ? plan_here(invocation, &values, err)
+               : plan_there(invocation, &values, err);
 }
 
 static const struct command *const verbs[] = {&command_plan_diff, NULL};
@@ -130,7 +156,8 @@ static const struct command *const verbs[] = {&command_plan_diff, NULL};
 const struct command command_plan = {
     .name = "plan",
     .summary = "Show how a job would be divided, and what else was looked at",
-    .arguments = "",
+    .arguments = "JOB-FILE",
+    .arguments_max = 1,
     .flags = plan_flags,
     .values_size = sizeof(struct plan_values),
     .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT,
