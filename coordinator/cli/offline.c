@@ -3,6 +3,7 @@
 
 #include "common/base/file.h"
 #include "common/base/memory.h"
+#include "common/base/units.h"
 #include "common/graph/graph.h"
 #include "common/rpc/clock.h"
 #include "coordinator/cli/exit.h"
@@ -59,13 +60,22 @@ static int read_job(const struct offline_request *request, struct offline *offli
     int code = jobfile_load(request->job_path, &offline->text, &offline->job, err);
     if (code != EXIT_DONE)
         return code;
+    if (request->memory) {
+        code = exit_of_errno(units_bytes(request->memory, &offline->job->plan.memory, err));
+        if (code != EXIT_DONE)
+            return code;
+    }
     if (request->search) {
         free(offline->job->plan.search);
         offline->job->plan.search = xstrdup(request->search);
         if (planner_check(offline->job, err) < 0)
             return EXIT_INPUT;
     }
-    return planner_graph(offline->job, &offline->graph, err) < 0 ? EXIT_INPUT : EXIT_DONE;
+    if (planner_graph(offline->job, &offline->graph, err) < 0)
+        return EXIT_INPUT;
+    if (request->to_train && planner_runs(offline->job, offline->graph, err) < 0)
+        return EXIT_CONFIGURATION;
+    return EXIT_DONE;
 }
 
 /* The devices that the job could have of the file's cluster. */

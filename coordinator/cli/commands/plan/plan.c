@@ -15,7 +15,7 @@
 #define ROWS 12
 
 struct plan_values {
-    const char *file, *search, *plan, *cluster, *cost, *dump;
+    const char *file, *search, *plan, *cluster, *cost, *memory, *dump;
     int64_t local;
 };
 
@@ -28,6 +28,8 @@ static const struct flag plan_flags[] = {
      "for the nodes of a cluster file, or of 'gimbal nodes -o json'"},
     {"cost", 0, FLAG_TEXT, offsetof(struct plan_values, cost), "NAME",
      "measured or analytic; best: whichever there is"},
+    {"memory", 0, FLAG_TEXT, offsetof(struct plan_values, memory), "SIZE",
+     "of every device, in place of the job's plan.memory (with --local or --cluster)"},
     {"search", 0, FLAG_TEXT, offsetof(struct plan_values, search), "NAME",
      "the search, in place of the job's plan.search"},
     {"plan", 0, FLAG_TEXT, offsetof(struct plan_values, plan), "FILE",
@@ -72,6 +74,7 @@ static int plan_here(const struct invocation *invocation, const struct plan_valu
                                       .search = values->search,
                                       .plan_path = values->plan,
                                       .cluster_path = values->cluster,
+                                      .memory = values->memory,
                                       .dump_path = values->dump,
                                       .device_count = (int)values->local};
     struct offline offline;
@@ -104,8 +107,11 @@ static int plan_there(const struct invocation *invocation, const struct plan_val
     char *text, *cluster = NULL;
     ProtobufCMessage *reply;
     Gimbal__PlanRequest request = GIMBAL__PLAN_REQUEST__INIT;
-    if (values->plan || values->dump)
-        return error_set(err, EXIT_USAGE, "--plan and --dump-costs go with --local or --cluster");
+    if (values->plan || values->memory || values->dump)
+        return error_set(err, EXIT_USAGE, "--%s goes with --local or --cluster",
+                         values->plan     ? "plan"
+                         : values->memory ? "memory"
+                                          : "dump-costs");
     int code = jobfile_load(values->file, &text, &job, err);
     if (code != EXIT_DONE)
         return code;
