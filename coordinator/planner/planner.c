@@ -29,6 +29,15 @@ int planner_graph(const struct job_config *job, struct graph **out, struct error
     return model_build(&config, out, err);
 }
 
+int planner_runs(const struct job_config *job, const struct graph *graph, struct error *err)
+{
+    struct model_config config = model_config_of(&job->model);
+    int rc = model_runs(&config, graph, err);
+    if (rc == 0 && job->data.images.count > 0)
+        rc = error_set(err, -ENOSYS, "data.images can be planned with, not read yet");
+    return rc;
+}
+
 static bool takes(const struct search *search, int device_count)
 {
     return search->devices_max == 0 || device_count <= search->devices_max;

@@ -61,6 +61,8 @@ int planner_search(const struct job_config *job, int device_count, const struct 
 
 /* The graph of a job's model. */
 int planner_graph(const struct job_config *job, struct graph **out, struct error *err);
+/* -ENOSYS: it can be planned, and not be trained yet; the sentence says what is missing. */
+int planner_runs(const struct job_config *job, const struct graph *graph, struct error *err);
 /* What no devices would make right: -EINVAL where the model or the search is none. */
 int planner_check(const struct job_config *job, struct error *err);
 

@@ -25,6 +25,10 @@ static const struct {
     {"family: gpt, layers: 2, hidden: 512, heads: 4, seq: 512",
      "devices: {max: 2}\nplan: {search: uniform, memory: 1MiB}\n", RPC_RESOURCE_EXHAUSTED,
      "no plan fits: the smallest of"},
+    {"family: bert, layers: 2, hidden: 32, heads: 4, seq: 16", "", RPC_UNIMPLEMENTED,
+     "model.family bert can be planned, not trained: no data is masked for it yet"},
+    {"family: vit, layers: 2, hidden: 32, heads: 4, seq: 16, patch: 2", "", RPC_UNIMPLEMENTED,
+     "model.family vit can be planned, not trained: no data format has images yet"},
 };
 #define REFUSALS ((int)(sizeof refusals / sizeof *refusals))
 
