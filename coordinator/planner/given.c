@@ -18,9 +18,8 @@ static int find_device(const struct planner_request *request, const char *name)
     return i;
 }
 
-/* The planner numbers ranks by the order of devices: bring them into the plan's. */
-static int order_devices(const struct planner_request *request, const struct plan *plan,
-                         struct planner_device *devices, struct error *err)
+int planner_order(const struct planner_request *request, const struct plan *plan,
+                  struct planner_device *devices, struct error *err)
 {
     int ranks = plan_ranks(plan);
     if (ranks > request->device_count)
@@ -47,7 +46,7 @@ int planner_given(const struct planner_request *request, struct plan *plan,
     struct planner_request ask = *request;
     int rc = plan_check(plan, request->graph, err);
     if (rc == 0)
-        rc = order_devices(request, plan, devices, err);
+        rc = planner_order(request, plan, devices, err);
     ask.devices = devices;
     ask.device_count = rc == 0 ? plan_ranks(plan) : 0;
     if (rc == 0)

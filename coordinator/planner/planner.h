@@ -76,6 +76,10 @@ int planner_run(const struct planner_request *request, struct planner_result *ou
  * plan. */
 int planner_given(const struct planner_request *request, struct plan *plan,
                   struct planner_result *out, struct error *err);
+/* The planner numbers ranks by the order of devices: fills devices (as many as the request has)
+ * with those that the plan names, in the order of its ranks. -ESTALE: they are not there. */
+int planner_order(const struct planner_request *request, const struct plan *plan,
+                  struct planner_device *devices, struct error *err);
 void planner_result_finish(struct planner_result *result);
 
 /* The numbers of devices that the job may have of those there are. -EINVAL: plan.schedule or

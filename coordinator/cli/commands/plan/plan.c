@@ -3,9 +3,9 @@
 #include "coordinator/cli/commands/plan/plan.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
+#include "coordinator/cli/commands/plan/ask.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/jobfile.h"
-#include "coordinator/cli/offline.h"
 
 #include "common/base/file.h"
 #include "common/rpc/message.h"
@@ -14,27 +14,9 @@
 
 #define ROWS 12
 
-struct plan_values {
-    const char *file, *search, *plan, *cluster, *cost, *memory, *dump;
-    int64_t local;
-};
-
 static const struct flag plan_flags[] = {
-    {"file", 'f', FLAG_TEXT, offsetof(struct plan_values, file), "FILE", "the job file"},
-    {"local", 0, FLAG_NUMBER, offsetof(struct plan_values, local), "N",
-     "no coordinator: this machine's cores as N devices", .least = 1,
-     .greatest = LOCAL_DEVICES_MAX},
-    {"cluster", 0, FLAG_TEXT, offsetof(struct plan_values, cluster), "FILE",
-     "for the nodes of a cluster file, or of 'gimbal nodes -o json'"},
-    {"cost", 0, FLAG_TEXT, offsetof(struct plan_values, cost), "NAME",
-     "measured or analytic; best: whichever there is"},
-    {"memory", 0, FLAG_TEXT, offsetof(struct plan_values, memory), "SIZE",
-     "of every device, in place of the job's plan.memory (with --local or --cluster)"},
-    {"search", 0, FLAG_TEXT, offsetof(struct plan_values, search), "NAME",
-     "the search, in place of the job's plan.search"},
-    {"plan", 0, FLAG_TEXT, offsetof(struct plan_values, plan), "FILE",
-     "price this plan in place of a search"},
-    {"dump-costs", 0, FLAG_TEXT, offsetof(struct plan_values, dump), "FILE",
+    ASK_FLAGS,
+    {"dump-costs", 0, FLAG_TEXT, offsetof(struct ask_values, dump), "FILE",
      "also write what a second program needs to solve it"},
     {.name = NULL},
 };
@@ -66,21 +48,12 @@ static int print_candidates(enum output output, const struct offline *offline, s
     return code;
 }
 
-static int plan_here(const struct invocation *invocation, const struct plan_values *values,
+static int plan_here(const struct invocation *invocation, const struct ask_values *values,
                      struct error *err)
 {
     enum output output = (enum output)invocation->common.output;
-    struct offline_request request = {.job_path = values->file,
-                                      .search = values->search,
-                                      .plan_path = values->plan,
-                                      .cluster_path = values->cluster,
-                                      .memory = values->memory,
-                                      .dump_path = values->dump,
-                                      .device_count = (int)values->local};
     struct offline offline;
-    if (planning_cost_parse(values->cost ? values->cost : "", &request.cost, err) < 0)
-        return EXIT_USAGE;
-    int code = offline_run(&request, &offline, err);
+    int code = ask_run(values, &offline, err);
     if (output < OUTPUT_JSON && offline.result.count > 0)
         planner_print(&offline.result, output == OUTPUT_WIDE ? 0 : ROWS, stdout);
     else if (code == EXIT_DONE)
@@ -99,7 +72,7 @@ static int print_reply(enum output output, const Gimbal__PlanReply *reply, struc
     return EXIT_DONE;
 }
 
-static int plan_there(const struct invocation *invocation, const struct plan_values *values,
+static int plan_there(const struct invocation *invocation, const struct ask_values *values,
                       struct error *err)
 {
     struct client client = {0};
@@ -142,14 +115,10 @@ static int plan_there(const struct invocation *invocation, const struct plan_val
 
 static int run(const struct invocation *invocation, struct error *err)
 {
-    struct plan_values values = *(const struct plan_values *)invocation->values;
+    struct ask_values values = *(const struct ask_values *)invocation->values;
     if (values.file && invocation->argument_count)
         return error_set(err, EXIT_USAGE, "'%s' is a second job file beside -f %s",
                          invocation->arguments[0], values.file);
-    if (values.local && (values.cluster || values.cost))
-        return error_set(err, EXIT_USAGE,
-                         "--local is for this machine as it is measured: leave out --cluster and "
-                         "--cost");
     if (invocation->argument_count)
         values.file = invocation->arguments[0];
     return values.local || (values.cluster && !invocation->common.address)
@@ -157,7 +126,8 @@ static int run(const struct invocation *invocation, struct error *err)
                : plan_there(invocation, &values, err);
 }
 
-static const struct command *const verbs[] = {&command_plan_diff, NULL};
+static const struct command *const verbs[] = {&command_plan_diff, &command_plan_explain,
+                                              &command_plan_what_if, &command_plan_why_not, NULL};
 
 const struct command command_plan = {
     .name = "plan",
@@ -165,7 +135,7 @@ const struct command command_plan = {
     .arguments = "JOB-FILE",
     .arguments_max = 1,
     .flags = plan_flags,
-    .values_size = sizeof(struct plan_values),
+    .values_size = sizeof(struct ask_values),
     .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT,
     .verbs = verbs,
     .run = run,

@@ -4,6 +4,7 @@
 
 #include "coordinator/cli/options.h"
 
-extern const struct command command_plan_diff;
+extern const struct command command_plan_diff, command_plan_explain, command_plan_what_if,
+    command_plan_why_not;
 
 #endif
