@@ -248,20 +248,6 @@ int options_read_common(int argc, char **argv, struct common *common, int *next,
     return rc;
 }
 
-const struct command *options_verb(const struct command *command, int *argc, char ***argv)
-{
-    for (size_t i = 0; command->verbs && command->verbs[i] && *argc > 1; i++) {
-        const char *name = strrchr(command->verbs[i]->name, ' ');
-        assert(name && "a verb has the name of its command in front");
-        if (strcmp(name + 1, (*argv)[1]) == 0) {
-            (*argc)--;
-            (*argv)++;
-            return command->verbs[i];
-        }
-    }
-    return command;
-}
-
 int options_read(const struct command *command, int argc, char **argv,
                  struct invocation *invocation, struct error *err)
 {
@@ -310,9 +296,9 @@ void options_print_command(const struct command *command, FILE *out)
             *command->arguments ? " " : "", command->arguments, command->summary);
     if (command->alias)
         fprintf(out, "Also called %s.\n", command->alias);
-    for (size_t i = 0; command->verbs && command->verbs[i]; i++)
-        fprintf(out, "%s  gimbal %-20s %s\n", i ? "" : "\nAlso:\n", command->verbs[i]->name,
-                command->verbs[i]->summary);
+    for (size_t i = 0; command->below && command->below[i]; i++)
+        fprintf(out, "%s  %-18s %s\n", i ? "" : "\nMore:\n", command->below[i]->name,
+                command->below[i]->summary);
     fputs("\nFlags:\n", out);
     for (const struct flag *flag = command->flags; flag && flag->name; flag++)
         print_flag(flag, out);

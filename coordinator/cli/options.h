@@ -57,14 +57,13 @@ struct common {
 struct invocation;
 
 struct command {
-    const char *name;
+    const char *name;  /* of one below another, with that one's: "plan show" */
     const char *alias; /* or NULL */
     const char *summary;
     const char *arguments; /* "JOB", for the help; "" where it takes none */
     const char *words;     /* that its first argument is one of, with blanks between; NULL: none */
+    const struct command *const *below; /* commands of a second word, by name, then NULL; or NULL */
     int arguments_min, arguments_max;
-    /* Commands that are written behind its name, "plan show"; ended by NULL; NULL: none. */
-    const struct command *const *verbs;
     const struct flag *flags; /* its own; NULL: none */
     size_t values_size;       /* of the struct they are read into */
     unsigned takes;
@@ -87,9 +86,6 @@ unsigned common_flag_takes(const struct flag *flag);
 
 /* Flags in front of the command's name; *next is the index of that, or argc. -EINVAL. */
 int options_read_common(int argc, char **argv, struct common *common, int *next, struct error *err);
-/* The verb that argv[1] names, one argument further, or the command itself. A verb is called by the
- * last word of its name. */
-const struct command *options_verb(const struct command *command, int *argc, char ***argv);
 /* argv[0] is the command's name. Adds to invocation->common and fills the rest: values are for
  * options_finish to free, arguments lent by argv. -EINVAL names the flag and the nearest known one.
  */

@@ -167,24 +167,6 @@ START_TEST(flags_in_front_of_the_command_are_read)
 }
 END_TEST
 
-START_TEST(a_verb_stands_right_behind_its_command)
-{
-    static const struct command show = {.name = "try show"};
-    const struct command parent = {.name = "try",
-                                   .verbs = (const struct command *const[]){&show, NULL}};
-    char *words[] = {"try", "show", "-q", NULL}, *others[] = {"try", "-q", "show", NULL};
-    char **argv = words;
-    int argc = 3;
-    ck_assert_ptr_eq(options_verb(&parent, &argc, &argv), &show);
-    ck_assert_int_eq(argc, 2);
-    ck_assert_str_eq(argv[1], "-q");
-    argv = others;
-    argc = 3;
-    ck_assert_ptr_eq(options_verb(&parent, &argc, &argv), &parent);
-    ck_assert_int_eq(argc, 3);
-}
-END_TEST
-
 START_TEST(commands_are_in_order_and_found_by_name_and_alias)
 {
     for (size_t i = 0; commands[i]; i++) {
@@ -201,27 +183,48 @@ START_TEST(commands_are_in_order_and_found_by_name_and_alias)
 }
 END_TEST
 
-/* getopt takes the first of two flags of one name: the second would never be read. */
-static void check_flags(const struct command *checked)
+START_TEST(commands_of_two_words_are_in_order_and_found_below_the_first)
 {
-    for (const struct flag *flag = checked->flags; flag && flag->name; flag++) {
+    for (size_t i = 0; commands[i]; i++)
+        for (size_t j = 0; commands[i]->below && commands[i]->below[j]; j++) {
+            const struct command *below = commands[i]->below[j];
+            size_t length = strlen(commands[i]->name);
+            ck_assert_mem_eq(below->name, commands[i]->name, length);
+            ck_assert_int_eq(below->name[length], ' ');
+            ck_assert_ptr_eq(command_find_below(commands[i], below->name + length + 1), below);
+            if (j > 0)
+                ck_assert_int_lt(strcmp(commands[i]->below[j - 1]->name, below->name), 0);
+        }
+    ck_assert_ptr_null(command_find_below(&command_plan, "plan show"));
+    ck_assert_str_eq(command_nearest_below(&command_plan, "expalin"), "explain");
+    ck_assert_ptr_null(command_find_below(&command_jobs, "show"));
+    ck_assert_ptr_null(command_nearest_below(&command_jobs, "show"));
+}
+END_TEST
+
+static void check_flags(const struct command *of)
+{
+    for (const struct flag *flag = of->flags; flag && flag->name; flag++) {
         for (const struct flag *other = common_flags; other->name; other++) {
             ck_assert_str_ne(flag->name, other->name);
-            ck_assert(!flag->letter || flag->letter != other->letter);
+            bool both = !(common_flag_takes(other) & ~of->takes);
+            ck_assert(!flag->letter || !both || flag->letter != other->letter);
         }
-        for (const struct flag *other = checked->flags; other != flag; other++) {
+        for (const struct flag *other = of->flags; other != flag; other++) {
             ck_assert_str_ne(flag->name, other->name);
             ck_assert(!flag->letter || flag->letter != other->letter);
         }
     }
-    for (size_t i = 0; checked->verbs && checked->verbs[i]; i++)
-        check_flags(checked->verbs[i]);
 }
 
+/* getopt takes the first of two flags of one name: the second would never be read. */
 START_TEST(no_command_has_a_flag_twice)
 {
-    for (size_t i = 0; commands[i]; i++)
+    for (size_t i = 0; commands[i]; i++) {
         check_flags(commands[i]);
+        for (size_t j = 0; commands[i]->below && commands[i]->below[j]; j++)
+            check_flags(commands[i]->below[j]);
+    }
 }
 END_TEST
 
@@ -240,8 +243,8 @@ int main(void)
     tcase_add_test(reading, a_shared_flag_without_effect_is_refused);
     tcase_add_test(reading, help_needs_nothing_else);
     tcase_add_test(reading, flags_in_front_of_the_command_are_read);
-    tcase_add_test(table, a_verb_stands_right_behind_its_command);
     tcase_add_test(table, commands_are_in_order_and_found_by_name_and_alias);
+    tcase_add_test(table, commands_of_two_words_are_in_order_and_found_below_the_first);
     tcase_add_test(table, no_command_has_a_flag_twice);
     return suite_run("options", reading, table, NULL);
 }

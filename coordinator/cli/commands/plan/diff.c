@@ -1,6 +1,6 @@
 /* diff.c - `gimbal plan diff A B`: in what two saved plans differ, and what that was predicted to
  * be worth. */
-#include "coordinator/cli/commands/plan/plan.h"
+#include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/planfile.h"
 

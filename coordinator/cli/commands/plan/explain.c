@@ -1,7 +1,7 @@
 /* explain.c - `gimbal plan explain`: where the time and the memory of a plan go, block by block,
  * and what each of them waits for most. */
+#include "coordinator/cli/commands.h"
 #include "coordinator/cli/commands/plan/ask.h"
-#include "coordinator/cli/commands/plan/plan.h"
 #include "coordinator/cli/exit.h"
 
 #include "common/base/memory.h"

@@ -1,6 +1,5 @@
 /* plan.c - `gimbal plan`: how a job would be divided, by the coordinator, for this machine, or for
  * a cluster that is only written down. */
-#include "coordinator/cli/commands/plan/plan.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/commands/plan/ask.h"
@@ -126,7 +125,7 @@ static int run(const struct invocation *invocation, struct error *err)
                : plan_there(invocation, &values, err);
 }
 
-static const struct command *const verbs[] = {&command_plan_diff, &command_plan_explain,
+static const struct command *const below[] = {&command_plan_diff, &command_plan_explain,
                                               &command_plan_what_if, &command_plan_why_not, NULL};
 
 const struct command command_plan = {
@@ -137,6 +136,6 @@ const struct command command_plan = {
     .flags = plan_flags,
     .values_size = sizeof(struct ask_values),
     .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT,
-    .verbs = verbs,
+    .below = below,
     .run = run,
 };

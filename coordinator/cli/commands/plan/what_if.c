@@ -1,8 +1,8 @@
 /* what_if.c - `gimbal plan what-if`: the plan as things are, and the plan with more devices, other
  * links or more memory. */
+#include "coordinator/cli/commands.h"
 #include "coordinator/cli/commands/plan/ask.h"
 #include "coordinator/cli/commands/plan/compare.h"
-#include "coordinator/cli/commands/plan/plan.h"
 #include "coordinator/cli/exit.h"
 
 #include "common/base/units.h"
