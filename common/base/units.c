@@ -16,6 +16,15 @@ static const struct unit bytes_units[] = {
     {"", 1},     {"B", 1},    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
     {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9},     {"TB", 1e12},    {NULL, 0},
 };
+static const struct unit rate_units[] = {
+    {"B/s", 1},          {"KB/s", 1e3},       {"MB/s", 1e6},        {"GB/s", 1e9},
+    {"TB/s", 1e12},      {"KiB/s", 0x1p10},   {"MiB/s", 0x1p20},    {"GiB/s", 0x1p30},
+    {"Mbit/s", 1e6 / 8}, {"Gbit/s", 1e9 / 8}, {"Tbit/s", 1e12 / 8}, {NULL, 0},
+};
+static const struct unit flops_units[] = {
+    {"FLOP/s", 1},     {"MFLOP/s", 1e6},  {"GFLOP/s", 1e9},
+    {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}, {NULL, 0},
+};
 static const struct unit time_units[] = {
     {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {NULL, 0},
 };
@@ -53,6 +62,23 @@ int units_seconds(const char *text, double *seconds, struct error *err)
     if (parse(text, time_units, seconds) < 0)
         return error_set(err, -EINVAL,
                          "'%s' is not a duration: write a number and us, ms, s, m or h", text);
+    return 0;
+}
+
+int units_bandwidth(const char *text, double *bytes_per_s, struct error *err)
+{
+    if (parse(text, rate_units, bytes_per_s) < 0)
+        return error_set(err, -EINVAL,
+                         "'%s' is not a bandwidth: write a number and MB/s, GB/s or Gbit/s", text);
+    return 0;
+}
+
+int units_flops(const char *text, double *flops, struct error *err)
+{
+    if (parse(text, flops_units, flops) < 0)
+        return error_set(err, -EINVAL,
+                         "'%s' is not a speed: write a number and GFLOP/s, TFLOP/s or PFLOP/s",
+                         text);
     return 0;
 }
 

@@ -11,6 +11,10 @@
 int units_bytes(const char *text, uint64_t *bytes, struct error *err);
 /* "250ms", "30s", "10m", "2h" -> seconds; a bare number is refused. */
 int units_seconds(const char *text, double *seconds, struct error *err);
+/* "12.5GB/s", "100Gbit/s" -> bytes per second; a bare number is refused. */
+int units_bandwidth(const char *text, double *bytes_per_s, struct error *err);
+/* "16.3TFLOP/s" -> floating-point operations per second; a bare number is refused. */
+int units_flops(const char *text, double *flops, struct error *err);
 /* "1.5 GiB", "3.20 ms"; writes at most size characters and returns out. */
 char *units_print_bytes(char *out, size_t size, double bytes);
 char *units_print_seconds(char *out, size_t size, double seconds);

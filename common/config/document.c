@@ -151,13 +151,27 @@ static yaml_node_t *find_key(const struct document *document, const yaml_node_t 
     return NULL;
 }
 
+/* The item of a list that "[3]" names; *length is that of the text. */
+static yaml_node_t *find_item(const struct document *document, const yaml_node_t *node,
+                              const char *text, size_t *length)
+{
+    char *end;
+    unsigned long index = strtoul(text + 1, &end, 10);
+    *length = (size_t)(end - text) + (*end == ']');
+    if (node->type != YAML_SEQUENCE_NODE ||
+        index >= (size_t)(node->data.sequence.items.top - node->data.sequence.items.start))
+        return NULL;
+    return document_node(document, node->data.sequence.items.start[index]);
+}
+
 /* Follow the path as far as it is written; whole says whether to its end. */
 static yaml_node_t *follow(const struct document *document, const char *path, bool *whole)
 {
     yaml_node_t *node = document_root(document);
     for (const char *key = path; *key;) {
-        size_t length = strcspn(key, ".");
-        yaml_node_t *next = find_key(document, node, key, length);
+        size_t length = strcspn(key, ".[");
+        yaml_node_t *next = *key == '[' ? find_item(document, node, key, &length)
+                                        : find_key(document, node, key, length);
         if (!next) {
             *whole = false;
             return node;

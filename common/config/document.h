@@ -30,7 +30,8 @@ void document_destroy(struct document *document);
 /* Lend nodes, for as long as the document lives. */
 yaml_node_t *document_root(const struct document *document);
 yaml_node_t *document_node(const struct document *document, int index);
-/* The value at a path of keys such as "train.steps"; NULL when it is not written. */
+/* The value at a path of keys such as "train.steps" or "nodes[1].name"; NULL when it is not
+ * written. */
 yaml_node_t *document_find(const struct document *document, const char *path);
 
 /* Write "file:line:column: ..." for a node and return -EINVAL. */

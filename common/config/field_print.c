@@ -20,6 +20,14 @@ static const struct scale duration_scales[] = {
     {"h", 3600}, {"m", 60}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {NULL, 0},
 };
 
+static const struct scale bandwidth_scales[] = {
+    {"TB/s", 1e12}, {"GB/s", 1e9}, {"MB/s", 1e6}, {"KB/s", 1e3}, {"B/s", 1}, {NULL, 0},
+};
+static const struct scale flops_scales[] = {
+    {"PFLOP/s", 1e15}, {"TFLOP/s", 1e12}, {"GFLOP/s", 1e9},
+    {"MFLOP/s", 1e6},  {"FLOP/s", 1},     {NULL, 0},
+};
+
 /* The fewest digits that give the same number back. */
 static char *print_real(char *out, size_t size, double value)
 {
@@ -56,6 +64,10 @@ static char *print_number(const struct field *field, char *out, size_t size, dou
         return print_scaled(out, size, value, size_scales, "B");
     if (field->kind == FIELD_DURATION)
         return print_scaled(out, size, value, duration_scales, "s");
+    if (field->kind == FIELD_BANDWIDTH)
+        return print_scaled(out, size, value, bandwidth_scales, "B/s");
+    if (field->kind == FIELD_FLOPS)
+        return print_scaled(out, size, value, flops_scales, "FLOP/s");
     return print_real(out, size, value);
 }
 
@@ -73,11 +85,15 @@ static void join_words(char *out, size_t size, const char *const *words)
 
 static void describe_number(const struct field *field, char *out, size_t size)
 {
-    char what[80], least[64], greatest[64];
+    char what[96], least[64], greatest[64];
     if (field->kind == FIELD_SIZE)
         snprintf(what, sizeof what, "a size with its unit");
     else if (field->kind == FIELD_DURATION)
         snprintf(what, sizeof what, "a duration with its unit");
+    else if (field->kind == FIELD_BANDWIDTH)
+        snprintf(what, sizeof what, "a bandwidth with its unit, as in 100Gbit/s or 12GB/s");
+    else if (field->kind == FIELD_FLOPS)
+        snprintf(what, sizeof what, "a speed with its unit, as in 16.3TFLOP/s");
     else
         snprintf(what, sizeof what, "a %s (%s)",
                  field->kind == FIELD_INTEGER ? "whole number" : "number", field->unit);
@@ -98,6 +114,8 @@ char *field_describe(const struct field *field, char *out, size_t size)
     case FIELD_REAL:
     case FIELD_SIZE:
     case FIELD_DURATION:
+    case FIELD_BANDWIDTH:
+    case FIELD_FLOPS:
         describe_number(field, out, size);
         break;
     case FIELD_BOOLEAN:
@@ -119,6 +137,9 @@ char *field_describe(const struct field *field, char *out, size_t size)
         break;
     case FIELD_SECTION:
         snprintf(out, size, "a section of keys and values");
+        break;
+    case FIELD_SECTIONS:
+        snprintf(out, size, "a list of at most %.0f sections of keys and values", field->greatest);
         break;
     }
     return out;
@@ -146,11 +167,12 @@ static char *print_choices(const struct field *field, uint32_t set)
     return count ? join_items(items, count) : NULL;
 }
 
-/* A zero without a default is how "not given" is stored. */
+/* A zero that is no default and need not be, or cannot be meant, is how "not given" is stored. */
 static char *print_given(const struct field *field, double value)
 {
     char text[64];
-    if (value == 0 && !field->standard && !field->required)
+    bool meant = field->required && field->least <= 0 && !field->above;
+    if (value == 0 && !field->standard && !meant)
         return NULL;
     return xstrdup(print_number(field, text, sizeof text, value));
 }
@@ -166,6 +188,8 @@ char *field_print(const struct field *field, const void *values)
         return xasprintf("%" PRId64, *(const int64_t *)at);
     case FIELD_REAL:
     case FIELD_DURATION:
+    case FIELD_BANDWIDTH:
+    case FIELD_FLOPS:
         return print_given(field, *(const double *)at);
     case FIELD_SIZE:
         return print_given(field, (double)*(const uint64_t *)at);
@@ -180,6 +204,7 @@ char *field_print(const struct field *field, const void *values)
     case FIELD_TEXTS:
         return texts->count ? join_items((const char *const *)texts->items, texts->count) : NULL;
     case FIELD_SECTION:
+    case FIELD_SECTIONS:
         break;
     }
     return NULL;

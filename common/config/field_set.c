@@ -70,6 +70,28 @@ static int set_duration(const struct field *field, const char *text, double *at,
     return 0;
 }
 
+static int set_bandwidth(const struct field *field, const char *text, double *at, struct error *err)
+{
+    double rate;
+    if (units_bandwidth(text, &rate, NULL) < 0)
+        return refuse(field, text, "not a bandwidth", err);
+    if (!in_range(field, rate))
+        return refuse(field, text, "out of range", err);
+    *at = rate;
+    return 0;
+}
+
+static int set_flops(const struct field *field, const char *text, double *at, struct error *err)
+{
+    double rate;
+    if (units_flops(text, &rate, NULL) < 0)
+        return refuse(field, text, "not a speed", err);
+    if (!in_range(field, rate))
+        return refuse(field, text, "out of range", err);
+    *at = rate;
+    return 0;
+}
+
 static int find_word(const struct field *field, const char *text)
 {
     for (int i = 0; field->words[i]; i++)
@@ -200,6 +222,10 @@ int field_set(const struct field *field, const char *text, void *values, struct 
         return set_size(field, text, at, err);
     case FIELD_DURATION:
         return set_duration(field, text, at, err);
+    case FIELD_BANDWIDTH:
+        return set_bandwidth(field, text, at, err);
+    case FIELD_FLOPS:
+        return set_flops(field, text, at, err);
     case FIELD_BOOLEAN:
         return set_boolean(field, text, at, err);
     case FIELD_CHOICE:
@@ -210,6 +236,7 @@ int field_set(const struct field *field, const char *text, void *values, struct 
     case FIELD_TEXTS:
         return set_list(field, text, at, err);
     case FIELD_SECTION:
+    case FIELD_SECTIONS:
         break;
     }
     return refuse(field, text, "not a section", err);

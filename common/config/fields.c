@@ -25,6 +25,8 @@ static size_t kind_size(enum field_kind kind)
         return sizeof(int64_t);
     case FIELD_REAL:
     case FIELD_DURATION:
+    case FIELD_BANDWIDTH:
+    case FIELD_FLOPS:
         return sizeof(double);
     case FIELD_SIZE:
         return sizeof(uint64_t);
@@ -38,6 +40,8 @@ static size_t kind_size(enum field_kind kind)
         return sizeof(char *);
     case FIELD_TEXTS:
         return sizeof(struct texts);
+    case FIELD_SECTIONS:
+        return sizeof(struct sections);
     case FIELD_SECTION:
         break;
     }
@@ -57,6 +61,12 @@ void fields_clear(const struct field *fields, void *values)
             for (size_t i = 0; i < texts->count; i++)
                 free(texts->items[i]);
             free(texts->items);
+        }
+        if (field->kind == FIELD_SECTIONS) {
+            struct sections *sections = at;
+            for (size_t i = 0; i < sections->count; i++)
+                fields_clear(field->fields, (char *)sections->items + i * field->size);
+            free(sections->items);
         }
         memset(at, 0, kind_size(field->kind));
     }

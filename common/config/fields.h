@@ -24,18 +24,27 @@ struct texts {
     size_t count, capacity;
 };
 
+/* A list of equal sections; what it holds is read and freed by the row's fields. */
+struct sections {
+    void *items; /* the row says how large each is */
+    size_t count, capacity;
+};
+
 /* What a value is, and how it lies at its row's offset. */
 enum field_kind {
-    FIELD_INTEGER,  /* int64_t */
-    FIELD_REAL,     /* double */
-    FIELD_SIZE,     /* uint64_t, bytes; written "16GiB" */
-    FIELD_DURATION, /* double, seconds; written "10m" */
-    FIELD_BOOLEAN,  /* bool; written true or false */
-    FIELD_CHOICE,   /* int (any enum), an index into words; required, or with a default */
-    FIELD_CHOICES,  /* uint32_t, bit i is words[i]; written as a single word or a list */
-    FIELD_TEXT,     /* char *, never empty when given */
-    FIELD_TEXTS,    /* struct texts; written as a single text or a list */
-    FIELD_SECTION,  /* the rows of fields, whose offsets count from this one */
+    FIELD_INTEGER,   /* int64_t */
+    FIELD_REAL,      /* double */
+    FIELD_SIZE,      /* uint64_t, bytes; written "16GiB" */
+    FIELD_DURATION,  /* double, seconds; written "10m" */
+    FIELD_BANDWIDTH, /* double, bytes per second; written "100Gbit/s" */
+    FIELD_FLOPS,     /* double, operations per second; written "16.3TFLOP/s" */
+    FIELD_BOOLEAN,   /* bool; written true or false */
+    FIELD_CHOICE,    /* int (any enum), an index into words; required, or with a default */
+    FIELD_CHOICES,   /* uint32_t, bit i is words[i]; written as a single word or a list */
+    FIELD_TEXT,      /* char *, never empty when given */
+    FIELD_TEXTS,     /* struct texts; written as a single text or a list */
+    FIELD_SECTION,   /* the rows of fields, whose offsets count from this one */
+    FIELD_SECTIONS,  /* struct sections, each `size` bytes; written as a list, or as a single one */
 };
 
 struct field {
@@ -43,13 +52,15 @@ struct field {
     enum field_kind kind;
     size_t offset;
     bool required;
-    /* Numbers: the limits; `above` leaves least itself out, `below` greatest. */
+    /* Numbers: the limits; `above` leaves least itself out, `below` greatest. Sections: how many
+     * at most. */
     double least, greatest;
     bool above, below;
     const char *unit;         /* integers and reals: "steps", or FIELD_NO_UNIT */
     const char *standard;     /* the default, as it would be written; NULL: none */
     const char *const *words; /* choices, ended by NULL; at most 32 */
     const struct field *fields;
+    size_t size; /* of an item of sections */
 };
 
 #define FIELD_NO_UNIT "no unit"
@@ -71,7 +82,7 @@ char *fields_print(const struct field *fields, const void *values);
 
 /* The row called key; NULL when there is none. */
 const struct field *fields_find(const struct field *fields, const char *key);
-/* Of a row that is no section: */
+/* Of a row that is no section, nor a list of them: */
 /* Read one value from text (lists: separated by commas), replacing the one before. -EINVAL with
  * "'value' is ...; write ..." and the value unchanged. */
 int field_set(const struct field *field, const char *text, void *values, struct error *err);

@@ -57,6 +57,9 @@ static int add_choices(yaml_document_t *document, const struct field *field, uin
 
 static bool is_given(const struct field *field, const void *values)
 {
+    if (field->kind == FIELD_SECTIONS)
+        return ((const struct sections *)(const void *)((const char *)values + field->offset))
+                   ->count > 0;
     if (field->kind != FIELD_SECTION) {
         char *text = field_print(field, values);
         free(text);
@@ -70,11 +73,24 @@ static bool is_given(const struct field *field, const void *values)
 
 static int add_section(yaml_document_t *document, const struct field *fields, const void *values);
 
+static int add_sections(yaml_document_t *document, const struct field *field,
+                        const struct sections *sections)
+{
+    int list = need(yaml_document_add_sequence(document, NULL, YAML_BLOCK_SEQUENCE_STYLE));
+    for (size_t i = 0; i < sections->count; i++)
+        need(yaml_document_append_sequence_item(
+            document, list,
+            add_section(document, field->fields, (const char *)sections->items + i * field->size)));
+    return list;
+}
+
 static int add_value(yaml_document_t *document, const struct field *field, const void *values)
 {
     const void *at = (const char *)values + field->offset;
     if (field->kind == FIELD_SECTION)
         return add_section(document, field->fields, at);
+    if (field->kind == FIELD_SECTIONS)
+        return add_sections(document, field, at);
     if (field->kind == FIELD_TEXTS)
         return add_texts(document, at);
     if (field->kind == FIELD_CHOICES)

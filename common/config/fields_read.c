@@ -30,7 +30,7 @@ static void join_path(char out[PATH_SIZE], const char *path, const char *key)
 static const struct field *find_home(const struct field *fields, const char *key, char *path)
 {
     for (const struct field *field = fields; field->key; field++) {
-        if (field->kind != FIELD_SECTION)
+        if (!field->fields)
             continue;
         const struct field *found = fields_find(field->fields, key);
         size_t used = strlen(path);
@@ -146,6 +146,32 @@ static int read_list(const struct reader *reader, const struct field *field, con
 static int read_section(const struct reader *reader, const struct field *fields, const char *path,
                         const yaml_node_t *node, void *values);
 
+/* A single section is a list of one. */
+static int read_sections(const struct reader *reader, const struct field *field, const char *path,
+                         const yaml_node_t *node, struct sections *sections)
+{
+    const bool list = node->type == YAML_SEQUENCE_NODE;
+    const yaml_node_item_t *items = list ? node->data.sequence.items.start : NULL;
+    size_t count = list ? (size_t)(node->data.sequence.items.top - items) : 1;
+    int rc = 0;
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        const yaml_node_t *item = list ? document_node(reader->document, items[i]) : node;
+        char whole[PATH_SIZE];
+        snprintf(whole, sizeof whole, list ? "%s[%zu]" : "%s", path, i);
+        if (item->type != YAML_MAPPING_NODE)
+            return refuse_kind(reader, field, whole, item);
+        if (i >= (size_t)field->greatest)
+            return document_fail(reader->document, item, reader->err,
+                                 "%s: one item too many: write at most %.0f", whole,
+                                 field->greatest);
+        sections->items = grow(sections->items, sections->count, &sections->capacity, field->size);
+        void *values = (char *)sections->items + sections->count++ * field->size;
+        fields_defaults(field->fields, values);
+        rc = read_section(reader, field->fields, whole, item, values);
+    }
+    return rc;
+}
+
 static int read_field(const struct reader *reader, const struct field *field, const char *path,
                       const yaml_node_t *node, void *values)
 {
@@ -155,6 +181,11 @@ static int read_field(const struct reader *reader, const struct field *field, co
         if (node->type != YAML_MAPPING_NODE && !is_empty(node))
             return refuse_kind(reader, field, path, node);
         return read_section(reader, field->fields, path, node, at);
+    case FIELD_SECTIONS: {
+        const struct field row[] = {*field, {.key = NULL}};
+        fields_clear(row, values);
+        return read_sections(reader, field, path, node, at);
+    }
     case FIELD_CHOICES:
         *(uint32_t *)at = 0; /* what is written replaces the default */
         return read_list(reader, field, path, node, values);

@@ -28,12 +28,15 @@ static const struct field model_fields[] = {
     {INTEGER(job_model, seq, 1, 16777216, "tokens"), .required = true},
     {INTEGER(job_model, vocab, 2, 16777216, "tokens")},
     {INTEGER(job_model, ffn, 1, 16777216, "features")},
+    {INTEGER(job_model, kv_heads, 1, 65536, "heads")},
+    {INTEGER(job_model, patch, 1, 4096, "pixels")},
     {.key = NULL},
 };
 
 static const struct field data_fields[] = {
     {AT(job_data, text, FIELD_TEXTS)},
     {AT(job_data, tokens, FIELD_TEXTS)},
+    {AT(job_data, images, FIELD_TEXTS)},
     {.key = NULL},
 };
 

@@ -23,15 +23,18 @@ enum job_objective {
 struct job_model {
     char *family; /* a member of common/models */
     int64_t layers, hidden, heads;
-    int64_t seq;   /* tokens per sample */
-    int64_t vocab; /* 256 for text unless given */
-    int64_t ffn;   /* 4 * hidden unless given */
+    int64_t seq;      /* tokens per sample */
+    int64_t vocab;    /* 256 for text unless given */
+    int64_t ffn;      /* the family's usual multiple of hidden unless given */
+    int64_t kv_heads; /* heads of keys and values; as many as heads unless given */
+    int64_t patch;    /* pixels: the edge of a patch of an image */
 };
 
-/* One of the two, never both; paths as they were written. */
+/* One of the three; paths as they were written. */
 struct job_data {
     struct texts text;   /* files and directories, every byte a token */
     struct texts tokens; /* files of token ids */
+    struct texts images; /* directories, one per class */
 };
 
 struct job_train {

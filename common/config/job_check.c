@@ -30,13 +30,18 @@ static int check_data(struct job_config *job, const struct document *document, s
     if (data->text.count && data->tokens.count)
         return document_fail_at(document, "data.tokens", err,
                                 "data.text is written too: write one of the two");
-    if (!data->text.count && !data->tokens.count)
+    if (data->images.count && (data->text.count || data->tokens.count))
+        return document_fail_at(document, "data.images", err,
+                                "data.%s is written too: write one of the two",
+                                data->text.count ? "text" : "tokens");
+    if (!data->text.count && !data->tokens.count && !data->images.count)
         return document_fail_at(document, "data", err,
                                 "names no files: write text: [FILE or DIRECTORY, ...] or tokens: "
                                 "[FILE, ...]");
-    if (!job->model.vocab && data->tokens.count)
-        return document_fail_at(document, "model.vocab", err,
-                                "missing: token files need the size of their vocabulary");
+    if (!job->model.vocab && !data->text.count)
+        return document_fail_at(document, "model.vocab", err, "missing: %s",
+                                data->tokens.count ? "token files need the size of their vocabulary"
+                                                   : "images need the number of their classes");
     if (!job->model.vocab)
         job->model.vocab = BYTE_VOCAB;
     if (data->text.count && job->model.vocab < BYTE_VOCAB)
@@ -115,8 +120,6 @@ static int check_saved(struct job_config *job, const struct document *document, 
 
 int job_check(struct job_config *job, const struct document *document, struct error *err)
 {
-    if (!job->model.ffn)
-        job->model.ffn = 4 * job->model.hidden;
     int rc = check_name(job, document, err);
     if (rc == 0)
         rc = check_data(job, document, err);

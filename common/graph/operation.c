@@ -5,22 +5,19 @@
 
 extern const struct operation operation_embed, operation_position, operation_norm, operation_qkv,
     operation_core, operation_out, operation_add, operation_fc1, operation_gelu, operation_fc2,
-    operation_logits, operation_loss;
+    operation_logits, operation_loss, operation_rmsnorm, operation_rotary, operation_rotary_key,
+    operation_grouped, operation_attend, operation_swiglu, operation_query, operation_keyvalue,
+    operation_widen, operation_merge, operation_narrow, operation_patch, operation_pool,
+    operation_classify, operation_class_loss;
 
 const struct operation *const operations[] = {
-    &operation_embed,
-    &operation_position,
-    &operation_norm,
-    &operation_qkv,
-    &operation_core,
-    &operation_out,
-    &operation_add,
-    &operation_fc1,
-    &operation_gelu,
-    &operation_fc2,
-    &operation_logits,
-    &operation_loss,
-    NULL,
+    &operation_embed,   &operation_position, &operation_norm,       &operation_qkv,
+    &operation_core,    &operation_out,      &operation_add,        &operation_fc1,
+    &operation_gelu,    &operation_fc2,      &operation_logits,     &operation_loss,
+    &operation_rmsnorm, &operation_rotary,   &operation_rotary_key, &operation_grouped,
+    &operation_attend,  &operation_swiglu,   &operation_query,      &operation_keyvalue,
+    &operation_widen,   &operation_merge,    &operation_narrow,     &operation_patch,
+    &operation_pool,    &operation_classify, &operation_class_loss, NULL,
 };
 
 const struct operation *operation_find(const char *name)

@@ -50,6 +50,8 @@ struct operation {
     /* Little arithmetic for a large output: selective recomputation runs it again in backward
      * rather than keep the output. */
     bool cheap;
+    /* No device has a kernel for it yet: it can be planned with, and not be run. */
+    bool planned;
     /* The loss is summed over the micro-batches of a step; its own gradient is 1. */
     bool is_loss;
 

@@ -1,6 +1,7 @@
 /* shape.h - named dims, and boxes of a tensor.
  *
- * A dim is a letter: b batch, s seq, h hidden, n heads, d head width, f ffn, v vocab. The same
+ * A dim is a letter: b batch, s seq, h hidden, n heads, d head width, f ffn, v vocab (or classes),
+ * k heads of keys and values, g heads of queries for each of those, p numbers of a patch. The same
  * letter is the same size everywhere in a model, so that a table can say along which dim a
  * tensor is split. Tensors lie row-major in the order of their dims. */
 #ifndef COMMON_GRAPH_SHAPE_H

@@ -10,13 +10,16 @@
 struct model_config {
     const char *family;
     int64_t layers, hidden, heads, seq, vocab;
-    int64_t ffn; /* 0: the family's usual multiple of hidden */
+    int64_t ffn;      /* 0: the family's usual multiple of hidden */
+    int64_t kv_heads; /* 0: as many as heads */
+    int64_t patch;    /* pixels; families that read images */
 };
 
 struct model {
     const char *family;
     /* Sizes are positive. -EINVAL: they do not go together; the sentence names both. */
     int (*build)(const struct model_config *config, struct graph **out, struct error *err);
+    const char *untrained; /* why it can be planned and not be trained yet; NULL: it can */
 };
 
 /* As a job's model section says it. */
@@ -26,5 +29,8 @@ extern const struct model *const models[]; /* ends with NULL */
 
 /* -EINVAL also for an unknown family, naming those there are. */
 int model_build(const struct model_config *config, struct graph **out, struct error *err);
+/* -ENOSYS: what a plan can be made for cannot be run yet: the family lacks something, or an
+ * operation of the graph has no kernel. */
+int model_runs(const struct model_config *config, const struct graph *graph, struct error *err);
 
 #endif

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-extern const struct model model_gpt;
+extern const struct model model_gpt, model_llama, model_bert, model_vit;
 
-const struct model *const models[] = {&model_gpt, NULL};
+const struct model *const models[] = {&model_gpt, &model_llama, &model_bert, &model_vit, NULL};
 
 struct model_config model_config_of(const struct job_model *job)
 {
@@ -19,6 +19,8 @@ struct model_config model_config_of(const struct job_model *job)
         .seq = job->seq,
         .vocab = job->vocab,
         .ffn = job->ffn,
+        .kv_heads = job->kv_heads,
+        .patch = job->patch,
     };
 }
 
@@ -39,18 +41,41 @@ static int check_sizes(const struct model_config *config, struct error *err)
     return 0;
 }
 
+static const struct model *find(const char *family)
+{
+    for (int i = 0; models[i]; i++)
+        if (strcmp(models[i]->family, family) == 0)
+            return models[i];
+    return NULL;
+}
+
 int model_build(const struct model_config *config, struct graph **out, struct error *err)
 {
     char known[256] = "";
     int used = 0, rc = check_sizes(config, err);
     if (rc < 0)
         return rc;
-    for (int i = 0; models[i]; i++) {
-        if (strcmp(models[i]->family, config->family) == 0)
-            return models[i]->build(config, out, err);
+    const struct model *model = find(config->family);
+    if (model)
+        return model->build(config, out, err);
+    for (int i = 0; models[i]; i++)
         used += snprintf(known + used, sizeof known - (size_t)used, i ? ", %s" : "%s",
                          models[i]->family);
-    }
     return error_set(err, -EINVAL, "model.family '%s' is unknown; known: %s", config->family,
                      known);
+}
+
+int model_runs(const struct model_config *config, const struct graph *graph, struct error *err)
+{
+    const struct model *model = find(config->family);
+    if (model && model->untrained)
+        return error_set(err, -ENOSYS, "model.family %s can be planned, not trained: %s",
+                         config->family, model->untrained);
+    for (size_t n = 0; n < graph->node_count; n++)
+        if (graph->nodes[n].operation->planned)
+            return error_set(err, -ENOSYS,
+                             "model.family %s can be planned, not trained: no device has a kernel "
+                             "for operation %s yet",
+                             config->family, graph->nodes[n].operation->name);
+    return 0;
 }

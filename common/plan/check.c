@@ -116,9 +116,10 @@ static int check_size(const struct shape *shape, struct error *err)
 static int check_node(const struct plan *plan, const struct graph *graph, const struct node *node,
                       struct error *err)
 {
-    static const char *const words[26] = {['d' - 'a'] = "head width", ['f' - 'a'] = "ffn",
-                                          ['h' - 'a'] = "hidden",     ['n' - 'a'] = "heads",
-                                          ['s' - 'a'] = "seq",        ['v' - 'a'] = "vocab"};
+    static const char *const words[26] = {
+        ['d' - 'a'] = "head width", ['f' - 'a'] = "ffn",      ['g' - 'a'] = "heads of a group",
+        ['h' - 'a'] = "hidden",     ['k' - 'a'] = "kv_heads", ['n' - 'a'] = "heads",
+        ['p' - 'a'] = "patch",      ['s' - 'a'] = "seq",      ['v' - 'a'] = "vocab"};
     const struct plan_block *block = &plan->blocks[node->block];
     const struct mesh *mesh = &plan->stages[block->stage].mesh;
     const char *name = graph->blocks[node->block].name;

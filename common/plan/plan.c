@@ -99,6 +99,17 @@ const char *plan_device(const struct plan *plan, int rank)
     return plan->stages[stage].devices ? plan->stages[stage].devices[inside] : NULL;
 }
 
+void plan_forget_devices(struct plan *plan)
+{
+    for (int i = 0; i < plan->stage_count; i++) {
+        struct plan_stage *stage = &plan->stages[i];
+        for (int rank = 0; stage->devices && rank < mesh_count(&stage->mesh); rank++)
+            free(stage->devices[rank]);
+        free(stage->devices);
+        stage->devices = NULL;
+    }
+}
+
 int plan_degree(const struct plan *plan, int block, const char *const *names)
 {
     const struct mesh *mesh = &plan->stages[plan->blocks[block].stage].mesh;

@@ -90,6 +90,8 @@ int plan_stage_rank(const struct plan *plan, int stage);
 int plan_rank_stage(const struct plan *plan, int rank, int *inside);
 /* Device of a rank, or NULL. */
 const char *plan_device(const struct plan *plan, int rank);
+/* Its ranks may run anywhere. */
+void plan_forget_devices(struct plan *plan);
 /* Product of the axes of a block whose role is one of `names` (ended by NULL). */
 int plan_degree(const struct plan *plan, int block, const char *const *names);
 

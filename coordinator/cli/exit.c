@@ -38,6 +38,8 @@ int exit_of_errno(int rc)
     case EISDIR:
     case ENOTDIR:
         return EXIT_INPUT;
+    case ESTALE:
+        return EXIT_PRECONDITION;
     case EACCES:
     case EPERM:
         return EXIT_PERMISSION;

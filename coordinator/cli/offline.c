@@ -1,55 +1,45 @@
-/* offline.c - job file and measured cores in, candidates out. */
+/* offline.c - job file and devices in, candidates out. */
 #include "coordinator/cli/offline.h"
 
 #include "common/base/file.h"
 #include "common/base/memory.h"
+#include "common/base/units.h"
 #include "common/graph/graph.h"
 #include "common/rpc/clock.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/jobfile.h"
+#include "coordinator/cli/planfile.h"
 #include "coordinator/planner/dump.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The plan of a file in place of a search: it is priced like any other. */
-static int take_plan(const char *path, const struct planner_request *request,
-                     struct planner_result *result, struct error *err)
+/* A plan for other devices is one for as many of this machine's. */
+static int take_plan(const struct offline_request *request, struct offline *offline,
+                     struct error *err)
 {
-    char *text;
-    struct plan *plan = NULL;
-    int rc = file_read(path, &text, err);
+    struct plan *plan;
+    int rc = planfile_load(request->plan_path, &plan, err);
     if (rc < 0)
         return rc;
-    rc = plan_decode(text, &plan, err);
-    free(text);
-    if (rc == 0)
-        rc = plan_check(plan, request->graph, err);
-    if (rc == 0 && plan_ranks(plan) > request->device_count)
-        rc = error_set(err, -EINVAL, "it is for %d devices, and there are %d: see --local",
-                       plan_ranks(plan), request->device_count);
-    if (rc < 0) {
-        plan_destroy(plan);
-        return error_prefix(err, rc, "plan '%s'", path);
-    }
-    rc = planner_consider(request, plan, result, err);
-    if (rc == 0 && !result->candidates[0].fits)
-        rc = error_set(err, -ENOSPC, "plan '%s' needs %llu bytes on a device", path,
-                       (unsigned long long)plan->predicted.memory_bytes_max);
-    if (rc == 0)
-        result->best = result->candidates[0].plan;
-    return rc;
+    if (!request->cluster_path)
+        plan_forget_devices(plan);
+    rc = planner_given(&offline->request, plan, &offline->result, err);
+    return rc < 0 ? error_prefix(err, rc, "'%s'", request->plan_path) : 0;
 }
 
-static int search(const struct planner_request *request, struct planner_result *result,
-                  struct error *err)
+static int search(struct offline *offline, struct error *err)
 {
     uint64_t begin = rpc_clock_ms();
-    int rc = planner_run(request, result, err);
+    struct error words;
+    int rc = planner_run(&offline->request, &offline->result, &words);
     double wall_s = (double)(rpc_clock_ms() - begin) / 1000;
-    for (size_t i = 0; i < result->count; i++)
-        result->candidates[i].plan->predicted.wall_s = wall_s;
+    for (size_t i = 0; i < offline->result.count; i++)
+        offline->result.candidates[i].plan->predicted.wall_s = wall_s;
+    if (rc < 0)
+        *err = words; /* those of what could not be done on the way to an answer are left out */
     return rc;
 }
 
@@ -64,32 +54,86 @@ static int dump(const char *path, const struct planner_request *request, struct 
     return rc < 0 ? error_prefix(err, rc, "file '%s'", path) : 0;
 }
 
-int offline_run(const struct offline_request *request, struct offline *offline, struct error *err)
+static int read_job(const struct offline_request *request, struct offline *offline,
+                    struct error *err)
 {
-    *offline = (struct offline){0};
     int code = jobfile_load(request->job_path, &offline->text, &offline->job, err);
     if (code != EXIT_DONE)
         return code;
+    if (request->memory) {
+        code = exit_of_errno(units_bytes(request->memory, &offline->job->plan.memory, err));
+        if (code != EXIT_DONE)
+            return code;
+    }
     if (request->search) {
         free(offline->job->plan.search);
         offline->job->plan.search = xstrdup(request->search);
         if (planner_check(offline->job, err) < 0)
             return EXIT_INPUT;
     }
-    int rc = planner_graph(offline->job, &offline->graph, err);
-    if (rc < 0)
+    if (planner_graph(offline->job, &offline->graph, err) < 0)
         return EXIT_INPUT;
-    rc = local_open(request->device_count, &offline->local, err);
+    if (request->to_train && planner_runs(offline->job, offline->graph, err) < 0)
+        return EXIT_CONFIGURATION;
+    return EXIT_DONE;
+}
+
+/* The devices that the job could have of the file's cluster. */
+static int open_cluster(const struct offline_request *request, struct offline *offline,
+                        struct error *err)
+{
+    char *text;
+    const struct job_devices *wanted = &offline->job->devices;
+    int rc = file_read(request->cluster_path, &text, err);
     if (rc < 0)
-        return rc == -ENOENT ? EXIT_CONFIGURATION : exit_of_errno(rc);
-    struct planner_request wish = {.graph = offline->graph,
-                                   .job = offline->job,
-                                   .devices = offline->local.devices,
-                                   .device_count = offline->local.count};
-    if (request->dump_path && dump(request->dump_path, &wish, err) < 0)
+        return exit_of_errno(rc);
+    rc = inventory_parse(text, strlen(text), request->cluster_path, &offline->inventory, err);
+    free(text);
+    if (rc < 0)
+        return exit_of_errno(rc);
+    const struct inventory *inventory = &offline->inventory;
+    offline->picked = xcalloc(inventory->view_count, sizeof *offline->picked);
+    size_t count = fleet_pick(inventory->views, inventory->view_count, (unsigned)wanted->min,
+                              wanted->max ? (unsigned)wanted->max : UINT_MAX, offline->picked);
+    if (count == 0)
+        return error_set(err, EXIT_NO_PLAN,
+                         "the job needs %lld devices of one kind, '%s' has fewer: see devices.min",
+                         (long long)wanted->min, request->cluster_path);
+    rc = fleet_open(&offline->fleet, offline->picked, count, request->cost, err);
+    offline->request.devices = offline->fleet.devices;
+    offline->request.device_count = (int)offline->fleet.count;
+    return exit_of_errno(rc);
+}
+
+static int open_machine(const struct offline_request *request, struct offline *offline,
+                        struct error *err)
+{
+    int rc = local_open(request->device_count, &offline->local, err);
+    offline->request.devices = offline->local.devices;
+    offline->request.device_count = offline->local.count;
+    return rc == -ENOENT ? EXIT_CONFIGURATION : exit_of_errno(rc);
+}
+
+int offline_open(const struct offline_request *request, struct offline *offline, struct error *err)
+{
+    *offline = (struct offline){0};
+    int code = read_job(request, offline, err);
+    offline->request.graph = offline->graph;
+    offline->request.job = offline->job;
+    if (code == EXIT_DONE)
+        code = request->cluster_path ? open_cluster(request, offline, err)
+                                     : open_machine(request, offline, err);
+    return code;
+}
+
+int offline_run(const struct offline_request *request, struct offline *offline, struct error *err)
+{
+    int code = offline_open(request, offline, err);
+    if (code != EXIT_DONE)
+        return code;
+    if (request->dump_path && dump(request->dump_path, &offline->request, err) < 0)
         return EXIT_INPUT;
-    rc = request->plan_path ? take_plan(request->plan_path, &wish, &offline->result, err)
-                            : search(&wish, &offline->result, err);
+    int rc = request->plan_path ? take_plan(request, offline, err) : search(offline, err);
     offline->best = offline->result.best;
     /* Nothing legal at all is as infeasible as nothing that fits. */
     if (rc == -ENOSPC || (rc == -EINVAL && !request->plan_path))
@@ -101,6 +145,9 @@ void offline_finish(struct offline *offline)
 {
     planner_result_finish(&offline->result);
     local_finish(&offline->local);
+    fleet_finish(&offline->fleet);
+    free(offline->picked);
+    inventory_finish(&offline->inventory);
     graph_destroy(offline->graph);
     job_config_destroy(offline->job);
     free(offline->text);

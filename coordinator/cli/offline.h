@@ -1,28 +1,42 @@
-/* offline.h - a plan for this machine, without a coordinator. */
+/* offline.h - a plan without a coordinator: for this machine, or for the cluster of a file. */
 #ifndef COORDINATOR_CLI_OFFLINE_H
 #define COORDINATOR_CLI_OFFLINE_H
 
 #include "coordinator/cli/local.h"
+#include "coordinator/planning/fleet.h"
+#include "coordinator/planning/inventory.h"
 
 struct offline_request {
     const char *job_path;
-    const char *search;    /* NULL: the job's */
-    const char *plan_path; /* a plan to take as it is; NULL: search */
-    const char *dump_path; /* where to write the problem's costs first; NULL: nowhere */
-    int device_count;
+    const char *search;       /* NULL: the job's */
+    const char *memory;       /* plan.memory; NULL: the job's */
+    const char *plan_path;    /* a plan to take as it is; NULL: search */
+    const char *dump_path;    /* where to write the problem's costs first; NULL: nowhere */
+    const char *cluster_path; /* a cluster file to plan for; NULL: this machine */
+    enum planning_cost cost;  /* with a cluster file */
+    int device_count;         /* of this machine */
+    bool to_train;            /* what cannot be trained yet is refused */
 };
 
 struct offline {
     char *text; /* of the job file */
     struct job_config *job;
     struct graph *graph;
-    struct local local;
+    struct local local;         /* this machine */
+    struct inventory inventory; /* or the cluster of a file, and what the job may have of it */
+    struct device_view *picked;
+    struct fleet fleet;
+    struct planner_request request; /* what was asked; lends from all this */
     struct planner_result result;
     struct plan *best; /* lent by result; NULL: none fits */
 };
 
-/* Read the job, measure the machine, plan. An enum exit_code; EXIT_NO_PLAN keeps the candidates
- * that were looked at. *offline is the caller's to finish, whatever came out. */
+/* Read the job, and measure the machine or read the cluster: what a plan is asked of. An enum
+ * exit_code. *offline is the caller's to finish, whatever came out. */
+int offline_open(const struct offline_request *request, struct offline *offline, struct error *err);
+/* Read the job, measure the machine or read the cluster, plan. An enum exit_code; EXIT_NO_PLAN
+ * keeps the candidates that were looked at. *offline is the caller's to finish, whatever came out.
+ */
 int offline_run(const struct offline_request *request, struct offline *offline, struct error *err);
 void offline_finish(struct offline *offline);
 

@@ -17,8 +17,8 @@
 #define COMMON(member, what) .kind = what, .offset = offsetof(struct common, member)
 
 const struct flag common_flags[] = {
-    {"output", 'o', COMMON(output, FLAG_WORD), "FORMAT", "table, wide, json or jsonl",
-     .words = output_words},
+    {"output", 'o', COMMON(output_text, FLAG_TEXT), "FORMAT",
+     "table, wide, json or jsonl; or FILE.FORMAT"},
     {"watch", 'w', COMMON(watch, FLAG_SWITCH), NULL, "go on and print again what changes"},
     {"no-headers", 0, COMMON(no_headers, FLAG_SWITCH), NULL, "tables without their first line"},
     {"quiet", 'q', COMMON(quiet, FLAG_SWITCH), NULL, "no progress on stderr"},
@@ -36,7 +36,7 @@ const struct flag common_flags[] = {
 unsigned common_flag_takes(const struct flag *flag)
 {
     switch (flag->offset) {
-    case offsetof(struct common, output):
+    case offsetof(struct common, output_text):
     case offsetof(struct common, no_headers):
         return TAKES_OUTPUT;
     case offsetof(struct common, watch):
@@ -136,6 +136,20 @@ static int read_value(const struct flag *flag, const char *text, void *target, s
     return rc;
 }
 
+/* "json", or a file whose name ends with one of the words, "plan.json". */
+static int find_output(struct common *common, struct error *err)
+{
+    const char *text = common->output_text, *ending = text ? strrchr(text, '.') : NULL;
+    const struct flag flag = {.name = "output", .words = output_words};
+    if (!text)
+        return 0;
+    if (!ending || strchr(ending, '/') || ending == text)
+        return read_word(&flag, text, &common->output, err);
+    common->output_path = text;
+    int rc = read_word(&flag, ending + 1, &common->output, err);
+    return rc < 0 ? error_prefix(err, rc, "file '%s'", text) : 0;
+}
+
 static int refuse_unknown(const struct reader *reader, const char *text, struct error *err)
 {
     const char *words[FLAGS_MAX];
@@ -201,7 +215,7 @@ static int read_flags(struct reader *reader, int argc, char **argv, struct commo
             common->given |= common_flag_takes(reader->flags[index]);
         rc = read_value(reader->flags[index], optarg, reader->targets[index], err);
     }
-    return rc;
+    return rc == 0 ? find_output(common, err) : rc;
 }
 
 /* Flags that would be without effect are refused. */
@@ -282,6 +296,9 @@ void options_print_command(const struct command *command, FILE *out)
             *command->arguments ? " " : "", command->arguments, command->summary);
     if (command->alias)
         fprintf(out, "Also called %s.\n", command->alias);
+    for (size_t i = 0; command->below && command->below[i]; i++)
+        fprintf(out, "%s  %-18s %s\n", i ? "" : "\nMore:\n", command->below[i]->name,
+                command->below[i]->summary);
     fputs("\nFlags:\n", out);
     for (const struct flag *flag = command->flags; flag && flag->name; flag++)
         print_flag(flag, out);

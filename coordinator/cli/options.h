@@ -45,7 +45,9 @@ enum takes {
 };
 
 struct common {
-    int output; /* enum output */
+    int output;              /* enum output */
+    const char *output_text; /* what was written for it */
+    const char *output_path; /* where it was the name of a file; NULL: stdout */
     bool watch, no_headers, quiet, verbose, dry_run, help, version;
     double timeout_s; /* 0: the command's own */
     const char *address, *tls;
@@ -55,11 +57,12 @@ struct common {
 struct invocation;
 
 struct command {
-    const char *name;
+    const char *name;  /* of one below another, with that one's: "plan show" */
     const char *alias; /* or NULL */
     const char *summary;
     const char *arguments; /* "JOB", for the help; "" where it takes none */
     const char *words;     /* that its first argument is one of, with blanks between; NULL: none */
+    const struct command *const *below; /* commands of a second word, by name, then NULL; or NULL */
     int arguments_min, arguments_max;
     const struct flag *flags; /* its own; NULL: none */
     size_t values_size;       /* of the struct they are read into */

@@ -135,6 +135,11 @@ static struct job *find_key(const struct jobs *jobs, const struct job_submission
     return NULL;
 }
 
+bool jobs_knows(const struct jobs *jobs, const struct job_submission *submission)
+{
+    return find_key(jobs, submission) != NULL;
+}
+
 static int check_room(const struct jobs *jobs, struct error *err)
 {
     size_t pending = 0;

@@ -103,6 +103,8 @@ struct jobs_config {
 struct jobs *jobs_create(const struct jobs_config *config, uint64_t first_number);
 void jobs_destroy(struct jobs *jobs);
 
+/* Was a job submitted by this user with this key? */
+bool jobs_knows(const struct jobs *jobs, const struct job_submission *submission);
 /* Accept a job; *out is lent. The same user and key again give the same job and no action.
  * -EINVAL: what is wrong with it. -EEXIST: the key was used for another job file.
  * -EAGAIN: the queue is full. */

@@ -16,12 +16,16 @@ struct device_ref {
     unsigned index;
 };
 
+struct profile;
+
 /* A device of a worker that is not dead, as the scheduler sees it. Pointers are lent until the
  * next change of membership. */
 struct device_view {
     struct device_ref ref;
     const char *host;
     const struct hardware_device *device;
+    const struct profile
+        *told;          /* its speed by a cluster file; NULL: the device's own word counts */
     const char *holder; /* the job's id; "" when it is free */
     bool grantable;     /* its worker is neither suspect nor draining */
     bool draining;      /* it will not come back to the jobs that wait */

@@ -29,6 +29,15 @@ int planner_graph(const struct job_config *job, struct graph **out, struct error
     return model_build(&config, out, err);
 }
 
+int planner_runs(const struct job_config *job, const struct graph *graph, struct error *err)
+{
+    struct model_config config = model_config_of(&job->model);
+    int rc = model_runs(&config, graph, err);
+    if (rc == 0 && job->data.images.count > 0)
+        rc = error_set(err, -ENOSYS, "data.images can be planned with, not read yet");
+    return rc;
+}
+
 static bool takes(const struct search *search, int device_count)
 {
     return search->devices_max == 0 || device_count <= search->devices_max;
@@ -131,12 +140,10 @@ static void fill_balance(struct plan *plan)
 /* Rank r of the plan runs on device r of the request. */
 static void name_devices(const struct planner_request *request, struct plan *plan)
 {
+    plan_forget_devices(plan); /* a plan that was read names others */
     for (int i = 0, next = 0; i < plan->stage_count; i++) {
         struct plan_stage *stage = &plan->stages[i];
         int count = mesh_count(&stage->mesh);
-        for (int rank = 0; stage->devices && rank < count; rank++)
-            free(stage->devices[rank]); /* a plan that was read names others */
-        free(stage->devices);
         stage->devices = xcalloc((size_t)count, sizeof *stage->devices);
         for (int rank = 0; rank < count; rank++)
             stage->devices[rank] = xstrdup(request->devices[next++].name);

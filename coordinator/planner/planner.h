@@ -61,6 +61,8 @@ int planner_search(const struct job_config *job, int device_count, const struct 
 
 /* The graph of a job's model. */
 int planner_graph(const struct job_config *job, struct graph **out, struct error *err);
+/* -ENOSYS: it can be planned, and not be trained yet; the sentence says what is missing. */
+int planner_runs(const struct job_config *job, const struct graph *graph, struct error *err);
 /* What no devices would make right: -EINVAL where the model or the search is none. */
 int planner_check(const struct job_config *job, struct error *err);
 
@@ -69,6 +71,15 @@ int planner_check(const struct job_config *job, struct error *err);
  * stopped. The result is the caller's to finish, also after -ENOSPC and -ECANCELED. */
 int planner_run(const struct planner_request *request, struct planner_result *out,
                 struct error *err);
+/* The same with this plan in place of a search; its ranks run on the devices that it names.
+ * -ESTALE: they are not there. -EINVAL: it is none of the model's, or for another batch. Takes the
+ * plan. */
+int planner_given(const struct planner_request *request, struct plan *plan,
+                  struct planner_result *out, struct error *err);
+/* The planner numbers ranks by the order of devices: fills devices (as many as the request has)
+ * with those that the plan names, in the order of its ranks. -ESTALE: they are not there. */
+int planner_order(const struct planner_request *request, const struct plan *plan,
+                  struct planner_device *devices, struct error *err);
 void planner_result_finish(struct planner_result *result);
 
 /* The numbers of devices that the job may have of those there are. -EINVAL: plan.schedule or

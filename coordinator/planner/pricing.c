@@ -16,9 +16,8 @@ static const struct planner_device *device_of(const struct pricing *pricing, int
     return &pricing->request->devices[index];
 }
 
-/* Do all members of a group, or a message's two ends, share one host? */
-static bool on_one_host(const struct pricing *pricing, const struct program *program,
-                        const struct instruction *instruction)
+bool pricing_on_one_host(const struct pricing *pricing, const struct program *program,
+                         const struct instruction *instruction)
 {
     const char *host = device_of(pricing, program->rank)->host;
     if (instruction->kind != INSTRUCTION_COLLECTIVE)
@@ -37,8 +36,9 @@ double pricing_seconds(const void *context, const struct program *program,
     const struct profile *profile = device_of(pricing, program->rank)->profile;
     bool moves =
         instruction->kind == INSTRUCTION_COLLECTIVE || instruction->kind == INSTRUCTION_RECEIVE;
-    const struct profile_link *link =
-        moves && !on_one_host(pricing, program, instruction) ? &profile->network : &profile->host;
+    const struct profile_link *link = moves && !pricing_on_one_host(pricing, program, instruction)
+                                          ? &profile->network
+                                          : &profile->host;
     return profile_seconds(profile, link, program, instruction);
 }
 

@@ -13,6 +13,9 @@ struct pricing {
 
 /* Rank r on device r. */
 struct pricing pricing_plain(const struct planner_request *request);
+/* Do all members of a collective, or a message's two ends, share one host? */
+bool pricing_on_one_host(const struct pricing *pricing, const struct program *program,
+                         const struct instruction *instruction);
 /* context is a struct pricing: see struct timing. */
 double pricing_seconds(const void *context, const struct program *program,
                        const struct instruction *instruction);

@@ -1,11 +1,9 @@
-/* planning.c - devices as the planner wants them, and the plan as the workers want it. */
+/* planning.c - from granted devices to a plan as the workers want it. */
 #include "coordinator/planning/planning.h"
 
 #include "common/base/memory.h"
-#include "common/base/units.h"
 #include "coordinator/assignments/assignments.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,90 +13,16 @@
 #define MORE_FACTOR_MAX 4
 #define ROWS_MAX 200
 
-/* The devices in the planner's words; yours to free. */
-static struct planner_device *planner_devices(const struct planning_task *task)
+static int search_plan(const struct planning_task *task, struct planner_result *result,
+                       struct error *err)
 {
-    struct planner_device *devices = xcalloc(task->device_count, sizeof *devices);
-    for (size_t i = 0; i < task->device_count; i++)
-        devices[i] = (struct planner_device){
-            .name = task->devices[i].name,
-            .host = task->devices[i].host,
-            .memory_bytes = task->devices[i].memory_bytes,
-            .profile = &task->devices[i].profile,
-        };
-    return devices;
-}
-
-static size_t find_device(const struct planning_task *task, const char *name)
-{
-    size_t i = 0;
-    while (i < task->device_count && strcmp(task->devices[i].name, name) != 0)
-        i++;
-    return i;
-}
-
-/* The planner numbers ranks by the order of devices: bring them into the plan's. */
-static int order_devices(const struct plan *plan, const struct planning_task *task,
-                         const struct planner_device *all, struct planner_device *devices,
-                         struct error *err)
-{
-    int ranks = plan_ranks(plan);
-    if ((size_t)ranks > task->device_count)
-        return error_set(err, -EINVAL, "the given plan is for %d devices, there are %zu", ranks,
-                         task->device_count);
-    for (int rank = 0; rank < ranks; rank++) {
-        const char *name = plan_device(plan, rank);
-        size_t index = name ? find_device(task, name) : (size_t)rank;
-        if (index == task->device_count)
-            return error_set(err, -EINVAL,
-                             "rank %d of the given plan is on %s, which is not among the devices "
-                             "of the job: make a new plan, or take the devices out of this one",
-                             rank, name);
-        devices[rank] = all[index];
-    }
-    return 0;
-}
-
-/* Takes the plan. */
-static int price_given(const struct planning_task *task, const struct planner_device *all,
-                       struct plan *plan, struct planner_result *result, struct error *err)
-{
-    struct planner_device *devices = xcalloc(task->device_count, sizeof *devices);
-    struct planner_request ask = {task->graph, task->job, devices, plan_ranks(plan), &task->stop};
-    int rc = plan_check(plan, task->graph, err);
-    if (rc == 0)
-        rc = order_devices(plan, task, all, devices, err);
-    if (rc == 0)
-        rc = planner_consider(&ask, plan, result, err);
-    else
-        plan_destroy(plan);
-    free(devices);
-    if (rc < 0)
-        return error_prefix(err, rc, "plan");
-    assert(result->count == 1);
-    plan = result->candidates[0].plan;
-    snprintf(plan->predicted.search, sizeof plan->predicted.search, "%s", "given");
-    plan->predicted.candidates = 1;
-    if (!result->candidates[0].fits) {
-        char need[32];
-        return error_set(
-            err, -ENOSPC, "the given plan does not fit: it needs %s on one device",
-            units_print_bytes(need, sizeof need, (double)plan->predicted.memory_bytes_max));
-    }
-    result->best = plan;
-    return 0;
-}
-
-static int search_plan(const struct planning_task *task, const struct planner_device *devices,
-                       struct planner_result *result, struct error *err)
-{
+    struct planner_request ask = {task->graph, task->job, task->fleet.devices,
+                                  (int)task->fleet.count, &task->stop};
     if (task->given) {
         struct plan *plan;
         int rc = plan_decode(task->given, &plan, err);
-        return rc < 0 ? rc : price_given(task, devices, plan, result, err);
+        return rc < 0 ? rc : planner_given(&ask, plan, result, err);
     }
-    struct planner_request ask = {task->graph, task->job, devices, (int)task->device_count,
-                                  &task->stop};
     return planner_run(&ask, result, err);
 }
 
@@ -118,15 +42,15 @@ static bool would_fit(const struct planning_task *task, const struct planner_dev
 
 /* How many devices would do, if there were more like the last: 0 when not even the most that is
  * tried would. Where some would, more would, too. */
-static unsigned count_needed(const struct planning_task *task, const struct planner_device *there)
+static unsigned count_needed(const struct planning_task *task)
 {
-    size_t count = task->device_count, most = count * MORE_FACTOR_MAX;
+    size_t count = task->fleet.count, most = count * MORE_FACTOR_MAX;
     most = task->devices_max < most ? task->devices_max : most;
     if (task->given || most <= count)
         return 0;
     struct planner_device *devices = xcalloc(most, sizeof *devices);
     for (size_t i = 0; i < most; i++)
-        devices[i] = there[i < count ? i : count - 1];
+        devices[i] = task->fleet.devices[i < count ? i : count - 1];
     size_t low = count, needed = would_fit(task, devices, most) ? most : 0;
     while (needed > low + 1) {
         size_t middle = (low + needed) / 2;
@@ -157,8 +81,8 @@ static void name_ranks(struct planning *planning, const struct planning_task *ta
     planning->rank_count = (size_t)plan_ranks(planning->plan);
     planning->devices = xcalloc(planning->rank_count, sizeof *planning->devices);
     for (size_t rank = 0; rank < planning->rank_count; rank++) {
-        size_t index = find_device(task, plan_device(planning->plan, (int)rank));
-        planning->devices[rank] = task->devices[index].ref;
+        size_t index = fleet_find(&task->fleet, plan_device(planning->plan, (int)rank));
+        planning->devices[rank] = task->fleet.refs[index];
     }
 }
 
@@ -169,15 +93,14 @@ int planning_run(const struct planning_task *task, struct planning *out, struct 
     *out = (struct planning){0};
     if (task->refusal < 0)
         return error_set(err, task->refusal, "%s", task->refusal_words.text);
-    struct planner_device *devices = planner_devices(task);
-    int rc = search_plan(task, devices, &result, err);
+    int rc = search_plan(task, &result, err);
     if (result.count > 0)
         out->candidates = print_candidates(&result);
     if (rc == 0) {
         result.best->predicted.wall_s = (double)(task->clock_cb() - began_ms) / 1000;
         rc = assignments_hash(task->graph, result.best, &out->hashes, err);
     } else if (rc == -ENOSPC) {
-        out->devices_needed = count_needed(task, devices);
+        out->devices_needed = count_needed(task);
     }
     if (rc == 0) {
         out->plan = plan_copy(result.best);
@@ -185,7 +108,6 @@ int planning_run(const struct planning_task *task, struct planning *out, struct 
         name_ranks(out, task);
     }
     planner_result_finish(&result);
-    free(devices);
     return rc;
 }
 

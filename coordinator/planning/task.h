@@ -5,20 +5,9 @@
 #ifndef COORDINATOR_PLANNING_TASK_H
 #define COORDINATOR_PLANNING_TASK_H
 
-#include "coordinator/membership/devices.h"
-#include "coordinator/planner/planner.h"
+#include "coordinator/planning/fleet.h"
 
 #include <stdatomic.h>
-
-/* Where a device's speed comes from. */
-enum planning_cost {
-    PLANNING_BEST,     /* what its probe measured, else its peak rates */
-    PLANNING_MEASURED, /* a device without a profile is refused */
-    PLANNING_ANALYTIC, /* its peak rates, whatever was measured */
-};
-
-/* "best" (or ""), "measured", "analytic"; -EINVAL in words. */
-int planning_cost_parse(const char *text, enum planning_cost *cost, struct error *err);
 
 struct planning_request {
     struct job_config *job;
@@ -31,21 +20,11 @@ struct planning_request {
     uint64_t (*clock_cb)(void); /* milliseconds; called on the thread that searches */
 };
 
-/* A device of the cluster, as the planner is told of it. */
-struct planning_device {
-    struct device_ref ref;
-    char name[HARDWARE_NAME_SIZE + 16]; /* "node-a/0" */
-    char *host;
-    uint64_t memory_bytes;
-    struct profile profile;
-};
-
 struct planning_task {
     struct job_config *job;
     struct graph *graph;
     char *given;
-    struct planning_device *devices; /* those of one host next to each other */
-    size_t device_count;
+    struct fleet fleet;
     unsigned devices_max;
     uint64_t (*clock_cb)(void);
     atomic_bool stop; /* any thread may set it: nobody wants the plan any more */

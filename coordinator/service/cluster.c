@@ -65,13 +65,10 @@ static void plan(struct rpc_call *call, void *data)
 {
     const Gimbal__PlanRequest *request = rpc_call_request(call);
     struct error err;
-    struct question question = {.answer_cb = answer_plan};
-    if (request->cluster_yaml[0]) {
-        rpc_call_fail(call, RPC_UNIMPLEMENTED,
-                      "a coordinator plans for its own cluster: for the cluster of a file, plan "
-                      "without a coordinator");
-        return;
-    }
+    struct question question = {
+        .answer_cb = answer_plan,
+        .cluster = request->cluster_yaml[0] ? request->cluster_yaml : NULL,
+    };
     int rc = planning_cost_parse(request->cost, &question.cost, &err);
     if (rc == 0)
         rc = job_config_parse(request->job_yaml, strlen(request->job_yaml), "job file",

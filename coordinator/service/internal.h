@@ -159,7 +159,8 @@ int service_plan_job(struct service *service, const struct job *job, struct erro
 struct question {
     struct job_config *config;
     struct graph *graph;
-    const char *given; /* (optional) */
+    const char *given;   /* (optional) */
+    const char *cluster; /* (optional) a cluster file, in place of the workers that are alive */
     enum planning_cost cost;
     void (*answer_cb)(struct rpc_call *call, const struct planning *planning);
 };
@@ -176,6 +177,10 @@ void service_planned(struct service *service, const struct job *job,
 /* submit.c: answer those whose job has been planned, or whose patience is over. */
 void service_answer_submitters(struct service *service);
 uint64_t service_submitters_next_ms(const struct service *service);
+
+/* -ESTALE: the plan names a device that no worker offers. */
+int service_check_devices(const struct service *service, const struct plan *plan,
+                          struct error *err);
 
 /* events.c: append to the stream of events. json is taken, and may be NULL; job and node may be
  * "". */

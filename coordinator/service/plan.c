@@ -6,11 +6,16 @@
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
+#include "coordinator/planning/inventory.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Of a cluster that is only written down: sorting them holds up other calls. */
+#define WRITTEN_DEVICES_MAX 4096
 
 static unsigned devices_max(const struct job_config *config)
 {
@@ -47,19 +52,32 @@ bool service_plan_serves(const struct job *job, const struct planning *planning)
     return same;
 }
 
-/* As the queue would on an idle cluster: GPUs where there are enough, else CPU devices. */
-static size_t pick_alive(unsigned least, unsigned most, const struct device_view *all,
-                         size_t all_count, struct device_view *picked)
+static bool offers(const struct device_view *views, size_t count, const char *name)
 {
-    for (int kind = HARDWARE_GPU; kind >= HARDWARE_CPU; kind--) {
-        size_t count = 0;
-        for (size_t i = 0; i < all_count && count < most; i++)
-            if (all[i].device->kind == (enum hardware_kind)kind && all[i].grantable)
-                picked[count++] = all[i];
-        if (count > 0 && count >= least)
-            return count;
+    for (size_t i = 0; i < count; i++) {
+        char offered[HARDWARE_NAME_SIZE + 16];
+        snprintf(offered, sizeof offered, "%s/%u", views[i].ref.worker, views[i].ref.index);
+        if (strcmp(offered, name) == 0)
+            return true;
     }
-    return 0;
+    return false;
+}
+
+int service_check_devices(const struct service *service, const struct plan *plan, struct error *err)
+{
+    struct device_view *all;
+    size_t count = membership_devices(service->membership, &all);
+    int rc = 0;
+    for (int rank = 0; rank < plan_ranks(plan) && rc == 0; rank++) {
+        const char *name = plan_device(plan, rank);
+        if (name && !offers(all, count, name))
+            rc = error_set(err, -ESTALE,
+                           "the plan puts rank %d on %s, and no worker that is alive offers that: "
+                           "the cluster is no longer the one that it was made for; plan again",
+                           rank, name);
+    }
+    free(all);
+    return rc;
 }
 
 static struct asker *add_asker(struct service *service)
@@ -115,24 +133,25 @@ int service_plan_job(struct service *service, const struct job *job, struct erro
     return 0;
 }
 
-void service_plan_dry(struct service *service, struct rpc_call *call, const struct question *ask)
+/* Begin to search on what the job could have of these devices, were all idle. Takes the question's
+ * job and graph unless it fails. */
+static int ask_idle(struct service *service, struct rpc_call *call, const struct question *ask,
+                    const struct device_view *all, size_t all_count, struct error *err)
 {
-    struct job_config *config = ask->config;
-    struct device_view *all, *alive;
-    struct error err;
-    size_t all_count = membership_devices(service->membership, &all);
-    alive = xcalloc(all_count, sizeof *alive);
+    const struct job_config *config = ask->config;
+    struct device_view *picked = xcalloc(all_count, sizeof *picked);
     struct planning_request request = {
-        .job = config,
+        .job = ask->config,
         .graph = ask->graph,
         .given = ask->given,
-        .devices = alive,
+        .devices = picked,
         .device_count =
-            pick_alive((unsigned)config->devices.min, devices_max(config), all, all_count, alive),
+            fleet_pick(all, all_count, (unsigned)config->devices.min, devices_max(config), picked),
         .devices_max = devices_max(config),
         .cost = ask->cost,
         .clock_cb = service->options.clock_cb,
     };
+    int rc = 0;
     if (request.device_count > 0) {
         struct asker *asker = add_asker(service);
         asker->call = call;
@@ -141,16 +160,51 @@ void service_plan_dry(struct service *service, struct rpc_call *call, const stru
         planning_queue_add(service->plans, PLANNING_QUESTION, planning_task_create(&request),
                            asker);
     } else {
-        error_set(&err, -EBUSY,
-                  "the job needs %lld devices of one kind, and the workers that are alive have "
-                  "fewer",
-                  (long long)config->devices.min);
-        rpc_call_fail_errno(call, -EBUSY, &err);
-        graph_destroy(ask->graph);
-        job_config_destroy(config);
+        rc = error_set(err, -EBUSY,
+                       "the job needs %lld devices of one kind, and the nodes that are alive have "
+                       "fewer",
+                       (long long)config->devices.min);
     }
-    free(alive);
+    free(picked);
+    return rc;
+}
+
+static int ask_written(struct service *service, struct rpc_call *call, const struct question *ask,
+                       struct error *err)
+{
+    struct inventory inventory;
+    int rc = inventory_parse(ask->cluster, strlen(ask->cluster), "cluster file", &inventory, err);
+    if (rc == 0 && inventory.view_count > WRITTEN_DEVICES_MAX)
+        rc = error_set(err, -EINVAL,
+                       "cluster file: it has %zu devices, a coordinator plans for up to %d: plan "
+                       "without one",
+                       inventory.view_count, WRITTEN_DEVICES_MAX);
+    if (rc == 0)
+        rc = ask_idle(service, call, ask, inventory.views, inventory.view_count, err);
+    inventory_finish(&inventory);
+    return rc;
+}
+
+static int ask_alive(struct service *service, struct rpc_call *call, const struct question *ask,
+                     struct error *err)
+{
+    struct device_view *all;
+    size_t count = membership_devices(service->membership, &all);
+    int rc = ask_idle(service, call, ask, all, count, err);
     free(all);
+    return rc;
+}
+
+void service_plan_dry(struct service *service, struct rpc_call *call, const struct question *ask)
+{
+    struct error err;
+    int rc =
+        ask->cluster ? ask_written(service, call, ask, &err) : ask_alive(service, call, ask, &err);
+    if (rc == 0)
+        return;
+    rpc_call_fail_errno(call, rc, &err);
+    graph_destroy(ask->graph);
+    job_config_destroy(ask->config);
 }
 
 /* Of a question, or of a job that waits for just this plan. */

@@ -16,30 +16,25 @@
 struct submitted {
     struct job_config *config;
     struct graph *graph;
-    char *given;     /* JSON; NULL: no plan came with it */
-    int given_ranks; /* of that */
+    char *given;       /* JSON; NULL: no plan came with it */
+    struct plan *plan; /* that */
 };
 
 static void submitted_finish(struct submitted *submitted)
 {
     graph_destroy(submitted->graph);
     job_config_destroy(submitted->config);
+    plan_destroy(submitted->plan);
     free(submitted->given);
 }
 
 static int read_given(struct submitted *submitted, const char *json, struct error *err)
 {
-    struct plan *plan;
-    int rc = plan_decode(json, &plan, err);
+    int rc = plan_decode(json, &submitted->plan, err);
     if (rc == 0)
-        rc = plan_check(plan, submitted->graph, err);
-    else
-        plan = NULL;
-    if (rc == 0) {
-        submitted->given_ranks = plan_ranks(plan);
+        rc = plan_check(submitted->plan, submitted->graph, err);
+    if (rc == 0)
         submitted->given = xstrdup(json);
-    }
-    plan_destroy(plan);
     return rc < 0 ? error_prefix(err, rc, "plan") : 0;
 }
 
@@ -53,6 +48,8 @@ static int submitted_read(struct submitted *submitted, const Gimbal__JobSpec *sp
     int rc = job_config_parse(spec->yaml, strlen(spec->yaml), JOB_FILE, &submitted->config, err);
     if (rc == 0)
         rc = planner_graph(submitted->config, &submitted->graph, err);
+    if (rc == 0)
+        rc = planner_runs(submitted->config, submitted->graph, err);
     if (rc == 0)
         rc = planner_search(submitted->config, 0, &search, err);
     if (rc == 0 && spec->plan && spec->plan->json[0])
@@ -82,8 +79,8 @@ static struct job_submission describe(const struct submitted *submitted, struct 
         .restarts_max = (unsigned)config->elastic.max_restarts,
         .replans = config->elastic.replan,
     };
-    if (submitted->given_ranks)
-        submission.devices_min = submission.devices_max = (unsigned)submitted->given_ranks;
+    if (submitted->plan)
+        submission.devices_min = submission.devices_max = (unsigned)plan_ranks(submitted->plan);
     return submission;
 }
 
@@ -206,8 +203,10 @@ static void submit(struct rpc_call *call, void *data)
                                     .graph = submitted.graph,
                                     .given = submitted.given,
                                     .answer_cb = answer_dry};
-        service_plan_dry(service, call, &question);
-        free(submitted.given);
+        service_plan_dry(service, call, &question); /* takes both */
+        submitted.config = NULL;
+        submitted.graph = NULL;
+        submitted_finish(&submitted);
         return;
     }
     struct job_submission submission = describe(&submitted, call, request->spec, user);
@@ -217,8 +216,11 @@ static void submit(struct rpc_call *call, void *data)
         submitted_finish(&submitted);
         return;
     }
-    rc = jobs_submit(service->jobs, &submission, service_now_ms(service), &job, &service->actions,
-                     &err);
+    if (submitted.plan && !jobs_knows(service->jobs, &submission))
+        rc = service_check_devices(service, submitted.plan, &err);
+    if (rc == 0)
+        rc = jobs_submit(service->jobs, &submission, service_now_ms(service), &job,
+                         &service->actions, &err);
     if (rc < 0) {
         submitted_finish(&submitted);
         rpc_call_fail_errno(call, rc, &err);

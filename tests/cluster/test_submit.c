@@ -25,6 +25,10 @@ static const struct {
     {"family: gpt, layers: 2, hidden: 512, heads: 4, seq: 512",
      "devices: {max: 2}\nplan: {search: uniform, memory: 1MiB}\n", RPC_RESOURCE_EXHAUSTED,
      "no plan fits: the smallest of"},
+    {"family: bert, layers: 2, hidden: 32, heads: 4, seq: 16", "", RPC_UNIMPLEMENTED,
+     "model.family bert can be planned, not trained: no data is masked for it yet"},
+    {"family: vit, layers: 2, hidden: 32, heads: 4, seq: 16, patch: 2", "", RPC_UNIMPLEMENTED,
+     "model.family vit can be planned, not trained: no data format has images yet"},
 };
 #define REFUSALS ((int)(sizeof refusals / sizeof *refusals))
 
@@ -158,6 +162,15 @@ START_TEST(a_plan_that_comes_with_the_job_is_the_one_that_runs)
     plan->plan->json = (char *)"{\"kind\": \"Plan\"}";
     ck_assert_ptr_null(party_ask(user, COORDINATOR_SUBMIT, &request, &status, &words));
     ck_assert_int_eq(status, RPC_INVALID_ARGUMENT);
+    /* Made for a node that is not there: refused, though the job would only wait. */
+    char *other = xstrdup(whole);
+    for (char *at = other; (at = strstr(at, "node-a")); at++)
+        at[5] = 'x';
+    plan->plan->json = other;
+    ck_assert_ptr_null(party_ask(user, COORDINATOR_SUBMIT, &request, &status, &words));
+    ck_assert_int_eq(status, RPC_FAILED_PRECONDITION);
+    ck_assert_ptr_nonnull(strstr(words.text, "the plan puts rank 0 on node-x/0"));
+    free(other);
     plan->plan->json = whole;
     message_free(&plan->base);
     free(spec.yaml);
@@ -226,6 +239,37 @@ START_TEST(a_plan_is_made_without_a_job)
 }
 END_TEST
 
+START_TEST(a_plan_is_made_for_a_cluster_that_is_only_written_down)
+{
+    static const char cluster_yaml[] =
+        "apiVersion: gimbal/v1\n"
+        "kind: Cluster\n"
+        "nodes: [{name: far, devices: {kind: gpu, count: 4, memory: 1GiB, flops: 1TFLOP/s,\n"
+        "         bandwidth: 100GB/s}}]\n"
+        "links: {host: {bandwidth: 10GB/s, latency: 5us}}\n";
+    struct cluster cluster;
+    enum rpc_status status;
+    struct error words;
+    struct plan *plan;
+    cluster_start(&cluster, NULL);
+    struct party *user = cluster_user(&cluster);
+    Gimbal__PlanRequest request = GIMBAL__PLAN_REQUEST__INIT;
+    request.job_yaml = job_yaml(small, "devices: {min: 4}\nplan: {search: uniform}\n");
+    request.cluster_yaml = (char *)cluster_yaml;
+    Gimbal__PlanReply *reply = party_call(user, COORDINATOR_PLAN, &request);
+    ck_assert_int_eq(plan_decode(reply->plan->json, &plan, &words), 0);
+    ck_assert_str_eq(plan_device(plan, 3), "far/3");
+    plan_destroy(plan);
+    message_free(&reply->base);
+    request.cluster_yaml = (char *)"apiVersion: gimbal/v1\nkind: Cluster\nnodes: []\n";
+    ck_assert_ptr_null(party_ask(user, COORDINATOR_PLAN, &request, &status, &words));
+    ck_assert_int_eq(status, RPC_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(words.text, "cluster file:3:8: nodes: names no node"));
+    free(request.job_yaml);
+    cluster_stop(&cluster);
+}
+END_TEST
+
 int main(void)
 {
     TCase *answers = tcase_create("answers"), *plans = tcase_create("plans");
@@ -236,5 +280,6 @@ int main(void)
     tcase_add_test(answers, a_drained_node_gets_no_job_until_it_is_undrained);
     tcase_add_test(plans, a_plan_that_comes_with_the_job_is_the_one_that_runs);
     tcase_add_test(plans, a_plan_is_made_without_a_job);
+    tcase_add_test(plans, a_plan_is_made_for_a_cluster_that_is_only_written_down);
     return suite_run("submit", answers, plans, NULL);
 }

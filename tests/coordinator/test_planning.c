@@ -81,10 +81,10 @@ START_TEST(a_given_plan_is_taken_as_it_is)
     ck_assert_str_eq(scene.planning.devices[1].worker, "node-2");
     /* Its devices must be there, and enough of them; so must its batch be the job's. */
     scene.request.device_count = 2;
-    ck_assert_int_eq(scene_plan(&scene), -EINVAL);
+    ck_assert_int_eq(scene_plan(&scene), -ESTALE);
     ck_assert_ptr_nonnull(strstr(scene.err.text, "rank 1 of the given plan is on node-2/0"));
     scene.request.device_count = 1;
-    ck_assert_int_eq(scene_plan(&scene), -EINVAL);
+    ck_assert_int_eq(scene_plan(&scene), -ESTALE);
     ck_assert_ptr_nonnull(strstr(scene.err.text, "is for 2 devices, there are 1"));
     scene.request.device_count = DEVICES;
     scene.batch = 8;

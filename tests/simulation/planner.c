@@ -75,10 +75,10 @@ static void fill(struct planning *out, const struct planning_task *task, size_t 
     out->candidates = xstrdup("");
     out->rank_count = count;
     out->hashes = xcalloc(count, sizeof *out->hashes);
-    out->devices = xcalloc(task->device_count, sizeof *out->devices);
-    for (size_t i = 0; i < task->device_count; i++)
-        out->devices[i] = task->devices[i].ref;
-    shuffle(out->devices, task->device_count);
+    out->devices = xcalloc(task->fleet.count, sizeof *out->devices);
+    for (size_t i = 0; i < task->fleet.count; i++)
+        out->devices[i] = task->fleet.refs[i];
+    shuffle(out->devices, task->fleet.count);
     for (size_t i = 0; i < count; i++)
         out->hashes[i] = world_draw(UINT64_MAX);
 }
@@ -89,7 +89,7 @@ int planning_run(const struct planning_task *task, struct planning *out, struct 
     *out = (struct planning){0};
     if (trait(job, TRAIT_REFUSED, 1000) < world->faults.planner_refused)
         return error_set(err, -EINVAL, "model.heads 3 does not divide anything");
-    size_t least = needed(job), count = task->device_count;
+    size_t least = needed(job), count = task->fleet.count;
     if (count < least) {
         out->devices_needed = least <= task->devices_max ? (unsigned)least : 0;
         return error_set(err, -ENOSPC, "%zu devices are too few, %zu would do", count, least);

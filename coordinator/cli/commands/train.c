@@ -87,7 +87,8 @@ static int run(const struct invocation *invocation, struct error *err)
     struct offline_request request = {.job_path = values->file,
                                       .search = values->search,
                                       .plan_path = values->plan,
-                                      .device_count = (int)values->local};
+                                      .device_count = (int)values->local,
+                                      .to_train = true};
     struct offline offline;
     int code = offline_run(&request, &offline, err);
     if (offline.result.count > 0 && !invocation->common.quiet)

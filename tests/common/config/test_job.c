@@ -55,7 +55,7 @@ START_TEST(the_example_is_read)
     ck_assert_str_eq(job->model.family, "gpt");
     ck_assert_int_eq(job->model.layers, 12);
     ck_assert_int_eq(job->model.vocab, 50257);
-    ck_assert_int_eq(job->model.ffn, 3072);
+    ck_assert_int_eq(job->model.ffn, 0); /* the family's own */
     ck_assert_str_eq(job->data.tokens.items[0], "corpus.bin");
     ck_assert_int_eq(job->train.steps, 2000);
     ck_assert_double_eq(job->train.lr, 6e-4);
@@ -77,7 +77,7 @@ START_TEST(the_least_job_gets_its_defaults)
 {
     struct job_config *job = parse(least);
     ck_assert_int_eq(job->model.vocab, 256);
-    ck_assert_int_eq(job->model.ffn, 256);
+    ck_assert_int_eq(job->model.ffn, 0);
     ck_assert_int_eq(job->train.warmup, 0);
     ck_assert_double_eq(job->train.weight_decay, 0.1);
     ck_assert_double_eq(job->train.clip, 1);

@@ -20,6 +20,9 @@ struct sizes trial_sizes(int b, int s, int h, int n, int d, int f, int v)
     sizes_set(&sizes, 'd', d);
     sizes_set(&sizes, 'f', f);
     sizes_set(&sizes, 'v', v);
+    sizes_set(&sizes, 'k', n); /* each with two heads of queries */
+    sizes_set(&sizes, 'g', 2);
+    sizes_set(&sizes, 'p', 3);
     return sizes;
 }
 
@@ -69,8 +72,11 @@ static struct box box_of(const struct trial *trial, bool gradient, int slot, int
     if (split == 's' && strcmp(operation->name, "position") == 0 && slot == 1 && piece == 1)
         return box;
     cut(&box, dim, split, piece);
-    /* Queries of a piece of the sequence see all keys before. */
-    if (split == 's' && strcmp(operation->name, "core") == 0 && (slot == 1 || slot == 2))
+    /* Queries of a piece of the sequence see all keys before, or all. */
+    bool key = operation->input_count == 3 && (slot == 1 || slot == 2);
+    if (split == 's' && key && strcmp(operation->name, "attend") == 0)
+        return box_whole(dims, &trial->config.sizes);
+    if (split == 's' && key)
         box.low[dim] = 0;
     return box;
 }
@@ -109,7 +115,8 @@ static void fill(const struct trial *trial, bool gradient, int slot, struct view
 {
     const struct operation *operation = trial->config.operation;
     struct box whole = box_whole(dims_of(operation, gradient, slot), &trial->config.sizes);
-    bool integer = !gradient && slot < operation->input_count && operation->constant >> slot & 1;
+    bool constant = slot < operation->input_count && operation->constant >> slot & 1;
+    bool integer = !gradient && constant && !strchr(operation->dims[slot], 'p'); /* no pixels */
     uint64_t stream = (uint64_t)slot + (gradient ? 100 : 0);
     for (int64_t i = 0; i < box_count(&view->box); i++) {
         uint64_t index = (uint64_t)whole_index(&whole, &view->box, i);

@@ -10,8 +10,9 @@ static int probe(struct error *err)
 }
 
 static const struct kernel *const kernels[] = {
-    &cpu_add,  &cpu_core, &cpu_embed,    &cpu_gelu, &cpu_linear,
-    &cpu_loss, &cpu_norm, &cpu_position, NULL,
+    &cpu_add,       &cpu_core,     &cpu_embed,    &cpu_gelu,     &cpu_linear,
+    &cpu_loss,      &cpu_norm,     &cpu_position, &plain_attend, &plain_grouped,
+    &plain_rmsnorm, &plain_rotary, &plain_swiglu, NULL,
 };
 
 const struct device device_cpu = {

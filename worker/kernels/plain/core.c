@@ -1,46 +1,63 @@
-/* core.c - causal attention, one matrix of probabilities per sample and head.
+/* core.c - attention, one matrix of probabilities per sample and head: causal (core), causal with
+ * several heads of queries for one of keys and values (grouped), and over all keys (attend).
  *
- * P = softmax(q k' / sqrt(d)) over the keys that are not after the query, y = P v.
+ * P = softmax(q k' / sqrt(d)) over the keys that the query sees, y = P v.
  * Backward: dv = P' dy, dS = P (dy v' - rowsum(dy y)), dq = dS k / sqrt(d), dk = dS' q / sqrt(d):
  * FlashAttention, arXiv 2205.14135, appendix B.2. */
 #include "worker/kernels/plain/plain.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { Q, K, V, Y, LOGSUM };
 
 /* Pieces of q (and y), and of k and v. The workspace holds (queries, keys) of one head. */
 struct shape {
     int64_t batch, queries, keys, heads, width, first; /* first: key of the first query */
+    int64_t group; /* heads of queries that share a head of keys and values */
+    bool causal;
     double scale;
 };
 
 static struct shape shape_of(const struct kernel_call *call)
 {
     const struct box *q = &call->operand[Q].box, *k = &call->operand[K].box;
+    int64_t width = box_length(q, q->dims - 1), group = q->dims > k->dims ? box_length(q, 3) : 1;
     return (struct shape){
         .batch = box_length(q, 0),
         .queries = box_length(q, 1),
         .keys = box_length(k, 1),
-        .heads = box_length(q, 2),
-        .width = box_length(q, 3),
+        .heads = box_length(q, 2) * group,
+        .group = group,
+        .width = width,
         .first = q->low[1] - k->low[1],
-        .scale = 1 / sqrt((double)box_length(q, 3)),
+        .causal = strcmp(call->node->operation->name, "attend") != 0,
+        .scale = 1 / sqrt((double)width),
     };
 }
 
-/* Keys that query i sees: those up to its own place. */
+/* Keys that query i sees: all, or those up to its own place. */
 static int64_t visible(const struct shape *s, int64_t i)
 {
+    if (!s->causal)
+        return s->keys;
     int64_t count = s->first + i + 1;
     return count < 0 ? 0 : count < s->keys ? count : s->keys;
 }
 
-/* The vector of one head at a place of a tensor (b, s, n, d) with `seq` places. */
-static float *at(const struct view *view, const struct shape *s, int64_t seq, int64_t b, int64_t n,
-                 int64_t place)
+/* The vector of one head at a place of q or y, (b, s, n, d). */
+static float *query(const struct view *view, const struct shape *s, int64_t b, int64_t n,
+                    int64_t place)
 {
-    return (float *)view->data + ((b * seq + place) * s->heads + n) * s->width;
+    return (float *)view->data + ((b * s->queries + place) * s->heads + n) * s->width;
+}
+
+/* Of k or v, those of the head's group. */
+static float *key(const struct view *view, const struct shape *s, int64_t b, int64_t n,
+                  int64_t place)
+{
+    int64_t heads = s->heads / s->group;
+    return (float *)view->data + ((b * s->keys + place) * heads + n / s->group) * s->width;
 }
 
 static double dot(const float *a, const float *b, int64_t count)
@@ -54,8 +71,8 @@ static double dot(const float *a, const float *b, int64_t count)
 static double score(const struct kernel_call *call, const struct shape *s, int64_t b, int64_t n,
                     int64_t i, int64_t j)
 {
-    return s->scale * dot(at(&call->operand[Q], s, s->queries, b, n, i),
-                          at(&call->operand[K], s, s->keys, b, n, j), s->width);
+    return s->scale *
+           dot(query(&call->operand[Q], s, b, n, i), key(&call->operand[K], s, b, n, j), s->width);
 }
 
 /* Probabilities of query i, and the logarithm of its sum of exponentials (-inf: sees no key). */
@@ -81,11 +98,11 @@ static void forward(const struct kernel_call *call)
         for (int64_t n = 0; n < s.heads; n++)
             for (int64_t i = 0; i < s.queries; i++) {
                 logsum[(b * s.heads + n) * s.queries + i] = (float)softmax(call, &s, b, n, i, p);
-                float *y = at(&call->operand[Y], &s, s.queries, b, n, i);
+                float *y = query(&call->operand[Y], &s, b, n, i);
                 for (int64_t d = 0; d < s.width; d++) {
                     double sum = 0;
                     for (int64_t j = 0; j < visible(&s, i); j++)
-                        sum += (double)p[j] * at(&call->operand[V], &s, s.keys, b, n, j)[d];
+                        sum += (double)p[j] * key(&call->operand[V], &s, b, n, j)[d];
                     y[d] = (float)sum;
                 }
             }
@@ -97,12 +114,12 @@ static void scores(const struct kernel_call *call, const struct shape *s, int64_
 {
     const float *logsum = (float *)call->operand[LOGSUM].data + (b * s->heads + n) * s->queries;
     for (int64_t i = 0; i < s->queries; i++) {
-        const float *dy = at(&call->gradient[Y], s, s->queries, b, n, i);
-        double mean = dot(dy, at(&call->operand[Y], s, s->queries, b, n, i), s->width);
+        const float *dy = query(&call->gradient[Y], s, b, n, i);
+        double mean = dot(dy, query(&call->operand[Y], s, b, n, i), s->width);
         for (int64_t j = 0; j < s->keys; j++) {
             double probability =
                 j < visible(s, i) ? exp(score(call, s, b, n, i, j) - logsum[i]) : 0;
-            double dp = dot(dy, at(&call->operand[V], s, s->keys, b, n, j), s->width);
+            double dp = dot(dy, key(&call->operand[V], s, b, n, j), s->width);
             p[i * s->keys + j] = (float)probability;
             ds[i * s->keys + j] = (float)(probability * (dp - mean) * s->scale);
         }
@@ -116,8 +133,8 @@ static void backward_query(const struct kernel_call *call, const struct shape *s
         for (int64_t d = 0; d < s->width; d++) {
             double sum = 0;
             for (int64_t j = 0; j < s->keys; j++)
-                sum += (double)ds[i * s->keys + j] * at(&call->operand[K], s, s->keys, b, n, j)[d];
-            put(&at(&call->gradient[Q], s, s->queries, b, n, i)[d], call_accumulates(call, Q), sum);
+                sum += (double)ds[i * s->keys + j] * key(&call->operand[K], s, b, n, j)[d];
+            put(&query(&call->gradient[Q], s, b, n, i)[d], call_accumulates(call, Q), sum);
         }
 }
 
@@ -129,9 +146,10 @@ static void backward_key(const struct kernel_call *call, const struct shape *s, 
         for (int64_t d = 0; d < s->width; d++) {
             double sum = 0;
             for (int64_t i = 0; i < s->queries; i++)
-                sum += (double)matrix[i * s->keys + j] * at(rows, s, s->queries, b, n, i)[d];
-            put(&at(&call->gradient[operand], s, s->keys, b, n, j)[d],
-                call_accumulates(call, operand), sum);
+                sum += (double)matrix[i * s->keys + j] * query(rows, s, b, n, i)[d];
+            /* What the heads of a group before this one gave is there. */
+            put(&key(&call->gradient[operand], s, b, n, j)[d],
+                call_accumulates(call, operand) || n % s->group > 0, sum);
         }
 }
 
@@ -153,3 +171,5 @@ static void backward(const struct kernel_call *call)
 }
 
 const struct kernel plain_core = {"core", {{forward}, {backward}}};
+const struct kernel plain_grouped = {"grouped", {{forward}, {backward}}};
+const struct kernel plain_attend = {"attend", {{forward}, {backward}}};

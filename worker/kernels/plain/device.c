@@ -48,8 +48,9 @@ static void update(const struct update_call *call)
 }
 
 static const struct kernel *const kernels[] = {
-    &plain_add,  &plain_core, &plain_embed,    &plain_gelu, &plain_linear,
-    &plain_loss, &plain_norm, &plain_position, NULL,
+    &plain_add,     &plain_attend, &plain_core,   &plain_embed, &plain_gelu,
+    &plain_grouped, &plain_linear, &plain_loss,   &plain_norm,  &plain_position,
+    &plain_rmsnorm, &plain_rotary, &plain_swiglu, NULL,
 };
 
 const struct device device_plain = {

@@ -6,8 +6,9 @@
 
 #include "worker/kernels/call.h"
 
-extern const struct kernel plain_add, plain_core, plain_embed, plain_gelu, plain_linear, plain_loss,
-    plain_norm, plain_position;
+extern const struct kernel plain_add, plain_attend, plain_core, plain_embed, plain_gelu,
+    plain_grouped, plain_linear, plain_loss, plain_norm, plain_position, plain_rmsnorm,
+    plain_rotary, plain_swiglu;
 
 void plain_copy(const struct view *destination, const struct view *source, const struct box *part);
 

@@ -1,32 +1,22 @@
-/* plan.c - `gimbal plan`: how a job would be divided, by the coordinator or for this machine. */
+/* plan.c - `gimbal plan`: how a job would be divided, by the coordinator, for this machine, or for
+ * a cluster that is only written down. */
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
+#include "coordinator/cli/commands/plan/ask.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/jobfile.h"
-#include "coordinator/cli/offline.h"
 
+#include "common/base/file.h"
 #include "common/rpc/message.h"
 
 #include <stdlib.h>
 
 #define ROWS 12
 
-struct plan_values {
-    const char *file, *search, *plan, *dump;
-    int64_t local;
-};
-
 static const struct flag plan_flags[] = {
-    {"file", 'f', FLAG_TEXT, offsetof(struct plan_values, file), "FILE", "the job file"},
-    {"local", 0, FLAG_NUMBER, offsetof(struct plan_values, local), "N",
-     "no coordinator: this machine's cores as N devices", .least = 1,
-     .greatest = LOCAL_DEVICES_MAX},
-    {"search", 0, FLAG_TEXT, offsetof(struct plan_values, search), "NAME",
-     "the search, in place of the job's plan.search"},
-    {"plan", 0, FLAG_TEXT, offsetof(struct plan_values, plan), "FILE",
-     "price this plan in place of a search (with --local)"},
-    {"dump-costs", 0, FLAG_TEXT, offsetof(struct plan_values, dump), "FILE",
-     "also write what a second program needs to solve it (with --local)"},
+    ASK_FLAGS,
+    {"dump-costs", 0, FLAG_TEXT, offsetof(struct ask_values, dump), "FILE",
+     "also write what a second program needs to solve it"},
     {.name = NULL},
 };
 
@@ -57,17 +47,12 @@ static int print_candidates(enum output output, const struct offline *offline, s
     return code;
 }
 
-static int plan_here(const struct invocation *invocation, const struct plan_values *values,
+static int plan_here(const struct invocation *invocation, const struct ask_values *values,
                      struct error *err)
 {
     enum output output = (enum output)invocation->common.output;
-    struct offline_request request = {.job_path = values->file,
-                                      .search = values->search,
-                                      .plan_path = values->plan,
-                                      .dump_path = values->dump,
-                                      .device_count = (int)values->local};
     struct offline offline;
-    int code = offline_run(&request, &offline, err);
+    int code = ask_run(values, &offline, err);
     if (output < OUTPUT_JSON && offline.result.count > 0)
         planner_print(&offline.result, output == OUTPUT_WIDE ? 0 : ROWS, stdout);
     else if (code == EXIT_DONE)
@@ -86,24 +71,32 @@ static int print_reply(enum output output, const Gimbal__PlanReply *reply, struc
     return EXIT_DONE;
 }
 
-static int plan_there(const struct invocation *invocation, const struct plan_values *values,
+static int plan_there(const struct invocation *invocation, const struct ask_values *values,
                       struct error *err)
 {
     struct client client = {0};
     struct job_config *job;
-    char *text;
+    char *text, *cluster = NULL;
     ProtobufCMessage *reply;
     Gimbal__PlanRequest request = GIMBAL__PLAN_REQUEST__INIT;
-    if (values->plan || values->dump)
-        return error_set(err, EXIT_USAGE, "--plan and --dump-costs go with --local");
+    if (values->plan || values->memory || values->dump)
+        return error_set(err, EXIT_USAGE, "--%s goes with --local or --cluster",
+                         values->plan     ? "plan"
+                         : values->memory ? "memory"
+                                          : "dump-costs");
     int code = jobfile_load(values->file, &text, &job, err);
     if (code != EXIT_DONE)
         return code;
     job_config_destroy(job);
-    code = client_open(&invocation->common, &client, err);
+    if (values->cluster && file_read(values->cluster, &cluster, err) < 0)
+        code = EXIT_INPUT;
+    if (code == EXIT_DONE)
+        code = client_open(&invocation->common, &client, err);
     if (code == EXIT_DONE) {
         request.job_yaml = text;
         request.search = (char *)(values->search ? values->search : "");
+        request.cluster_yaml = cluster ? cluster : (char *)"";
+        request.cost = (char *)(values->cost ? values->cost : "");
         code = client_call(&client, COORDINATOR_PLAN, &request.base, 0, &reply, err);
         if (client.status == RPC_RESOURCE_EXHAUSTED)
             code = EXIT_NO_PLAN;
@@ -114,22 +107,35 @@ static int plan_there(const struct invocation *invocation, const struct plan_val
         message_free(reply);
     }
     client_close(&client);
+    free(cluster);
     free(text);
     return code;
 }
 
 static int run(const struct invocation *invocation, struct error *err)
 {
-    const struct plan_values *values = invocation->values;
-    return values->local ? plan_here(invocation, values, err) : plan_there(invocation, values, err);
+    struct ask_values values = *(const struct ask_values *)invocation->values;
+    if (values.file && invocation->argument_count)
+        return error_set(err, EXIT_USAGE, "'%s' is a second job file beside -f %s",
+                         invocation->arguments[0], values.file);
+    if (invocation->argument_count)
+        values.file = invocation->arguments[0];
+    return values.local || (values.cluster && !invocation->common.address)
+               ? plan_here(invocation, &values, err)
+               : plan_there(invocation, &values, err);
 }
+
+static const struct command *const below[] = {&command_plan_diff, &command_plan_explain,
+                                              &command_plan_what_if, &command_plan_why_not, NULL};
 
 const struct command command_plan = {
     .name = "plan",
     .summary = "Show how a job would be divided, and what else was looked at",
-    .arguments = "",
+    .arguments = "JOB-FILE",
+    .arguments_max = 1,
     .flags = plan_flags,
-    .values_size = sizeof(struct plan_values),
+    .values_size = sizeof(struct ask_values),
     .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT,
+    .below = below,
     .run = run,
 };

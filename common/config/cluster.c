@@ -1,0 +1,218 @@
+/* cluster.c - the cluster file's table, and what must be true of it as a whole. */
+#include "common/config/cluster.h"
+
+#include "common/base/memory.h"
+#include "common/config/document.h"
+#include "common/hardware/hardware.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* As many as a plan may have ranks. */
+#define DEVICES_MAX 65536
+#define PATH_SIZE 64
+
+#define AT(type, member, what) .key = #member, .kind = what, .offset = offsetof(struct type, member)
+
+static const char *const versions[] = {"gimbal/v1", NULL};
+static const char *const kinds[] = {"Cluster", NULL};
+static const char *const device_kinds[] = {"cpu", "gpu", NULL};
+
+static const struct field link_fields[] = {
+    {AT(cluster_link, bandwidth, FIELD_BANDWIDTH), .required = true, .least = 1e3,
+     .greatest = 1e15},
+    {AT(cluster_link, latency, FIELD_DURATION), .required = true, .above = true, .greatest = 60},
+    {.key = NULL},
+};
+
+static const struct field links_fields[] = {
+    {AT(cluster_links, host, FIELD_SECTION), .fields = link_fields},
+    {AT(cluster_links, network, FIELD_SECTION), .fields = link_fields},
+    {.key = NULL},
+};
+
+static const struct field devices_fields[] = {
+    {AT(cluster_devices, kind, FIELD_CHOICE), .required = true, .words = device_kinds},
+    {AT(cluster_devices, model, FIELD_TEXT)},
+    {AT(cluster_devices, count, FIELD_INTEGER), .standard = "1", .least = 1,
+     .greatest = HARDWARE_DEVICES_MAX, .unit = "devices"},
+    {AT(cluster_devices, memory, FIELD_SIZE), .required = true, .least = 0x1p20,
+     .greatest = 0x1p50},
+    {AT(cluster_devices, flops, FIELD_FLOPS), .required = true, .least = 1e6, .greatest = 1e18},
+    {AT(cluster_devices, bandwidth, FIELD_BANDWIDTH), .required = true, .least = 1e6,
+     .greatest = 1e15},
+    {AT(cluster_devices, efficiency, FIELD_REAL), .standard = "0.5", .above = true, .greatest = 1,
+     .unit = FIELD_NO_UNIT},
+    {.key = NULL},
+};
+
+static const struct field node_fields[] = {
+    {AT(cluster_node, name, FIELD_TEXT), .required = true},
+    {AT(cluster_node, count, FIELD_INTEGER), .standard = "1", .least = 1, .greatest = DEVICES_MAX,
+     .unit = "nodes"},
+    {AT(cluster_node, devices, FIELD_SECTIONS), .required = true, .fields = devices_fields,
+     .size = sizeof(struct cluster_devices), .greatest = 16},
+    {AT(cluster_node, links, FIELD_SECTION), .fields = links_fields},
+    {.key = NULL},
+};
+
+const struct field cluster_config_fields[] = {
+    {.key = "apiVersion",
+     .kind = FIELD_CHOICE,
+     .required = true,
+     .words = versions,
+     .offset = offsetof(struct cluster_config, api_version)},
+    {AT(cluster_config, kind, FIELD_CHOICE), .required = true, .words = kinds},
+    {AT(cluster_config, nodes, FIELD_SECTIONS), .required = true, .fields = node_fields,
+     .size = sizeof(struct cluster_node), .greatest = 1024},
+    {AT(cluster_config, links, FIELD_SECTION), .fields = links_fields},
+    {.key = NULL},
+};
+
+const struct cluster_node *cluster_node(const struct cluster_config *cluster, size_t index)
+{
+    return (const struct cluster_node *)cluster->nodes.items + index;
+}
+
+const struct cluster_devices *cluster_devices(const struct cluster_node *node, size_t index)
+{
+    return (const struct cluster_devices *)node->devices.items + index;
+}
+
+struct cluster_links cluster_node_links(const struct cluster_config *cluster,
+                                        const struct cluster_node *node)
+{
+    struct cluster_links links = cluster->links;
+    if (node->links.host.bandwidth > 0)
+        links.host = node->links.host;
+    if (node->links.network.bandwidth > 0)
+        links.network = node->links.network;
+    return links;
+}
+
+static int64_t count_devices(const struct cluster_node *node)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < node->devices.count; i++)
+        count += cluster_devices(node, i)->count;
+    return count;
+}
+
+/* Is b called as one of the several nodes of a is: "titan-1" beside "titan", of which there are 4?
+ */
+static bool is_numbered(const struct cluster_node *a, const struct cluster_node *b)
+{
+    size_t length = strlen(a->name);
+    if (a->count == 1 || b->count > 1 || strncmp(a->name, b->name, length) != 0 ||
+        b->name[length] != '-')
+        return false;
+    char number[32];
+    long long index = strtoll(b->name + length + 1, NULL, 10);
+    snprintf(number, sizeof number, "%lld", index);
+    return strcmp(number, b->name + length + 1) == 0 && index >= 0 && index < a->count;
+}
+
+static bool clash(const struct cluster_node *a, const struct cluster_node *b)
+{
+    return strcmp(a->name, b->name) == 0 || is_numbered(a, b) || is_numbered(b, a);
+}
+
+static int check_name(const struct cluster_config *cluster, size_t index, const char *path,
+                      const struct document *document, struct error *err)
+{
+    const struct cluster_node *node = cluster_node(cluster, index);
+    char longest[2 * HARDWARE_NAME_SIZE];
+    snprintf(longest, sizeof longest, "%.64s-%" PRId64, node->name, node->count - 1);
+    if (!hardware_name_valid(node->count > 1 ? longest : node->name))
+        return document_fail_at(document, path, err,
+                                "'%.100s' cannot be a name: write at most %d letters, digits, '-', "
+                                "'_' and '.', the first a letter or digit, and the number of the "
+                                "node among them",
+                                node->name, HARDWARE_NAME_SIZE - 1);
+    for (size_t i = 0; i < index; i++)
+        if (clash(cluster_node(cluster, i), node))
+            return document_fail_at(document, path, err,
+                                    "'%s' is the name of a node of nodes[%zu] too: write another, "
+                                    "or count there",
+                                    node->name, i);
+    return 0;
+}
+
+/* A link that messages may take has to be there. */
+static int check_links(const struct cluster_config *cluster, size_t index, bool alone,
+                       const struct document *document, struct error *err)
+{
+    const struct cluster_node *node = cluster_node(cluster, index);
+    struct cluster_links links = cluster_node_links(cluster, node);
+    if (count_devices(node) > 1 && links.host.bandwidth == 0)
+        return document_fail_at(document, "links.host", err,
+                                "missing: node '%s' has several devices: write their {bandwidth, "
+                                "latency} here or in nodes[%zu].links",
+                                node->name, index);
+    if (!alone && links.network.bandwidth == 0)
+        return document_fail_at(document, "links.network", err,
+                                "missing: there are several nodes: write the {bandwidth, latency} "
+                                "of '%s' here or in nodes[%zu].links",
+                                node->name, index);
+    return 0;
+}
+
+static int check(const struct cluster_config *cluster, const struct document *document,
+                 struct error *err)
+{
+    int64_t devices = 0;
+    if (cluster->nodes.count == 0)
+        return document_fail_at(document, "nodes", err, "names no node: write at least one");
+    bool alone = cluster->nodes.count == 1 && cluster_node(cluster, 0)->count == 1;
+    for (size_t i = 0; i < cluster->nodes.count; i++) {
+        const struct cluster_node *node = cluster_node(cluster, i);
+        char path[PATH_SIZE];
+        snprintf(path, sizeof path, "nodes[%zu].devices", i);
+        devices += node->count * count_devices(node);
+        if (count_devices(node) < 1 || count_devices(node) > HARDWARE_DEVICES_MAX)
+            return document_fail_at(document, path, err, "%" PRId64 " devices: a node has 1 to %u",
+                                    count_devices(node), HARDWARE_DEVICES_MAX);
+        if (devices > DEVICES_MAX)
+            return document_fail_at(document, path, err,
+                                    "with these there are %" PRId64 " devices, at most %d are "
+                                    "planned for",
+                                    devices, DEVICES_MAX);
+        snprintf(path, sizeof path, "nodes[%zu].name", i);
+        int rc = check_name(cluster, i, path, document, err);
+        if (rc == 0)
+            rc = check_links(cluster, i, alone, document, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+int cluster_config_parse(const char *text, size_t size, const char *name,
+                         struct cluster_config **out, struct error *err)
+{
+    struct document *document;
+    int rc = document_parse(text, size, name, &document, err);
+    if (rc < 0)
+        return rc;
+    struct cluster_config *cluster = xcalloc(1, sizeof *cluster);
+    rc = fields_read(cluster_config_fields, document, cluster, err);
+    if (rc == 0)
+        rc = check(cluster, document, err);
+    document_destroy(document);
+    if (rc < 0) {
+        cluster_config_destroy(cluster);
+        return rc;
+    }
+    *out = cluster;
+    return 0;
+}
+
+void cluster_config_destroy(struct cluster_config *cluster)
+{
+    if (!cluster)
+        return;
+    fields_clear(cluster_config_fields, cluster);
+    free(cluster);
+}

@@ -1,0 +1,61 @@
+/* bert.c - an encoder (Devlin et al., arXiv 1810.04805): every place sees all others, norms behind
+ * the two residual sums of a layer and behind the embedding, which is tied to the head.
+ *
+ * As in RoBERTa (arXiv 1907.11692) there are no segments; and no layer stands between the last
+ * norm and the logits. */
+#include "common/models/parts.h"
+
+extern const struct operation operation_embed, operation_position, operation_qkv, operation_attend,
+    operation_out, operation_add, operation_fc1, operation_gelu, operation_fc2, operation_logits,
+    operation_loss;
+
+enum { TYPE_EMBED, TYPE_LAYER, TYPE_HEAD };
+
+static int layer(struct graph *graph, int64_t index, int input, struct initializer residual)
+{
+    parts_layer(graph, index, TYPE_LAYER);
+    int q = parts_linear(graph, &operation_qkv, "q", input, parts_narrow);
+    int k = parts_linear(graph, &operation_qkv, "k", input, parts_narrow);
+    int v = parts_linear(graph, &operation_qkv, "v", input, parts_narrow);
+    int mixed = graph_node(graph, &operation_attend, "attend", (int[]){q, k, v});
+    int out = parts_linear(graph, &operation_out, "out", mixed, residual);
+    int middle = graph_node(graph, &operation_add, "add1", (int[]){input, out});
+    middle = parts_norm(graph, "norm1", middle);
+    int wide = parts_linear(graph, &operation_fc1, "fc1", middle, parts_narrow);
+    int active = graph_node(graph, &operation_gelu, "gelu", (int[]){wide});
+    int back = parts_linear(graph, &operation_fc2, "fc2", active, residual);
+    int sum = graph_node(graph, &operation_add, "add2", (int[]){middle, back});
+    return parts_norm(graph, "norm2", sum);
+}
+
+static int build(const struct model_config *config, struct graph **out, struct error *err)
+{
+    int rc = parts_check_heads(config, err);
+    if (rc < 0)
+        return rc;
+    struct graph *graph = graph_create();
+    parts_sizes(graph, config, 4 * config->hidden);
+    sizes_set(&graph->sizes, 'n', config->heads);
+    sizes_set(&graph->sizes, 'd', config->hidden / config->heads);
+    int tokens = graph_data(graph, "tokens", "bs", false);
+    int targets = graph_data(graph, "targets", "bs", true);
+
+    graph_block(graph, "embed", TYPE_EMBED);
+    int table = graph_weight(graph, "tokens.weight", "vh", parts_narrow, true);
+    int positions = graph_weight(graph, "positions.weight", "sh", parts_narrow, true);
+    int x = graph_node(graph, &operation_embed, "tokens", (int[]){tokens, table});
+    x = graph_node(graph, &operation_position, "positions", (int[]){x, positions});
+    x = parts_norm(graph, "norm", x);
+
+    for (int64_t i = 0; i < config->layers; i++)
+        x = layer(graph, i, x, parts_residual(config->layers));
+
+    graph_block(graph, "head", TYPE_HEAD);
+    x = graph_node(graph, &operation_logits, "logits", (int[]){x, table});
+    graph_node(graph, &operation_loss, "loss", (int[]){x, targets});
+    *out = graph;
+    return 0;
+}
+
+const struct model model_bert = {
+    .family = "bert", .build = build, .untrained = "no data is masked for it yet"};

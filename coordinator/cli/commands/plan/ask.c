@@ -1,0 +1,32 @@
+/* ask.c - flags to a request. */
+#include "coordinator/cli/commands/plan/ask.h"
+#include "coordinator/cli/exit.h"
+
+int ask_request(const struct ask_values *ask, struct offline_request *request, struct error *err)
+{
+    if (ask->local && (ask->cluster || ask->cost))
+        return error_set(err, EXIT_USAGE,
+                         "--local is for this machine as it is measured: leave out --cluster and "
+                         "--cost");
+    *request = (struct offline_request){.job_path = ask->file,
+                                        .search = ask->search,
+                                        .memory = ask->memory,
+                                        .plan_path = ask->plan,
+                                        .cluster_path = ask->cluster,
+                                        .dump_path = ask->dump,
+                                        .device_count = (int)ask->local};
+    if (planning_cost_parse(ask->cost ? ask->cost : "", &request->cost, err) < 0)
+        return EXIT_USAGE;
+    return EXIT_DONE;
+}
+
+int ask_run(const struct ask_values *ask, struct offline *offline, struct error *err)
+{
+    struct offline_request request;
+    *offline = (struct offline){0};
+    if (!ask->local && !ask->cluster)
+        return error_set(err, EXIT_USAGE,
+                         "needs devices: --cluster FILE, or --local N for this machine's cores");
+    int code = ask_request(ask, &request, err);
+    return code == EXIT_DONE ? offline_run(&request, offline, err) : code;
+}

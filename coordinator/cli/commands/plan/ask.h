@@ -1,0 +1,45 @@
+/* ask.h - what all verbs of `gimbal plan` that plan by themselves are told: the job, the devices,
+ * and how to search. */
+#ifndef COORDINATOR_CLI_COMMANDS_PLAN_ASK_H
+#define COORDINATOR_CLI_COMMANDS_PLAN_ASK_H
+
+#include "coordinator/cli/offline.h"
+#include "coordinator/cli/options.h"
+
+struct ask_values {
+    const char *file, *search, *plan, *cluster, *cost, *memory;
+    const char *dump; /* of `plan` alone */
+    int64_t local;
+};
+
+/* Rows of a command's table of flags, whose struct has `ask` in front. */
+#define ASK_FLAGS                                                                                  \
+    {"file", 'f', FLAG_TEXT, offsetof(struct ask_values, file), "FILE", "the job file"},           \
+        {"local",     0,                                                                           \
+         FLAG_NUMBER, offsetof(struct ask_values, local),                                          \
+         "N",         "no coordinator: this machine's cores as N devices",                         \
+         .least = 1,  .greatest = LOCAL_DEVICES_MAX},                                              \
+        {"cluster", 0,                                                                             \
+         FLAG_TEXT, offsetof(struct ask_values, cluster),                                          \
+         "FILE",    "for the nodes of a cluster file, or of 'gimbal nodes -o json'"},              \
+        {"cost",    0,                                                                             \
+         FLAG_TEXT, offsetof(struct ask_values, cost),                                             \
+         "NAME",    "measured or analytic; best: whichever there is"},                             \
+        {"memory",  0,                                                                             \
+         FLAG_TEXT, offsetof(struct ask_values, memory),                                           \
+         "SIZE",    "of every device, in place of the job's plan.memory"},                         \
+        {"search",  0,                                                                             \
+         FLAG_TEXT, offsetof(struct ask_values, search),                                           \
+         "NAME",    "the search, in place of the job's plan.search"},                              \
+    {                                                                                              \
+        "plan", 0, FLAG_TEXT, offsetof(struct ask_values, plan), "FILE",                           \
+            "price this plan in place of a search"                                                 \
+    }
+
+/* Check what goes together, and the request that comes of it; for this machine or a cluster file,
+ * not for a coordinator. EXIT_USAGE in words. */
+int ask_request(const struct ask_values *ask, struct offline_request *request, struct error *err);
+/* Plan. As offline_run; without devices EXIT_USAGE. */
+int ask_run(const struct ask_values *ask, struct offline *offline, struct error *err);
+
+#endif

@@ -1,0 +1,158 @@
+/* explain.c - `gimbal plan explain`: where the time and the memory of a plan go, block by block,
+ * and what each of them waits for most. */
+#include "coordinator/cli/commands.h"
+#include "coordinator/cli/commands/plan/ask.h"
+#include "coordinator/cli/exit.h"
+
+#include "common/base/memory.h"
+#include "common/base/units.h"
+#include "common/plan/diff.h"
+#include "coordinator/planner/explain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct flag explain_flags[] = {ASK_FLAGS, {.name = NULL}};
+
+static const struct column columns[] = {
+    {.name = "BLOCK"},
+    {.name = "STAGE", .right = true},
+    {.name = "DIVISION"},
+    {.name = "COMPUTE", .right = true},
+    {.name = "HOST LINKS", .right = true},
+    {.name = "NETWORK", .right = true},
+    {.name = "SENT", .right = true},
+    {.name = "STATE", .right = true},
+    {.name = "SAVED", .right = true},
+    {.name = "BOUND BY"},
+};
+
+static void add_row(struct table *table, const char *name, int stage, const char *division,
+                    const struct explained *it, int micro_batches)
+{
+    struct explain_seconds step = explained_step(it, micro_batches);
+    char text[32];
+    table_add(table, "%s", name);
+    table_add(table, "%d", stage);
+    table_add(table, "%s", division);
+    table_add(table, "%s", units_print_seconds(text, sizeof text, step.compute));
+    table_add(table, "%s", units_print_seconds(text, sizeof text, step.host));
+    table_add(table, "%s", units_print_seconds(text, sizeof text, step.network));
+    table_add(table, "%s",
+              units_print_bytes(text, sizeof text, it->host_bytes + it->network_bytes));
+    table_add(table, "%s", units_print_bytes(text, sizeof text, (double)it->state_bytes));
+    table_add(table, "%s", units_print_bytes(text, sizeof text, (double)it->saved_bytes));
+    table_add(table, "%s", explain_bound(&step));
+}
+
+static void print_table(const struct common *common, const struct offline *offline,
+                        const struct explanation *explanation)
+{
+    const struct plan *plan = offline->best;
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    char text[128];
+    for (int b = 0; b < plan->block_count; b++)
+        add_row(table, offline->graph->blocks[b].name, plan->blocks[b].stage,
+                plan_print_block(text, sizeof text, plan, b), &explanation->blocks[b],
+                plan->micro_batches);
+    for (int stage = 0; stage < plan->stage_count; stage++)
+        add_row(table, "(all blocks)", stage, "", &explanation->rest[stage], plan->micro_batches);
+    table_print(table, common->output == OUTPUT_WIDE, !common->no_headers, stdout);
+    table_destroy(table);
+}
+
+static json_t *encode_seconds(const struct explain_seconds *seconds)
+{
+    return json_pack("{s:f, s:f, s:f}", "compute_s", seconds->compute, "host_s", seconds->host,
+                     "network_s", seconds->network);
+}
+
+static json_t *encode(const char *name, int stage, const struct explained *it, int micro_batches)
+{
+    struct explain_seconds step = explained_step(it, micro_batches);
+    return json_pack("{s:s, s:i, s:o, s:o, s:o, s:I, s:I, s:f, s:f, s:s}", "name", name, "stage",
+                     stage, "forward", encode_seconds(&it->forward), "backward",
+                     encode_seconds(&it->backward), "once", encode_seconds(&it->once),
+                     "state_bytes", (json_int_t)it->state_bytes, "saved_bytes",
+                     (json_int_t)it->saved_bytes, "host_bytes", it->host_bytes, "network_bytes",
+                     it->network_bytes, "bound_by", explain_bound(&step));
+}
+
+static void print_json(const struct common *common, const struct offline *offline,
+                       const struct explanation *explanation)
+{
+    const struct plan *plan = offline->best;
+    json_t *blocks = json_array(), *stages = json_array();
+    for (int b = 0; b < plan->block_count; b++)
+        json_array_append_new(blocks, encode(offline->graph->blocks[b].name, plan->blocks[b].stage,
+                                             &explanation->blocks[b], plan->micro_batches));
+    for (int stage = 0; stage < plan->stage_count; stage++) {
+        json_t *rest = encode("", stage, &explanation->rest[stage], plan->micro_batches);
+        json_object_set_new(rest, "rank", json_integer(explanation->ranks[stage]));
+        json_object_set_new(rest, "other_bytes",
+                            json_integer((json_int_t)explanation->other_bytes[stage]));
+        json_array_append_new(stages, rest);
+    }
+    output_print_object(
+        (enum output)common->output,
+        output_object("PlanExplanation",
+                      json_pack("{s:s, s:i, s:o, s:o}", "plan", plan->id, "micro_batches",
+                                plan->micro_batches, "blocks", blocks, "stages", stages)),
+        stdout);
+}
+
+/* The words above the table: what it is about, and how to read its times. */
+static void print_head(const struct plan *plan)
+{
+    char division[96], step[32];
+    printf("%s, %s: %s a step; per stage of the rank that takes longest, times of a step's %d "
+           "micro-batch%s one after the other\n",
+           plan->id, plan_print(division, sizeof division, plan),
+           units_print_seconds(step, sizeof step, plan->predicted.step_time_s), plan->micro_batches,
+           plan->micro_batches == 1 ? "" : "es");
+}
+
+static int explain(const struct common *common, const struct offline *offline, struct error *err)
+{
+    struct planner_request request = offline->request;
+    struct planner_device *devices = xcalloc((size_t)request.device_count, sizeof *devices);
+    struct explanation explanation = {0};
+    int rc = planner_order(&request, offline->best, devices, err);
+    request.devices = devices;
+    if (rc == 0)
+        rc = explain_plan(&request, offline->best, &explanation, err);
+    if (rc == 0 && common->output >= OUTPUT_JSON) {
+        print_json(common, offline, &explanation);
+    } else if (rc == 0) {
+        if (!common->no_headers)
+            print_head(offline->best);
+        print_table(common, offline, &explanation);
+    }
+    explanation_finish(&explanation);
+    free(devices);
+    return exit_of_errno(rc);
+}
+
+static int run(const struct invocation *invocation, struct error *err)
+{
+    struct ask_values ask = *(const struct ask_values *)invocation->values;
+    struct offline offline;
+    if (invocation->argument_count)
+        ask.file = invocation->arguments[0];
+    int code = ask_run(&ask, &offline, err);
+    if (code == EXIT_DONE)
+        code = explain(&invocation->common, &offline, err);
+    offline_finish(&offline);
+    return code;
+}
+
+const struct command command_plan_explain = {
+    .name = "plan explain",
+    .summary = "Show where the time and the memory of a plan go",
+    .arguments = "JOB-FILE",
+    .arguments_max = 1,
+    .flags = explain_flags,
+    .values_size = sizeof(struct ask_values),
+    .takes = TAKES_OUTPUT,
+    .run = run,
+};

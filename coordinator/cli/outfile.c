@@ -1,0 +1,38 @@
+/* outfile.c - written beside its place, then renamed. */
+#include "coordinator/cli/outfile.h"
+
+#include "common/base/memory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int outfile_begin(const char *path, struct outfile *outfile, struct error *err)
+{
+    *outfile = (struct outfile){.path = path};
+    if (!path)
+        return 0;
+    outfile->part = xasprintf("%s.part", path);
+    fflush(stdout);
+    if (freopen(outfile->part, "we", stdout))
+        return 0;
+    int rc = error_set(err, -errno, "cannot write '%s': %s", path, strerror(errno));
+    free(outfile->part);
+    return rc;
+}
+
+int outfile_end(struct outfile *outfile, bool keep, struct error *err)
+{
+    if (!outfile->path)
+        return 0;
+    int rc = 0;
+    bool whole = fflush(stdout) == 0 && !ferror(stdout);
+    if (keep && (!whole || rename(outfile->part, outfile->path) < 0))
+        rc = error_set(err, -errno, "cannot write '%s': %s", outfile->path, strerror(errno));
+    if (!keep || rc < 0)
+        unlink(outfile->part);
+    free(outfile->part);
+    return rc;
+}

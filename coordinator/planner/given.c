@@ -1,0 +1,71 @@
+/* given.c - a plan that somebody made, in place of a search. */
+#include "coordinator/planner/planner.h"
+
+#include "common/base/memory.h"
+#include "common/base/units.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int find_device(const struct planner_request *request, const char *name)
+{
+    int i = 0;
+    while (i < request->device_count && strcmp(request->devices[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+int planner_order(const struct planner_request *request, const struct plan *plan,
+                  struct planner_device *devices, struct error *err)
+{
+    int ranks = plan_ranks(plan);
+    if (ranks > request->device_count)
+        return error_set(err, -ESTALE, "the given plan is for %d devices, there are %d", ranks,
+                         request->device_count);
+    for (int rank = 0; rank < ranks; rank++) {
+        const char *name = plan_device(plan, rank);
+        int index = name ? find_device(request, name) : rank;
+        if (index == request->device_count)
+            return error_set(err, -ESTALE,
+                             "rank %d of the given plan is on %s, which is not among the devices "
+                             "of the job: make a new plan, or take the devices out of this one",
+                             rank, name);
+        devices[rank] = request->devices[index];
+    }
+    return 0;
+}
+
+int planner_given(const struct planner_request *request, struct plan *plan,
+                  struct planner_result *out, struct error *err)
+{
+    *out = (struct planner_result){0};
+    struct planner_device *devices = xcalloc((size_t)request->device_count, sizeof *devices);
+    struct planner_request ask = *request;
+    int rc = plan_check(plan, request->graph, err);
+    if (rc == 0)
+        rc = planner_order(request, plan, devices, err);
+    ask.devices = devices;
+    ask.device_count = rc == 0 ? plan_ranks(plan) : 0;
+    if (rc == 0)
+        rc = planner_consider(&ask, plan, out, err);
+    else
+        plan_destroy(plan);
+    free(devices);
+    if (rc < 0)
+        return error_prefix(err, rc, "plan");
+    assert(out->count == 1);
+    plan = out->candidates[0].plan;
+    snprintf(plan->predicted.search, sizeof plan->predicted.search, "%s", "given");
+    plan->predicted.candidates = 1;
+    if (!out->candidates[0].fits) {
+        char need[32];
+        return error_set(
+            err, -ENOSPC, "the given plan does not fit: it needs %s on one device",
+            units_print_bytes(need, sizeof need, (double)plan->predicted.memory_bytes_max));
+    }
+    out->best = plan;
+    return 0;
+}

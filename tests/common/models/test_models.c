@@ -1,0 +1,214 @@
+/* test_models.c - the families' graphs: their parameters by the formulas of the papers, what they
+ * refuse, and that every vector of roles on an axis lowers and is simulated. */
+#include "common/models/model.h"
+#include "common/program/lower.h"
+#include "common/program/simulate.h"
+#include "tests/support/engine.h"
+#include "tests/support/suite.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct error err;
+
+static struct graph *build(const struct model_config *config)
+{
+    struct graph *graph;
+    ck_assert_msg(model_build(config, &graph, &err) == 0, "%s", err.text);
+    return graph;
+}
+
+static int64_t parameters(const struct model_config *config)
+{
+    struct graph *graph = build(config);
+    int64_t count = graph_parameter_count(graph);
+    graph_destroy(graph);
+    return count;
+}
+
+/* Layers of four h x h matrices and two of h x 4h, with biases, and two norms. */
+static int64_t encoder_layers(const struct model_config *config)
+{
+    int64_t h = config->hidden;
+    return config->layers * (12 * h * h + 13 * h);
+}
+
+START_TEST(gpt_has_the_parameters_of_its_papers)
+{
+    struct model_config small = {"gpt",       .layers = 12, .hidden = 768,
+                                 .heads = 12, .seq = 1024,  .vocab = 50257};
+    ck_assert_int_eq(parameters(&small), 124439808); /* GPT-2's checkpoint */
+    struct model_config large = {"gpt",       .layers = 96, .hidden = 12288,
+                                 .heads = 96, .seq = 2048,  .vocab = 50257};
+    int64_t h = large.hidden;
+    ck_assert_int_eq(parameters(&large),
+                     encoder_layers(&large) + (large.vocab + large.seq) * h + 2 * h);
+    ck_assert_int_eq(parameters(&large), 174604259328);
+}
+END_TEST
+
+START_TEST(llama_has_the_parameters_of_its_checkpoints)
+{
+    struct model_config small = {"llama",     .layers = 32, .hidden = 4096,
+                                 .heads = 32, .seq = 2048,  .vocab = 32000};
+    ck_assert_int_eq(parameters(&small), 6738415616);
+    struct model_config large = {"llama",     .layers = 80,   .hidden = 8192, .heads = 64,
+                                 .seq = 4096, .vocab = 32000, .ffn = 28672,   .kv_heads = 8};
+    ck_assert_int_eq(parameters(&large), 68976648192);
+}
+END_TEST
+
+START_TEST(bert_and_vit_have_the_parameters_of_their_formulas)
+{
+    for (int64_t layers = 32; layers <= 48; layers += 16) {
+        struct model_config bert = {"bert",      .layers = layers, .hidden = 1280,
+                                    .heads = 16, .seq = 512,       .vocab = 30522};
+        ck_assert_int_eq(parameters(&bert), encoder_layers(&bert) + (30522 + 512 + 2) * 1280);
+        struct model_config vit = {"vit",      .layers = layers, .hidden = 1280, .heads = 16,
+                                   .seq = 256, .vocab = 1000,    .patch = 14};
+        ck_assert_int_eq(parameters(&vit), encoder_layers(&vit) +
+                                               (3 * 14 * 14 + 1 + 256 + 2) * 1280 + 1280 * 1000 +
+                                               1000);
+    }
+}
+END_TEST
+
+/* Forward of one sample, in multiples of two operations per weight and token. */
+START_TEST(most_arithmetic_is_two_operations_for_each_weight_and_token)
+{
+    struct model_config config = {"llama",   .layers = 2,    .hidden = 512, .heads = 8,
+                                  .seq = 16, .vocab = 32000, .kv_heads = 2};
+    struct graph *graph = build(&config);
+    struct sizes sizes = graph_sizes(graph, 1);
+    double flops = 0;
+    for (size_t n = 0; n < graph->node_count; n++) {
+        const struct operation *operation = graph->nodes[n].operation;
+        struct box boxes[OPERANDS_MAX];
+        for (int i = 0; i < operation_operands(operation); i++)
+            boxes[i] = box_whole(operation->dims[i], &sizes);
+        flops += operation->flops(operation, boxes);
+    }
+    /* The embedding is looked up, not multiplied. */
+    double weights = (double)(graph_parameter_count(graph) - 32000 * 512);
+    ck_assert_double_gt(flops, 2 * weights * 16);
+    ck_assert_double_lt(flops, 2.1 * weights * 16);
+    graph_destroy(graph);
+}
+END_TEST
+
+static const struct {
+    struct model_config config;
+    const char *words;
+} wrong[] = {
+    {{"llama", 2, 64, 6, 16, 256}, "model.heads 6 does not divide model.hidden 64"},
+    {{"llama", 2, 64, 8, 16, 256, .kv_heads = 3}, "model.kv_heads 3 does not divide model.heads 8"},
+    {{"llama", 2, 24, 8, 16, 256}, "rotary positions need an even width"},
+    {{"vit", 2, 64, 8, 16, 10}, "model.patch is missing"},
+    {{"bert", 2, 64, 5, 16, 256}, "model.heads 5 does not divide"},
+    {{"elmo", 2, 64, 8, 16, 256}, "model.family 'elmo' is unknown; known: gpt, llama, bert, vit"},
+};
+
+START_TEST(sizes_that_do_not_go_together_are_refused)
+{
+    struct graph *graph;
+    ck_assert_int_eq(model_build(&wrong[_i].config, &graph, &err), -EINVAL);
+    ck_assert_msg(strstr(err.text, wrong[_i].words), "%s", err.text);
+}
+END_TEST
+
+static const struct model_config little[] = {
+    {"gpt", 2, 32, 4, 8, 32},
+    {"llama", 2, 32, 8, 8, 32, .ffn = 64, .kv_heads = 4},
+    {"bert", 2, 32, 4, 8, 32},
+    {"vit", 2, 32, 4, 8, 32, .patch = 2},
+};
+#define LITTLE (int)(sizeof little / sizeof *little)
+
+START_TEST(what_cannot_be_trained_says_why)
+{
+    static const char *const words[] = {NULL, NULL, "no data is masked for it yet",
+                                        "no data format has images yet"};
+    struct graph *graph = build(&little[_i]);
+    int rc = model_runs(&little[_i], graph, &err);
+    ck_assert_int_eq(rc, words[_i] ? -ENOSYS : 0);
+    if (words[_i])
+        ck_assert_ptr_nonnull(strstr(err.text, words[_i]));
+    struct model_config other = {"gpt"};
+    bool planned = strcmp(little[_i].family, "vit") == 0;
+    ck_assert_int_eq(model_runs(&other, graph, &err), planned ? -ENOSYS : 0);
+    if (planned)
+        ck_assert_ptr_nonnull(strstr(err.text, "no device has a kernel for operation pool yet"));
+    graph_destroy(graph);
+}
+END_TEST
+
+static double one_second(const void *context, const struct program *program,
+                         const struct instruction *instruction)
+{
+    (void)context;
+    (void)program;
+    (void)instruction;
+    return 1;
+}
+
+/* Lowering accepts the plan, and its programs end. */
+static void check_plan(const struct graph *graph, const struct plan *plan, const char *what)
+{
+    struct program *programs[8] = {NULL};
+    const struct timing timing = {NULL, one_second};
+    struct simulation simulation;
+    int ranks = plan_ranks(plan);
+    ck_assert_int_le(ranks, 8);
+    ck_assert_msg(plan_check(plan, graph, &err) == 0, "%s: %s", what, err.text);
+    for (int rank = 0; rank < ranks; rank++)
+        ck_assert_msg(lower(graph, plan, rank, &programs[rank], &err) == 0, "%s: %s", what,
+                      err.text);
+    int rc = simulate((const struct program *const *)programs, ranks, PROGRAM_TRAIN, &timing, NULL,
+                      &simulation, &err);
+    ck_assert_msg(rc == 0, "%s: %s", what, err.text);
+    for (int rank = 0; rank < ranks; rank++)
+        program_destroy(programs[rank]);
+}
+
+START_TEST(every_family_lowers_under_every_pair_of_roles)
+{
+    const struct model_config *config = &little[_i / 36];
+    const char *names[] = {roles[_i % 6]->name, roles[_i % 36 / 6]->name};
+    struct graph *graph = build(config);
+    for (int stages = 1; stages <= 2; stages++) {
+        char what[96];
+        snprintf(what, sizeof what, "%s under %s, %s, %d stages", config->family, names[0],
+                 names[1], stages);
+        struct plan *plan = engine_plan(graph, stages, (int[]){2, 2}, 2, names, 2, 4, "1f1b");
+        check_plan(graph, plan, what);
+        plan_destroy(plan);
+    }
+    graph_destroy(graph);
+}
+END_TEST
+
+START_TEST(every_family_lowers_under_random_plans)
+{
+    struct graph *graph = build(&little[_i % LITTLE]);
+    struct plan *plan = engine_plan_random(graph, test_seed() + (uint64_t)_i, 8, 8);
+    check_plan(graph, plan, little[_i % LITTLE].family);
+    plan_destroy(plan);
+    graph_destroy(graph);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *sizes = tcase_create("sizes"), *plans = tcase_create("plans");
+    tcase_add_test(sizes, gpt_has_the_parameters_of_its_papers);
+    tcase_add_test(sizes, llama_has_the_parameters_of_its_checkpoints);
+    tcase_add_test(sizes, bert_and_vit_have_the_parameters_of_their_formulas);
+    tcase_add_test(sizes, most_arithmetic_is_two_operations_for_each_weight_and_token);
+    tcase_add_loop_test(sizes, sizes_that_do_not_go_together_are_refused, 0,
+                        sizeof wrong / sizeof *wrong);
+    tcase_add_loop_test(sizes, what_cannot_be_trained_says_why, 0, LITTLE);
+    tcase_set_timeout(plans, 60);
+    tcase_add_loop_test(plans, every_family_lowers_under_every_pair_of_roles, 0, LITTLE * 36);
+    tcase_add_loop_test(plans, every_family_lowers_under_random_plans, 0, test_share(60));
+    return suite_run("models", sizes, plans, NULL);
+}

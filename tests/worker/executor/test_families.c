@@ -1,0 +1,110 @@
+/* test_families.c - models that are no GPT train under every vector of roles on two axes as on one
+ * rank, and their gradients are derivatives. */
+#include "common/models/model.h"
+#include "tests/support/engine.h"
+#include "tests/support/suite.h"
+#include "tests/worker/executor/derivative.h"
+
+#include <stdio.h>
+
+#define STEPS 4
+#define LIMIT 1e-5
+
+static const struct model_config families[] = {
+    {.family = "llama", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48},
+    /* Two heads of queries for each of keys and values. */
+    {.family = "llama",
+     .layers = 2,
+     .hidden = 32,
+     .heads = 8,
+     .seq = 12,
+     .vocab = 36,
+     .ffn = 48,
+     .kv_heads = 4},
+    {.family = "bert", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48},
+};
+#define FAMILIES (int)(sizeof families / sizeof *families)
+
+static struct graph *graphs[FAMILIES];
+static struct engine_result ones[FAMILIES];
+static const struct engine_options options = {.steps = STEPS, .ignored = 0.2};
+
+static void setup(void)
+{
+    struct error err = {""};
+    for (int i = 0; i < FAMILIES; i++) {
+        ck_assert_msg(model_build(&families[i], &graphs[i], &err) == 0, "%s", err.text);
+        struct plan *plan = engine_plan_one(graphs[i], 1, 8);
+        int rc = engine_run(graphs[i], plan, &options, &ones[i], &err);
+        ck_assert_msg(rc == 0, "%s: %s", families[i].family, err.text);
+        plan_destroy(plan);
+    }
+}
+
+static void teardown(void)
+{
+    for (int i = 0; i < FAMILIES; i++) {
+        engine_result_finish(&ones[i]);
+        graph_destroy(graphs[i]);
+    }
+}
+
+/* Takes the plan. */
+static void check_plan(int model, struct plan *plan, const char *name)
+{
+    struct engine_result result;
+    struct error err = {""};
+    const char *worst = "", *family = families[model].family;
+    int rc = engine_run(graphs[model], plan, &options, &result, &err);
+    ck_assert_msg(rc == 0, "%s under %s: %s", family, name, err.text);
+    double loss = engine_loss_difference(&result, &ones[model], STEPS);
+    double gradient = engine_gradient_difference(&result, &ones[model], graphs[model], &worst);
+    ck_assert_msg(loss <= LIMIT, "%s under %s: loss differs by %g", family, name, loss);
+    ck_assert_msg(gradient <= LIMIT, "%s under %s: gradient of %s differs by %g", family, name,
+                  worst, gradient);
+    for (int rank = 0; rank < result.ranks; rank++)
+        ck_assert_uint_eq(result.sent[rank], result.words[rank]);
+    engine_result_finish(&result);
+    plan_destroy(plan);
+}
+
+START_TEST(a_family_trains_under_every_vector_of_roles)
+{
+    const char *names[] = {roles[_i % 6]->name, roles[_i / 6]->name};
+    char name[64];
+    snprintf(name, sizeof name, "%s, %s", names[0], names[1]);
+    for (int model = 0; model < FAMILIES; model++)
+        check_plan(model, engine_plan(graphs[model], 1, (int[]){2, 2}, 2, names, 2, 4, "1f1b"),
+                   name);
+}
+END_TEST
+
+START_TEST(families_train_under_random_plans)
+{
+    uint64_t seed = test_seed() + (uint64_t)_i;
+    char name[32];
+    snprintf(name, sizeof name, "seed %lu", (unsigned long)seed);
+    check_plan(_i % FAMILIES, engine_plan_random(graphs[_i % FAMILIES], seed, 8, 8), name);
+}
+END_TEST
+
+START_TEST(gradients_of_families_are_derivatives)
+{
+    const char *names[] = {"hidden", "context"};
+    int model = _i % FAMILIES;
+    struct plan *plan = engine_plan(graphs[model], 1, (int[]){2, 2}, 2, names, 1, 8, "1f1b");
+    derivative_check(graphs[model], plan, &device_plain, test_seed(), families[model].family);
+    plan_destroy(plan);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("families");
+    tcase_add_unchecked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_loop_test(tcase, a_family_trains_under_every_vector_of_roles, 0, 36);
+    tcase_add_loop_test(tcase, families_train_under_random_plans, 0, test_share(12));
+    tcase_add_loop_test(tcase, gradients_of_families_are_derivatives, 0, FAMILIES);
+    return suite_run("families", tcase, NULL);
+}

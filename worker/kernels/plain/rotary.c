@@ -1,0 +1,52 @@
+/* rotary.c - rotary positions: (x, z) -> (x cos a - z sin a, x sin a + z cos a) for element i of
+ * the first half of a head and of the second, a = place / 10000^(2i / width): Su et al., arXiv
+ * 2104.09864. The last element of an odd width stays. Backward turns back. */
+#include "worker/kernels/plain/plain.h"
+
+#include <math.h>
+
+/* Turn the vectors of all heads at a place of the sequence, `count` numbers. */
+static void turn_place(const float *x, float *y, int64_t count, int64_t width, double place,
+                       bool add)
+{
+    int64_t half = width / 2;
+    for (int64_t head = 0; head < count; head += width) {
+        for (int64_t i = 0; i < half; i++) {
+            double angle = place * pow(10000, -2 * (double)i / (double)width);
+            double first = x[head + i], second = x[head + half + i];
+            put(&y[head + i], add, first * cos(angle) - second * sin(angle));
+            put(&y[head + half + i], add, first * sin(angle) + second * cos(angle));
+        }
+        if (width % 2)
+            put(&y[head + width - 1], add, x[head + width - 1]);
+    }
+}
+
+/* Dims are b, s, those of heads, d. */
+static void turn(const struct view *from, const struct view *to, bool add, double sign)
+{
+    const struct box *box = &from->box;
+    int64_t places = box_length(box, 1), width = box_length(box, box->dims - 1);
+    int64_t count = 1;
+    for (int i = 2; i < box->dims; i++)
+        count *= box_length(box, i);
+    for (int64_t b = 0; b < box_length(box, 0); b++)
+        for (int64_t s = 0; s < places; s++) {
+            int64_t at = (b * places + s) * count;
+            turn_place((const float *)from->data + at, (float *)to->data + at, count, width,
+                       sign * (double)(box->low[1] + s), add);
+        }
+}
+
+static void forward(const struct kernel_call *call)
+{
+    turn(&call->operand[0], &call->operand[1], false, 1);
+}
+
+static void backward(const struct kernel_call *call)
+{
+    if (call->gradient[0].data)
+        turn(&call->gradient[1], &call->gradient[0], call_accumulates(call, 0), -1);
+}
+
+const struct kernel plain_rotary = {"rotary", {{forward}, {backward}}};
