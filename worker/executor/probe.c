@@ -267,7 +267,8 @@ int probe_run(const cpu_set_t *sets, int count, const struct device *device,
                           .lock = PTHREAD_MUTEX_INITIALIZER,
                           .changed = PTHREAD_COND_INITIALIZER,
                           .err = err};
-    memset(out, 0, (size_t)count * sizeof *out);
+    for (int i = 0; i < count; i++)
+        out[i] = (struct profile){.overlap = PROFILE_OVERLAP};
     probe.hub = local_hub_create(probe.ranks);
     pthread_barrier_init(&probe.barrier, NULL, (unsigned)probe.ranks);
     struct prober *probers = xcalloc((size_t)probe.ranks, sizeof *probers);
