@@ -97,10 +97,9 @@ static void run_round(struct interpreter *in, int round, struct figures *out)
     double moved, exposed, moved_before, exposed_before;
     sum_up(in, &moved_before, &exposed_before);
     double begin = now();
-    for (int step = 0; step < STEPS; step++)
-        need(
-            interpreter_run(in, PROGRAM_TRAIN, (uint64_t)(1 + round * STEPS + step), &result, &err),
-            &err);
+    uint64_t first = 1 + (uint64_t)round * STEPS;
+    for (uint64_t step = first; step < first + STEPS; step++)
+        need(interpreter_run(in, PROGRAM_TRAIN, step, &result, &err), &err);
     need(interpreter_quiesce(in, &err), &err);
     out->step_s[round] = (now() - begin) / STEPS;
     sum_up(in, &moved, &exposed);

@@ -110,12 +110,12 @@ static void note(struct last *lasts, int first, int end, int index, bool writes)
 
 static struct last *running(const struct finder *finder, enum queue queue)
 {
-    return &finder->running[(int)queue * finder->atom_count];
+    return &finder->running[(size_t)queue * (size_t)finder->atom_count];
 }
 
 static struct last *table(const struct finder *finder, int section, enum queue queue)
 {
-    return &finder->whole[(section * QUEUES + (int)queue) * finder->atom_count];
+    return &finder->whole[((size_t)section * QUEUES + queue) * (size_t)finder->atom_count];
 }
 
 static void note_sections(struct finder *finder)
