@@ -127,6 +127,8 @@ void interpreter_retire(struct interpreter *in)
         if (region != REGION_STATE)
             arena_give_back(in->arena, (enum region)region);
     in->config.fabric = NULL;
+    queues_stop(in->queues);
+    in->queues = NULL;
 }
 
 void interpreter_release(struct interpreter *in)
