@@ -81,6 +81,7 @@ static const struct field plan_fields[] = {
     {AT(job_plan, memory, FIELD_SIZE), .least = 0x1p20, .greatest = 0x1p50},
     {AT(job_plan, search, FIELD_TEXT)},
     {AT(job_plan, schedule, FIELD_TEXT)},
+    {AT(job_plan, overlap, FIELD_BOOLEAN), .standard = "true"},
     {AT(job_plan, pin, FIELD_SECTION), .fields = pin_fields},
     {AT(job_plan, forbid, FIELD_SECTION), .fields = forbid_fields},
     {.key = NULL},

@@ -68,6 +68,7 @@ struct job_plan {
     uint64_t memory; /* bytes per device; 0: what the device has */
     char *search;    /* a member of coordinator/planner/searches; NULL: the planner chooses */
     char *schedule;  /* a member of common/plan/schedules; NULL: the planner decides */
+    bool overlap;    /* communication may go beside computing */
     struct job_pin pin;
     struct job_forbid forbid;
 };

@@ -190,6 +190,10 @@ static int decode_head(json_t *root, struct plan *plan, struct error *err)
     if (!plan->schedule)
         return error_set(err, -EINVAL, "unknown schedule '%.64s'; known: %s, %s",
                          schedule ? schedule : "(no text)", schedules[0]->name, schedules[1]->name);
+    const json_t *overlap = json_object_get(root, "overlap");
+    if (overlap && !json_is_boolean(overlap))
+        return error_set(err, -EINVAL, "overlap is neither true nor false");
+    plan->overlap = !overlap || json_is_true(overlap);
     int rc = decode_whole(root, "micro_batches", 1, PLAN_MICRO_BATCHES_MAX, &micro_batches, err);
     if (rc == 0)
         rc = decode_whole(root, "micro_batch_samples", 1, PLAN_SAMPLES_MAX,

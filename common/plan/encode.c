@@ -97,18 +97,18 @@ char *plan_encode(const struct plan *plan, const struct graph *graph)
     }
     for (int i = 0; i < plan->block_count; i++)
         json_array_append_new(blocks, encode_block(plan, graph, i));
-    json_t *root =
-        json_pack("{s:s, s:s, s:s, s:s, s:{s:s, s:f, s:i}, s:i, s:i, s:I, s:s, s:I, s:o, s:o, "
-                  "s:{s:f, s:f, s:I, s:f}}",
-                  "apiVersion", "gimbal/v1", "kind", "Plan", "id", plan->id, "referee",
-                  plan->predicted.referee, "search", "name", plan->predicted.search, "wall_s",
-                  plan->predicted.wall_s, "candidates", plan->predicted.candidates, "pp",
-                  plan->stage_count, "micro_batches", plan->micro_batches, "micro_batch_samples",
-                  (json_int_t)plan->micro_batch_samples, "schedule", plan->schedule->name,
-                  "global_batch", (json_int_t)plan_global_batch(plan), "stages", stages, "blocks",
-                  blocks, "predicted", "step_time_s", plan->predicted.step_time_s, "tokens_per_s",
-                  plan->predicted.tokens_per_s, "memory_bytes_max",
-                  (json_int_t)plan->predicted.memory_bytes_max, "bubble", plan->predicted.bubble);
+    json_t *root = json_pack(
+        "{s:s, s:s, s:s, s:s, s:{s:s, s:f, s:i}, s:i, s:i, s:I, s:s, s:b, s:I, s:o, s:o, "
+        "s:{s:f, s:f, s:I, s:f}}",
+        "apiVersion", "gimbal/v1", "kind", "Plan", "id", plan->id, "referee",
+        plan->predicted.referee, "search", "name", plan->predicted.search, "wall_s",
+        plan->predicted.wall_s, "candidates", plan->predicted.candidates, "pp", plan->stage_count,
+        "micro_batches", plan->micro_batches, "micro_batch_samples",
+        (json_int_t)plan->micro_batch_samples, "schedule", plan->schedule->name, "overlap",
+        plan->overlap, "global_batch", (json_int_t)plan_global_batch(plan), "stages", stages,
+        "blocks", blocks, "predicted", "step_time_s", plan->predicted.step_time_s, "tokens_per_s",
+        plan->predicted.tokens_per_s, "memory_bytes_max",
+        (json_int_t)plan->predicted.memory_bytes_max, "bubble", plan->predicted.bubble);
     add_predictions(root, plan);
     char *text = json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     json_decref(root);

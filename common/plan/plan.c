@@ -20,6 +20,7 @@ struct plan *plan_create(int stages, int blocks)
     plan->micro_batches = 1;
     plan->micro_batch_samples = 1;
     plan->schedule = schedules[0];
+    plan->overlap = true;
     return plan;
 }
 
@@ -126,6 +127,8 @@ void plan_name(struct plan *plan)
     uint64_t hash = hash_number(HASH_START, (uint64_t)plan->micro_batches);
     hash = hash_number(hash, (uint64_t)plan->micro_batch_samples);
     hash = hash_text(hash, plan->schedule->name);
+    if (!plan->overlap)
+        hash = hash_text(hash, "one queue");
     for (int i = 0; i < plan->stage_count; i++) {
         const struct plan_stage *stage = &plan->stages[i];
         hash = hash_number(hash, (uint64_t)stage->block_count);
@@ -165,8 +168,8 @@ char *plan_print(char *out, size_t size, const struct plan *plan)
     static const char *const zeros[] = {"", " zero1", " zero2", " zero3"};
     static const char *const recomputes[] = {"", " selective", " recompute"};
     if ((size_t)used < size)
-        snprintf(out + used, size - (size_t)used, "%s%s m%d %s", zeros[plan->blocks[block].zero],
+        snprintf(out + used, size - (size_t)used, "%s%s m%d %s%s", zeros[plan->blocks[block].zero],
                  recomputes[plan->blocks[block].recompute], plan->micro_batches,
-                 plan->schedule->name);
+                 plan->schedule->name, plan->overlap ? "" : " one queue");
     return out;
 }

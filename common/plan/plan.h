@@ -61,6 +61,7 @@ struct plan {
     int micro_batches;
     int64_t micro_batch_samples; /* of the whole micro-batch */
     const struct schedule *schedule;
+    bool overlap; /* communication that is not wanted at once goes beside computing */
     /* What the search predicted; 0 where nothing was. */
     struct {
         char search[16], referee[16];

@@ -15,6 +15,7 @@ struct profile profile_analytic(double flops_per_s, double bytes_per_s, double s
         .overhead_s = 5e-6,
         .host = host,
         .network = network,
+        .overlap = PROFILE_OVERLAP,
     };
 }
 
@@ -98,10 +99,10 @@ char *profile_encode(const struct profile *profile)
                                       profile->rates[i].fixed_s[BACKWARD],
                                       profile->rates[i].seconds_per_flop[BACKWARD]));
     json_t *root =
-        json_pack("{s:o, s:f, s:f, s:f, s:o, s:o}", "rates", rates, "seconds_per_flop",
+        json_pack("{s:o, s:f, s:f, s:f, s:o, s:o, s:f}", "rates", rates, "seconds_per_flop",
                   profile->seconds_per_flop, "seconds_per_byte", profile->seconds_per_byte,
                   "overhead_s", profile->overhead_s, "host", encode_link(&profile->host), "network",
-                  encode_link(&profile->network));
+                  encode_link(&profile->network), "overlap", profile->overlap);
     char *text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(6));
     json_decref(root);
     return text;
@@ -147,6 +148,9 @@ static int check_members(const struct profile *profile, struct error *err)
         if (!(members[i].value >= 0))
             return error_set(err, -EINVAL, "profile: %s is %g; times are not negative",
                              members[i].name, members[i].value);
+    if (!(profile->overlap >= 1 && profile->overlap <= PROFILE_OVERLAP_MAX))
+        return error_set(err, -EINVAL, "profile: overlap is %g; a factor from 1 to %d is right",
+                         profile->overlap, PROFILE_OVERLAP_MAX);
     return 0;
 }
 
@@ -154,16 +158,16 @@ int profile_decode(const char *text, struct profile *out, struct error *err)
 {
     json_error_t where;
     json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &where), *rates = NULL;
-    struct profile profile = {0};
+    struct profile profile = {.overlap = PROFILE_OVERLAP};
     if (!root)
         return error_set(err, -EINVAL, "profile: %s", where.text);
-    int rc = json_unpack_ex(root, &where, 0, "{s:o, s:F, s:F, s:F, s:{s:F, s:F}, s:{s:F, s:F}}",
-                            "rates", &rates, "seconds_per_flop", &profile.seconds_per_flop,
-                            "seconds_per_byte", &profile.seconds_per_byte, "overhead_s",
-                            &profile.overhead_s, "host", "latency_s", &profile.host.latency_s,
-                            "seconds_per_byte", &profile.host.seconds_per_byte, "network",
-                            "latency_s", &profile.network.latency_s, "seconds_per_byte",
-                            &profile.network.seconds_per_byte);
+    int rc = json_unpack_ex(
+        root, &where, 0, "{s:o, s:F, s:F, s:F, s:{s:F, s:F}, s:{s:F, s:F}, s?F}", "rates", &rates,
+        "seconds_per_flop", &profile.seconds_per_flop, "seconds_per_byte",
+        &profile.seconds_per_byte, "overhead_s", &profile.overhead_s, "host", "latency_s",
+        &profile.host.latency_s, "seconds_per_byte", &profile.host.seconds_per_byte, "network",
+        "latency_s", &profile.network.latency_s, "seconds_per_byte",
+        &profile.network.seconds_per_byte, "overlap", &profile.overlap);
     if (rc < 0)
         rc = error_set(err, -EINVAL, "profile: %s", where.text);
     else if (!json_is_object(rates))

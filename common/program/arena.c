@@ -2,11 +2,16 @@
  *
  * The reservation is additive over blocks and joints, so that a planner can sum it: state |
  * slots x the saved frames of all | the transients of the largest room | communication buffers.
- * Lifetimes matter only inside one room; what passes from room to room is there in all of them. */
+ * Lifetimes matter only inside one room; what passes from room to room is there in all of them.
+ *
+ * What a room has beside computing (gathered weights, gradients on their way) is there while the
+ * room before or after is computed: two sides of the communication region, each as large as the
+ * largest room needs, are taken in turn. */
 #include "common/program/lowering.h"
 
 #include "common/base/memory.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #define ALIGNMENT 64
@@ -16,13 +21,13 @@ uint64_t arena_align(uint64_t bytes)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* One after the other, in the order in which they were made. */
+/* One after the other, in the order in which they were made; not what is beside computing. */
 static uint64_t stack(struct program *p, enum region region)
 {
     uint64_t top = 0;
     for (size_t i = 0; i < p->buffer_count; i++) {
         struct buffer *buffer = &p->buffers[i];
-        if (buffer->region != region)
+        if (buffer->region != region || buffer->beside)
             continue;
         buffer->offset = top;
         top += arena_align(buffer->bytes);
@@ -189,6 +194,41 @@ static uint64_t pack_transients(struct lowering *l)
     return total;
 }
 
+/* Bytes beside computing, per room; buffers are placed from the beginning of their side. */
+static uint64_t stack_beside(struct program *p, uint64_t *tops)
+{
+    uint64_t most = 0;
+    for (size_t i = 0; i < p->buffer_count; i++) {
+        struct buffer *buffer = &p->buffers[i];
+        if (!buffer->beside)
+            continue;
+        assert(buffer->room_first == buffer->room_last);
+        buffer->offset = tops[buffer->room_first];
+        tops[buffer->room_first] += arena_align(buffer->bytes);
+        most = tops[buffer->room_first] > most ? tops[buffer->room_first] : most;
+    }
+    return most;
+}
+
+/* The first room lies at the end of what follows the messages, the second at its beginning. */
+static void place_beside(struct lowering *l)
+{
+    struct program *p = l->program;
+    uint64_t *rooms = xcalloc((size_t)l->room + 1, sizeof *rooms);
+    p->beside_bytes = stack_beside(p, rooms);
+    bool at_end = true;
+    for (int room = 0; room <= l->room; room++) {
+        uint64_t bytes = rooms[room];
+        rooms[room] = p->bytes[REGION_COMMUNICATION] + (at_end ? 2 * p->beside_bytes - bytes : 0);
+        at_end = at_end != (bytes > 0);
+    }
+    for (size_t i = 0; i < p->buffer_count; i++)
+        if (p->buffers[i].beside)
+            p->buffers[i].offset += rooms[p->buffers[i].room_first];
+    p->bytes[REGION_COMMUNICATION] += 2 * p->beside_bytes;
+    free(rooms);
+}
+
 void arena_layout(struct lowering *l)
 {
     struct program *p = l->program;
@@ -197,4 +237,5 @@ void arena_layout(struct lowering *l)
     p->bytes[REGION_SAVED] = p->slot_bytes * (uint64_t)p->slots;
     p->bytes[REGION_TRANSIENT] = pack_transients(l);
     p->bytes[REGION_COMMUNICATION] = stack(p, REGION_COMMUNICATION);
+    place_beside(l);
 }

@@ -94,11 +94,12 @@ static int operand_pieces(struct lowering *l, int node, struct piece *pieces, un
         const struct fetched *fetched = &l->fetched[node][i];
         pieces[i] = fetched->piece;
         *present |= 1u << i;
-        if (fetched->again) {
-            int rc = blocks_fetch(l, n->operands[i], &fetched->placement, &pieces[i]);
-            if (rc < 0)
-                return rc;
-        }
+        int rc = 0;
+        if (fetched->again)
+            rc = weight ? blocks_gather(l, weights_use(l, node, i), &pieces[i])
+                        : blocks_fetch(l, n->operands[i], &fetched->placement, &pieces[i]);
+        if (rc < 0)
+            return rc;
     }
     if (operation->saved >> last & 1) {
         pieces[last] = l->homes[n->operands[last]].piece;
@@ -261,11 +262,11 @@ int block_backward(struct lowering *l, int index)
     const struct block *block = &l->graph->blocks[index];
     emit_room(l, index);
     l->versions.count = 0;
-    weights_open_block(l, index);
+    gradients_open_block(l, index);
     int rc = recompute_block(l, index);
     for (int n = block->node_first + block->node_count - 1; n >= block->node_first && rc == 0; n--)
         rc = backward_node(l, n);
     if (rc == 0)
-        rc = weights_close_block(l, index);
+        rc = gradients_close_block(l, index);
     return rc;
 }

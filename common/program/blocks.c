@@ -78,6 +78,14 @@ int blocks_fetch(struct lowering *l, int tensor, const struct placement *placeme
     return 0;
 }
 
+int blocks_gather(struct lowering *l, const struct weight_use *use, struct piece *out)
+{
+    emit_beside(l);
+    int rc = blocks_fetch(l, use->tensor, &use->compute, out);
+    emit_at_once(l);
+    return rc;
+}
+
 /* Can backward have it again from a smaller piece, by gathering alone? */
 static bool only_gathers(struct lowering *l, int tensor, const struct placement *from,
                          const struct placement *to)
@@ -107,7 +115,7 @@ static int fetch_inputs(struct lowering *l, int node)
         struct fetched *fetched = &l->fetched[node][i];
         const struct weight_use *use = weights_use(l, node, i);
         *fetched = (struct fetched){use->compute, use->weight, weights_gathered(l, use)};
-        int rc = fetched->again ? blocks_fetch(l, use->tensor, &use->compute, &fetched->piece) : 0;
+        int rc = fetched->again ? blocks_gather(l, use, &fetched->piece) : 0;
         if (rc < 0)
             return rc;
     }

@@ -9,10 +9,11 @@
 int emit_buffer(struct lowering *l, enum region region, int64_t count, int tensor)
 {
     struct program *p = l->program;
+    bool beside = region == REGION_TRANSIENT && l->queue == QUEUE_COMMUNICATION;
     p->buffers = grow(p->buffers, p->buffer_count, &p->buffer_capacity, sizeof *p->buffers);
     l->shares = grow(l->shares, p->buffer_count, &l->shares_capacity, sizeof *l->shares);
     p->buffers[p->buffer_count] = (struct buffer){
-        .region = region,
+        .region = beside ? REGION_COMMUNICATION : region,
         .bytes = (uint64_t)count * ELEMENT_BYTES,
         .tensor = tensor,
         .block = l->block,
@@ -20,6 +21,7 @@ int emit_buffer(struct lowering *l, enum region region, int64_t count, int tenso
         .last = (int)p->instruction_count,
         .room_first = l->room,
         .room_last = l->room,
+        .beside = beside,
     };
     l->shares[p->buffer_count] = 0;
     return (int)p->buffer_count++;
@@ -33,6 +35,7 @@ struct instruction *emit(struct lowering *l, enum instruction_kind kind)
     struct instruction *instruction = &p->instructions[p->instruction_count++];
     *instruction = (struct instruction){
         .kind = kind,
+        .queue = l->queue,
         .block = l->block,
         .piece_first = (int)p->piece_count,
     };
@@ -98,6 +101,23 @@ void emit_add(struct lowering *l, const struct piece *from, const struct piece *
     emit_piece(l, 1, to);
 }
 
+void emit_clear(struct lowering *l, int buffer, int64_t count)
+{
+    struct piece piece = {.buffer = buffer, .box = {.dims = 1, .high = {count}}};
+    emit(l, INSTRUCTION_CLEAR);
+    emit_piece(l, 0, &piece);
+}
+
+void emit_beside(struct lowering *l)
+{
+    l->queue = l->plan->overlap ? QUEUE_COMMUNICATION : QUEUE_COMPUTE;
+}
+
+void emit_at_once(struct lowering *l)
+{
+    l->queue = QUEUE_COMPUTE;
+}
+
 void emit_room(struct lowering *l, int block)
 {
     l->block = block;
@@ -117,14 +137,15 @@ static int add_group(struct lowering *l, int *ranks, int count, int own)
 {
     struct program *p = l->program;
     for (size_t i = 0; i < p->group_count; i++) {
-        if (p->groups[i].count == count &&
+        if (p->groups[i].count == count && p->groups[i].queue == l->queue &&
             memcmp(p->groups[i].ranks, ranks, (size_t)count * sizeof *ranks) == 0) {
             free(ranks);
             return (int)i;
         }
     }
     p->groups = grow(p->groups, p->group_count, &p->group_capacity, sizeof *p->groups);
-    p->groups[p->group_count] = (struct group){.ranks = ranks, .count = count, .own = own};
+    p->groups[p->group_count] =
+        (struct group){.ranks = ranks, .count = count, .own = own, .queue = l->queue};
     return (int)p->group_count++;
 }
 

@@ -65,6 +65,9 @@ static uint64_t hash_instruction(uint64_t hash, const struct program *program,
                                  const struct instruction *instruction)
 {
     hash = hash_word(hash, (uint64_t)instruction->kind);
+    hash = hash_word(hash, (uint64_t)instruction->queue);
+    for (int i = 0; i < instruction->wait_count; i++)
+        hash = hash_word(hash, (uint64_t)program->waits[instruction->wait_first + i]);
     switch (instruction->kind) {
     case INSTRUCTION_KERNEL:
         hash = hash_kernel(hash, program, instruction);

@@ -51,15 +51,16 @@ int lowering_build(struct lowering *l)
         rc = weights_travel(l);
     }
     if (rc == 0) {
-        weights_clear(l);
+        gradients_clear(l);
         rc = build_events(l);
     }
     if (rc == 0)
-        rc = weights_reduce(l);
+        rc = gradients_reduce(l);
     if (rc < 0)
         return rc;
     weights_update(l);
     arena_layout(l);
+    waits_find(l->program);
     return 0;
 }
 
@@ -100,6 +101,7 @@ void lowering_finish(struct lowering *l)
     free(l->arriving.items);
     free(l->shares);
     free(l->uses);
+    free(l->buckets);
     free(l->storage);
     free(l->owner);
     free(l->room_bytes);

@@ -29,18 +29,11 @@ struct part {
     int tied;
 };
 
-/* Sets of axes whose gradients are reduced together; the first instructions of SECTION_CLEAR
- * clear them, those of SECTION_REDUCE reduce them (unless there is one rank), in this order. */
-#define PART_BUCKETS_MAX (1 << AXES_MAX)
-
 struct lowered_part {
     struct program *program; /* its regions hold this part alone */
     uint64_t forward_bytes;  /* of a block: transients of its forward, without its output */
     uint64_t other_bytes;    /* transients of all other rooms */
     uint64_t passing_bytes;  /* of the output that a joint or crossing finds: kept no longer */
-    unsigned bucket_axes[PART_BUCKETS_MAX];
-    int bucket_count;
-    uint64_t own_buckets; /* bit i: of the block itself, not of the tied one, is set i */
 };
 
 /* Ways between placements, found once and taken by many parts, on any mesh whose weights (if it

@@ -2,8 +2,9 @@
  *
  * emit.c appends buffers and instructions, move.c inserts redistribution and sends, blocks.c
  * runs a block forward and backward.c backward, joints.c brings tensors from block to block and
- * from stage to stage, weights.c brings weights to their users and gradients to the optimizer,
- * arena.c lays the buffers out, and lower.c calls them in order. */
+ * from stage to stage, weights.c brings weights to their users and gradients.c gradients to the
+ * optimizer, arena.c lays the buffers out, waits.c finds what the queues need of each other, and
+ * lower.c calls them in order. */
 #ifndef COMMON_PROGRAM_LOWERING_H
 #define COMMON_PROGRAM_LOWERING_H
 
@@ -44,10 +45,12 @@ struct weight_use {
     struct placement compute, leaving; /* of the weight; of its gradient */
     struct piece weight, gradient;     /* on this rank, if the stage is its own */
     struct piece shard;                /* scattered gradients: their sum, in storage placement */
-    int bucket;                        /* gradients reduced together; -1: by itself */
+    int bucket;                        /* -1: reduced by itself */
 };
 
+/* Gradients of a block that one all-reduce finishes. */
 struct bucket {
+    int block;
     unsigned axes;
     int buffer;
     int64_t count;
@@ -60,6 +63,7 @@ struct lowering {
     int stage, inside; /* of this rank */
     const struct mesh *mesh;
     int section, block, room;
+    enum queue queue;        /* of the instructions to come */
     const struct part *part; /* all that is lowered; NULL: the whole */
     int found, forward_room; /* of a part: the buffer it finds, the room of its forward; or -1 */
     uint64_t *room_bytes;    /* of a part: transients of every room */
@@ -78,8 +82,8 @@ struct lowering {
     size_t use_count, use_capacity;
     struct placement *storage; /* per weight tensor */
     int *owner;                /* per weight tensor: its first use */
-    struct bucket buckets[1u << AXES_MAX];
-    size_t bucket_count;
+    struct bucket *buckets;
+    size_t bucket_count, bucket_capacity;
     struct error *err;
 };
 
@@ -101,7 +105,13 @@ struct piece emit_new(struct lowering *l, enum region region, int tensor, const 
 void emit_copy(struct lowering *l, const struct piece *from, const struct piece *to,
                const struct box *part);
 void emit_add(struct lowering *l, const struct piece *from, const struct piece *to);
+void emit_clear(struct lowering *l, int buffer, int64_t count);
 void emit_section(struct lowering *l, enum section section);
+/* What comes is not wanted at once: if the plan says so it goes beside computing, on the queue of
+ * communication and in buffers that the next room leaves alone. */
+void emit_beside(struct lowering *l);
+/* What comes is in computing's way. */
+void emit_at_once(struct lowering *l);
 /* Begin a room: what comes is for this block. */
 void emit_room(struct lowering *l, int block);
 int emit_group(struct lowering *l, unsigned axes); /* of this rank's mesh */
@@ -134,16 +144,26 @@ void move_across(struct lowering *l, const struct shape *shape, int tensor, enum
 int weights_find(struct lowering *l);
 void weights_buffers(struct lowering *l);
 int weights_travel(struct lowering *l);
-void weights_clear(struct lowering *l);
-int weights_reduce(struct lowering *l);
 void weights_update(struct lowering *l);
 struct weight_use *weights_use(struct lowering *l, int node, int operand);
+/* The use whose stage keeps the weight, and that one's zero; is a use of this rank's stage? */
+const struct weight_use *weights_owner(const struct lowering *l, int tensor);
+int weights_zero(const struct lowering *l, const struct weight_use *owner);
+bool weights_here(const struct lowering *l, const struct weight_use *use);
 /* Is the weight gathered for every block that uses it, not once per step? (zero 3) */
 bool weights_gathered(const struct lowering *l, const struct weight_use *use);
+/* A new buffer between steps; one that a move made, to be kept like that. */
+struct piece weights_state(struct lowering *l, int tensor, const struct placement *placement);
+void weights_keep(struct lowering *l, const struct piece *piece);
+
+/* gradients.c */
+void gradients_place(struct lowering *l, struct weight_use *use);
+void gradients_clear(struct lowering *l);
+int gradients_reduce(struct lowering *l);
 /* Gradients of zero 2 and 3 live in one block's backward: made at its beginning, reduced and
  * added to their shard at its end. */
-void weights_open_block(struct lowering *l, int block);
-int weights_close_block(struct lowering *l, int block);
+void gradients_open_block(struct lowering *l, int block);
+int gradients_close_block(struct lowering *l, int block);
 
 /* blocks.c, backward.c: one block, which finds its input in its entry placement, and the
  * gradient of its output in the placement in which it wants it. */
@@ -153,6 +173,8 @@ int block_backward(struct lowering *l, int block);
 /* A tensor in this placement, redistributed if it is not there yet. */
 int blocks_fetch(struct lowering *l, int tensor, const struct placement *placement,
                  struct piece *out);
+/* A weight that is gathered for every block that uses it: beside what comes before. */
+int blocks_gather(struct lowering *l, const struct weight_use *use, struct piece *out);
 /* Boxes of a node's operands on this rank. */
 void node_boxes(const struct lowering *l, int node, struct box *boxes);
 /* A gradient has come that nobody has to be asked for again. */
@@ -194,6 +216,9 @@ void lowering_finish(struct lowering *l);
 bool part_has_weights(const struct lowering *l, int block);
 bool part_concerns(const struct lowering *l, int block);
 int part_events(struct lowering *l);
+
+/* waits.c: what each instruction waits for; buffers lie where they will. */
+void waits_find(struct program *program);
 
 /* arena.c */
 uint64_t arena_align(uint64_t bytes);

@@ -228,16 +228,21 @@ static void receive_part(struct lowering *l, int tensor, uint32_t tag, int peer,
 {
     int64_t offset;
     struct piece message = *piece;
-    bool direct = box_contiguous(&piece->box, part, &offset);
+    enum queue queue = l->queue;
+    /* Beside computing it is received before there is room where it is wanted. */
+    bool ahead = queue == QUEUE_COMPUTE && l->plan->overlap;
+    bool direct = !ahead && box_contiguous(&piece->box, part, &offset);
     if (direct)
         message.offset += offset;
     else
         message = emit_new(l, REGION_COMMUNICATION, tensor, part);
     message.box = *part;
+    emit_beside(l);
     struct instruction *receive = emit(l, INSTRUCTION_RECEIVE);
     receive->message.peer = peer;
     receive->message.tag = tag;
     emit_piece(l, 0, &message);
+    l->queue = queue;
     if (!direct)
         emit_copy(l, &message, piece, part);
 }

@@ -174,14 +174,6 @@ static void fill(const struct lowering *l, struct lowered_part *out)
         else if (l->room_bytes[room] > out->other_bytes)
             out->other_bytes = l->room_bytes[room];
     }
-    for (size_t i = 0; i < l->bucket_count; i++)
-        out->bucket_axes[out->bucket_count++] = l->buckets[i].axes;
-    for (size_t i = 0; i < l->use_count; i++) {
-        const struct weight_use *use = &l->uses[i];
-        if (use->stage == l->stage && use->bucket >= 0 &&
-            l->graph->nodes[use->node].block == l->part->index)
-            out->own_buckets |= (uint64_t)1 << l->buckets[use->bucket].axes;
-    }
 }
 
 int lower_part(const struct graph *graph, const struct plan *plan, int rank,

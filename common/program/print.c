@@ -28,7 +28,8 @@ const char *instruction_name(const struct program *program, const struct instruc
 static void print_instruction(const struct program *program, const struct instruction *instruction,
                               FILE *out)
 {
-    fprintf(out, "  %-10s %-14s",
+    fprintf(out, "%5td %s %-10s %-14s", instruction - program->instructions,
+            instruction->queue == QUEUE_COMMUNICATION ? "|" : " ",
             instruction->block >= 0 ? program->graph->blocks[instruction->block].name : "",
             instruction_name(program, instruction));
     if (instruction->kind == INSTRUCTION_KERNEL)
@@ -53,6 +54,8 @@ static void print_instruction(const struct program *program, const struct instru
                 buffer->offset + (uint64_t)piece->offset * ELEMENT_BYTES,
                 box_print(box, sizeof box, &piece->box));
     }
+    for (int i = 0; i < instruction->wait_count; i++)
+        fprintf(out, "%s%d", i ? ", " : "  after ", program->waits[instruction->wait_first + i]);
     fputc('\n', out);
 }
 

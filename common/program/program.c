@@ -16,6 +16,7 @@ void program_destroy(struct program *program)
     free(program->groups);
     free(program->parameters);
     free(program->counts);
+    free(program->waits);
     free(program->events);
     free(program);
 }
@@ -69,6 +70,14 @@ static int64_t collective_words(const struct program *program,
         return count - counts[group->own];
     }
     return 0;
+}
+
+bool program_overlaps(const struct program *program)
+{
+    for (size_t i = 0; i < program->instruction_count; i++)
+        if (program->instructions[i].queue == QUEUE_COMMUNICATION)
+            return true;
+    return false;
 }
 
 int64_t instruction_words(const struct program *program, const struct instruction *instruction)

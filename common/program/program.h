@@ -6,7 +6,11 @@
  * an element.
  *
  * A step runs the sections of its kind in order; between them the events of the schedule: the
- * forward or the backward section for one micro-batch, in one slot of the saved region. */
+ * forward or the backward section for one micro-batch, in one slot of the saved region.
+ *
+ * Two queues run at the same time, each its own instructions in the order of the step. What one
+ * needs of the other its instructions say: they wait for the latest run so far of others. These
+ * are always earlier in the step, so a step that ends on one queue ends on two. */
 #ifndef COMMON_PROGRAM_PROGRAM_H
 #define COMMON_PROGRAM_PROGRAM_H
 
@@ -22,9 +26,20 @@ enum region {
     REGION_STATE,         /* parameters, gradients, moments: between steps */
     REGION_SAVED,         /* from a micro-batch's forward to its backward: one copy per slot */
     REGION_TRANSIENT,     /* inside one room, or from one room to the next */
-    REGION_COMMUNICATION, /* what is on its way between stages */
+    REGION_COMMUNICATION, /* what is on its way, between stages or beside computing */
     REGIONS,
 };
+
+enum queue {
+    QUEUE_COMPUTE,
+    QUEUE_COMMUNICATION, /* what has time: it runs beside computing */
+    QUEUES,
+};
+
+static inline enum queue program_other_queue(enum queue queue)
+{
+    return queue == QUEUE_COMPUTE ? QUEUE_COMMUNICATION : QUEUE_COMPUTE;
+}
 
 struct buffer {
     enum region region;
@@ -35,6 +50,7 @@ struct buffer {
     /* A room is one block's forward or backward, what joins two blocks, or a section outside of
      * the blocks; rooms are counted in order. Here the buffer is made, there touched last. */
     int room_first, room_last;
+    bool beside; /* of one room, but the next one may begin meanwhile: see arena.c */
 };
 
 /* Elements [offset, ...) of a buffer hold the box of a tensor, row-major. */
@@ -69,8 +85,10 @@ enum collective {
 
 struct instruction {
     enum instruction_kind kind;
+    enum queue queue;
     int block; /* of the graph, or -1 */
     int piece_first, piece_count;
+    int wait_first, wait_count; /* in waits: of each its latest run in this step, if there is one */
     union {
         struct {
             int node, phase;
@@ -94,9 +112,11 @@ struct instruction {
     };
 };
 
+/* Groups of one queue are not those of the other: on each calls are made in one order. */
 struct group {
     int *ranks; /* ascending */
     int count, own;
+    enum queue queue;
 };
 
 /* What a rank stores of one weight: its slice, where the optimizer works. */
@@ -142,16 +162,19 @@ struct program {
     struct group *groups;
     struct parameter *parameters;
     int64_t *counts;
+    int *waits;           /* instructions of the other queue */
     struct event *events; /* of a training step; evaluation takes the forwards, all in slot 0 */
-    size_t buffer_count, piece_count, instruction_count, group_count, parameter_count, counts_count;
+    size_t buffer_count, piece_count, instruction_count, group_count, parameter_count, counts_count,
+        wait_count;
     size_t buffer_capacity, piece_capacity, instruction_capacity, group_capacity,
-        parameter_capacity, counts_capacity;
+        parameter_capacity, counts_capacity, wait_capacity;
     int event_count, slots;
     struct range sections[SECTIONS];
 
     int metrics; /* buffer */
     uint64_t slot_bytes;
     uint64_t bytes[REGIONS]; /* the reservation; saved: all slots */
+    uint64_t beside_bytes;   /* of communication: what the largest room has beside computing */
     uint64_t hash;
 };
 
@@ -185,5 +208,18 @@ enum program_kind { PROGRAM_TRAIN, PROGRAM_EVALUATE };
 /* Advance to the next instruction of a step; false at its end. */
 bool program_next(const struct program *program, enum program_kind kind,
                   struct program_cursor *cursor);
+/* Are there instructions of the second queue? */
+bool program_overlaps(const struct program *program);
+
+/* A place in memory that an instruction touches: bytes of a region, of saved inside a slot. */
+struct access {
+    enum region region;
+    uint64_t low, high;
+    bool writes;
+};
+#define ACCESSES_MAX (2 * VIEWS_MAX + 1)
+/* Returns how many there are. What may be written counts as written. */
+int instruction_accesses(const struct program *program, const struct instruction *instruction,
+                         struct access *out);
 
 #endif

@@ -1,6 +1,7 @@
 /* simulate.h - all ranks' programs as discrete events: the predicted timeline.
  *
- * Every rank runs its instructions in order. A collective is a barrier of its group; a message
+ * Every queue of a rank runs its instructions in order, and waits for the other where these say
+ * so. A collective is a barrier of its group; a message
  * is a rendezvous: it is transferred when the receiver is there, and until then its buffer is
  * the sender's no more. Programs that do not finish here would not finish anywhere: a deadlock
  * is found when they are lowered, and said with the ranks that wait for each other. */
@@ -15,6 +16,10 @@ struct timing {
     const void *context;
     double (*seconds)(const void *context, const struct program *program,
                       const struct instruction *instruction);
+    /* How many times as long an instruction takes while another one runs on the other queue of
+     * its rank: at least 1. (optional: 1) */
+    double (*slowdown)(const void *context, const struct program *program,
+                       const struct instruction *instruction, const struct instruction *beside);
 };
 
 /* Called for every instruction as it is done. (optional) */
@@ -26,8 +31,8 @@ struct simulation_trace {
 
 struct simulation {
     double step_s;
-    double busy_s;    /* kernels, copies and the optimizer, mean over the ranks */
-    double exposed_s; /* waiting for others and moving data, mean over the ranks */
+    double busy_s;    /* computing: kernels, copies and the optimizer; mean over the ranks */
+    double exposed_s; /* of the step what is left: waiting, and moving data meanwhile */
 };
 
 /* One step of all ranks (programs[rank]). -EDEADLK: it does not finish, or two members of a

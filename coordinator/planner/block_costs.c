@@ -6,6 +6,7 @@
 #include "common/program/lower.h"
 #include "coordinator/planner/pricing.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ int costs_init(struct costs *costs, const struct planner_request *request, struc
     costs->ways = ways_create();
     costs->one = plan_create(1, blocks);
     costs->two = plan_create(2, blocks);
+    costs->one->overlap = costs->two->overlap = request->job->plan.overlap;
     costs->entry_capacity = 1024;
     costs->entries = xcalloc(costs->entry_capacity, sizeof *costs->entries);
     return 0;
@@ -70,13 +72,19 @@ void part_cost_add(struct part_cost *sum, const struct part_cost *cost)
     sum->least_s += cost->least_s;
     sum->fixed_s += cost->fixed_s;
     sum->once_s += cost->once_s;
-    sum->buckets |= cost->buckets;
     sum->state_bytes += cost->state_bytes;
     sum->saved_bytes += cost->saved_bytes;
     sum->communication_bytes += cost->communication_bytes;
+    sum->beside_bytes = larger(sum->beside_bytes, cost->beside_bytes);
     sum->forward_bytes = larger(sum->forward_bytes, cost->forward_bytes);
     sum->other_bytes = larger(sum->other_bytes, cost->other_bytes);
     sum->passing_bytes = larger(sum->passing_bytes, cost->passing_bytes);
+}
+
+static void take_longer(double most[QUEUES], const double seconds[QUEUES])
+{
+    for (int queue = 0; queue < QUEUES; queue++)
+        most[queue] = fmax(most[queue], seconds[queue]);
 }
 
 /* Of two ranks of one stage: the larger of every number but the least. */
@@ -86,46 +94,54 @@ static void take_larger(struct part_cost *most, const struct part_cost *cost)
     most->backward_s = cost->backward_s > most->backward_s ? cost->backward_s : most->backward_s;
     most->fixed_s = cost->fixed_s > most->fixed_s ? cost->fixed_s : most->fixed_s;
     most->once_s = cost->once_s > most->once_s ? cost->once_s : most->once_s;
-    most->buckets |= cost->buckets;
+    take_longer(most->seconds.forward, cost->seconds.forward);
+    take_longer(most->seconds.backward, cost->seconds.backward);
+    take_longer(most->seconds.weights, cost->seconds.weights);
+    take_longer(most->seconds.reduce, cost->seconds.reduce);
+    most->seconds.other = fmax(most->seconds.other, cost->seconds.other);
     most->state_bytes = larger(most->state_bytes, cost->state_bytes);
     most->saved_bytes = larger(most->saved_bytes, cost->saved_bytes);
     most->communication_bytes = larger(most->communication_bytes, cost->communication_bytes);
+    most->beside_bytes = larger(most->beside_bytes, cost->beside_bytes);
     most->forward_bytes = larger(most->forward_bytes, cost->forward_bytes);
     most->other_bytes = larger(most->other_bytes, cost->other_bytes);
     most->passing_bytes = larger(most->passing_bytes, cost->passing_bytes);
 }
 
-/* The price of the instruction if it moved nothing. */
-static double empty_seconds(const struct pricing *pricing, const struct program *program,
-                            const struct instruction *instruction)
+/* Seconds of both queues side by side, each slowed by the factor while both run: Galvatron
+ * (arXiv 2211.13878), section 3.3. */
+static double side_by_side(const double seconds[QUEUES], double factor)
 {
-    struct piece *piece = &program->pieces[instruction->piece_first];
-    struct box box = piece->box;
-    piece->box.high[0] = piece->box.low[0];
-    double seconds = pricing_seconds(pricing, program, instruction);
-    piece->box = box;
-    return seconds;
+    double shorter = fmin(seconds[QUEUE_COMPUTE], seconds[QUEUE_COMMUNICATION]);
+    double longer = fmax(seconds[QUEUE_COMPUTE], seconds[QUEUE_COMMUNICATION]);
+    return shorter * factor + fmax(0, longer - shorter);
 }
 
-/* Does a bucket of these axes need to be reduced? */
-static bool is_reduced(const struct mesh *mesh, unsigned axes)
+/* What more there is beside the same computing adds. */
+static double added(const double seconds[QUEUES], const double more[QUEUES], double factor)
 {
-    return mesh_span(mesh, axes) > 1 && axes != 0;
+    double both[QUEUES] = {seconds[QUEUE_COMPUTE],
+                           seconds[QUEUE_COMMUNICATION] + more[QUEUE_COMMUNICATION]};
+    return more[QUEUE_COMPUTE] + side_by_side(both, factor) - side_by_side(seconds, factor);
 }
 
-/* Prices of a section; the first `buckets` instructions without what they cost when empty. */
-static double section_seconds(const struct pricing *pricing, const struct program *program,
-                              enum section section, int buckets)
+static void overlap(struct part_cost *cost, double factor)
+{
+    const struct part_seconds *seconds = &cost->seconds;
+    cost->forward_s = side_by_side(seconds->forward, factor);
+    cost->backward_s = side_by_side(seconds->backward, factor);
+    cost->once_s = seconds->other + added(seconds->forward, seconds->weights, factor) +
+                   added(seconds->backward, seconds->reduce, factor);
+}
+
+static void add_section(const struct pricing *pricing, const struct program *program,
+                        enum section section, double seconds[QUEUES])
 {
     struct range range = program->sections[section];
-    double seconds = 0;
     for (int i = range.first; i < range.first + range.count; i++) {
         const struct instruction *instruction = &program->instructions[i];
-        seconds += pricing_seconds(pricing, program, instruction);
-        if (i - range.first < buckets)
-            seconds -= empty_seconds(pricing, program, instruction);
+        seconds[instruction->queue] += pricing_seconds(pricing, program, instruction);
     }
-    return seconds;
 }
 
 static double fixed_seconds(const struct pricing *pricing, const struct program *program)
@@ -139,30 +155,29 @@ static double fixed_seconds(const struct pricing *pricing, const struct program 
     return seconds;
 }
 
-static struct part_cost sum_up(const struct pricing *pricing, const struct mesh *mesh,
-                               const struct lowered_part *part)
+static struct part_cost sum_up(const struct pricing *pricing, const struct lowered_part *part)
 {
     const struct program *program = part->program;
     struct part_cost cost = {
         .state_bytes = program->bytes[REGION_STATE],
         .saved_bytes = program->slot_bytes,
-        .communication_bytes = program->bytes[REGION_COMMUNICATION],
+        .communication_bytes = program->bytes[REGION_COMMUNICATION] - 2 * program->beside_bytes,
+        .beside_bytes = program->beside_bytes,
         .forward_bytes = part->forward_bytes,
         .other_bytes = part->other_bytes,
         .passing_bytes = part->passing_bytes,
-        .buckets = part->own_buckets,
     };
-    int reduced = 0;
-    for (int i = 0; i < part->bucket_count; i++)
-        reduced += is_reduced(mesh, part->bucket_axes[i]);
-    cost.forward_s = section_seconds(pricing, program, SECTION_FORWARD, 0);
-    cost.backward_s = section_seconds(pricing, program, SECTION_BACKWARD, 0);
+    double other[QUEUES] = {0};
+    add_section(pricing, program, SECTION_FORWARD, cost.seconds.forward);
+    add_section(pricing, program, SECTION_BACKWARD, cost.seconds.backward);
+    add_section(pricing, program, SECTION_WEIGHTS, cost.seconds.weights);
+    add_section(pricing, program, SECTION_REDUCE, cost.seconds.reduce);
+    add_section(pricing, program, SECTION_CLEAR, other);
+    add_section(pricing, program, SECTION_METRICS, other);
+    add_section(pricing, program, SECTION_UPDATE, other);
+    cost.seconds.other = other[QUEUE_COMPUTE];
     cost.fixed_s = fixed_seconds(pricing, program);
-    cost.once_s = section_seconds(pricing, program, SECTION_WEIGHTS, 0) +
-                  section_seconds(pricing, program, SECTION_CLEAR, part->bucket_count) +
-                  section_seconds(pricing, program, SECTION_REDUCE, reduced) +
-                  section_seconds(pricing, program, SECTION_METRICS, 0) +
-                  section_seconds(pricing, program, SECTION_UPDATE, 0);
+    overlap(&cost, pricing_overlap(pricing, program));
     return cost;
 }
 
@@ -191,6 +206,16 @@ static bool is_alike(const struct costs *costs, const struct site *site, enum pa
            (kind == PART_JOINT || shards_evenly(costs->model.graph, block, count));
 }
 
+/* What happens once, without that of the block whose weights were lowered too. */
+static void leave_out(struct part_seconds *seconds, const struct part_seconds *first)
+{
+    for (int queue = 0; queue < QUEUES; queue++) {
+        seconds->weights[queue] = fmax(0, seconds->weights[queue] - first->weights[queue]);
+        seconds->reduce[queue] = fmax(0, seconds->reduce[queue] - first->reduce[queue]);
+    }
+    seconds->other = fmax(0, seconds->other - first->other);
+}
+
 /* The part on the ranks that stand for the stage `side` of the plan. */
 static int lower_and_sum(struct costs *costs, const struct plan *plan, const struct part *part,
                          const struct site *const sites[2], int side, struct part_cost *out,
@@ -213,9 +238,9 @@ static int lower_and_sum(struct costs *costs, const struct plan *plan, const str
             lower_part(costs->model.graph, plan, base + rank, part, costs->ways, &lowered, err);
         if (rc < 0)
             return rc;
-        struct part_cost cost = sum_up(&pricing, &site->mesh, &lowered);
+        struct part_cost cost = sum_up(&pricing, &lowered);
         program_destroy(lowered.program);
-        double seconds = cost.forward_s + cost.backward_s;
+        double seconds = cost.seconds.forward[QUEUE_COMPUTE] + cost.seconds.backward[QUEUE_COMPUTE];
         take_larger(out, &cost);
         out->least_s = i == 0 || seconds < out->least_s ? seconds : out->least_s;
         costs->lowered++;
@@ -357,7 +382,8 @@ int costs_block(struct costs *costs, const struct site *site, int block,
     if (rc == 0 && tie && tie->site == site) {
         struct part_cost first;
         rc = costs_block(costs, site, 0, tie->strategy, NULL, samples, &first, err);
-        out->once_s -= first.once_s;
+        leave_out(&out->seconds, &first.seconds);
+        overlap(out, costs->request->devices[site->first].profile->overlap);
         out->state_bytes -= first.state_bytes;
     }
     if (rc == 0)
@@ -435,9 +461,10 @@ static int base_cost(struct costs *costs, const struct site *site, int devices,
     struct plan *plan = plan_create(1, (int)costs->model.graph->block_count);
     plan->stages[0].mesh = (struct mesh){.axes = 1, .size = {devices}};
     plan->stages[0].block_count = plan->block_count;
+    plan->overlap = costs->request->job->plan.overlap;
     int rc = lower_part(costs->model.graph, plan, site->first, &part, costs->ways, &lowered, err);
     if (rc == 0) {
-        *out = sum_up(&pricing, &plan->stages[0].mesh, &lowered);
+        *out = sum_up(&pricing, &lowered);
         program_destroy(lowered.program);
     }
     plan_destroy(plan);
@@ -457,24 +484,4 @@ int costs_base(struct costs *costs, const struct site *site, int devices, struct
     if (rc == 0)
         remember(costs, &key, out);
     return rc;
-}
-
-/* As weights.c emits them: a clear, and an all-reduce where there are several ranks. */
-double costs_bucket(struct costs *costs, const struct site *site, unsigned axes)
-{
-    int rank = costs->only_rank < 0 ? 0 : costs->only_rank;
-    int *members = xcalloc((size_t)mesh_count(&site->mesh), sizeof *members);
-    struct group group = {members, mesh_span(&site->mesh, axes), 0};
-    struct piece piece = {.box = {.dims = 1}};
-    struct program program = {.groups = &group, .pieces = &piece, .rank = rank};
-    struct instruction clear = {.kind = INSTRUCTION_CLEAR, .piece_count = 1};
-    struct instruction reduce = {.kind = INSTRUCTION_COLLECTIVE, .piece_count = 1};
-    struct pricing pricing = pricing_plain(costs->request);
-    pricing.offset[0] = site->first;
-    group.own = mesh_group(&site->mesh, rank, axes, members);
-    double seconds = pricing_seconds(&pricing, &program, &clear);
-    if (is_reduced(&site->mesh, axes))
-        seconds += pricing_seconds(&pricing, &program, &reduce);
-    free(members);
-    return seconds;
 }

@@ -8,8 +8,7 @@
  *   points         per point devices, micro_batches, samples (of a micro-batch), schedule, and
  *
  *     stages         per stage its kind of site, slots (micro-batches in flight), memory_bytes,
- *                    base (the cost of a rank without blocks) and buckets_s: what a bucket costs
- *                    once a step, by its mask of axes
+ *                    and base (the cost of a rank without blocks)
  *     strategies     "KIND/PLACE": per strategy its roles, one per axis; vector, the number of
  *                    these roles; zero; recompute; class, the number of (vector, zero); cost
  *     joints         "KIND/JOINT": [vector before][vector after], a cost or null: not possible
@@ -19,12 +18,11 @@
  *     tied_first     [vector of the last block][strategy of the first]; null with one stage
  *
  * A stage runs the blocks of an interval; all blocks are divided among the stages in their order.
- * Of a stage, over its base, blocks, inner joints and crossings, F, B and once are sums, and once
- * has besides buckets_s of every bucket that any of them names (bit i of buckets: the mask i).
- * T is F + B. Bytes are state + slots x saved + communication, summed, and the largest of: any
- * forward, any other, and a block's forward and the passing of the joint or crossing after it.
- * A plan fits if no stage has more than memory_bytes; its step is
- * sum T + (micro_batches - 1) max T + max (once - sum of B of the stages before). */
+ * Of a stage, over its base, blocks, inner joints and crossings, F, B and once are sums. T is
+ * F + B. Bytes are state + slots x saved + communication, summed; twice the largest beside; and the
+ * largest of: any forward, any other, and a block's forward and the passing of the joint or
+ * crossing after it. A plan fits if no stage has more than memory_bytes; its step is sum T +
+ * (micro_batches - 1) max T + max (once - sum of B of the stages before). */
 #include "coordinator/planner/dump.h"
 
 #include "common/base/memory.h"
@@ -64,7 +62,7 @@ static json_t *encode_cost(struct dump *dump, const struct part_cost *cost)
 {
     dump->written++;
     return json_pack("[f,f,f,I,I,I,I,I,I,I]", cost->forward_s, cost->backward_s, cost->once_s,
-                     (json_int_t)cost->buckets, (json_int_t)cost->state_bytes,
+                     (json_int_t)cost->beside_bytes, (json_int_t)cost->state_bytes,
                      (json_int_t)cost->saved_bytes, (json_int_t)cost->communication_bytes,
                      (json_int_t)cost->forward_bytes, (json_int_t)cost->other_bytes,
                      (json_int_t)cost->passing_bytes);
@@ -72,7 +70,7 @@ static json_t *encode_cost(struct dump *dump, const struct part_cost *cost)
 
 static json_t *encode_names(void)
 {
-    return json_pack("[s,s,s,s,s,s,s,s,s,s]", "forward_s", "backward_s", "once_s", "buckets",
+    return json_pack("[s,s,s,s,s,s,s,s,s,s]", "forward_s", "backward_s", "once_s", "beside_bytes",
                      "state_bytes", "saved_bytes", "communication_bytes", "forward_bytes",
                      "other_bytes", "passing_bytes");
 }
@@ -258,16 +256,12 @@ static int dump_stage(struct dump *dump, int stage, json_t *stages, struct error
     const struct space_point *point = dump->point;
     const struct site *site = dump->sites[stage];
     struct part_cost base = {0};
-    json_t *buckets = json_array();
     int rc = costs_base(&dump->costs, site, point->devices, &base, err);
-    for (unsigned axes = 0; axes < 1u << site->mesh.axes; axes++)
-        json_array_append_new(buckets, json_real(costs_bucket(&dump->costs, site, axes)));
-    json_array_append_new(
-        stages,
-        json_pack("{s:i, s:i, s:I, s:o, s:o}", "kind", site->kind, "slots",
-                  evaluate_slots(point->schedule, stage, point->stages, point->micro_batches),
-                  "memory_bytes", (json_int_t)site->memory_bytes, "base", encode_cost(dump, &base),
-                  "buckets_s", buckets));
+    json_array_append_new(stages, json_pack("{s:i, s:i, s:I, s:o}", "kind", site->kind, "slots",
+                                            evaluate_slots(point->schedule, stage, point->stages,
+                                                           point->micro_batches),
+                                            "memory_bytes", (json_int_t)site->memory_bytes, "base",
+                                            encode_cost(dump, &base)));
     for (int b = 0; b < (int)dump->costs.request->graph->block_count && rc == 0; b++)
         if (may_lie(dump, stage, b))
             rc = dump_block(dump, stage, b, err);

@@ -86,10 +86,7 @@ int evaluate_stage(struct costs *costs, const struct plan *plan, const struct si
     int slots = evaluate_slots(plan->schedule, stage, plan->stage_count, plan->micro_batches);
     *out = (struct stage_cost){sum.forward_s, sum.backward_s, sum.once_s, sum.least_s,
                                sum.state_bytes + (uint64_t)slots * sum.saved_bytes +
-                                   sum.communication_bytes + transient};
-    for (unsigned axes = 0; axes < 64; axes++)
-        if (sum.buckets >> axes & 1)
-            out->once_s += costs_bucket(costs, sites[stage], axes);
+                                   sum.communication_bytes + 2 * sum.beside_bytes + transient};
     return 0;
 }
 

@@ -33,7 +33,7 @@ static bool dominates(const struct choice *a, const struct choice *b)
     return a->entry == b->entry && a->exit == b->exit && a->tie == b->tie &&
            (a->tie == 0 || a->strategy.zero == b->strategy.zero) && x->forward_s <= y->forward_s &&
            x->forward_s + x->backward_s <= y->forward_s + y->backward_s && x->once_s <= y->once_s &&
-           (x->buckets & ~y->buckets) == 0 && x->state_bytes <= y->state_bytes &&
+           x->state_bytes <= y->state_bytes && x->beside_bytes <= y->beside_bytes &&
            x->saved_bytes <= y->saved_bytes && x->communication_bytes <= y->communication_bytes &&
            x->forward_bytes <= y->forward_bytes && x->other_bytes <= y->other_bytes;
 }
@@ -191,11 +191,6 @@ static int fill_stage(struct instance *instance, int stage, struct error *err)
     instance->slots[stage] =
         evaluate_slots(point->schedule, stage, point->stages, point->micro_batches);
     int rc = costs_base(instance->costs, site, point->devices, &instance->bases[stage], err);
-    for (unsigned axes = 0; axes < 1u << site->mesh.axes; axes++)
-        instance->fixed_s[stage][axes] = costs_bucket(instance->costs, site, axes);
-    for (int axes = 0; axes < 64 && rc == 0; axes++)
-        if (instance->bases[stage].buckets >> axes & 1)
-            instance->bases[stage].once_s += instance->fixed_s[stage][axes];
     /* The first block is on the first stage, the last one on the last. */
     for (int b = stage > 0; b < instance->blocks - (stage < point->stages - 1) && rc == 0; b++)
         rc = find_choices(instance, stage, b, &instance->of[stage * instance->blocks + b], err);
@@ -231,7 +226,6 @@ int instance_init(struct instance *instance, struct costs *costs, const struct s
     instance->sites = xcalloc(stages, sizeof(struct site *));
     instance->slots = xcalloc(stages, sizeof *instance->slots);
     instance->bases = xcalloc(stages, sizeof *instance->bases);
-    instance->fixed_s = xcalloc(stages, sizeof *instance->fixed_s);
     instance->pairs = xcalloc(stages, sizeof *instance->pairs);
     instance->of = xcalloc(stages * (size_t)instance->blocks, sizeof(struct choices *));
     space_sites(costs, point, instance->sites);
@@ -264,7 +258,6 @@ void instance_finish(struct instance *instance)
     free(instance->sites);
     free(instance->slots);
     free(instance->bases);
-    free(instance->fixed_s);
     free(instance->pairs);
     free(instance->before);
     free(instance->of);

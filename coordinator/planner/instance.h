@@ -55,9 +55,8 @@ struct instance {
     const struct choices **of; /* [stage * blocks + block] */
     struct joints **joints;
     size_t joints_count, joints_capacity, joints_last;
-    double (*fixed_s)[64]; /* per stage: what a bucket costs once, by its axes */
-    int *pairs;            /* per stage: what the one before is to it */
-    struct least *before;  /* per block, and of the whole: of all blocks before it */
+    int *pairs;           /* per stage: what the one before is to it */
+    struct least *before; /* per block, and of the whole: of all blocks before it */
 };
 
 /* -ERANGE: a block has no legal strategy on some site; -EINVAL: none that the job allows;

@@ -151,11 +151,11 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* With the largest transient: what the recursion did not see. */
+/* With the largest transient and the largest beside: what the recursion did not see. */
 static uint64_t whole_bytes(struct instance *instance, int stage, int end,
                             const struct layer_cell *cell)
 {
-    uint64_t transient = instance->bases[stage].other_bytes, bytes = cell->bytes;
+    uint64_t transient = instance->bases[stage].other_bytes, bytes = cell->bytes, beside = 0;
     int entry = -1;
     for (int b = end - 1; cell; b--, cell = cell->before) {
         const struct choice *choice = &instance_choices(instance, stage, b)->items[cell->choice];
@@ -165,9 +165,10 @@ static uint64_t whole_bytes(struct instance *instance, int stage, int end,
         uint64_t passing = joint ? joint->passing_bytes : 0;
         transient = larger(larger(transient, cost.other_bytes), cost.forward_bytes + passing);
         transient = larger(transient, joint ? joint->other_bytes : 0);
+        beside = larger(larger(beside, cost.beside_bytes), joint ? joint->beside_bytes : 0);
         entry = choice->entry;
     }
-    return bytes + transient;
+    return bytes + transient + 2 * beside;
 }
 
 /* The fastest last cell that fits with its transients; the slower ones are asked in turn. */

@@ -54,7 +54,9 @@ static bool close_stage(const struct instance *instance, int stage, const struct
     uint64_t transient = larger(larger(larger(label->transient, base->other_bytes),
                                        larger(into->other_bytes, out_of->other_bytes)),
                                 label->forward + out_of->passing_bytes);
-    out->bytes = base->state_bytes + label->bytes + transient +
+    uint64_t beside = larger(larger(label->beside, base->beside_bytes),
+                             larger(into->beside_bytes, out_of->beside_bytes));
+    out->bytes = base->state_bytes + label->bytes + transient + 2 * beside +
                  slots * (into->saved_bytes + out_of->saved_bytes) + into->communication_bytes +
                  out_of->communication_bytes;
     out->forward_s = label->forward_s + into->forward_s + out_of->forward_s;

@@ -206,7 +206,7 @@ int planner_consider(const struct planner_request *request, struct plan *plan,
     struct candidate candidate = {.plan = plan};
     struct program **programs = xcalloc((size_t)ranks, sizeof *programs);
     struct pricing pricing = pricing_plain(request);
-    struct timing timing = {&pricing, pricing_seconds};
+    struct timing timing = {&pricing, pricing_seconds, pricing_slowdown};
     struct simulation simulation;
     forget_predictions(plan);
     planner_name(request, plan);

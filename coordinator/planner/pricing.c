@@ -29,17 +29,42 @@ bool pricing_on_one_host(const struct pricing *pricing, const struct program *pr
     return true;
 }
 
+static bool moves(const struct instruction *instruction)
+{
+    return instruction->kind == INSTRUCTION_COLLECTIVE || instruction->kind == INSTRUCTION_RECEIVE;
+}
+
+static const struct profile_link *link_of(const struct pricing *pricing,
+                                          const struct program *program,
+                                          const struct instruction *instruction)
+{
+    const struct profile *profile = device_of(pricing, program->rank)->profile;
+    return moves(instruction) && !pricing_on_one_host(pricing, program, instruction) ? &profile->network
+                                                                             : &profile->host;
+}
+
 double pricing_seconds(const void *context, const struct program *program,
                        const struct instruction *instruction)
 {
     const struct pricing *pricing = context;
     const struct profile *profile = device_of(pricing, program->rank)->profile;
-    bool moves =
-        instruction->kind == INSTRUCTION_COLLECTIVE || instruction->kind == INSTRUCTION_RECEIVE;
-    const struct profile_link *link = moves && !pricing_on_one_host(pricing, program, instruction)
-                                          ? &profile->network
-                                          : &profile->host;
-    return profile_seconds(profile, link, program, instruction);
+    return profile_seconds(profile, link_of(pricing, program, instruction), program, instruction);
+}
+
+double pricing_overlap(const struct pricing *pricing, const struct program *program)
+{
+    return device_of(pricing, program->rank)->profile->overlap;
+}
+
+/* Two transfers over one link have half of it each. */
+double pricing_slowdown(const void *context, const struct program *program,
+                        const struct instruction *instruction, const struct instruction *beside)
+{
+    const struct pricing *pricing = context;
+    if (moves(instruction) && moves(beside) &&
+        link_of(pricing, program, instruction) == link_of(pricing, program, beside))
+        return 2;
+    return pricing_overlap(pricing, program);
 }
 
 double pricing_fixed_seconds(const struct pricing *pricing, const struct program *program,

@@ -22,5 +22,9 @@ double pricing_seconds(const void *context, const struct program *program,
 /* profile_fixed_seconds() of the device. */
 double pricing_fixed_seconds(const struct pricing *pricing, const struct program *program,
                              const struct instruction *instruction);
+double pricing_slowdown(const void *context, const struct program *program,
+                        const struct instruction *instruction, const struct instruction *beside);
+/* The factor by which computing and moving data slow each other on the program's rank. */
+double pricing_overlap(const struct pricing *pricing, const struct program *program);
 
 #endif

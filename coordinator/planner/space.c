@@ -366,6 +366,7 @@ struct plan *space_plan(struct costs *costs, const struct space_point *point)
     plan->micro_batches = point->micro_batches;
     plan->micro_batch_samples = point->samples;
     plan->schedule = point->schedule;
+    plan->overlap = costs->request->job->plan.overlap;
     free(sites);
     return plan;
 }

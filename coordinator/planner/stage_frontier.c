@@ -1,8 +1,7 @@
 /* stage_frontier.c - labels: extended by a block, joined, and dropped.
  *
  * A label is dropped when it cannot fit; when even with the least of all other blocks its plan
- * would take as long as one that is known; or when another with the same ends is nowhere worse,
- * also if it has to pay for every bucket that the dropped one has paid for. */
+ * would take as long as one that is known; or when another with the same ends is nowhere worse. */
 #include "coordinator/planner/stage_frontier.h"
 
 #include "common/base/hash.h"
@@ -61,14 +60,6 @@ static int add_node(struct frontiers *frontiers, struct frontier_node node)
                             sizeof *frontiers->nodes);
     frontiers->nodes[frontiers->node_count] = node;
     return (int)frontiers->node_count++;
-}
-
-static double fixed_seconds(const struct instance *instance, int stage, uint64_t buckets)
-{
-    double seconds = 0;
-    for (; buckets; buckets &= buckets - 1)
-        seconds += instance->fixed_s[stage][__builtin_ctzll(buckets)];
-    return seconds;
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -131,20 +122,25 @@ static int in_order(const void *first, const void *second, void *context)
     return a->node < b->node ? -1 : a->node > b->node;
 }
 
-static bool dominates(const struct frontiers *frontiers, int stage, const struct label *a,
+static bool dominates(const struct frontiers *frontiers, const struct label *a,
                       const struct label *b)
 {
-    if (a->bytes > b->bytes || a->transient > b->transient || a->forward > b->forward)
+    if (a->bytes > b->bytes || a->transient > b->transient || a->forward > b->forward ||
+        a->beside > b->beside)
         return false;
-    double extra = fixed_seconds(frontiers->instance, stage, b->buckets & ~a->buckets);
     if (frontiers->one_stage)
-        return alone_seconds(frontiers, a) + extra <= alone_seconds(frontiers, b);
-    return a->seconds <= b->seconds && a->forward_s <= b->forward_s &&
-           a->once_s + extra <= b->once_s;
+        return alone_seconds(frontiers, a) <= alone_seconds(frontiers, b);
+    return a->seconds <= b->seconds && a->forward_s <= b->forward_s && a->once_s <= b->once_s;
+}
+
+/* Of a stage with nothing else. */
+static uint64_t bytes_of(const struct label *label)
+{
+    return label->bytes + label->transient + 2 * label->beside;
 }
 
 /* Sorts, and keeps what is best in something. */
-static void reduce(struct frontiers *frontiers, int stage, struct label_list *list)
+static void reduce(struct frontiers *frontiers, struct label_list *list)
 {
     size_t kept = 0, group = 0;
     uint64_t smallest = UINT64_MAX;
@@ -161,7 +157,7 @@ static void reduce(struct frontiers *frontiers, int stage, struct label_list *li
             group = kept;
         smallest = group == kept ? UINT64_MAX : smallest;
         for (size_t j = group; j < kept && !worse; j++)
-            worse = dominates(frontiers, stage, &list->items[j], label);
+            worse = dominates(frontiers, &list->items[j], label);
         if (!worse && kept - group >= most) {
             /* Of what is cut off the smallest stays, lest nothing fits in the end. */
             frontiers->cut = true;
@@ -176,7 +172,7 @@ static void reduce(struct frontiers *frontiers, int stage, struct label_list *li
 }
 
 /* Two runs of blocks with what joins them. false: it does not fit. */
-static bool join(const struct frontiers *frontiers, const struct frontier *frontier, int stage,
+static bool join(const struct frontiers *frontiers, const struct frontier *frontier,
                  const struct label *left, const struct label *right, const struct part_cost *joint,
                  struct label *out)
 {
@@ -184,41 +180,40 @@ static bool join(const struct frontiers *frontiers, const struct frontier *front
     *out = (struct label){
         .seconds = left->seconds + right->seconds + joint->forward_s + joint->backward_s,
         .forward_s = left->forward_s + right->forward_s + joint->forward_s,
-        .once_s = left->once_s + right->once_s + joint->once_s -
-                  fixed_seconds(frontiers->instance, stage, left->buckets & right->buckets),
-        .buckets = left->buckets | right->buckets,
+        .once_s = left->once_s + right->once_s + joint->once_s,
         .bytes = left->bytes + right->bytes + joint->state_bytes + slots * joint->saved_bytes +
                  joint->communication_bytes,
         .transient = larger(larger(left->transient, right->transient),
                             larger(joint->other_bytes, left->forward + joint->passing_bytes)),
         .forward = right->forward,
+        .beside = larger(larger(left->beside, right->beside), joint->beside_bytes),
         .entry = left->entry,
         .exit = right->exit,
     };
     if (frontiers->instance->relaxed)
-        out->bytes = out->transient = out->forward = 0;
-    return out->bytes + out->transient <= frontier->limit && isfinite(out->seconds);
+        out->bytes = out->transient = out->forward = out->beside = 0;
+    return bytes_of(out) <= frontier->limit && isfinite(out->seconds);
 }
 
 static struct label label_of(struct frontiers *frontiers, const struct frontier *frontier,
-                             int stage, const struct choice *choice)
+                             const struct choice *choice)
 {
     const struct part_cost *cost = &choice->cost;
     struct label label = {
         .seconds = cost->forward_s + cost->backward_s,
         .forward_s = cost->forward_s,
-        .once_s = cost->once_s + fixed_seconds(frontiers->instance, stage, cost->buckets),
-        .buckets = cost->buckets,
+        .once_s = cost->once_s,
         .bytes = cost->state_bytes + (uint64_t)frontier->slots * cost->saved_bytes +
                  cost->communication_bytes,
         .transient = larger(cost->other_bytes, cost->forward_bytes),
         .forward = cost->forward_bytes,
+        .beside = cost->beside_bytes,
         .entry = choice->entry,
         .exit = choice->exit,
         .node = -1,
     };
     if (frontiers->instance->relaxed)
-        label.bytes = label.transient = label.forward = 0;
+        label.bytes = label.transient = label.forward = label.beside = 0;
     return label;
 }
 
@@ -255,14 +250,14 @@ static void fill_one(struct frontiers *frontiers, struct frontier *frontier, int
     struct label_list list = {0};
     struct least others = find_others(frontiers, frontier);
     for (size_t c = 0; c < count; c++) {
-        struct label label = label_of(frontiers, frontier, stage, &choices[c]);
-        if (label.bytes + label.transient > frontier->limit ||
+        struct label label = label_of(frontiers, frontier, &choices[c]);
+        if (bytes_of(&label) > frontier->limit ||
             least_step(frontiers, &label, &others) >= frontiers->upper_s)
             continue;
         label.node = add_node(frontiers, (struct frontier_node){-1, -1, choices[c].strategy});
         add_label(&list, &label);
     }
-    reduce(frontiers, stage, &list);
+    reduce(frontiers, &list);
     frontier->labels = list.items;
     frontier->count = list.count;
 }
@@ -293,14 +288,14 @@ static void fill(struct frontiers *frontiers, struct frontier *frontier, int sta
             const struct part_cost *joint =
                 instance_joint(frontiers->instance, stage, cut - 1, a->exit, b->entry);
             struct label both;
-            if (!join(frontiers, frontier, stage, a, b, joint, &both) ||
+            if (!join(frontiers, frontier, a, b, joint, &both) ||
                 least_step(frontiers, &both, &others) >= frontiers->upper_s)
                 continue;
             both.node = (int)(i * right->count + j); /* until it is kept, the number of the pair */
             add_label(&list, &both);
         }
     }
-    reduce(frontiers, stage, &list);
+    reduce(frontiers, &list);
     for (size_t i = 0; i < list.count; i++) {
         size_t pair = (size_t)list.items[i].node;
         list.items[i].node = add_node(

@@ -9,11 +9,11 @@
 
 /* One way: the sum of its parts, without base and crossings. */
 struct label {
-    double seconds, forward_s, once_s; /* T, F, u with what its buckets cost once */
-    uint64_t buckets;
-    uint64_t bytes;     /* state, slots x saved, communication */
+    double seconds, forward_s, once_s; /* T, F, u */
+    uint64_t bytes;                    /* state, slots x saved, communication */
     uint64_t transient; /* of all rooms, but the last block's forward where more passes on */
     uint64_t forward;   /* of the last block's forward */
+    uint64_t beside;    /* of the room that has most; the stage has it twice */
     int entry, exit;    /* ends of the first block's and the last block's choices */
     int node;           /* how it came about: see frontier_choices */
 };

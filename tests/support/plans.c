@@ -124,5 +124,6 @@ struct plan *engine_plan_random(const struct graph *graph, uint64_t seed, int ra
             draw_roles(&draw, plan, b);
         while (plan_check(plan, graph, NULL) < 0);
     }
+    plan->overlap = below(&draw, 4) > 0;
     return plan;
 }

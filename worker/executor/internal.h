@@ -3,6 +3,7 @@
 #define WORKER_EXECUTOR_INTERNAL_H
 
 #include "worker/executor/interpreter.h"
+#include "worker/executor/queues.h"
 
 /* The last send of one (peer, tag). */
 struct sending {
@@ -20,13 +21,15 @@ struct interpreter {
     const struct kernel **kernels; /* per node */
     struct sending *sendings;
     size_t sending_count;
-    double *seconds;
+    struct queues *queues;
+    double *seconds, *waited;
     uint64_t *runs;
     /* Of the step at hand. */
     enum program_kind kind;
     uint64_t step;
     double targets, rate, scale;
-    bool skipped, wishes_pause;
+    bool skipped, wishes_pause, wished, measured;
+    struct step_result result;
     bool armed; /* see interpreter_armed */
     bool has_applied;
     float applied[METRICS]; /* of the newest training step that was applied */
@@ -34,6 +37,12 @@ struct interpreter {
 
 /* The entry of a message's (peer, tag): made when the program was prepared. */
 struct sending *interpreter_sending(struct interpreter *in, const struct instruction *instruction);
+
+/* One instruction, on the thread of its queue. */
+int interpreter_execute(struct interpreter *in, const struct program_cursor *cursor,
+                        struct error *err);
+/* The queue of computing comes to this instruction. */
+void interpreter_reach(struct interpreter *in, int index);
 
 /* A buffer's memory in a slot. */
 char *interpreter_address(const struct interpreter *in, int buffer, int slot);

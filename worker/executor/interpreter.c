@@ -1,18 +1,10 @@
-/* interpreter.c - walks a step's instructions in order: kernels on this thread, collectives as
+/* interpreter.c - what each instruction does: kernels on the calling thread, collectives as
  * blocking calls, sends that go on at once and are waited for where their buffer is needed. */
 #include "worker/executor/internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 char *interpreter_address(const struct interpreter *in, int buffer, int slot)
 {
@@ -154,8 +146,8 @@ static float *metrics_of(const struct interpreter *in)
     return (float *)(void *)interpreter_address(in, in->program->metrics, 0);
 }
 
-static int run_instruction(struct interpreter *in, const struct program_cursor *cursor,
-                           struct error *err)
+int interpreter_execute(struct interpreter *in, const struct program_cursor *cursor,
+                        struct error *err)
 {
     const struct instruction *instruction = cursor->instruction;
     const struct device *device = in->config.device;
@@ -201,17 +193,31 @@ static int run_instruction(struct interpreter *in, const struct program_cursor *
 }
 
 /* After the metrics' all-reduce all ranks know the same sums. */
-static void read_metrics(struct interpreter *in, struct step_result *out)
+static void read_metrics(struct interpreter *in)
 {
     const float *metrics = metrics_of(in);
+    struct step_result *out = &in->result;
     out->loss = (double)metrics[METRIC_LOSS];
     out->norm = sqrt((double)metrics[METRIC_SQUARE_SUM]);
     out->skipped = in->kind == PROGRAM_TRAIN && !(isfinite(out->loss) && isfinite(out->norm));
     out->pause = metrics[METRIC_PAUSE] > 0;
     in->skipped = out->skipped;
     in->scale = optimizer_scale(&in->config.optimizer, out->norm);
+    in->measured = true;
     if (in->kind == PROGRAM_TRAIN)
         interpreter_set_applied(in, metrics);
+}
+
+void interpreter_reach(struct interpreter *in, int index)
+{
+    if (!in->wished && index >= in->program->sections[SECTION_METRICS].first) {
+        metrics_of(in)[METRIC_PAUSE] = 1; /* they were cleared when the step began */
+        in->wished = true;
+    }
+    if (in->kind == PROGRAM_TRAIN && index >= in->program->sections[SECTION_METRICS].first)
+        in->armed = true;
+    if (!in->measured && index >= in->program->sections[SECTION_UPDATE].first)
+        read_metrics(in);
 }
 
 int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t step,
@@ -224,43 +230,23 @@ int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t ste
     in->targets = in->config.feed->targets(in->config.feed->context, kind, step * global, global);
     in->rate = optimizer_rate(&in->config.optimizer, step);
     in->armed = false;
-
-    struct program_cursor cursor = {0};
-    bool wished = kind != PROGRAM_TRAIN || !in->wishes_pause, measured = false;
-    double begin = now();
-    while (program_next(p, kind, &cursor)) {
-        int index = (int)(cursor.instruction - p->instructions);
-        if (!wished && index >= p->sections[SECTION_METRICS].first) {
-            metrics_of(in)[METRIC_PAUSE] = 1; /* they were cleared when the step began */
-            wished = true;
-        }
-        if (kind == PROGRAM_TRAIN && index >= p->sections[SECTION_METRICS].first)
-            in->armed = true;
-        if (!measured && index >= p->sections[SECTION_UPDATE].first) {
-            read_metrics(in, out);
-            measured = true;
-        }
-        int rc = run_instruction(in, &cursor, err);
-        if (rc < 0)
-            return error_prefix(err, rc, "rank %d, step %llu, %s", p->rank,
-                                (unsigned long long)step, instruction_name(p, cursor.instruction));
-        double end = now();
-        in->seconds[index] += end - begin;
-        in->runs[index]++;
-        begin = end;
-    }
-    if (!measured)
-        read_metrics(in, out);
+    in->wished = kind != PROGRAM_TRAIN || !in->wishes_pause;
+    in->measured = false;
+    int rc = queues_run(in->queues, kind, err);
+    if (rc < 0)
+        return rc;
+    if (!in->measured)
+        read_metrics(in);
     in->armed = false;
+    *out = in->result;
     return 0;
 }
 
 void interpreter_apply(struct interpreter *in, const float metrics[METRICS])
 {
     const struct program *p = in->program;
-    struct step_result ignored;
     memcpy(metrics_of(in), metrics, METRICS * sizeof *metrics);
-    read_metrics(in, &ignored);
+    read_metrics(in);
     for (int i = 0; i < p->sections[SECTION_UPDATE].count; i++)
         update(in, &p->instructions[p->sections[SECTION_UPDATE].first + i]);
     in->armed = false;

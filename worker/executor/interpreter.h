@@ -1,7 +1,10 @@
 /* interpreter.h - runs the program of one rank.
  *
  * Its life is four calls: prepare (reserves the arena, forms the groups), run (one step),
- * quiesce (nothing of it is on its way any more) and release. In a step it allocates nothing. */
+ * quiesce (nothing of it is on its way any more) and release. In a step it allocates nothing.
+ *
+ * A program of two queues has a thread for the second one, from prepare to release; between runs
+ * it sleeps. A fabric that is aborted, or whose peer is gone, ends the run on both. */
 #ifndef WORKER_EXECUTOR_INTERPRETER_H
 #define WORKER_EXECUTOR_INTERPRETER_H
 
@@ -74,8 +77,10 @@ const struct program *interpreter_program(const struct interpreter *interpreter)
 struct arena *interpreter_arena(struct interpreter *interpreter);
 /* A buffer's memory, in slot 0 where it has slots. */
 void *interpreter_buffer(struct interpreter *interpreter, int buffer);
-/* Seconds spent so far in each instruction of the program, and how often it ran. */
+/* Seconds spent so far in each instruction of the program, and before it in waiting for the other
+ * queue; and how often it ran. */
 const double *interpreter_seconds(const struct interpreter *interpreter);
+const double *interpreter_waited(const struct interpreter *interpreter);
 const uint64_t *interpreter_runs(const struct interpreter *interpreter);
 
 #endif

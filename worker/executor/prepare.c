@@ -36,11 +36,13 @@ static int by_members(const void *a, const void *b, void *context)
     for (int i = 0; i < first->count && i < second->count; i++)
         if (first->ranks[i] != second->ranks[i])
             return first->ranks[i] < second->ranks[i] ? -1 : 1;
-    return first->count - second->count;
+    if (first->count != second->count)
+        return first->count - second->count;
+    return (int)first->queue - (int)second->queue;
 }
 
-/* In the order of their members, which is the same on all ranks: forming a group waits for all
- * of them, and nobody may wait in a circle. */
+/* In the order of their members and queues, which is the same on all ranks: forming a group waits
+ * for all of them, and nobody may wait in a circle. */
 static int form_groups(struct interpreter *in, struct error *err)
 {
     const struct program *p = in->program;
@@ -79,6 +81,7 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
     in->program = program;
     in->config = *config;
     in->seconds = xcalloc(program->instruction_count, sizeof *in->seconds);
+    in->waited = xcalloc(program->instruction_count, sizeof *in->waited);
     in->runs = xcalloc(program->instruction_count, sizeof *in->runs);
     in->counts = xcalloc(program->counts_count, sizeof *in->counts);
     for (size_t i = 0; i < program->counts_count; i++)
@@ -91,6 +94,8 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
         arena_poison(in->arena);
     if (rc == 0)
         rc = form_groups(in, err);
+    if (rc == 0)
+        rc = queues_start(in, &in->queues, err);
     if (rc < 0) {
         interpreter_release(in);
         return error_prefix(err, rc, "prepare rank %d", program->rank);
@@ -122,18 +127,22 @@ void interpreter_retire(struct interpreter *in)
         if (region != REGION_STATE)
             arena_give_back(in->arena, (enum region)region);
     in->config.fabric = NULL;
+    queues_stop(in->queues);
+    in->queues = NULL;
 }
 
 void interpreter_release(struct interpreter *in)
 {
     if (!in)
         return;
+    queues_stop(in->queues);
     arena_release(in->arena);
     free(in->groups);
     free(in->counts);
     free(in->kernels);
     free(in->sendings);
     free(in->seconds);
+    free(in->waited);
     free(in->runs);
     free(in);
 }
@@ -156,6 +165,11 @@ void *interpreter_buffer(struct interpreter *in, int buffer)
 const double *interpreter_seconds(const struct interpreter *in)
 {
     return in->seconds;
+}
+
+const double *interpreter_waited(const struct interpreter *in)
+{
+    return in->waited;
 }
 
 const uint64_t *interpreter_runs(const struct interpreter *in)

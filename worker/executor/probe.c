@@ -1,5 +1,5 @@
 /* probe.c - training steps of two small models, and the line through both times of each
- * operation; then messages of two sizes for the links. */
+ * operation; then messages of two sizes for the links, and both at once. */
 #include "worker/executor/probe_internal.h"
 
 #include "common/base/memory.h"
@@ -220,6 +220,7 @@ static void *prober_run(void *context)
     struct prober *prober = context;
     struct probe *probe = prober->probe;
     struct profile_link link = {0};
+    double overlap = PROFILE_OVERLAP;
     struct error err = {""};
     int threads, set = prober->index % probe->devices;
     int rc = cpuset_bind(&probe->sets[set], &threads, &err);
@@ -234,13 +235,14 @@ static void *prober_run(void *context)
         fail(probe, rc, &err);
     pthread_barrier_wait(&probe->barrier);
     if (all_is_well(probe)) {
-        rc = probe_links(prober, &link, &err);
+        rc = probe_links(prober, &link, &overlap, &err);
         if (rc < 0)
             fail(probe, rc, &err);
     }
     if (prober->index < probe->devices) {
         probe->profiles[prober->index].host = link;
         probe->profiles[prober->index].network = link;
+        probe->profiles[prober->index].overlap = overlap;
     }
     return NULL;
 }

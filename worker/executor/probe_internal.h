@@ -36,8 +36,12 @@ struct prober {
 };
 
 double probe_now(void);
-/* Every rank calls it: latency and speed of the links among them. */
-int probe_links(struct prober *prober, struct profile_link *link, struct error *err);
+/* Every rank calls it: latency and speed of the links among them, and how much computing and moving
+ * data slow each other. */
+int probe_links(struct prober *prober, struct profile_link *link, double *overlap,
+                struct error *err);
+int probe_overlap(struct prober *prober, struct fabric_group *group, double *out,
+                  struct error *err);
 /* Empty the ranks' key-value store. */
 void probe_forget(struct probe *probe);
 

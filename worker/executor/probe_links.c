@@ -73,7 +73,8 @@ static int time_all_reduce(struct probe *probe, struct fabric_group *group, size
     return rc;
 }
 
-int probe_links(struct prober *prober, struct profile_link *link, struct error *err)
+int probe_links(struct prober *prober, struct profile_link *link, double *overlap,
+                struct error *err)
 {
     struct probe *probe = prober->probe;
     struct rendezvous rendezvous = {probe, put, get};
@@ -100,6 +101,7 @@ int probe_links(struct prober *prober, struct profile_link *link, struct error *
         double bytes = steps / probe->ranks * (double)LARGE_ELEMENTS * sizeof(float);
         link->latency_s = little / steps;
         link->seconds_per_byte = fmax(much - little, 0) / bytes;
+        rc = probe_overlap(prober, group, overlap, err);
     }
     if (rc < 0 && fabric)
         probe->collectives->abort(fabric);

@@ -21,6 +21,7 @@ struct times {
     int *class_of;   /* per instruction */
     double *seconds; /* per instruction, as of the last report */
     uint64_t *runs;
+    double waited; /* by computing, as of the last report */
 };
 
 static struct class class_make(const struct program *program, const struct instruction *instruction)
@@ -82,6 +83,17 @@ static uint64_t steps_since(const struct times *times, const struct interpreter 
     return update.count ? interpreter_runs(in)[update.first] - times->runs[update.first] : 0;
 }
 
+/* By computing, for the other queue. */
+static double waited(const struct interpreter *in)
+{
+    const struct program *program = interpreter_program(in);
+    double seconds = 0;
+    for (size_t i = 0; i < program->instruction_count; i++)
+        if (program->instructions[i].queue == QUEUE_COMPUTE)
+            seconds += interpreter_waited(in)[i];
+    return seconds;
+}
+
 void times_report(struct times *times, const struct interpreter *in, int rank,
                   const struct reporter *reporter)
 {
@@ -89,6 +101,9 @@ void times_report(struct times *times, const struct interpreter *in, int rank,
     for (size_t i = 0; i < times->program->instruction_count; i++)
         sums[times->class_of[i]] += interpreter_seconds(in)[i] - times->seconds[i];
     uint64_t steps = steps_since(times, in);
+    if (program_overlaps(times->program))
+        reporter->times(reporter->context, rank, "step", "waiting", steps,
+                        waited(in) - times->waited);
     for (size_t c = 0; c < times->count; c++)
         reporter->times(reporter->context, rank, times->classes[c].block_type,
                         times->classes[c].instruction, steps, sums[c]);
@@ -100,5 +115,6 @@ void times_forget(struct times *times, const struct interpreter *in)
 {
     size_t count = times->program->instruction_count;
     memcpy(times->seconds, interpreter_seconds(in), count * sizeof *times->seconds);
+    times->waited = waited(in);
     memcpy(times->runs, interpreter_runs(in), count * sizeof *times->runs);
 }

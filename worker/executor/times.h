@@ -1,5 +1,6 @@
 /* times.h - measured seconds of a rank's instructions, summed by class: the operation and
- * direction, in blocks of one type. */
+ * direction, in blocks of one type; and of the step those in which computing waited for the queue
+ * that moves data. */
 #ifndef WORKER_EXECUTOR_TIMES_H
 #define WORKER_EXECUTOR_TIMES_H
 

@@ -45,12 +45,12 @@ void bmw_balance(int blocks, int stages,
     free(begin);
 }
 
-struct queue {
+struct waiting_list {
     int *items; /* `stages` ends each; those before `next` are done with */
     size_t count, capacity, next;
 };
 
-static void push(struct queue *queue, const int *ends, int stages)
+static void push(struct waiting_list *queue, const int *ends, int stages)
 {
     size_t size = (size_t)stages * sizeof *ends;
     for (size_t i = 0; i < queue->count; i++)
@@ -90,7 +90,7 @@ static struct survey survey(const struct bmw_walk *walk, const int *ends)
 
 void bmw_walk(const struct bmw_walk *walk, const int *memory_balanced, const int *time_balanced)
 {
-    struct queue queue = {0};
+    struct waiting_list queue = {0};
     double least_balance = survey(walk, time_balanced).balance_memory;
     int stages = walk->stages, *ends = xcalloc((size_t)stages, sizeof *ends);
     push(&queue, memory_balanced, stages);

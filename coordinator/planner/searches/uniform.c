@@ -54,6 +54,7 @@ static struct plan *make_plan(const struct planner_request *request, const struc
     plan->micro_batches = (int)point->micro_batches;
     plan->micro_batch_samples = request->job->train.global_batch / point->micro_batches;
     plan->schedule = point->schedule;
+    plan->overlap = request->job->plan.overlap;
     return plan;
 }
 

@@ -93,6 +93,7 @@ static const struct {
     {"\"p-1\"", "\"p-0123456789abcdef\"", "id has more than 15 bytes"},
     {"\"1f1b\"", "\"zigzag\"", "unknown schedule 'zigzag'; known: 1f1b, gpipe"},
     {"\"1f1b\"", "7", "unknown schedule '(no text)'"},
+    {"\"1f1b\"", "\"1f1b\", \"overlap\": 1", "overlap is neither true nor false"},
     {"es\": 2", "es\": 0", "micro_batches is not a whole number from 1 to 65536"},
     {"es\": 2", "es\": -2", "micro_batches is not a whole number from 1 to 65536"},
     {"es\": 2", "es\": 4294967298", "micro_batches is not a whole number from 1 to 65536"},

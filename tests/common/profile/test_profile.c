@@ -18,6 +18,7 @@ static const struct profile measured = {
     .overhead_s = 4e-6,
     .host = {1e-5, 1e-9},
     .network = {5e-5, 8e-9},
+    .overlap = 1.25,
 };
 
 /* Four devices, tensor-parallel, in two stages. */
@@ -153,6 +154,7 @@ START_TEST(a_profile_that_is_written_and_read_is_the_same)
     ck_assert_double_eq_tol(read.overhead_s, measured.overhead_s, 1e-11);
     check_link(&read.host, &measured.host);
     check_link(&read.network, &measured.network);
+    ck_assert_double_eq(read.overlap, measured.overlap);
     char *again = profile_encode(&read);
     ck_assert_str_eq(again, text);
     free(again);
@@ -166,6 +168,7 @@ START_TEST(peak_rates_are_reached_in_part)
     check_near(profile.seconds_per_flop, 2e-12);
     check_near(profile.seconds_per_byte, 2e-11);
     ck_assert_uint_eq(profile.rate_count, 0);
+    ck_assert_double_eq(profile.overlap, PROFILE_OVERLAP);
 }
 END_TEST
 
@@ -197,6 +200,9 @@ static const struct {
     {"{\"rates\": {}, \"seconds_per_flop\": 1e999, \"seconds_per_byte\": 0, \"overhead_s\": "
      "0, " LINKS "}",
      "profile: "},
+    {"{\"rates\": {}, " TIMES LINKS ", \"overlap\": 0.9}",
+     "profile: overlap is 0.9; a factor from 1 to 2 is right"},
+    {"{\"rates\": {}, " TIMES LINKS ", \"overlap\": true}", "profile: "},
 };
 
 START_TEST(a_text_that_is_no_profile_is_refused_in_words)
@@ -216,6 +222,7 @@ START_TEST(a_profile_may_know_no_rates)
     int rc = profile_decode("{\"rates\": {}, " TIMES LINKS "}", &profile, &err);
     ck_assert_msg(rc == 0, "%s", err.text);
     ck_assert_uint_eq(profile.rate_count, 0);
+    ck_assert_double_eq(profile.overlap, PROFILE_OVERLAP);
 }
 END_TEST
 

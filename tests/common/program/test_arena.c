@@ -72,9 +72,11 @@ static void check_apart(const struct program *program, const struct life *lives,
     const struct buffer *first = &program->buffers[a], *second = &program->buffers[b];
     if (!share_memory(first, second))
         return;
-    /* Only transients may, and only one after the other. */
+    /* Only transients may, and only one after the other; and what is beside computing, if its room
+     * is over when the other one begins (test_queues.c: and waited for). */
     bool apart = lives[a].last < lives[b].first || lives[b].last < lives[a].first;
-    ck_assert_msg(first->region == REGION_TRANSIENT && apart,
+    bool beside = first->beside && second->beside && first->room_first != second->room_first;
+    ck_assert_msg((first->region == REGION_TRANSIENT || beside) && apart,
                   "seed %lu, rank %d: buffers %zu (%d to %d) and %zu (%d to %d) lie on each other",
                   (unsigned long)seed, program->rank, a, lives[a].first, lives[a].last, b,
                   lives[b].first, lives[b].last);
@@ -201,6 +203,9 @@ static void check_instruction_seen(struct program *program, int index)
 {
     struct instruction *instruction = &program->instructions[index];
     struct group *group;
+    check_seen(program, &instruction->queue, "queue", index);
+    if (instruction->wait_count > 0)
+        check_seen(program, &program->waits[instruction->wait_first], "wait", index);
     switch (instruction->kind) {
     case INSTRUCTION_KERNEL:
         check_seen(program, &instruction->kernel.node, "node", index);

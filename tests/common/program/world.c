@@ -24,14 +24,28 @@ struct graph *world_graph(int layers)
     return graph;
 }
 
+static void lower_all(struct world *world)
+{
+    struct error err;
+    for (int rank = 0; rank < world->ranks; rank++)
+        ck_assert_msg(lower(world->graph, world->plan, rank, &world->programs[rank], &err) == 0,
+                      "%s", err.text);
+}
+
 struct world world_create(struct graph *graph, struct plan *plan)
 {
     struct world world = {graph, plan, NULL, plan_ranks(plan)};
-    struct error err;
     world.programs = xcalloc((size_t)world.ranks, sizeof *world.programs);
-    for (int rank = 0; rank < world.ranks; rank++)
-        ck_assert_msg(lower(graph, plan, rank, &world.programs[rank], &err) == 0, "%s", err.text);
+    lower_all(&world);
     return world;
+}
+
+void world_in_turn(struct world *world)
+{
+    for (int rank = 0; rank < world->ranks; rank++)
+        program_destroy(world->programs[rank]);
+    world->plan->overlap = false;
+    lower_all(world);
 }
 
 struct world world_random(uint64_t seed)

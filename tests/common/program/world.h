@@ -17,6 +17,8 @@ struct graph *world_graph(int layers);
 struct world world_create(struct graph *graph, struct plan *plan);
 /* 1 to 4 layers, a random plan of at most 12 ranks, 8 samples. */
 struct world world_random(uint64_t seed);
+/* The same on one queue. */
+void world_in_turn(struct world *world);
 void world_destroy(struct world *world);
 
 #endif

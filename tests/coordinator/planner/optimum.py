@@ -11,19 +11,19 @@ import math
 import sys
 from operator import le
 
-F, B, ONCE, BUCKETS, STATE, SAVED, COMMUNICATION, FORWARD, OTHER, PASSING = range(10)
+F, B, ONCE, BESIDE, STATE, SAVED, COMMUNICATION, FORWARD, OTHER, PASSING = range(10)
 NOTHING = [0] * 10
 
 
 class Partial:
     """Closed stages: the sum of T, the largest T, the sum of B, and the largest once - sum of B
-    before. The open one: F, B, once, buckets, additive bytes and the largest transient."""
-    total = longest = behind = f = b = once = buckets = bytes = peak = 0
+    before. The open one: F, B, once, additive bytes, the largest transient and the largest beside."""
+    total = longest = behind = f = b = once = bytes = peak = beside = 0
     rest = -math.inf
 
     def key(self):
         return (self.total, self.longest, -self.behind, self.rest, self.f + self.b, -self.b,
-                self.once, self.bytes, self.peak)
+                self.once, self.bytes, self.peak, self.beside)
 
 
 def add(partial, stage, cost, peak):
@@ -31,20 +31,18 @@ def add(partial, stage, cost, peak):
     new.total, new.longest = partial.total, partial.longest
     new.behind, new.rest = partial.behind, partial.rest
     new.f, new.b = partial.f + cost[F], partial.b + cost[B]
-    new.once, new.buckets = partial.once + cost[ONCE], partial.buckets | cost[BUCKETS]
+    new.once, new.beside = partial.once + cost[ONCE], max(partial.beside, cost[BESIDE])
     new.bytes = partial.bytes + cost[STATE] + stage["slots"] * cost[SAVED] + cost[COMMUNICATION]
     new.peak = max(partial.peak, peak)
-    return new if new.bytes + new.peak <= stage["memory_bytes"] else None
+    return new if new.bytes + new.peak + 2 * new.beside <= stage["memory_bytes"] else None
 
 
-def close(partial, stage):
-    """The stage is complete: what its buckets cost is added, once each."""
+def close(partial):
+    """The stage is complete."""
     new = Partial()
     seconds = partial.f + partial.b
-    once = partial.once + sum(price for bit, price in enumerate(stage["buckets_s"])
-                              if partial.buckets >> bit & 1)
     new.total, new.longest = partial.total + seconds, max(partial.longest, seconds)
-    new.rest = max(partial.rest, once - partial.behind)
+    new.rest = max(partial.rest, partial.once - partial.behind)
     new.behind = partial.behind + partial.b
     return new
 
@@ -53,8 +51,7 @@ def reduce(partials):
     kept = []
     for one in sorted(partials, key=Partial.key):
         key = one.key()
-        if not any(other.buckets & ~one.buckets == 0 and all(map(le, other_key, key))
-                   for other, other_key in kept):
+        if not any(all(map(le, other_key, key)) for _, other_key in kept):
             kept.append((one, key))
     return [one for one, _ in kept]
 
@@ -108,7 +105,7 @@ class Point:
             into = crossing["into"][before["vector"]][after["vector"]]
             done = out and into and add(partial, of, out, max(out[OTHER], forward + out[PASSING]))
             if done:
-                yield stage + 1, index, self.open(close(done, of), stage + 1, into)
+                yield stage + 1, index, self.open(close(done), stage + 1, into)
 
     def solve(self, vector):
         """The shortest step in which the last block has these roles; None: any."""
@@ -135,7 +132,7 @@ class Point:
                    default=math.inf)
 
     def step(self, partial):
-        done = close(partial, self.stages[-1])
+        done = close(partial)
         return done.total + (self.point["micro_batches"] - 1) * done.longest + done.rest
 
     def best(self):

@@ -55,6 +55,11 @@ static void check_rank(struct costs *costs, const struct plan *plan,
     int rc = evaluate_stage(costs, plan, sites, stage, &cost, &err);
     ck_assert_msg(rc == 0, "%s", err.text);
     ck_assert_uint_eq(cost.bytes, program_bytes(program));
+    /* What goes on beside computing hides behind it in each part: no sum of the whole program. */
+    if (plan->overlap) {
+        program_destroy(program);
+        return;
+    }
     double once =
         section_seconds(program, SECTION_WEIGHTS) + section_seconds(program, SECTION_CLEAR) +
         section_seconds(program, SECTION_REDUCE) + section_seconds(program, SECTION_METRICS) +
@@ -72,6 +77,7 @@ START_TEST(parts_add_up_to_the_whole_program_of_every_rank)
 {
     open_request();
     struct plan *plan = engine_plan_random(graph, test_seed() + (uint64_t)_i, RANKS_MAX, 6);
+    plan->overlap = job.plan.overlap = _i % 2;
     const struct site *sites[RANKS_MAX];
     for (int inside = 0; inside < RANKS_MAX; inside++) {
         /* Costs are remembered for the rank that they are asked for. */

@@ -100,6 +100,37 @@ START_TEST(a_plan_run_twice_gives_the_same_bits)
 }
 END_TEST
 
+static void check_queues(const struct collectives *collectives, uint64_t seed)
+{
+    char name[64];
+    struct plan *plan = engine_plan_random(graph, seed, 8, 8);
+    struct engine_options options = {.collectives = collectives, .steps = STEPS, .ignored = 0.2};
+    struct engine_result one, two;
+    snprintf(name, sizeof name, "seed %lu over %s", (unsigned long)seed, collectives->name);
+    plan->overlap = false;
+    run(plan, &options, &one, name);
+    plan->overlap = true;
+    run(plan, &options, &two, name);
+    const char *what = engine_differs(&one, &two, graph, STEPS);
+    ck_assert_msg(!what, "%s: %s differs", name, what);
+    engine_result_finish(&one);
+    engine_result_finish(&two);
+    plan_destroy(plan);
+}
+
+START_TEST(one_queue_and_two_give_the_same_bits)
+{
+    check_queues(&collectives_local, test_seed() + (uint64_t)_i);
+}
+END_TEST
+
+START_TEST(over_every_library_too)
+{
+    for (int c = 0; collective_libraries[c]; c++)
+        check_queues(collective_libraries[c], test_seed() + 100 + (uint64_t)_i);
+}
+END_TEST
+
 /* ---- uneven ---- */
 
 static void set_weights(struct plan *plan, int stage, const int *weights)
@@ -244,6 +275,8 @@ int main(void)
     tcase_add_unchecked_fixture(runs, setup, teardown);
     tcase_set_timeout(runs, 60);
     tcase_add_loop_test(runs, a_plan_run_twice_gives_the_same_bits, 0, test_share(10));
+    tcase_add_loop_test(runs, one_queue_and_two_give_the_same_bits, 0, test_share(20));
+    tcase_add_loop_test(runs, over_every_library_too, 0, test_share(2));
     tcase_add_loop_test(runs, a_step_that_is_not_finite_updates_nothing, 0, test_share(5));
     tcase_add_loop_test(runs, an_uneven_plan_gives_the_loss_of_one_rank, 0,
                         (int)(sizeof uneven / sizeof *uneven));

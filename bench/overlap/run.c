@@ -1,0 +1,142 @@
+/* run.c - what communication beside computing saves: GPT 6 x 384, 256 tokens, 8 samples a step, on
+ * two ranks of one core each with a link of 1 Gbit/s between them.
+ *
+ *     run [SETTING]     of dp2, zero2, zero3 and pp2; else all of them
+ *
+ * Each setting is trained on one queue and on two, in turns: ROUNDS rounds of some steps of each;
+ * the median round counts. Exposed is what computing stands still for while something is moved,
+ * or while it waits for the queue that moves it, by the stamps of the instructions. */
+#include "bench/overlap/link.h"
+#include "bench/overlap/rank.h"
+#include "tests/support/rendezvous.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RANKS 2
+#define RATE "1gbit"
+
+static const struct setting settings[] = {
+    {"dp2", 1, "batch", 0, 1},
+    {"zero2", 1, "batch", 2, 1},
+    {"zero3", 1, "batch", 3, 1},
+    {"pp2", 2, NULL, 0, 8},
+};
+
+/* What the processes share. */
+struct board {
+    struct figures figures[RANKS][TURNS];
+};
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(const double *rounds)
+{
+    double sorted[ROUNDS];
+    memcpy(sorted, rounds, sizeof sorted);
+    qsort(sorted, ROUNDS, sizeof *sorted, ascending);
+    return sorted[ROUNDS / 2];
+}
+
+/* Exposed over moved, both of all ranks, of the median round. */
+static double exposed_share(const struct board *board, enum turn turn)
+{
+    double shares[ROUNDS];
+    for (int round = 0; round < ROUNDS; round++) {
+        double moved = 0, exposed = 0;
+        for (int rank = 0; rank < RANKS; rank++) {
+            moved += board->figures[rank][turn].moved_s[round];
+            exposed += board->figures[rank][turn].exposed_s[round];
+        }
+        shares[round] = exposed / moved;
+    }
+    return median(shares);
+}
+
+static void print(const struct setting *setting, const struct board *board)
+{
+    const struct figures *one = &board->figures[0][TURN_ONE_QUEUE];
+    const struct figures *two = &board->figures[0][TURN_TWO_QUEUES];
+    double ratios[ROUNDS];
+    for (int round = 0; round < ROUNDS; round++)
+        ratios[round] = one->step_s[round] / two->step_s[round];
+    printf("bench overlap/exposed_comm_%s_1gbit %.3f ratio  # of %.3f s moved a step; on one "
+           "queue %.3f s\n",
+           setting->name, exposed_share(board, TURN_TWO_QUEUES), median(two->moved_s),
+           median(one->exposed_s));
+    printf("bench overlap/step_%s_s %.4f s  # on one queue %.4f s\n", setting->name,
+           median(two->step_s), median(one->step_s));
+    printf("bench overlap/gain_%s %.3f ratio  # step on one queue over step on two, in turns\n",
+           setting->name, median(ratios));
+    fflush(stdout);
+}
+
+/* The process of a rank: into its namespace, and when the link is there to work. */
+static pid_t start(const struct setting *setting, int rank, const struct rendezvous *rendezvous,
+                   struct board *board, int entered, int joined)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    char byte = 0;
+    if (!link_enter() || write(entered, &byte, 1) != 1 || read(joined, &byte, 1) != 1)
+        _exit(EXIT_FAILURE);
+    rank_measure(setting, rank, rendezvous, link_address(rank), board->figures[rank]);
+    _exit(EXIT_SUCCESS);
+}
+
+static bool measure(const struct setting *setting, struct board *board)
+{
+    struct rendezvous *rendezvous = test_rendezvous_create(30);
+    int entered[2], joined[2];
+    pid_t pids[RANKS];
+    char bytes[RANKS] = {0};
+    if (pipe(entered) < 0 || pipe(joined) < 0)
+        return false;
+    for (int rank = 0; rank < RANKS; rank++)
+        pids[rank] = start(setting, rank, rendezvous, board, entered[1], joined[0]);
+    for (int rank = 0; rank < RANKS; rank++)
+        if (read(entered[0], bytes, 1) != 1)
+            return false;
+    /* Without the link both processes end: nobody writes any more. */
+    bool well = link_join(pids, RATE) && write(joined[1], bytes, RANKS) == RANKS;
+    close(joined[0]), close(joined[1]), close(entered[0]), close(entered[1]);
+    for (int rank = 0; rank < RANKS; rank++) {
+        int status;
+        well = waitpid(pids[rank], &status, 0) == pids[rank] && status == 0 && well;
+    }
+    test_rendezvous_destroy(rendezvous);
+    return well;
+}
+
+int main(int argc, char **argv)
+{
+    const char *missing = collectives_find("gloo") ? link_missing() : "Gloo is not built in";
+    if (missing) {
+        printf("bench overlap/exposed_comm_dp2_1gbit - skipped %s\nbench overlap done\n", missing);
+        return EXIT_SUCCESS;
+    }
+    struct board *board =
+        mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (board == MAP_FAILED)
+        return EXIT_FAILURE;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        if (argc > 1 && strcmp(argv[1], settings[i].name) != 0)
+            continue;
+        if (!measure(&settings[i], board)) {
+            fprintf(stderr, "overlap: %s was not measured\n", settings[i].name);
+            return EXIT_FAILURE;
+        }
+        print(&settings[i], board);
+    }
+    printf("bench overlap done\n");
+    return EXIT_SUCCESS;
+}

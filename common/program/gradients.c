@@ -1,0 +1,228 @@
+/* gradients.c - the gradients of weights: where they are summed, and how they get to the optimizer.
+ *
+ * Gradients of a block that one all-reduce finishes where they are lie side by side in a bucket.
+ * Others travel to the storage placement: once per step, or (zero 2 and 3) in every micro-batch,
+ * block by block. All this goes beside the backward of the blocks before. */
+#include "common/program/lowering.h"
+
+#include "common/base/memory.h"
+
+#include <stdlib.h>
+
+/* Is the gradient finished where it is by one all-reduce, or by nothing? */
+static bool stays(const struct lowering *l, const struct weight_use *use)
+{
+    struct placement settled = placement_settled(&use->leaving);
+    return weights_owner(l, use->tensor)->stage == use->stage &&
+           placement_equal(&settled, &l->storage[use->tensor]);
+}
+
+/* Is the gradient reduced to its shard in every micro-batch, block by block? */
+static bool scatters(const struct lowering *l, const struct weight_use *use)
+{
+    const struct weight_use *owner = weights_owner(l, use->tensor);
+    return weights_zero(l, owner) >= 2 && owner->stage == use->stage && !stays(l, use);
+}
+
+/* The bucket of a use, made if there is none yet. */
+static int find_bucket(struct lowering *l, const struct weight_use *use)
+{
+    int block = l->graph->nodes[use->node].block;
+    size_t b = 0;
+    while (b < l->bucket_count &&
+           (l->buckets[b].block != block || l->buckets[b].axes != use->leaving.partial))
+        b++;
+    if (b < l->bucket_count)
+        return (int)b;
+    l->buckets = grow(l->buckets, l->bucket_count, &l->bucket_capacity, sizeof *l->buckets);
+    l->buckets[l->bucket_count++] = (struct bucket){
+        .block = block,
+        .axes = use->leaving.partial,
+        .buffer = emit_buffer(l, REGION_STATE, 0, -1),
+    };
+    return (int)b;
+}
+
+/* Gradients of a block that one all-reduce finishes lie side by side: a bucket for each set of
+ * axes. */
+void gradients_place(struct lowering *l, struct weight_use *use)
+{
+    struct shape shape = tensor_shape(l, use->tensor);
+    struct box box = placement_slice(l->mesh, &shape, &use->leaving, l->inside);
+    if (scatters(l, use)) {
+        use->shard = weights_state(l, use->tensor, &l->storage[use->tensor]);
+        return;
+    }
+    if (!stays(l, use)) {
+        use->gradient = emit_new(l, REGION_STATE, use->tensor, &box);
+        return;
+    }
+    use->bucket = find_bucket(l, use);
+    struct bucket *bucket = &l->buckets[use->bucket];
+    use->gradient = (struct piece){.buffer = bucket->buffer, .offset = bucket->count, .box = box};
+    bucket->count += (box_count(&box) + 15) / 16 * 16; /* every gradient on its own cache lines */
+    l->program->buffers[bucket->buffer].bytes = (uint64_t)bucket->count * ELEMENT_BYTES;
+}
+
+void gradients_clear(struct lowering *l)
+{
+    emit_section(l, SECTION_CLEAR);
+    for (size_t b = 0; b < l->bucket_count; b++)
+        emit_clear(l, l->buckets[b].buffer, l->buckets[b].count);
+    for (size_t u = 0; u < l->use_count; u++) {
+        const struct weight_use *use = &l->uses[u];
+        const struct piece *sum = scatters(l, use) ? &use->shard : &use->gradient;
+        if (weights_here(l, use) && use->bucket < 0)
+            emit_clear(l, sum->buffer, box_count(&sum->box));
+    }
+}
+
+/* The use is one of this block's; calls with each, once. */
+static int each_scattered(struct lowering *l, int block,
+                          int (*call)(struct lowering *l, struct weight_use *use))
+{
+    const struct block *b = &l->graph->blocks[block];
+    bool *seen = xcalloc(l->use_count, sizeof *seen);
+    int rc = 0;
+    for (int n = b->node_first; n < b->node_first + b->node_count; n++) {
+        const struct operation *operation = l->graph->nodes[n].operation;
+        for (int i = operation->input_count; i < operation_output(operation) && rc == 0; i++) {
+            struct weight_use *use = weights_use(l, n, i);
+            if (scatters(l, use) && !seen[use - l->uses])
+                rc = call(l, use);
+            seen[use - l->uses] = true;
+        }
+    }
+    free(seen);
+    return rc;
+}
+
+static int open_gradient(struct lowering *l, struct weight_use *use)
+{
+    struct shape shape = tensor_shape(l, use->tensor);
+    struct box box = placement_slice(l->mesh, &shape, &use->leaving, l->inside);
+    emit_beside(l);
+    use->gradient = emit_new(l, REGION_TRANSIENT, use->tensor, &box);
+    emit_at_once(l);
+    emit_clear(l, use->gradient.buffer, box_count(&box));
+    return 0;
+}
+
+static int close_gradient(struct lowering *l, struct weight_use *use)
+{
+    struct shape shape = tensor_shape(l, use->tensor);
+    struct piece piece = use->gradient;
+    emit_beside(l);
+    int rc = move_within(l, &shape, use->tensor, &use->leaving, &l->storage[use->tensor], &piece);
+    if (rc < 0)
+        error_prefix(l->err, rc, "gradient of %s", l->graph->tensors[use->tensor].name);
+    else
+        emit_add(l, &piece, &use->shard);
+    emit_at_once(l);
+    return rc;
+}
+
+void gradients_open_block(struct lowering *l, int block)
+{
+    each_scattered(l, block, open_gradient);
+}
+
+int gradients_close_block(struct lowering *l, int block)
+{
+    return each_scattered(l, block, close_gradient);
+}
+
+/* One user's gradient, finished, in the owner's storage placement. On the owner's stage `piece`
+ * is the result; a stage that only uses the weight sends. */
+static int settle(struct lowering *l, size_t index, struct piece *piece)
+{
+    struct weight_use *use = &l->uses[index];
+    const struct weight_use *owner = weights_owner(l, use->tensor);
+    const struct placement *storage = &l->storage[use->tensor];
+    struct shape shape = tensor_shape(l, use->tensor);
+    *piece = scatters(l, use) ? use->shard : use->gradient;
+    if (owner->stage == use->stage) {
+        if (!weights_here(l, use) || use->bucket >= 0 || scatters(l, use))
+            return 0;
+        int rc = move_within(l, &shape, use->tensor, &use->leaving, storage, piece);
+        if (rc == 0)
+            weights_keep(l, piece);
+        return rc;
+    }
+    struct placement settled = placement_settled(&use->leaving);
+    if (weights_here(l, use)) {
+        int rc = move_within(l, &shape, use->tensor, &use->leaving, &settled, piece);
+        if (rc < 0)
+            return rc;
+    }
+    move_across(l, &shape, use->tensor, PURPOSE_GRADIENT, (int)index, use->stage, &settled,
+                owner->stage, storage, piece);
+    return 0;
+}
+
+static void reduce_buckets(struct lowering *l, int block)
+{
+    for (size_t b = 0; b < l->bucket_count; b++) {
+        const struct bucket *bucket = &l->buckets[b];
+        struct piece whole = {.buffer = bucket->buffer,
+                              .box = {.dims = 1, .high = {bucket->count}}};
+        if (bucket->block == block && bucket->axes)
+            emit_all_reduce(l, emit_group(l, bucket->axes), REDUCTION_SUM, &whole);
+    }
+}
+
+/* The gradients of all uses of a weight, in one. */
+static int unite(struct lowering *l, int tensor, struct piece *sum)
+{
+    for (size_t u = (size_t)l->owner[tensor]; u < l->use_count; u++) {
+        struct piece piece;
+        if (l->uses[u].tensor != tensor)
+            continue;
+        int rc = settle(l, u, &piece);
+        if (rc < 0)
+            return error_prefix(l->err, rc, "gradient of %s", l->graph->tensors[tensor].name);
+        if (!weights_here(l, weights_owner(l, tensor)))
+            continue;
+        if ((int)u == l->owner[tensor])
+            *sum = piece;
+        else
+            emit_add(l, &piece, sum);
+    }
+    return 0;
+}
+
+/* As backward leaves them: those of the last block first, the others while it goes on. */
+static int reduce_block(struct lowering *l, int block, struct piece *gradients)
+{
+    int rc = 0;
+    emit_beside(l);
+    reduce_buckets(l, block);
+    for (size_t u = 0; u < l->use_count && rc == 0; u++) {
+        int tensor = l->uses[u].tensor;
+        if (l->graph->nodes[l->uses[u].node].block != block || l->owner[tensor] != (int)u)
+            continue;
+        emit_room(l, -1);
+        rc = unite(l, tensor, &gradients[tensor]);
+    }
+    emit_at_once(l);
+    return rc;
+}
+
+int gradients_reduce(struct lowering *l)
+{
+    struct program *p = l->program;
+    struct piece *gradients = xcalloc(l->graph->tensor_count, sizeof *gradients);
+    int rc = 0;
+    emit_section(l, SECTION_REDUCE);
+    for (int block = (int)l->graph->block_count - 1; block >= 0 && rc == 0; block--)
+        rc = reduce_block(l, block, gradients);
+    for (size_t i = p->parameter_count; i-- > 0 && rc == 0;) {
+        p->parameters[i].gradient = gradients[p->parameters[i].tensor];
+        if (!p->parameters[i].counted)
+            continue;
+        emit(l, INSTRUCTION_SQUARE_SUM)->parameter = (int)i;
+        emit_piece(l, 0, &p->parameters[i].gradient);
+    }
+    free(gradients);
+    return rc;
+}

@@ -1,0 +1,237 @@
+/* waits.c - what an instruction of one queue waits for on the other: whoever touched the same
+ * memory before it, if one of the two writes.
+ *
+ * Memory that the queue of communication touches is cut into atoms at the ends of all its
+ * accesses. For each atom the last access and the last write of a section are known: the queue
+ * runs in order, so an instruction that waits for the last waits for all before it. Sections of
+ * events run again for every micro-batch; then the last of a section is its latest run's. */
+#include "common/program/lowering.h"
+
+#include "common/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Where the atoms of a region begin, ascending; the last number is where the last one ends. */
+struct atoms {
+    uint64_t *ends;
+    size_t count, capacity;
+    int first; /* index of the region's first atom among all */
+};
+
+/* The last instructions of a queue that touched an atom in a section; -1: none. */
+struct last {
+    int access, write;
+};
+
+struct finder {
+    struct program *program;
+    struct atoms atoms[REGIONS];
+    int atom_count;
+    struct last *whole;   /* [(section * QUEUES + queue) * atom_count + atom] */
+    struct last *running; /* [queue * atom_count + atom], of the section so far */
+};
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void add_end(struct atoms *atoms, uint64_t end)
+{
+    atoms->ends = grow(atoms->ends, atoms->count, &atoms->capacity, sizeof *atoms->ends);
+    atoms->ends[atoms->count++] = end;
+}
+
+static void cut(struct finder *finder)
+{
+    struct program *p = finder->program;
+    struct access accesses[ACCESSES_MAX];
+    for (size_t i = 0; i < p->instruction_count; i++) {
+        if (p->instructions[i].queue != QUEUE_COMMUNICATION)
+            continue;
+        int count = instruction_accesses(p, &p->instructions[i], accesses);
+        for (int a = 0; a < count; a++) {
+            add_end(&finder->atoms[accesses[a].region], accesses[a].low);
+            add_end(&finder->atoms[accesses[a].region], accesses[a].high);
+        }
+    }
+    for (int region = 0; region < REGIONS; region++) {
+        struct atoms *atoms = &finder->atoms[region];
+        size_t kept = 0;
+        if (atoms->count > 1)
+            qsort(atoms->ends, atoms->count, sizeof *atoms->ends, by_value);
+        for (size_t i = 0; i < atoms->count; i++)
+            if (kept == 0 || atoms->ends[i] != atoms->ends[kept - 1])
+                atoms->ends[kept++] = atoms->ends[i];
+        atoms->count = kept;
+        atoms->first = finder->atom_count;
+        finder->atom_count += kept ? (int)kept - 1 : 0;
+    }
+}
+
+/* How many ends lie at or below this place. */
+static size_t ends_to(const struct atoms *atoms, uint64_t place)
+{
+    size_t low = 0, high = atoms->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (atoms->ends[middle] <= place)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The atoms [*first, *end) that an access meets. */
+static void find_atoms(const struct finder *finder, const struct access *access, int *first,
+                       int *end)
+{
+    const struct atoms *atoms = &finder->atoms[access->region];
+    *first = *end = atoms->first;
+    if (atoms->count == 0)
+        return;
+    size_t low = ends_to(atoms, access->low), high = ends_to(atoms, access->high - 1);
+    high = high == atoms->count ? atoms->count - 1 : high;
+    *first += low ? (int)low - 1 : 0;
+    *end += (int)high;
+}
+
+static void note(struct last *lasts, int first, int end, int index, bool writes)
+{
+    for (int atom = first; atom < end; atom++) {
+        lasts[atom].access = index;
+        if (writes)
+            lasts[atom].write = index;
+    }
+}
+
+static struct last *running(const struct finder *finder, enum queue queue)
+{
+    return &finder->running[(size_t)queue * (size_t)finder->atom_count];
+}
+
+static struct last *table(const struct finder *finder, int section, enum queue queue)
+{
+    return &finder->whole[((size_t)section * QUEUES + queue) * (size_t)finder->atom_count];
+}
+
+static void note_sections(struct finder *finder)
+{
+    struct program *p = finder->program;
+    struct access accesses[ACCESSES_MAX];
+    size_t cells = (size_t)finder->atom_count * QUEUES;
+    finder->whole = xcalloc(cells * SECTIONS, sizeof *finder->whole);
+    finder->running = xcalloc(cells, sizeof *finder->running);
+    memset(finder->whole, 0xff, cells * SECTIONS * sizeof *finder->whole);
+    for (int section = 0; section < SECTIONS; section++) {
+        struct range range = p->sections[section];
+        for (int i = range.first; i < range.first + range.count; i++) {
+            int first, end, count = instruction_accesses(p, &p->instructions[i], accesses);
+            for (int a = 0; a < count; a++) {
+                find_atoms(finder, &accesses[a], &first, &end);
+                note(table(finder, section, p->instructions[i].queue), first, end, i,
+                     accesses[a].writes);
+            }
+        }
+    }
+}
+
+static int latest(const struct last *lasts, int first, int end, bool writes)
+{
+    int index = -1;
+    for (int atom = first; atom < end; atom++) {
+        int other = writes ? lasts[atom].access : lasts[atom].write;
+        index = other > index ? other : index;
+    }
+    return index;
+}
+
+static bool is_event(int section)
+{
+    return section == SECTION_FORWARD || section == SECTION_BACKWARD;
+}
+
+/* May a run of `other` come before one of `section` in a step? Forwards and backwards take turns
+ * and repeat themselves; all else runs once, in order. */
+static bool may_precede(int other, int section)
+{
+    return is_event(section) ? other <= SECTION_BACKWARD : other < section;
+}
+
+static void add_wait(struct program *p, struct instruction *instruction, int index)
+{
+    p->waits = grow(p->waits, p->wait_count, &p->wait_capacity, sizeof *p->waits);
+    p->waits[p->wait_count++] = index;
+    instruction->wait_count++;
+}
+
+/* A rank that gives its sums away has all its gradients, also those that it does not count: the
+ * step can then be finished without the others. Returns -1: there is nothing to wait for. */
+static int last_reduction(const struct program *p)
+{
+    struct range reduce = p->sections[SECTION_REDUCE];
+    int last = reduce.first + reduce.count - 1;
+    while (last >= reduce.first && p->instructions[last].queue != QUEUE_COMMUNICATION)
+        last--;
+    return last >= reduce.first ? last : -1;
+}
+
+/* settled: of the other queue, what an instruction of this section has waited for already. */
+static void find_waits(struct finder *finder, int section, int index, int *settled)
+{
+    struct program *p = finder->program;
+    struct instruction *instruction = &p->instructions[index];
+    struct access accesses[ACCESSES_MAX];
+    enum queue other = program_other_queue(instruction->queue);
+    int found[SECTIONS], here = -1;
+    int count = instruction_accesses(p, instruction, accesses), first, end;
+    memset(found, 0xff, sizeof found);
+    if (section == SECTION_METRICS)
+        found[SECTION_REDUCE] = last_reduction(p);
+    instruction->wait_first = (int)p->wait_count;
+    for (int a = 0; a < count; a++) {
+        find_atoms(finder, &accesses[a], &first, &end);
+        for (int s = 0; s < SECTIONS && end > first; s++) {
+            int last = may_precede(s, section)
+                           ? latest(table(finder, s, other), first, end, accesses[a].writes)
+                           : -1;
+            found[s] = last > found[s] ? last : found[s];
+        }
+        int last = latest(running(finder, other), first, end, accesses[a].writes);
+        here = last > here ? last : here;
+    }
+    if (here > *settled) {
+        add_wait(p, instruction, here);
+        *settled = here;
+    }
+    for (int s = 0; s < SECTIONS; s++)
+        if (found[s] >= 0 && found[s] != here)
+            add_wait(p, instruction, found[s]);
+    for (int a = 0; a < count; a++) {
+        find_atoms(finder, &accesses[a], &first, &end);
+        note(running(finder, instruction->queue), first, end, index, accesses[a].writes);
+    }
+}
+
+void waits_find(struct program *program)
+{
+    struct finder finder = {.program = program};
+    if (!program_overlaps(program))
+        return;
+    cut(&finder);
+    note_sections(&finder);
+    for (int section = 0; section < SECTIONS; section++) {
+        struct range range = program->sections[section];
+        int settled[QUEUES] = {-1, -1};
+        memset(finder.running, 0xff, (size_t)finder.atom_count * QUEUES * sizeof *finder.running);
+        for (int i = range.first; i < range.first + range.count; i++)
+            find_waits(&finder, section, i, &settled[program->instructions[i].queue]);
+    }
+    for (int region = 0; region < REGIONS; region++)
+        free(finder.atoms[region].ends);
+    free(finder.whole);
+    free(finder.running);
+}

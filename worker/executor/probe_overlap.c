@@ -1,0 +1,96 @@
+/* probe_overlap.c - computing beside moving data: the factor by which each slows the other.
+ *
+ * Both alone, then both at once: they take as long as the longer one where they do not disturb
+ * each other, and their sum where they take turns. All ranks do all this at the same time. */
+#include "worker/executor/probe_internal.h"
+
+#include "common/base/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define ELEMENTS ((size_t)1 << 16) /* computed on: they stay in the cache */
+#define MOVED ((size_t)1 << 20)
+#define MOVES 4
+#define ROUNDS 5
+
+struct mover {
+    const struct collectives *collectives;
+    struct fabric_group *group;
+    float *data;
+    int rc;
+    struct error err;
+};
+
+static void *move(void *context)
+{
+    struct mover *mover = context;
+    for (int i = 0; i < MOVES && mover->rc == 0; i++)
+        mover->rc = mover->collectives->all_reduce(mover->group, mover->data, MOVED, REDUCTION_SUM,
+                                                   &mover->err);
+    return NULL;
+}
+
+/* All ranks begin what follows together. */
+static void meet(struct mover *mover)
+{
+    float none[1] = {0};
+    if (mover->rc == 0)
+        mover->rc =
+            mover->collectives->all_reduce(mover->group, none, 1, REDUCTION_SUM, &mover->err);
+}
+
+static double time_moves(struct mover *mover)
+{
+    meet(mover);
+    double begin = probe_now();
+    move(mover);
+    return probe_now() - begin;
+}
+
+static double time_sums(const struct device *device, const float *data, int count)
+{
+    double begin = probe_now();
+    volatile double sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += device->square_sum(data, ELEMENTS);
+    return probe_now() - begin;
+}
+
+static double time_both(struct mover *mover, const struct device *device, const float *data,
+                        int count)
+{
+    pthread_t thread;
+    meet(mover);
+    double begin = probe_now();
+    bool beside = pthread_create(&thread, NULL, move, mover) == 0;
+    if (!beside)
+        move(mover);
+    time_sums(device, data, count);
+    if (beside)
+        pthread_join(thread, NULL);
+    return probe_now() - begin;
+}
+
+int probe_overlap(struct prober *prober, struct fabric_group *group, double *out, struct error *err)
+{
+    const struct device *device = prober->probe->device;
+    struct mover mover = {.collectives = prober->probe->collectives, .group = group};
+    float *data = xcalloc(ELEMENTS, sizeof *data);
+    double moving = INFINITY, computing = INFINITY, both = INFINITY;
+    mover.data = xcalloc(MOVED, sizeof *mover.data);
+    for (int i = 0; i < ROUNDS; i++)
+        moving = fmin(moving, time_moves(&mover));
+    /* About as much of one as of the other. */
+    int count = 1 + (int)fmin(1e6, moving / fmax(1e-7, time_sums(device, data, 10) / 10));
+    for (int i = 0; i < ROUNDS; i++) {
+        meet(&mover);
+        computing = fmin(computing, time_sums(device, data, count));
+        both = fmin(both, time_both(&mover, device, data, count));
+    }
+    double shorter = fmin(moving, computing), longer = fmax(moving, computing);
+    *out = fmax(1, fmin(PROFILE_OVERLAP_MAX, (both - (longer - shorter)) / shorter));
+    free(mover.data);
+    free(data);
+    return mover.rc < 0 ? error_set(err, mover.rc, "%s", mover.err.text) : 0;
+}

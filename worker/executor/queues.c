@@ -1,0 +1,214 @@
+/* queues.c - two threads in one step, and what they tell each other: how far they are. */
+#include "worker/executor/queues.h"
+
+#include "common/base/memory.h"
+#include "common/program/walk.h"
+#include "worker/executor/internal.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct queues {
+    struct interpreter *in;
+    struct program_walk walks[QUEUES];
+    /* Of each queue: the number of the instruction finished last, and whether it sleeps until the
+     * other one has got further. Read without the lock; who sleeps is woken under it. */
+    _Atomic uint64_t done[QUEUES];
+    atomic_bool sleeps[QUEUES];
+    atomic_bool failed;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int rc; /* of the instruction that failed first */
+    struct error err;
+    /* The thread of the second queue, if there is one. */
+    bool threaded, stopping;
+    pthread_t thread;
+    uint64_t begun, ended; /* steps */
+};
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static void wake(struct queues *queues)
+{
+    pthread_mutex_lock(&queues->lock);
+    pthread_cond_broadcast(&queues->changed);
+    pthread_mutex_unlock(&queues->lock);
+}
+
+static void tell(struct queues *queues, enum queue queue, uint64_t number)
+{
+    atomic_store(&queues->done[queue], number);
+    if (atomic_load(&queues->sleeps[program_other_queue(queue)]))
+        wake(queues);
+}
+
+/* Until the other queue has finished instruction `number`; false: it never will. */
+static bool await(struct queues *queues, enum queue queue, uint64_t number)
+{
+    enum queue other = program_other_queue(queue);
+    if (atomic_load(&queues->done[other]) >= number)
+        return true;
+    pthread_mutex_lock(&queues->lock);
+    atomic_store(&queues->sleeps[queue], true);
+    while (atomic_load(&queues->done[other]) < number && !atomic_load(&queues->failed))
+        pthread_cond_wait(&queues->changed, &queues->lock);
+    atomic_store(&queues->sleeps[queue], false);
+    pthread_mutex_unlock(&queues->lock);
+    return atomic_load(&queues->done[other]) >= number;
+}
+
+/* The first failure is the cause; what fails after it is its consequence. */
+static void fail(struct queues *queues, int rc, const struct error *err)
+{
+    pthread_mutex_lock(&queues->lock);
+    if (!atomic_load(&queues->failed)) {
+        queues->rc = rc;
+        queues->err = *err;
+    }
+    atomic_store(&queues->failed, true);
+    pthread_cond_broadcast(&queues->changed);
+    pthread_mutex_unlock(&queues->lock);
+}
+
+/* To the end of the step, to a failure, or until the other queue has failed and is needed. */
+static void run_queue(struct queues *queues, enum queue queue)
+{
+    struct interpreter *in = queues->in;
+    struct program_walk *walk = &queues->walks[queue];
+    double begin = now();
+    while (walk_next(walk)) {
+        const struct instruction *instruction = walk->cursor.instruction;
+        int index = (int)(instruction - in->program->instructions);
+        uint64_t number = walk_awaits(walk);
+        struct error err;
+        if (number > 0) {
+            bool there = await(queues, queue, number);
+            double ready = now();
+            in->waited[index] += ready - begin;
+            begin = ready;
+            if (!there)
+                return;
+        }
+        if (queue == QUEUE_COMPUTE)
+            interpreter_reach(in, index);
+        int rc = interpreter_execute(in, &walk->cursor, &err);
+        if (rc < 0) {
+            error_prefix(&err, rc, "rank %d, step %llu, %s", in->program->rank,
+                         (unsigned long long)in->step, instruction_name(in->program, instruction));
+            fail(queues, rc, &err);
+            return;
+        }
+        double end = now();
+        in->seconds[index] += end - begin;
+        in->runs[index]++;
+        begin = end;
+        tell(queues, queue, walk->number);
+    }
+}
+
+/* ---- the thread of the second queue ---- */
+
+/* Until there is a step to run; false: never again. */
+static bool await_step(struct queues *queues)
+{
+    pthread_mutex_lock(&queues->lock);
+    while (queues->ended == queues->begun && !queues->stopping)
+        pthread_cond_wait(&queues->changed, &queues->lock);
+    bool stopping = queues->stopping;
+    pthread_mutex_unlock(&queues->lock);
+    return !stopping;
+}
+
+static void *thread_run(void *context)
+{
+    struct queues *queues = context;
+    const struct device *device = queues->in->config.device;
+    if (device->threads)
+        device->threads(1); /* the others are computing's */
+    while (await_step(queues)) {
+        run_queue(queues, QUEUE_COMMUNICATION);
+        pthread_mutex_lock(&queues->lock);
+        queues->ended++;
+        pthread_cond_broadcast(&queues->changed);
+        pthread_mutex_unlock(&queues->lock);
+    }
+    return NULL;
+}
+
+static void begin_beside(struct queues *queues)
+{
+    pthread_mutex_lock(&queues->lock);
+    queues->begun++;
+    pthread_cond_broadcast(&queues->changed);
+    pthread_mutex_unlock(&queues->lock);
+}
+
+static void await_beside(struct queues *queues)
+{
+    pthread_mutex_lock(&queues->lock);
+    while (queues->ended < queues->begun)
+        pthread_cond_wait(&queues->changed, &queues->lock);
+    pthread_mutex_unlock(&queues->lock);
+}
+
+int queues_start(struct interpreter *in, struct queues **out, struct error *err)
+{
+    struct queues *queues = xcalloc(1, sizeof *queues);
+    queues->in = in;
+    queues->threaded = program_overlaps(in->program);
+    pthread_mutex_init(&queues->lock, NULL);
+    pthread_cond_init(&queues->changed, NULL);
+    for (int queue = 0; queue < QUEUES; queue++)
+        walk_init(&queues->walks[queue], in->program, (enum queue)queue);
+    int rc = queues->threaded ? pthread_create(&queues->thread, NULL, thread_run, queues) : 0;
+    if (rc != 0) {
+        queues->threaded = false;
+        queues_stop(queues);
+        return error_set(err, -rc, "no thread for the queue of communication: %s", strerror(rc));
+    }
+    *out = queues;
+    return 0;
+}
+
+void queues_stop(struct queues *queues)
+{
+    if (!queues)
+        return;
+    if (queues->threaded) {
+        pthread_mutex_lock(&queues->lock);
+        queues->stopping = true;
+        pthread_cond_broadcast(&queues->changed);
+        pthread_mutex_unlock(&queues->lock);
+        pthread_join(queues->thread, NULL);
+    }
+    for (int queue = 0; queue < QUEUES; queue++)
+        walk_finish(&queues->walks[queue]);
+    pthread_cond_destroy(&queues->changed);
+    pthread_mutex_destroy(&queues->lock);
+    free(queues);
+}
+
+int queues_run(struct queues *queues, enum program_kind kind, struct error *err)
+{
+    for (int queue = 0; queue < QUEUES; queue++) {
+        walk_begin(&queues->walks[queue], kind);
+        atomic_store(&queues->done[queue], 0);
+    }
+    atomic_store(&queues->failed, false);
+    if (queues->threaded)
+        begin_beside(queues);
+    run_queue(queues, QUEUE_COMPUTE);
+    if (queues->threaded)
+        await_beside(queues);
+    if (!atomic_load(&queues->failed))
+        return 0;
+    return error_set(err, queues->rc, "%s", queues->err.text);
+}
