@@ -18,7 +18,7 @@
 
 const struct flag common_flags[] = {
     {"output", 'o', COMMON(output_text, FLAG_TEXT), "FORMAT",
-     "table, wide, json or jsonl; or FILE.FORMAT"},
+     "table, wide, json, jsonl or svg; or FILE.FORMAT"},
     {"watch", 'w', COMMON(watch, FLAG_SWITCH), NULL, "go on and print again what changes"},
     {"no-headers", 0, COMMON(no_headers, FLAG_SWITCH), NULL, "tables without their first line"},
     {"quiet", 'q', COMMON(quiet, FLAG_SWITCH), NULL, "no progress on stderr"},
@@ -225,6 +225,8 @@ static int check_taken(const struct command *command, const struct common *commo
     for (const struct flag *flag = common_flags; flag->name; flag++)
         if (common_flag_takes(flag) & common->given & ~command->takes)
             return error_set(err, -EINVAL, "makes no use of --%s", flag->name);
+    if (common->output == OUTPUT_SVG && !(command->takes & TAKES_DRAWING))
+        return error_set(err, -EINVAL, "draws nothing: --output is table, wide, json or jsonl");
     return 0;
 }
 

@@ -42,6 +42,7 @@ enum takes {
     TAKES_ADDRESS = 4, /* --address, --tls: it calls a coordinator */
     TAKES_DRY_RUN = 8,
     TAKES_TIMEOUT = 16,
+    TAKES_DRAWING = 32, /* -o svg */
 };
 
 struct common {

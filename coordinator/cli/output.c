@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const output_words[] = {"table", "wide", "json", "jsonl", NULL};
+const char *const output_words[] = {"table", "wide", "json", "jsonl", "svg", NULL};
 
 json_t *output_object(const char *kind, json_t *members)
 {

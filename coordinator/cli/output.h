@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum output { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON, OUTPUT_JSONL };
+/* A drawing is for commands that take TAKES_DRAWING. */
+enum output { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON, OUTPUT_JSONL, OUTPUT_SVG };
 extern const char *const output_words[]; /* ended by NULL */
 
 /* A new object with apiVersion and kind, and the members of `members`, which it takes. */

@@ -2,6 +2,7 @@
 #include "tests/fuzz/targets.h"
 
 #include "common/base/memory.h"
+#include "common/config/cluster.h"
 #include "common/config/job.h"
 #include "common/hardware/wire.h"
 #include "common/plan/plan.h"
@@ -141,6 +142,24 @@ static void run_job(const struct fuzz_target *target, const uint8_t *bytes, size
     job_config_destroy(job);
 }
 
+static void run_cluster(const struct fuzz_target *target, const uint8_t *bytes, size_t size)
+{
+    struct error err = {""};
+    struct cluster_config *cluster, *again;
+    int rc = cluster_config_parse((const char *)bytes, size, "cluster.yaml", &cluster, &err);
+    if (!is_taken(rc, &err, target))
+        return;
+    char *text = fields_print(cluster_config_fields, cluster);
+    rc = cluster_config_parse(text, strlen(text), "again.yaml", &again, &err);
+    expect(rc == 0, target, err.text);
+    char *text_again = fields_print(cluster_config_fields, again);
+    expect(strcmp(text, text_again) == 0, target, "printed twice it is not the same");
+    free(text_again);
+    free(text);
+    cluster_config_destroy(again);
+    cluster_config_destroy(cluster);
+}
+
 static void run_profile(const struct fuzz_target *target, const uint8_t *bytes, size_t size)
 {
     struct error err = {""};
@@ -178,6 +197,7 @@ static void run_hardware(const struct fuzz_target *target, const uint8_t *bytes,
 
 static const struct fuzz_target own[] = {
     {"job", NULL, run_job},
+    {"cluster", NULL, run_cluster},
     {"plan", NULL, run_plan},
     {"profile", NULL, run_profile},
     {"hardware", NULL, run_hardware},

@@ -3,6 +3,7 @@
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/commands/plan/ask.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/lanes.h"
 
 #include "common/base/memory.h"
 #include "common/base/units.h"
@@ -119,11 +120,13 @@ static int explain(const struct common *common, const struct offline *offline, s
     struct explanation explanation = {0};
     int rc = planner_order(&request, offline->best, devices, err);
     request.devices = devices;
-    if (rc == 0)
+    if (rc == 0 && common->output == OUTPUT_SVG)
+        rc = lanes_draw(&request, offline->best, stdout, err);
+    else if (rc == 0)
         rc = explain_plan(&request, offline->best, &explanation, err);
-    if (rc == 0 && common->output >= OUTPUT_JSON) {
+    if (rc == 0 && (common->output == OUTPUT_JSON || common->output == OUTPUT_JSONL)) {
         print_json(common, offline, &explanation);
-    } else if (rc == 0) {
+    } else if (rc == 0 && common->output != OUTPUT_SVG) {
         if (!common->no_headers)
             print_head(offline->best);
         print_table(common, offline, &explanation);
@@ -148,11 +151,11 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_plan_explain = {
     .name = "plan explain",
-    .summary = "Show where the time and the memory of a plan go",
+    .summary = "Show where the time and the memory of a plan go; -o svg draws a step",
     .arguments = "JOB-FILE",
     .arguments_max = 1,
     .flags = explain_flags,
     .values_size = sizeof(struct ask_values),
-    .takes = TAKES_OUTPUT,
+    .takes = TAKES_OUTPUT | TAKES_DRAWING,
     .run = run,
 };

@@ -4,6 +4,7 @@
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/commands/plan/ask.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/frontier.h"
 #include "coordinator/cli/jobfile.h"
 
 #include "common/base/file.h"
@@ -53,7 +54,9 @@ static int plan_here(const struct invocation *invocation, const struct ask_value
     enum output output = (enum output)invocation->common.output;
     struct offline offline;
     int code = ask_run(values, &offline, err);
-    if (output < OUTPUT_JSON && offline.result.count > 0)
+    if (output == OUTPUT_SVG && offline.result.count > 0)
+        frontier_draw(&offline.result, stdout);
+    else if (output < OUTPUT_JSON && offline.result.count > 0)
         planner_print(&offline.result, output == OUTPUT_WIDE ? 0 : ROWS, stdout);
     else if (code == EXIT_DONE)
         code = print_candidates(output, &offline, err);
@@ -79,6 +82,8 @@ static int plan_there(const struct invocation *invocation, const struct ask_valu
     char *text, *cluster = NULL;
     ProtobufCMessage *reply;
     Gimbal__PlanRequest request = GIMBAL__PLAN_REQUEST__INIT;
+    if (invocation->common.output == OUTPUT_SVG)
+        return error_set(err, EXIT_USAGE, "--output svg goes with --local or --cluster");
     if (values->plan || values->memory || values->dump)
         return error_set(err, EXIT_USAGE, "--%s goes with --local or --cluster",
                          values->plan     ? "plan"
@@ -135,7 +140,7 @@ const struct command command_plan = {
     .arguments_max = 1,
     .flags = plan_flags,
     .values_size = sizeof(struct ask_values),
-    .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT,
+    .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT | TAKES_DRAWING,
     .below = below,
     .run = run,
 };
