@@ -270,8 +270,8 @@ static const struct {
     const char *more, *words;
 } refused[] = {
     {"devices: {min: 5}\n", "devices.min is 5, and there are 4 devices"},
-    {"plan: {search: galactic}\n",
-     "plan.search 'galactic' is unknown; known: exact, uniform, exhaustive"},
+    {"plan: {search: galactic}\n", "plan.search 'galactic' is unknown; known: exact, uniform, bmw, "
+                                   "tensoropt, autoddl, exhaustive"},
     {"plan: {schedule: zigzag}\n", "plan.schedule 'zigzag' is unknown; known: 1f1b, gpipe"},
     {"plan: {forbid: {roles: [tensr]}}\n",
      "plan.forbid.roles: 'tensr' is unknown; known: batch, tensor, "},
