@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FASTER 0.95     /* of the step's time now, at most */
-#define MOVE_S 2.0      /* what a move is taken to cost as long as none was seen */
-#define WORTH_MOVES 10  /* times that is to be saved */
+#define FASTER 0.95    /* of the step's time now, at most */
+#define MOVE_S 2.0     /* what a move is taken to cost as long as none was seen */
+#define WORTH_MOVES 10 /* times that is to be saved */
 
 static bool somebody_waits(const struct service *service)
 {
@@ -48,8 +48,7 @@ static size_t pick(const struct job *job, const struct device_view *all, size_t 
             picked[own++] = all[i];
     size_t sum = own;
     for (size_t i = 0; i < count && own > 0 && sum < job->devices_max; i++)
-        if (all[i].grantable && !all[i].holder[0] &&
-            all[i].device->kind == picked[0].device->kind)
+        if (all[i].grantable && !all[i].holder[0] && all[i].device->kind == picked[0].device->kind)
             picked[sum++] = all[i];
     return sum > own ? sum : 0;
 }
@@ -68,8 +67,7 @@ void service_consider_growth(struct service *service)
         struct dossier *dossier = dossier_find(service, job->id);
         bool may = job->state == JOB_RUNNING && job->replans && !job->given[0];
         size_t sum = may ? pick(job, all, count, picked) : 0;
-        if (sum == 0 ||
-            (dossier->growth_epoch == job->epoch && dossier->growth_devices == sum))
+        if (sum == 0 || (dossier->growth_epoch == job->epoch && dossier->growth_devices == sum))
             continue;
         dossier->growth_epoch = job->epoch;
         dossier->growth_devices = sum;
