@@ -68,7 +68,8 @@ static int handle_replan(struct job *job, const struct job_event *event, struct 
                          "%s cannot be moved while it runs: its job file says elastic.replan: "
                          "false",
                          job->id);
-    job_cause_set(cause, JOB_REASON_REPLAN, "asked for by %s", words_of(event));
+    job_cause_set(cause, JOB_REASON_REPLAN, "%s%s",
+                  event->kind == JOB_EVENT_GROW ? "" : "asked for by ", words_of(event));
     return TRIGGER_LEAVE;
 }
 
@@ -297,6 +298,7 @@ static const struct row {
     [JOB_EVENT_LET_GO] = {"resume", handle_let_go, WAITING | LIVE | BREAKING, 0, false, true},
     [JOB_EVENT_REPLAN] = {"replan", handle_replan, IN(JOB_STARTING) | LIVE, IN(JOB_REPLANNING),
                           false, false},
+    [JOB_EVENT_GROW] = {"grow", handle_replan, IN(JOB_RUNNING), 0, false, false},
     [JOB_EVENT_PLANNED] = {"planned", handle_planned, IN(JOB_PLANNING),
                            IN(JOB_STARTING) | LIVE | STOPPING, true, false},
     [JOB_EVENT_UNFIT] = {"unfit", handle_unfit, IN(JOB_PLANNING), IN(JOB_PENDING) | IN(JOB_FAILED),

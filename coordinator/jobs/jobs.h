@@ -45,6 +45,7 @@ enum job_event_kind {
     JOB_EVENT_HOLD,    /* words: who */
     JOB_EVENT_LET_GO,  /* what was held */
     JOB_EVENT_REPLAN,  /* words: who; where executors can stay */
+    JOB_EVENT_GROW,    /* the same, of our own accord; words: what is gained */
     JOB_EVENT_PLANNED, /* epoch, plan, devices: the rank's order, all or some of the grant */
     JOB_EVENT_UNFIT,   /* epoch, devices_needed: more would do; words: why, and what */
     JOB_EVENT_REFUSED, /* epoch; words: why no plan can be */

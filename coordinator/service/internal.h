@@ -29,6 +29,8 @@ struct dossier {
     enum job_reason told_reason;
     uint64_t told_step, told_ms;
     struct replan replan;
+    uint64_t growth_epoch; /* in which so many devices were last looked at */
+    size_t growth_devices;
     uint64_t unsaved_step; /* the newest that was told to have no checkpoint */
 };
 
@@ -36,6 +38,7 @@ struct dossier {
 struct asker {
     char job[JOB_ID_SIZE];
     uint64_t epoch;
+    bool trial;            /* the job runs, and would like to know */
     struct rpc_call *call; /* NULL: a job asks */
     void (*answer_cb)(struct rpc_call *call, const struct planning *planning);
     uint64_t until_ms; /* of a call: then it is answered without a plan */
@@ -77,6 +80,7 @@ struct service {
     /* What has happened and was not yet acted upon. */
     struct membership_events happened;
     struct job_actions actions;
+    bool growth_due;       /* there may be devices for a job that runs */
     uint64_t events_woken; /* revision that those who wait have heard of */
     char **released;       /* names that the questions of ended epochs wait under */
     size_t released_count, released_capacity;
@@ -154,6 +158,14 @@ bool service_plan_serves(const struct job *job, const struct planning *planning)
 /* Begin to search a plan for a job that was granted its devices; -EINVAL when its text is not
  * understood. */
 int service_plan_job(struct service *service, const struct job *job, struct error *err);
+/* Search beside the training for a plan of a running job on these devices; service_take_trial
+ * follows. */
+void service_plan_trial(struct service *service, const struct job *job,
+                        const struct device_view *devices, size_t count);
+/* growth.c: at the end of a turn, where growth_due says so; and what to make of the answer. */
+void service_consider_growth(struct service *service);
+void service_take_trial(struct service *service, const struct job *job,
+                        const struct planning_answer *answer);
 /* The same on all devices that are alive, to answer a call: answer_cb is called with the plan, and
  * a failure is told the caller. Takes config and graph. */
 struct question {

@@ -133,6 +133,25 @@ int service_plan_job(struct service *service, const struct job *job, struct erro
     return 0;
 }
 
+void service_plan_trial(struct service *service, const struct job *job,
+                        const struct device_view *devices, size_t count)
+{
+    struct planning_request request = {
+        .devices = devices,
+        .device_count = count,
+        .devices_max = job->devices_max,
+        .clock_cb = service->options.clock_cb,
+    };
+    if (read_job(job, &request, NULL) < 0)
+        return; /* it runs all the same */
+    struct asker *asker = add_asker(service);
+    memcpy(asker->job, job->id, sizeof asker->job);
+    asker->epoch = job->epoch;
+    asker->trial = true;
+    asker->until_ms = UINT64_MAX;
+    planning_queue_add(service->plans, PLANNING_QUESTION, planning_task_create(&request), asker);
+}
+
 /* Begin to search on what the job could have of these devices, were all idle. Takes the question's
  * job and graph unless it fails. */
 static int ask_idle(struct service *service, struct rpc_call *call, const struct question *ask,
@@ -207,19 +226,22 @@ void service_plan_dry(struct service *service, struct rpc_call *call, const stru
     job_config_destroy(ask->config);
 }
 
-/* Of a question, or of a job that waits for just this plan. */
+/* Of a question, of a job that waits for just this plan, or of one that runs. */
 static bool still_asks(const struct service *service, const struct asker *asker)
 {
     if (asker->call)
         return asker->until_ms > service_now_ms(service);
     const struct job *job = jobs_find(service->jobs, asker->job);
-    return job && job->state == JOB_PLANNING && job->epoch == asker->epoch;
+    return job && job->state == (asker->trial ? JOB_RUNNING : JOB_PLANNING) &&
+           job->epoch == asker->epoch;
 }
 
 static void answer(struct service *service, const struct asker *asker,
                    struct planning_answer *answer)
 {
-    if (!asker->call)
+    if (asker->trial)
+        service_take_trial(service, jobs_find(service->jobs, asker->job), answer);
+    else if (!asker->call)
         service_planned(service, jobs_find(service->jobs, asker->job), answer);
     else if (answer->rc < 0)
         rpc_call_fail_errno(asker->call, answer->rc, &answer->err);

@@ -82,6 +82,7 @@ char *replan_end(struct replan *replan, const struct job *job, uint64_t now_ms, 
     double step_s = seconds(replan->ready_ms, now_ms), all_s = seconds(replan->broke_ms, now_ms);
     char bytes[32];
     replan->going = false;
+    replan->took_s = all_s;
     *json = json_pack(
         "{s:s, s:{s:s, s:s, s:I}, s:{s:s, s:s, s:I}, s:I, s:I, s:b, s:I, s:f, s:f, s:f, s:f, s:f,"
         " s:f, s:f, s:f}",

@@ -34,6 +34,7 @@ struct replan {
     uint64_t bytes;
     bool from_memory;
     uint64_t step; /* behind which it goes on */
+    double took_s; /* the newest that is over; 0: there was none */
 };
 
 /* The job is in the state that its record says, with the plan that it has. */

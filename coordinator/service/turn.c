@@ -55,11 +55,13 @@ static void act_on_membership(struct service *service, const struct membership_e
         break;
     case MEMBERSHIP_JOINED:
         assignments_open(service->assignments, happened->instance);
+        service->growth_due = true;
         event.kind = JOB_EVENT_WORKER_JOINED;
         break;
     case MEMBERSHIP_CHANGED:
     case MEMBERSHIP_RECOVERED:
     case MEMBERSHIP_UNDRAINED: /* its devices can be had again */
+        service->growth_due = true;
         event.kind = JOB_EVENT_WORKER_JOINED;
         break;
     default:
@@ -196,6 +198,7 @@ static void release(struct service *service, const struct job *job)
 
 static void follow(struct service *service, const struct job *job)
 {
+    service->growth_due |= job->state == JOB_RUNNING || job_ended(job);
     struct dossier *dossier = dossier_find(service, job->id);
     replan_follow(&dossier->replan, job, &dossier->planning, service_now_ms(service));
 }
@@ -298,5 +301,6 @@ void service_turn(struct service *service)
         if (any)
             schedule(service);
     }
+    service_consider_growth(service);
     wake(service);
 }

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ON_TWO "devices: {min: 2, max: 2}\nplan: {search: uniform}\n"
-static const char on_two[] = ON_TWO "elastic: {replan: false}\n", staying[] = ON_TWO;
+static const char on_two[] = "devices: {min: 2, max: 2}\nplan: {search: uniform}\n"
+                             "elastic: {replan: false}\n";
 
 /* Two workers of one device each, with a job that runs on both. */
 struct pair {
@@ -19,13 +19,13 @@ struct pair {
     char job[32];
 };
 
-static void pair_start_as(struct pair *pair, const char *more)
+static void pair_start(struct pair *pair)
 {
     cluster_start(&pair->cluster, NULL);
     pair->user = cluster_user(&pair->cluster);
     pair->workers[0] = cluster_worker(&pair->cluster, "node-a", 1, GIB);
     pair->workers[1] = cluster_worker(&pair->cluster, "node-b", 1, GIB);
-    Gimbal__SubmitReply *reply = submit(pair->user, small, more);
+    Gimbal__SubmitReply *reply = submit(pair->user, small, on_two);
     ck_assert_str_eq(reply->waiting_reason, "");
     snprintf(pair->job, sizeof pair->job, "%s", reply->job);
     message_free(&reply->base);
@@ -33,24 +33,15 @@ static void pair_start_as(struct pair *pair, const char *more)
         pair->assignments[i] = await_assignment(&pair->cluster, pair->workers[i]);
 }
 
-static void pair_start(struct pair *pair)
+static void pair_run(struct pair *pair)
 {
-    pair_start_as(pair, on_two);
-}
-
-static void pair_run_as(struct pair *pair, const char *more)
-{
-    pair_start_as(pair, more);
+    pair_start(pair);
     for (int i = 0; i < 2; i++)
         tell_ready(pair->workers[i], pair->assignments[i]);
     for (int i = 0; i < 2; i++)
         cluster_record(&pair->cluster, pair->workers[i], GIMBAL__WORKER_RECORD__RECORD_GO);
 }
 
-static void pair_run(struct pair *pair)
-{
-    pair_run_as(pair, on_two);
-}
 
 START_TEST(each_rank_is_assigned_its_program_on_its_device)
 {
@@ -269,46 +260,6 @@ static void lose_worker(struct pair *pair)
                  "");
 }
 
-/* What the other ranks have is not in the coordinator's record; it is told by those that begin. */
-START_TEST(executors_that_stay_are_given_the_next_epoch)
-{
-    struct pair pair;
-    pair_run_as(&pair, staying);
-    ck_assert(pair.assignments[0]->keeps);
-    for (uint64_t step = 1; step <= 2; step++)
-        push_step(pair.workers[0], pair.assignments[0], step);
-    party_leave(&pair.cluster, pair.workers[1]);
-    const Gimbal__WorkerRecord *record =
-        cluster_record(&pair.cluster, pair.workers[0], GIMBAL__WORKER_RECORD__RECORD_QUIESCE);
-    ck_assert_uint_eq(record->quiesce->epoch, 1);
-    ck_assert_uint_eq(record->quiesce->n_ranks, 1);
-    assert_job(pair.user, pair.job, GIMBAL__JOB_STATUS__STATE__REPLANNING,
-               "worker node-b was lost");
-    tell_stopped(pair.workers[0], pair.assignments[0], GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED,
-                 "");
-    assert_job(pair.user, pair.job, GIMBAL__JOB_STATUS__STATE__PENDING,
-               "the cluster has 1; replan 1 of 20: worker node-b was lost");
-    pair.workers[1] = cluster_worker(&pair.cluster, "node-c", 1, GIB);
-    for (int i = 0; i < 2; i++) {
-        pair.assignments[i] = await_assignment(&pair.cluster, pair.workers[i]);
-        ck_assert_uint_eq(pair.assignments[i]->epoch, 2);
-        Gimbal__ReadyRequest ready = ready_request(pair.assignments[i]);
-        ready.step = 1;
-        ready.from_memory = true;
-        ready.bytes_arrived = 1024;
-        party_tell(pair.workers[i], COORDINATOR_READY, &ready);
-    }
-    Gimbal__GetJobReply *job = get_job(pair.user, pair.job);
-    ck_assert_uint_eq(job->status->step, 1);
-    message_free(&job->base);
-    push_step(pair.workers[0], pair.assignments[0], 3);
-    const Gimbal__Event *event = cluster_event(&pair.cluster, pair.user, "job-replanned");
-    ck_assert_msg(strstr(event->text, "on behind step 1 from memory, 1 steps lost, 2.0 KiB moved"),
-                  "%s", event->text);
-    cluster_stop(&pair.cluster);
-}
-END_TEST
-
 START_TEST(a_job_whose_worker_is_lost_begins_again_as_soon_as_it_can)
 {
     struct pair pair;
@@ -502,7 +453,6 @@ int main(void)
     tcase_add_test(runs, a_job_runs_from_submit_to_done);
     tcase_add_test(runs, ranks_find_each_other_until_their_epoch_ends);
     tcase_add_test(ends, a_job_whose_worker_is_lost_begins_again_as_soon_as_it_can);
-    tcase_add_test(ends, executors_that_stay_are_given_the_next_epoch);
     tcase_add_test(runs, a_job_is_paused_and_goes_on);
     tcase_add_test(ends, a_cancelled_job_ends_once_its_ranks_have_stopped);
     tcase_add_test(ends, a_rank_that_lowered_another_program_is_refused);

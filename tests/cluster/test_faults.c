@@ -223,40 +223,6 @@ static int restart_after_worker(const struct fault *fault)
     return begin_again(fault, "worker node-b was lost");
 }
 
-/* It goes on from the memory of the executor that stayed, and with it. */
-static int replan(pid_t stayed)
-{
-    static struct command waiting;
-    await_next(&command, "\"event\":\"job-replanned\"");
-    ck_assert_msg(command_await(&command, "first step"), "no phases in %s", command.out);
-    ck_assert_msg(strstr(command.out, "from memory, 0 steps lost") != NULL, "%s", command.out);
-    await_next(&command, "\"event\":\"step\"");
-    ck_assert_int_eq(command_child(workers[0].pid), stayed);
-    waiting = command;
-    return give_up(&waiting);
-}
-
-static int replan_after_executor(const struct fault *fault)
-{
-    submit_and_await_step(fault);
-    pid_t stayed = command_child(workers[0].pid);
-    ck_assert_int_eq(kill(command_child(workers[1].pid), SIGKILL), 0);
-    return replan(stayed);
-}
-
-static int replan_after_worker(const struct fault *fault)
-{
-    static struct command following;
-    submit_and_await_step(fault);
-    pid_t stayed = command_child(workers[0].pid);
-    kill(workers[1].pid, SIGKILL);
-    following = command;
-    ck_assert_int_eq(command_finish(&workers[1]), 128 + SIGKILL);
-    start_worker(1);
-    command = following;
-    return replan(stayed);
-}
-
 /* The status is the code, the words are the answer's. */
 static int send_frame(nng_msg *frame, uint16_t port)
 {
@@ -406,14 +372,6 @@ static const struct fault faults[] = {
     {.name = "a killed worker of a job that may begin again",
      .happen = restart_after_worker,
      .elastic = "elastic: {replan: false}\n",
-     .code = 1,
-     .words = {"CANCELLED", "seen enough"}},
-    {.name = "a killed executor of a job whose executors stay",
-     .happen = replan_after_executor,
-     .code = 1,
-     .words = {"CANCELLED", "seen enough"}},
-    {.name = "a killed worker of a job whose executors stay",
-     .happen = replan_after_worker,
      .code = 1,
      .words = {"CANCELLED", "seen enough"}},
     {.name = "a paused job, and a killed coordinator",

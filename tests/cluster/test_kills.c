@@ -81,7 +81,8 @@ static char *job_text(unsigned number, unsigned devices, int steps)
                      "model: {family: gpt, layers: 1, hidden: 16, heads: 2, seq: 8}\n"
                      "data: {text: ['%s/text']}\n"
                      "train: {steps: %d, global_batch: 2, lr: 0.001}\n"
-                     "devices: {min: %u, max: %u}\n",
+                     "devices: {min: %u, max: %u}\n"
+                     "elastic: {replan: false}\n", /* nothing moves it, whatever is drained */
                      number, folder, steps, devices, devices);
 }
 

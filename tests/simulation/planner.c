@@ -35,7 +35,7 @@ static void make_template(size_t ranks, const struct planning_task *task)
     plan->micro_batches = 1;
     plan->micro_batch_samples = task->job->train.global_batch;
     plan->schedule = schedule_find("1f1b");
-    plan->predicted.step_time_s = 1;
+    plan->predicted.step_time_s = 10.0 / (double)ranks;
     plan_name(plan);
     templates[ranks].plan = plan;
     templates[ranks].json = plan_encode(plan, task->graph);

@@ -1,0 +1,104 @@
+/* growth.c - whether a running job would be better off on more devices, once there are some.
+ *
+ * Moving costs time, and machines come and go. So a plan is searched beside the training for the
+ * devices that the job has and those that are free, and it moves only if that plan is faster by
+ * more than a little, and the steps that are left then save many times what a move takes. Nothing
+ * is taken from a job that waits, and the same devices are looked at once an epoch. */
+#include "coordinator/service/internal.h"
+
+#include "common/base/memory.h"
+#include "common/base/units.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FASTER 0.95    /* of the step's time now, at most */
+#define MOVE_S 2.0     /* what a move is taken to cost as long as none was seen */
+#define WORTH_MOVES 10 /* times that is to be saved */
+
+static bool somebody_waits(const struct service *service)
+{
+    for (size_t i = 0; i < jobs_count(service->jobs); i++) {
+        const struct job *job = jobs_at(service->jobs, i);
+        if (job->state == JOB_PENDING && !job->held[0])
+            return true;
+    }
+    return false;
+}
+
+static bool has(const struct job *job, const struct device_ref *ref)
+{
+    for (size_t i = 0; i < job_trainers(job); i++) {
+        const struct device_ref *own = &job->ranks[i].device;
+        if (own->instance == ref->instance && own->index == ref->index &&
+            strcmp(own->worker, ref->worker) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The job's own devices, and those of their kind that are free, as many as it may have. */
+static size_t pick(const struct job *job, const struct device_view *all, size_t count,
+                   struct device_view *picked)
+{
+    size_t own = 0;
+    for (size_t i = 0; i < count; i++)
+        if (has(job, &all[i].ref))
+            picked[own++] = all[i];
+    size_t sum = own;
+    for (size_t i = 0; i < count && own > 0 && sum < job->devices_max; i++)
+        if (all[i].grantable && !all[i].holder[0] && all[i].device->kind == picked[0].device->kind)
+            picked[sum++] = all[i];
+    return sum > own ? sum : 0;
+}
+
+void service_consider_growth(struct service *service)
+{
+    if (!service->growth_due)
+        return;
+    service->growth_due = false;
+    struct device_view *all;
+    size_t count = membership_devices(service->membership, &all);
+    struct device_view *picked = xcalloc(count, sizeof *picked);
+    bool waits = somebody_waits(service);
+    for (size_t i = 0; i < jobs_count(service->jobs) && !waits; i++) {
+        const struct job *job = jobs_at(service->jobs, i);
+        struct dossier *dossier = dossier_find(service, job->id);
+        bool may = job->state == JOB_RUNNING && job->replans && !job->given[0];
+        size_t sum = may ? pick(job, all, count, picked) : 0;
+        if (sum == 0 || (dossier->growth_epoch == job->epoch && dossier->growth_devices == sum))
+            continue;
+        dossier->growth_epoch = job->epoch;
+        dossier->growth_devices = sum;
+        service_plan_trial(service, job, picked, sum);
+    }
+    free(picked);
+    free(all);
+}
+
+void service_take_trial(struct service *service, const struct job *job,
+                        const struct planning_answer *answer)
+{
+    const struct dossier *dossier = dossier_find(service, job->id);
+    if (answer->rc < 0 || !dossier->planning.plan)
+        return;
+    double now_s = dossier->planning.plan->predicted.step_time_s;
+    double then_s = answer->planning.plan->predicted.step_time_s;
+    double left = job->steps > job->step ? (double)(job->steps - job->step) : 0;
+    double move_s = dossier->replan.took_s > 0 ? dossier->replan.took_s : MOVE_S;
+    bool pays = then_s < FASTER * now_s && (now_s - then_s) * left > WORTH_MOVES * move_s;
+    char before[32], after[32], words[160];
+    units_print_seconds(before, sizeof before, now_s);
+    units_print_seconds(after, sizeof after, then_s);
+    snprintf(words, sizeof words, "%zu devices in place of %zu, %s a step in place of %s",
+             answer->planning.rank_count, job_trainers(job), after, before);
+    if (!pays) {
+        service_tell(service, "job-stays", job->id, "", NULL,
+                     "%s could have %s: not worth a move of %.1f s for %.0f steps", job->id, words,
+                     move_s, left);
+        return;
+    }
+    struct job_event event = {.kind = JOB_EVENT_GROW, .job = job->id, .words = words};
+    service_apply(service, &event, NULL);
+}

@@ -1,0 +1,111 @@
+/* test_stays.c - a real coordinator, and a job whose executors stay when a worker is lost. */
+#include "common/rpc/message.h"
+#include "tests/cluster/small_job.h"
+#include "tests/support/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct cluster cluster;
+static struct party *user, *workers[2];
+static const Gimbal__Assignment *assignments[2];
+static char job[32];
+
+static void setup(void)
+{
+    cluster_start(&cluster, NULL);
+    user = cluster_user(&cluster);
+}
+
+static void teardown(void)
+{
+    cluster_stop(&cluster);
+}
+
+/* A step that rank 0 has finished; its number is that of the record as well. */
+static void push_step(uint64_t number)
+{
+    Gimbal__StepRecord step = GIMBAL__STEP_RECORD__INIT;
+    Gimbal__TelemetryRecord record = GIMBAL__TELEMETRY_RECORD__INIT;
+    Gimbal__PushBatch batch = GIMBAL__PUSH_BATCH__INIT;
+    ProtobufCBinaryData bytes;
+    step.job = job;
+    step.epoch = assignments[0]->epoch;
+    step.step = number;
+    step.loss = 2.5;
+    step.seconds = 0.25;
+    record.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_STEP;
+    record.step = &step;
+    bytes.data = message_pack(&record.base, &bytes.len);
+    batch.stream = (char *)"telemetry";
+    batch.first_sequence = number;
+    batch.records = &bytes;
+    batch.n_records = 1;
+    party_tell(workers[0], COORDINATOR_PUSH_TELEMETRY, &batch);
+    free(bytes.data);
+}
+
+/* A job runs on both nodes. */
+static void start(void)
+{
+    workers[0] = cluster_worker(&cluster, "node-a", 1, GIB);
+    workers[1] = cluster_worker(&cluster, "node-b", 1, GIB);
+    Gimbal__SubmitReply *reply =
+        submit(user, small, "devices: {min: 2, max: 2}\nplan: {search: uniform}\n");
+    snprintf(job, sizeof job, "%s", reply->job);
+    message_free(&reply->base);
+    for (int i = 0; i < 2; i++) {
+        assignments[i] = await_assignment(&cluster, workers[i]);
+        tell_ready(workers[i], assignments[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        cluster_record(&cluster, workers[i], GIMBAL__WORKER_RECORD__RECORD_GO);
+}
+
+/* What the other ranks have is not in the coordinator's record; it is told by those that begin. */
+START_TEST(executors_that_stay_are_given_the_next_epoch)
+{
+    start();
+    ck_assert(assignments[0]->keeps);
+    for (uint64_t step = 1; step <= 2; step++)
+        push_step(step);
+    party_leave(&cluster, workers[1]);
+    const Gimbal__WorkerRecord *record =
+        cluster_record(&cluster, workers[0], GIMBAL__WORKER_RECORD__RECORD_QUIESCE);
+    ck_assert_uint_eq(record->quiesce->epoch, 1);
+    ck_assert_uint_eq(record->quiesce->n_ranks, 1);
+    assert_job(user, job, GIMBAL__JOB_STATUS__STATE__REPLANNING,
+               "worker node-b was lost");
+    tell_stopped(workers[0], assignments[0], GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED,
+                 "");
+    assert_job(user, job, GIMBAL__JOB_STATUS__STATE__PENDING,
+               "the cluster has 1; replan 1 of 20: worker node-b was lost");
+    workers[1] = cluster_worker(&cluster, "node-c", 1, GIB);
+    for (int i = 0; i < 2; i++) {
+        assignments[i] = await_assignment(&cluster, workers[i]);
+        ck_assert_uint_eq(assignments[i]->epoch, 2);
+        Gimbal__ReadyRequest ready = ready_request(assignments[i]);
+        ready.step = 1;
+        ready.from_memory = true;
+        ready.bytes_arrived = 1024;
+        party_tell(workers[i], COORDINATOR_READY, &ready);
+    }
+    Gimbal__GetJobReply *reply = get_job(user, job);
+    ck_assert_uint_eq(reply->status->step, 1);
+    message_free(&reply->base);
+    push_step(3);
+    const Gimbal__Event *event = cluster_event(&cluster, user, "job-replanned");
+    ck_assert_msg(strstr(event->text, "on behind step 1 from memory, 1 steps lost, 2.0 KiB moved"),
+                  "%s", event->text);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("stays");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, executors_that_stay_are_given_the_next_epoch);
+    return suite_run("stays", tcase, NULL);
+}
