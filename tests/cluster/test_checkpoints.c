@@ -22,11 +22,8 @@
 #define STEPS 6
 #define EVERY 2
 #define ENDLESS 1000000000
-#define KILLS 12 /* in a run, of the points */
 
-#define NAME(type, name, parameters, arguments) "before " #name, "after " #name,
-#define NAME_VOID(name, parameters, arguments) "before " #name, "after " #name,
-static const char *const points[] = {SAVE_POINTS(NAME, NAME_VOID)};
+static const char *const points[] = {SAVE_POINTS(POINT_NAMES, POINT_NAMES_VOID)};
 #define POINTS (sizeof points / sizeof *points)
 
 static struct cluster cluster;
@@ -187,7 +184,7 @@ START_TEST(a_save_that_is_killed_anywhere_costs_no_listed_checkpoint)
 {
     char *dir = xasprintf("%s/checkpoints", folder), job[32];
     unsigned number = 1;
-    size_t kills = test_soak() ? POINTS * 4 : (size_t)test_share(KILLS), struck = 0;
+    size_t kills = test_soak() ? POINTS * 4 : (size_t)test_share(POINTS), struck = 0;
     write_job(STEPS, EVERY, dir);
     ck_assert_int_eq(GIMBAL_RUN("submit", "-f", job_path, "--wait"), 0);
     check_saved("j-1", "undisturbed");

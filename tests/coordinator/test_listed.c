@@ -1,54 +1,10 @@
 /* test_listed.c - what the store has of checkpoints: those that are listed, and what ranks told
  * each other about those that are not yet. */
-#include "coordinator/store/store.h"
-
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "tests/support/disk.h"
+#include "tests/coordinator/store_fixture.h"
 #include "tests/support/suite.h"
-
-static char folder[32];
-static struct store *store;
-static struct error err;
-
-static void set_up(void)
-{
-    strcpy(folder, "/tmp/gimbal-listed-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    disk_install();
-    disk_clear();
-    store = NULL;
-}
-
-static void tear_down(void)
-{
-    store_close(store);
-    disk_clear();
-    ck_assert_int_eq(rmdir(folder), 0); /* the disk is in memory */
-}
-
-static void reopen(void)
-{
-    store_close(store);
-    ck_assert_msg(store_open(folder, &store, &err) == 0, "%s", err.text);
-}
-
-static struct job job_make(uint64_t number, const char *id)
-{
-    struct job job = {.number = number,
-                      .key = (char *)"",
-                      .name = (char *)"gpt",
-                      .user = (char *)"ada",
-                      .text = (char *)"name: gpt\n",
-                      .given = (char *)"",
-                      .state = JOB_RUNNING,
-                      .epoch = 3};
-    snprintf(job.id, sizeof job.id, "%s", id);
-    return job;
-}
 
 static void put_checkpoint(const struct job *job, uint64_t step, uint32_t epoch, const char *path)
 {
@@ -58,7 +14,7 @@ static void put_checkpoint(const struct job *job, uint64_t step, uint32_t epoch,
 
 START_TEST(the_newest_checkpoints_come_back)
 {
-    struct job job = job_make(5, "j-5"), other = job_make(6, "j-6"), *back;
+    struct job job = job_make(5, NULL, 0), other = job_make(6, NULL, 0), *back;
     struct store_checkpoint *listed;
     size_t count;
     reopen();
