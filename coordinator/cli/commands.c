@@ -35,6 +35,28 @@ const char *command_nearest(const char *name)
     return nearest_word(name, names, count);
 }
 
+static const char *second_word(const struct command *command)
+{
+    return strchr(command->name, ' ') + 1;
+}
+
+const struct command *command_find_below(const struct command *command, const char *word)
+{
+    for (size_t i = 0; command->below && command->below[i]; i++)
+        if (strcmp(second_word(command->below[i]), word) == 0)
+            return command->below[i];
+    return NULL;
+}
+
+const char *command_nearest_below(const struct command *command, const char *word)
+{
+    const char *words[NAMES_MAX];
+    size_t count = 0;
+    for (size_t i = 0; command->below && command->below[i] && count < NAMES_MAX; i++)
+        words[count++] = second_word(command->below[i]);
+    return nearest_word(word, words, count);
+}
+
 void commands_print(FILE *out)
 {
     fputs("usage: gimbal COMMAND [FLAGS] [ARGUMENTS]\n\nCommands:\n", out);

@@ -1,4 +1,7 @@
-/* commands.h - every command of `gimbal`: one file in commands/, one row in commands.c. */
+/* commands.h - every command of `gimbal`: one file in commands/, one row in commands.c.
+ *
+ * A command of two words, `plan show`, is a file in the folder of the first, commands/plan/, and a
+ * row of that one's own table. */
 #ifndef COORDINATOR_CLI_COMMANDS_H
 #define COORDINATOR_CLI_COMMANDS_H
 
@@ -8,8 +11,11 @@ extern const struct command *const commands[]; /* by name; ended by NULL */
 
 /* By name or alias; NULL when there is none. */
 const struct command *command_find(const char *name);
+/* The command below another that its second word names; NULL when there is none. */
+const struct command *command_find_below(const struct command *command, const char *word);
 /* The command that name was probably meant to be, or NULL. */
 const char *command_nearest(const char *name);
+const char *command_nearest_below(const struct command *command, const char *word);
 void commands_print(FILE *out);
 
 extern const struct command command_cancel;
@@ -23,6 +29,7 @@ extern const struct command command_logs;
 extern const struct command command_nodes;
 extern const struct command command_pause;
 extern const struct command command_plan;
+extern const struct command command_plan_show;
 extern const struct command command_resume;
 extern const struct command command_submit;
 extern const struct command command_train;

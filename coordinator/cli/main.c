@@ -26,6 +26,30 @@ static int find_command(const char *name, const struct command **out)
     return fail_usage(err.text);
 }
 
+/* Go on to the command that a second word names. A command that takes no arguments of its own has
+ * no other use for one. */
+static int find_below(const struct command **command, int argc, char **argv, int *next)
+{
+    struct error err;
+    const char *word = *next + 1 < argc ? argv[*next + 1] : "-";
+    const struct command *below = command_find_below(*command, word);
+    if (below) {
+        *command = below;
+        ++*next;
+        return EXIT_DONE;
+    }
+    if (!(*command)->below || word[0] == '-' || (*command)->arguments_max > 0)
+        return EXIT_DONE;
+    const char *nearest = command_nearest_below(*command, word);
+    const char *name = (*command)->name;
+    if (nearest)
+        error_set(&err, 0, "unknown command '%s %s'; did you mean '%s %s'?", name, word, name,
+                  nearest);
+    else
+        error_set(&err, 0, "unknown command '%s %s'; 'gimbal %s -h' lists them", name, word, name);
+    return fail_usage(err.text);
+}
+
 static int run_command(const struct command *command, int argc, char **argv, struct common common)
 {
     struct invocation invocation = {.common = common};
@@ -66,6 +90,8 @@ static int run(int argc, char **argv)
         return EXIT_DONE;
     }
     int code = find_command(argv[next], &command);
+    if (code == EXIT_DONE)
+        code = find_below(&command, argc, argv, &next);
     return code == EXIT_DONE ? run_command(command, argc - next, argv + next, common) : code;
 }
 

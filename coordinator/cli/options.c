@@ -282,6 +282,9 @@ void options_print_command(const struct command *command, FILE *out)
             *command->arguments ? " " : "", command->arguments, command->summary);
     if (command->alias)
         fprintf(out, "Also called %s.\n", command->alias);
+    for (size_t i = 0; command->below && command->below[i]; i++)
+        fprintf(out, "%s  %-18s %s\n", i ? "" : "\nMore:\n", command->below[i]->name,
+                command->below[i]->summary);
     fputs("\nFlags:\n", out);
     for (const struct flag *flag = command->flags; flag && flag->name; flag++)
         print_flag(flag, out);

@@ -55,11 +55,12 @@ struct common {
 struct invocation;
 
 struct command {
-    const char *name;
+    const char *name;  /* of one below another, with that one's: "plan show" */
     const char *alias; /* or NULL */
     const char *summary;
     const char *arguments; /* "JOB", for the help; "" where it takes none */
     const char *words;     /* that its first argument is one of, with blanks between; NULL: none */
+    const struct command *const *below; /* commands of a second word, by name, then NULL; or NULL */
     int arguments_min, arguments_max;
     const struct flag *flags; /* its own; NULL: none */
     size_t values_size;       /* of the struct they are read into */

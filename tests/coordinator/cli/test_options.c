@@ -183,20 +183,47 @@ START_TEST(commands_are_in_order_and_found_by_name_and_alias)
 }
 END_TEST
 
+START_TEST(commands_of_two_words_are_in_order_and_found_below_the_first)
+{
+    for (size_t i = 0; commands[i]; i++)
+        for (size_t j = 0; commands[i]->below && commands[i]->below[j]; j++) {
+            const struct command *below = commands[i]->below[j];
+            size_t length = strlen(commands[i]->name);
+            ck_assert_mem_eq(below->name, commands[i]->name, length);
+            ck_assert_int_eq(below->name[length], ' ');
+            ck_assert_ptr_eq(command_find_below(commands[i], below->name + length + 1), below);
+            if (j > 0)
+                ck_assert_int_lt(strcmp(commands[i]->below[j - 1]->name, below->name), 0);
+        }
+    ck_assert_ptr_null(command_find_below(&command_plan, "plan show"));
+    ck_assert_str_eq(command_nearest_below(&command_plan, "shwo"), "show");
+    ck_assert_ptr_null(command_find_below(&command_jobs, "show"));
+    ck_assert_ptr_null(command_nearest_below(&command_jobs, "show"));
+}
+END_TEST
+
+static void check_flags(const struct command *of)
+{
+    for (const struct flag *flag = of->flags; flag && flag->name; flag++) {
+        for (const struct flag *other = common_flags; other->name; other++) {
+            ck_assert_str_ne(flag->name, other->name);
+            ck_assert(!flag->letter || flag->letter != other->letter);
+        }
+        for (const struct flag *other = of->flags; other != flag; other++) {
+            ck_assert_str_ne(flag->name, other->name);
+            ck_assert(!flag->letter || flag->letter != other->letter);
+        }
+    }
+}
+
 /* getopt takes the first of two flags of one name: the second would never be read. */
 START_TEST(no_command_has_a_flag_twice)
 {
-    for (size_t i = 0; commands[i]; i++)
-        for (const struct flag *flag = commands[i]->flags; flag && flag->name; flag++) {
-            for (const struct flag *other = common_flags; other->name; other++) {
-                ck_assert_str_ne(flag->name, other->name);
-                ck_assert(!flag->letter || flag->letter != other->letter);
-            }
-            for (const struct flag *other = commands[i]->flags; other != flag; other++) {
-                ck_assert_str_ne(flag->name, other->name);
-                ck_assert(!flag->letter || flag->letter != other->letter);
-            }
-        }
+    for (size_t i = 0; commands[i]; i++) {
+        check_flags(commands[i]);
+        for (size_t j = 0; commands[i]->below && commands[i]->below[j]; j++)
+            check_flags(commands[i]->below[j]);
+    }
 }
 END_TEST
 
@@ -216,6 +243,7 @@ int main(void)
     tcase_add_test(reading, help_needs_nothing_else);
     tcase_add_test(reading, flags_in_front_of_the_command_are_read);
     tcase_add_test(table, commands_are_in_order_and_found_by_name_and_alias);
+    tcase_add_test(table, commands_of_two_words_are_in_order_and_found_below_the_first);
     tcase_add_test(table, no_command_has_a_flag_twice);
     return suite_run("options", reading, table, NULL);
 }
