@@ -3,16 +3,12 @@
 #include "coordinator/planning/task.h"
 
 #include "common/base/memory.h"
+#include "coordinator/planner/device_profile.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* A device known by its peak rates alone: kernels reach half of them, and links are those of
- * a process beside another and of 10 Gbit/s Ethernet. */
-#define SHARE_OF_PEAK 0.5
-static const struct profile_link link_host = {20e-6, 1 / 5e9}, link_network = {60e-6, 1 / 1.1e9};
 
 int planning_cost_parse(const char *text, enum planning_cost *cost, struct error *err)
 {
@@ -34,20 +30,9 @@ int planning_cost_parse(const char *text, enum planning_cost *cost, struct error
 static int find_profile(const struct hardware_device *device, const char *name,
                         enum planning_cost cost, struct profile *out, struct error *err)
 {
-    if (device->profile && cost != PLANNING_ANALYTIC) {
-        int rc = profile_decode(device->profile, out, err);
-        return rc < 0 ? error_prefix(err, rc, "%s", name) : 0;
-    }
-    if (cost == PLANNING_MEASURED)
+    if (cost == PLANNING_MEASURED && !device->profile)
         return error_set(err, -EINVAL, "%s has no measured profile yet", name);
-    if (!(device->flops > 0) || !(device->bandwidth > 0))
-        return error_set(err, -EINVAL,
-                         "%s has neither a measured profile nor peak rates: its worker must probe "
-                         "it, or be told its flops and bandwidth",
-                         name);
-    *out =
-        profile_analytic(device->flops, device->bandwidth, SHARE_OF_PEAK, link_host, link_network);
-    return 0;
+    return device_profile(device, name, cost != PLANNING_ANALYTIC, out, err);
 }
 
 /* The first device without a speed is the task's refusal. */
