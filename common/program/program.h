@@ -171,6 +171,9 @@ double instruction_flops(const struct program *program, const struct instruction
 double instruction_bytes(const struct program *program, const struct instruction *instruction);
 
 const char *instruction_name(const struct program *program, const struct instruction *instruction);
+/* "forward": of the section that it is in. */
+const char *instruction_section(const struct program *program,
+                                const struct instruction *instruction);
 void program_print(const struct program *program, FILE *out);
 /* A fingerprint of all that is executed. */
 uint64_t program_hash(const struct program *program);
@@ -185,5 +188,7 @@ enum program_kind { PROGRAM_TRAIN, PROGRAM_EVALUATE };
 /* Advance to the next instruction of a step; false at its end. */
 bool program_next(const struct program *program, enum program_kind kind,
                   struct program_cursor *cursor);
+/* Instructions of such a step, each as often as it runs. */
+size_t program_step_count(const struct program *program, enum program_kind kind);
 
 #endif

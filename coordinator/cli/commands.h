@@ -30,8 +30,10 @@ extern const struct command command_nodes;
 extern const struct command command_pause;
 extern const struct command command_plan;
 extern const struct command command_plan_show;
+extern const struct command command_plan_trace;
 extern const struct command command_resume;
 extern const struct command command_submit;
+extern const struct command command_trace;
 extern const struct command command_train;
 extern const struct command command_version;
 

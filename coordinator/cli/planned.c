@@ -52,6 +52,7 @@ static int open_local(const struct planned_flags *flags, struct planned *out, st
     if (code == EXIT_DONE) {
         out->plan = plan_copy(offline.best);
         out->json = plan_encode(offline.best, offline.graph);
+        rates_copy(offline.local.devices, plan_ranks(offline.best), &out->rates);
         out->config = offline.job;
         out->graph = offline.graph;
         offline.job = NULL;
@@ -78,6 +79,7 @@ static int open_job(struct client *client, const char *job, struct planned *out,
         code = EXIT_INPUT;
     else
         code = take_plan(reply->plan->json, out, err);
+    out->epoch = reply->status ? reply->status->epoch : 0;
     message_free(message);
     return code;
 }
@@ -133,12 +135,25 @@ int planned_open(const struct common *common, const struct planned_flags *flags,
     return code;
 }
 
+int planned_rate(const struct common *common, struct planned *planned, struct error *err)
+{
+    struct client client = {0};
+    if (planned->rates.count > 0)
+        return EXIT_DONE;
+    int code = client_open(common, &client, err);
+    if (code == EXIT_DONE)
+        code = rates_ask(&client, planned->plan, &planned->rates, err);
+    client_close(&client);
+    return code;
+}
+
 void planned_finish(struct planned *planned)
 {
     plan_destroy(planned->plan);
     graph_destroy(planned->graph);
     job_config_destroy(planned->config);
     free(planned->json);
+    rates_finish(&planned->rates);
     *planned = (struct planned){0};
 }
 

@@ -6,6 +6,7 @@
 
 #include "coordinator/cli/local.h"
 #include "coordinator/cli/options.h"
+#include "coordinator/cli/rates.h"
 #include "coordinator/planner/planner.h"
 
 struct planned_flags {
@@ -31,13 +32,17 @@ struct planned {
     struct job_config *config;
     struct graph *graph;
     struct plan *plan;
-    char *json; /* of the plan, as it came */
+    char *json;         /* of the plan, as it came */
+    uint64_t epoch;     /* of the job that it is of; 0: of none */
+    struct rates rates; /* of the plan's devices, where they were measured for it or asked for */
 };
 
 /* job: NULL where flags name a file. An enum exit_code; EXIT_PRECONDITION: the job has no plan now.
  * *out is the caller's to finish, whatever came out. */
 int planned_open(const struct common *common, const struct planned_flags *flags, const char *job,
                  struct planned *out, struct error *err);
+/* Fill in the rates, if need be from the coordinator: as rates_ask. */
+int planned_rate(const struct common *common, struct planned *planned, struct error *err);
 void planned_finish(struct planned *planned);
 
 /* One rank's program, yours. EXIT_USAGE: the plan has no such rank. */

@@ -89,7 +89,7 @@ struct service_handler {
 };
 extern const struct service_handler worker_handlers[], telemetry_handlers[], submit_handlers[],
     user_handlers[], pause_handlers[], checkpoint_handlers[], cluster_handlers[],
-    history_handlers[], identity_handlers[];
+    history_handlers[], identity_handlers[], trace_handlers[];
 
 uint64_t service_now_ms(const struct service *service);
 
@@ -102,6 +102,10 @@ int service_find_rank(const struct service *service, struct rpc_call *call, cons
 /* How long a caller may be kept waiting for what takes long: its answer is to be back before its
  * deadline. */
 uint64_t service_patience_ms(const struct service *service, const struct rpc_call *call);
+
+/* traces.c: of a rank; -errno as service_find_rank and traces_add. */
+int service_take_trace(struct service *service, struct rpc_call *call,
+                       const Gimbal__TraceRecord *record, struct error *err);
 
 /* turn.c: act upon what has happened until nothing follows from it, and wake who waits. Answers
  * are sent when all of it is durable, whenever they are given. */

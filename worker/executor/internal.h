@@ -22,6 +22,8 @@ struct interpreter {
     size_t sending_count;
     double *seconds;
     uint64_t *runs;
+    struct stamp *stamps;
+    size_t stamp_count;
     /* Of the step at hand. */
     enum program_kind kind;
     uint64_t step;

@@ -226,6 +226,7 @@ int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t ste
     in->armed = false;
 
     struct program_cursor cursor = {0};
+    size_t stamps = kind == PROGRAM_TRAIN ? in->stamp_count : 0, place = 0;
     bool wished = kind != PROGRAM_TRAIN || !in->wishes_pause, measured = false;
     double begin = now();
     while (program_next(p, kind, &cursor)) {
@@ -247,6 +248,8 @@ int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t ste
         double end = now();
         in->seconds[index] += end - begin;
         in->runs[index]++;
+        if (place < stamps)
+            in->stamps[place++] = (struct stamp){begin, end};
         begin = end;
     }
     if (!measured)

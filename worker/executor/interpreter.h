@@ -39,6 +39,12 @@ struct step_result {
     bool pause;   /* some rank wished it; the same on all ranks; train only */
 };
 
+/* When an instruction began and ended, in seconds of CLOCK_MONOTONIC. */
+struct stamp {
+    double begin_s, end_s;
+};
+#define STAMPS_MAX 32768 /* of a step that has more instructions, the first ones */
+
 struct interpreter;
 
 /* Program and what config points to are lent until release. -ENOMEM with the sizes; errors of
@@ -77,5 +83,7 @@ void *interpreter_buffer(struct interpreter *interpreter, int buffer);
 /* Seconds spent so far in each instruction of the program, and how often it ran. */
 const double *interpreter_seconds(const struct interpreter *interpreter);
 const uint64_t *interpreter_runs(const struct interpreter *interpreter);
+/* Of the newest training step, in the order of program_next; lent until the next one. */
+const struct stamp *interpreter_stamps(const struct interpreter *interpreter, size_t *count);
 
 #endif

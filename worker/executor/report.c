@@ -7,8 +7,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define WAIT_WORTH_TELLING_S 0.1
+#define TRACE_PART 4096 /* instructions in a record */
 
 static int report_ready(struct session *session, int rank, uint64_t program_hash)
 {
@@ -218,6 +220,45 @@ static void times(void *context, int rank, const char *block_type, const char *i
     send_telemetry(session, &telemetry);
 }
 
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+/* In records of which each is small beside what telemetry takes at once. */
+static void trace(void *context, int rank, uint64_t number, const struct stamp *stamps,
+                  size_t count, size_t total)
+{
+    uint64_t begin_ns[TRACE_PART], end_ns[TRACE_PART];
+    double begin_s = count > 0 ? stamps[0].begin_s : 0;
+    Gimbal__TraceRecord record = GIMBAL__TRACE_RECORD__INIT;
+    Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
+    record.job = session_job(context);
+    record.epoch = session_epoch(context);
+    record.rank = (uint32_t)rank;
+    record.step = number;
+    record.unix_ns =
+        clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - (uint64_t)(begin_s * 1e9));
+    record.total = total;
+    record.count = count;
+    record.begin_ns = begin_ns;
+    record.end_ns = end_ns;
+    telemetry.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_TRACE;
+    telemetry.trace = &record;
+    for (size_t first = 0; first < count; first += record.n_begin_ns) {
+        record.first = first;
+        record.n_begin_ns = count - first < TRACE_PART ? count - first : TRACE_PART;
+        record.n_end_ns = record.n_begin_ns;
+        for (size_t i = 0; i < record.n_begin_ns; i++) {
+            begin_ns[i] = (uint64_t)((stamps[first + i].begin_s - begin_s) * 1e9);
+            end_ns[i] = (uint64_t)((stamps[first + i].end_s - begin_s) * 1e9);
+        }
+        send_telemetry(context, &telemetry);
+    }
+}
+
 struct reporter session_reporter(struct session *session, bool wait)
 {
     return (struct reporter){
@@ -231,6 +272,7 @@ struct reporter session_reporter(struct session *session, bool wait)
         .evaluation = evaluation,
         .times = times,
         .sample = sample,
+        .trace = trace,
     };
 }
 

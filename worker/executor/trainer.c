@@ -74,6 +74,18 @@ static int pause_behind(const struct trainer_config *config, struct interpreter 
     return rc;
 }
 
+static bool is_traced(uint64_t step)
+{
+    return step < TRACE_EVERY ? (step & (step - 1)) == 0 : step % TRACE_EVERY == 0;
+}
+
+static void trace(const struct trainer_config *config, const struct interpreter *in, uint64_t done)
+{
+    size_t count, total = program_step_count(interpreter_program(in), PROGRAM_TRAIN);
+    const struct stamp *stamps = interpreter_stamps(in, &count);
+    config->reporter->trace(config->reporter->context, config->rank, done, stamps, count, total);
+}
+
 /* What is due behind a step; `done` steps are. */
 static int follow_step(const struct trainer_config *config, struct interpreter *in,
                        struct times *times, uint64_t done, struct error *err)
@@ -81,6 +93,8 @@ static int follow_step(const struct trainer_config *config, struct interpreter *
     const struct reporter *reporter = config->reporter;
     uint64_t every = (uint64_t)config->job->eval.every;
     bool last = done == (uint64_t)config->job->train.steps;
+    if (is_traced(done) && reporter->trace)
+        trace(config, in, done);
     if ((done % TIMES_EVERY == 0 || last) && reporter->times)
         times_report(times, in, config->rank, reporter);
     if (!every || (done % every != 0 && !last))

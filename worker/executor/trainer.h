@@ -22,6 +22,9 @@
 #define EVALUATION_BATCHES_MAX 16
 /* Steps between two reports of instruction times. */
 #define TIMES_EVERY 50
+/* The instructions of such a step are told one by one, by all ranks of the same one: of the powers
+ * of two up to here, and of every step that it divides. */
+#define TRACE_EVERY 256
 
 /* What a rank begins with. */
 struct beginning {
@@ -54,6 +57,9 @@ struct reporter {
     /* Seconds in `steps` steps of all instructions of one class in blocks of one type. */
     void (*times)(void *context, int rank, const char *block_type, const char *instruction,
                   uint64_t steps, double seconds);
+    /* When each instruction of a training step began and ended, in order; `total` it has. */
+    void (*trace)(void *context, int rank, uint64_t step, const struct stamp *stamps, size_t count,
+                  size_t total);
     void (*sample)(void *context, int rank, uint64_t step, const uint8_t *text, size_t size);
 };
 

@@ -220,6 +220,9 @@ static void take_telemetry(struct process *process, const struct rank *rank,
     case GIMBAL__TELEMETRY_RECORD__RECORD_EVALUATION:
         complete(rank, &record->evaluation->job, &record->evaluation->epoch, NULL);
         break;
+    case GIMBAL__TELEMETRY_RECORD__RECORD_TRACE:
+        complete(rank, &record->trace->job, &record->trace->epoch, &record->trace->rank);
+        break;
     default:
         return;
     }

@@ -118,7 +118,7 @@ static int run(const struct invocation *invocation, struct error *err)
     return values->local ? plan_here(invocation, values, err) : plan_there(invocation, values, err);
 }
 
-static const struct command *const below[] = {&command_plan_show, NULL};
+static const struct command *const below[] = {&command_plan_show, &command_plan_trace, NULL};
 
 const struct command command_plan = {
     .name = "plan",
