@@ -61,6 +61,7 @@ enum job_reason {
     JOB_REASON_PLAN_REFUSED,       /* no plan on any number of devices */
     JOB_REASON_PROGRAM_REFUSED,    /* a rank lowered another program than was planned */
     JOB_REASON_DATA_REFUSED,       /* ranks read other files than the first one did */
+    JOB_REASON_CHECKPOINT_DAMAGED, /* a rank could not load what it was to begin from */
     JOB_REASON_RANK_FAILED,
     JOB_REASON_PEER_LOST, /* a rank gave up on another, of which nothing was heard yet */
     JOB_REASON_WORKER_LOST,

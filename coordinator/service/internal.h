@@ -136,8 +136,12 @@ void service_watch_door(struct service *service);
 /* When service_watch_door has something to look at; UINT64_MAX for never. */
 uint64_t service_door_next_ms(const struct service *service);
 
-/* checkpoints.c: where the job's checkpoints go, NULL for nowhere; the folder of the newest that is
- * listed, NULL where there is none; both yours. All that are listed, for their free_unpacked. */
+/* checkpoints.c: a rank cannot load the checkpoint of this step, in these words. */
+void service_damage_checkpoint(struct service *service, const struct job *job, uint64_t step,
+                               const char *words);
+/* Where the job's checkpoints go, NULL for nowhere; the folder of the newest that is
+ * listed and undamaged, NULL where there is none; both yours. All that are listed, for their
+ * free_unpacked. */
 char *service_checkpoint_root(const struct service *service, const struct job *job);
 char *service_newest_checkpoint(const struct service *service, const struct job *job);
 Gimbal__Checkpoint **checkpoints_to_wire(const struct service *service, const struct job *job,

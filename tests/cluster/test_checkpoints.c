@@ -160,35 +160,95 @@ START_TEST(checkpoints_go_on_when_the_coordinator_was_killed)
 }
 END_TEST
 
-START_TEST(a_checkpoint_that_is_damaged_is_not_gone_on_from)
+/* Ways to spoil a shard. */
+static void flip_a_byte(const char *shard)
+{
+    FILE *file = fopen(shard, "r+e");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fseek(file, -3, SEEK_END), 0);
+    int was = fgetc(file);
+    ck_assert_int_eq(fseek(file, -3, SEEK_END), 0);
+    fputc(was ^ 0x10, file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void take_away(const char *shard)
+{
+    ck_assert_int_eq(unlink(shard), 0);
+}
+
+/* Its header tells of other slices than are there: the first digit of a shape is another. */
+static void let_the_header_lie(const char *shard)
+{
+    char header[4096];
+    FILE *file = fopen(shard, "r+e");
+    ck_assert_ptr_nonnull(file);
+    size_t size = fread(header, 1, sizeof header, file);
+    char *shape = memmem(header, size, "\"shape\":[", 9);
+    ck_assert_ptr_nonnull(shape);
+    ck_assert_int_eq(fseek(file, shape + 9 - header, SEEK_SET), 0);
+    fputc(shape[9] == '1' ? '2' : '1', file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void (*const spoilers[])(const char *) = {flip_a_byte, take_away, let_the_header_lie};
+#define SPOILERS ((int)(sizeof spoilers / sizeof *spoilers))
+
+/* The job pauses behind its `count`th checkpoint, which is spoilt, and then loses an executor. Path
+ * and step of that checkpoint. */
+static uint64_t spoil_newest(struct command *events, int count, int spoiler, char **path)
+{
+    for (int i = 0; i < count; i++)
+        pair_await(events, "\"event\":\"checkpoint\"");
+    ck_assert_int_eq(PAIR_GIMBAL("pause", "j-1", "--reason", "test"), 0);
+    pair_await(events, "\"event\":\"job-paused\"");
+    uint64_t step = pair_newest("j-1", path);
+    char *shard = xasprintf("%s/rank-00000.safetensors", *path);
+    spoilers[spoiler](shard);
+    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", *path), 1);
+    ck_assert_msg(strstr(pair.command.err, "not to be trusted"), "%s", pair.command.err);
+    ck_assert_int_eq(kill(command_child(pair.workers[1].pid), SIGKILL), 0);
+    pair_await(events, "RestartPending");
+    ck_assert_int_eq(PAIR_GIMBAL("resume", "j-1"), 0);
+    free(shard);
+    return step;
+}
+
+START_TEST(a_damaged_checkpoint_is_passed_over_for_the_one_before)
+{
+    static struct command events;
+    char *path, words[128];
+    pair_write_job(PAIR_ENDLESS, "checkpoint: {dir: '%s', every: 60, keep: 3}\n", pair.dir);
+    pair_submit(&events);
+    uint64_t step = spoil_newest(&events, 2, _i, &path);
+    pair_await(&events, "\"event\":\"checkpoint-damaged\"");
+    snprintf(words, sizeof words, "from the checkpoint of step %d", (int)step - 60);
+    pair_await(&events, words);
+    pair_await(&events, "\"event\":\"job-running\"");
+    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", path), 1); /* it is as it was */
+    while (pair_newest("j-1", NULL) <= step)
+        pair_await(&events, "\"event\":\"checkpoint\"");
+    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", "j-1"), 0); /* it is not listed any more */
+    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--reason", "seen enough"), 0);
+    command_finish(&events);
+    free(path);
+}
+END_TEST
+
+START_TEST(without_an_undamaged_checkpoint_a_job_has_failed)
 {
     static struct command events;
     char *path;
     write_job(PAIR_ENDLESS, 60, pair.dir); /* it is paused long before the next */
     pair_submit(&events);
-    pair_await(&events, "\"event\":\"checkpoint\"");
-    ck_assert_int_eq(PAIR_GIMBAL("pause", "j-1", "--reason", "test"), 0);
-    pair_await(&events, "\"event\":\"job-paused\"");
-    pair_newest("j-1", &path);
-    char *shard = xasprintf("%s/rank-00000.safetensors", path);
-    FILE *file = fopen(shard, "r+e");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_eq(fseek(file, -3, SEEK_END), 0);
-    fputc(0x55, file);
-    fputc(0xaa, file);
-    ck_assert_int_eq(fclose(file), 0);
-    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", path), 1);
-    ck_assert_msg(strstr(pair.command.out, "it is damaged") &&
-                      strstr(pair.command.err, "not to be trusted"),
-                  "%s%s", pair.command.out, pair.command.err);
-    ck_assert_int_eq(kill(command_child(pair.workers[1].pid), SIGKILL), 0);
-    pair_await(&events, "RestartPending");
-    ck_assert_int_eq(PAIR_GIMBAL("resume", "j-1"), 0);
+    spoil_newest(&events, 1, 0, &path);
     ck_assert_int_eq(command_finish(&events), 1);
-    ck_assert_msg(strstr(events.err, "load the checkpoint '") &&
+    ck_assert_msg(strstr(events.err, "no older checkpoint is listed") &&
+                      strstr(events.err, "load the checkpoint '") &&
                       strstr(events.err, "it is damaged"),
                   "%s", events.err);
-    free(shard);
+    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "list", "j-1"), 0);
+    ck_assert_msg(strstr(pair.command.out, "  damaged  "), "%s", pair.command.out);
     free(path);
 }
 END_TEST
@@ -214,7 +274,8 @@ int main(void)
     tcase_set_timeout(tcase, 280);
     tcase_add_test(tcase, a_restart_goes_on_from_the_newest_checkpoint_and_says_so);
     tcase_add_test(tcase, checkpoints_go_on_when_the_coordinator_was_killed);
-    tcase_add_test(tcase, a_checkpoint_that_is_damaged_is_not_gone_on_from);
+    tcase_add_loop_test(tcase, a_damaged_checkpoint_is_passed_over_for_the_one_before, 0, SPOILERS);
+    tcase_add_test(tcase, without_an_undamaged_checkpoint_a_job_has_failed);
     tcase_add_test(tcase, a_folder_that_cannot_be_made_is_refused_before_the_first_step);
     tcase_add_test(tcase, a_save_that_is_killed_anywhere_costs_no_listed_checkpoint);
     return suite_run("checkpoints", tcase, NULL);

@@ -42,6 +42,39 @@ START_TEST(the_newest_checkpoints_come_back)
 }
 END_TEST
 
+START_TEST(a_damaged_one_stays_until_the_job_has_got_as_far_again)
+{
+    struct job job = job_make(5, NULL, 0), *back;
+    struct store_checkpoint *listed;
+    size_t count;
+    reopen();
+    store_put_job(store, &job);
+    put_checkpoint(&job, 40, 1, "/c/step-40.epoch-1");
+    put_checkpoint(&job, 60, 1, "/c/step-60.epoch-1");
+    store_damage_checkpoint(store, &job, 60, 1);
+    put_checkpoint(&job, 50, 2, "/c/step-50.epoch-2");
+    ck_assert_int_eq(store_commit(store, &err), 0);
+    reopen();
+    ck_assert_int_eq(store_read_checkpoints(store, &job, &listed, &count, &err), 0);
+    ck_assert_uint_eq(count, 3);
+    ck_assert(listed[0].step == 60 && listed[0].damaged);
+    ck_assert(listed[1].step == 50 && !listed[1].damaged);
+    ck_assert(listed[2].step == 40 && !listed[2].damaged);
+    store_checkpoints_free(listed, count);
+    ck_assert_int_eq(store_find_job(store, "j-5", &back, &err), 0);
+    ck_assert_uint_eq(back->checkpoint_step, 50);
+    ck_assert_uint_eq(back->checkpoint_epoch, 2);
+    job_destroy(back);
+
+    put_checkpoint(&job, 60, 2, "/c/step-60.epoch-2");
+    ck_assert_int_eq(store_read_checkpoints(store, &job, &listed, &count, &err), 0);
+    ck_assert_uint_eq(count, 2);
+    ck_assert_str_eq(listed[0].folder, "/c/step-60.epoch-2");
+    ck_assert_uint_eq(listed[1].step, 50);
+    store_checkpoints_free(listed, count);
+}
+END_TEST
+
 static int take_value(void *data, const char *job, uint64_t epoch, const char *key,
                       const void *value, size_t size, struct error *error)
 {
@@ -76,6 +109,7 @@ int main(void)
     TCase *tcase = tcase_create("listed");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, the_newest_checkpoints_come_back);
+    tcase_add_test(tcase, a_damaged_one_stays_until_the_job_has_got_as_far_again);
     tcase_add_test(tcase, values_that_are_kept_come_back_until_they_are_deleted);
     return suite_run("listed", tcase, NULL);
 }

@@ -289,6 +289,7 @@ void session_stopped(struct session *session, int rank, int rc, bool keeps, cons
                     : session_cancelled(session) ? GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED
                     : session_quiesced(session)  ? GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED
                     : by_peer                    ? GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST
+                    : rc == -EBADMSG             ? GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED
                                                  : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
     stopped.reason = (char *)(rc < 0 ? err->text : "");
     stopped.keeps = keeps;

@@ -86,8 +86,8 @@ struct trainer_config {
 };
 
 /* When it ends with an error, what is worth it is in config->kept.
- * -EPROTO: the program that was lowered here is another than the planner's (another version of
- * Gimbal); errors of preparing and of the fabric. */
+ * -EBADMSG: the checkpoint cannot be loaded; -EPROTO: the program that was lowered here is another
+ * than the planner's (another version of Gimbal); errors of preparing and of the fabric. */
 int trainer_run(const struct trainer_config *config, struct error *err);
 /* The rank is one of those that only give: it returns when the others may begin. */
 int trainer_give(const struct trainer_config *config, struct error *err);

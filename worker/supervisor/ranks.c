@@ -31,6 +31,8 @@ static const char *cause_name(cause_t cause)
         return "fault";
     case GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST:
         return "peer lost";
+    case GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED:
+        return "checkpoint damaged";
     default:
         return "unknown";
     }
