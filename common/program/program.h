@@ -120,9 +120,16 @@ enum section {
     SECTIONS,
 };
 
-/* The metrics buffer: sums over all ranks after SECTION_METRICS. A pause is in it so that all
- * ranks learn of it in the same step: one that stopped alone would keep the others waiting. */
-enum metric { METRIC_LOSS, METRIC_SQUARE_SUM, METRIC_PAUSE, METRICS };
+/* The metrics buffer: sums over all ranks after SECTION_METRICS. What ranks wish is in it so that
+ * all of them learn of it in the same step: one that stopped alone would keep the others waiting.
+ */
+enum metric {
+    METRIC_LOSS,
+    METRIC_SQUARE_SUM,
+    METRIC_PAUSE, /* behind the step, to go on later */
+    METRIC_STOP,  /* behind the step, for good */
+    METRICS,
+};
 
 struct range {
     int first, count;

@@ -3,6 +3,7 @@
 
 #include "common/models/model.h"
 #include "worker/checkpoint/shared.h"
+#include "worker/executor/local_saving.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -28,6 +29,7 @@ void work_close(struct work *work)
     graph_destroy(work->graph);
     job_config_destroy(work->job);
     local_hub_destroy(work->hub);
+    local_saving_close(work->local);
     session_destroy(work->session);
 }
 
@@ -43,7 +45,7 @@ static const char *node_of(const Gimbal__Assignment *assignment, uint32_t rank)
 static int check_shared(struct rank *rank, struct error *err)
 {
     const struct work *work = rank->work;
-    if (!work->saving.root)
+    if (!work->saving.root || work->local)
         return 0;
     const struct shared_test test = {
         .folder = work->saving.root,

@@ -28,7 +28,7 @@ struct interpreter {
     enum program_kind kind;
     uint64_t step;
     double targets, rate, scale;
-    bool skipped, wishes_pause;
+    bool skipped, wishes_pause, wishes_stop;
     bool armed; /* see interpreter_armed */
     bool has_applied;
     float applied[METRICS]; /* of the newest training step that was applied */

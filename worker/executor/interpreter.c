@@ -208,6 +208,7 @@ static void read_metrics(struct interpreter *in, struct step_result *out)
     out->norm = sqrt((double)metrics[METRIC_SQUARE_SUM]);
     out->skipped = in->kind == PROGRAM_TRAIN && !(isfinite(out->loss) && isfinite(out->norm));
     out->pause = metrics[METRIC_PAUSE] > 0;
+    out->stop = metrics[METRIC_STOP] > 0;
     in->skipped = out->skipped;
     in->scale = optimizer_scale(&in->config.optimizer, out->norm);
     if (in->kind == PROGRAM_TRAIN)
@@ -227,12 +228,14 @@ int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t ste
 
     struct program_cursor cursor = {0};
     size_t stamps = kind == PROGRAM_TRAIN ? in->stamp_count : 0, place = 0;
-    bool wished = kind != PROGRAM_TRAIN || !in->wishes_pause, measured = false;
+    bool wished = kind != PROGRAM_TRAIN, measured = false;
     double begin = now();
     while (program_next(p, kind, &cursor)) {
         int index = (int)(cursor.instruction - p->instructions);
         if (!wished && index >= p->sections[SECTION_METRICS].first) {
-            metrics_of(in)[METRIC_PAUSE] = 1; /* they were cleared when the step began */
+            /* They were cleared when the step began. */
+            metrics_of(in)[METRIC_PAUSE] = in->wishes_pause ? 1 : 0;
+            metrics_of(in)[METRIC_STOP] = in->wishes_stop ? 1 : 0;
             wished = true;
         }
         if (kind == PROGRAM_TRAIN && index >= p->sections[SECTION_METRICS].first)
@@ -269,9 +272,10 @@ void interpreter_apply(struct interpreter *in, const float metrics[METRICS])
     in->armed = false;
 }
 
-void interpreter_wish_pause(struct interpreter *in, bool pause)
+void interpreter_wish(struct interpreter *in, bool pause, bool stop)
 {
     in->wishes_pause = pause;
+    in->wishes_stop = stop;
 }
 
 int interpreter_quiesce(struct interpreter *in, struct error *err)

@@ -82,6 +82,11 @@ static bool wants_pause(void *context, uint64_t pauses)
     return session_wants_pause(context, pauses);
 }
 
+static bool wants_stop(void *context)
+{
+    return session_wants_stop(context);
+}
+
 static int paused(void *context, int rank, uint64_t step, uint64_t number, struct error *err)
 {
     struct session *session = context;
@@ -266,6 +271,7 @@ struct reporter session_reporter(struct session *session, bool wait)
         .begun = begun,
         .ready = wait ? ready_and_wait : ready,
         .wants_pause = wants_pause,
+        .wants_stop = wants_stop,
         .paused = paused,
         .reserved = reserved,
         .step = step,
