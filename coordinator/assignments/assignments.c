@@ -250,6 +250,7 @@ void assignments_cancel(struct assignments *assignments, const struct job *job)
     cancel.job = (char *)job->id;
     cancel.epoch = job->epoch;
     cancel.reason = (char *)job->words;
+    cancel.save = job->saves;
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_CANCEL;
     record.cancel = &cancel;

@@ -31,7 +31,8 @@ static const char *words_of(const struct job_event *event)
 static int handle_cancel(struct job *job, const struct job_event *event, struct job_cause *cause,
                          struct error *err)
 {
-    (void)job, (void)err;
+    (void)err;
+    job->saves = event->save && job->state != JOB_FAILING; /* then there is none left that could */
     job_cause_set(cause, JOB_REASON_CANCELLED, "cancelled by %s", words_of(event));
     return TRIGGER_CANCEL;
 }

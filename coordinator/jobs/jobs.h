@@ -41,7 +41,7 @@ void jobs_actions_clear(struct job_actions *actions);
 void jobs_actions_finish(struct job_actions *actions);
 
 enum job_event_kind {
-    JOB_EVENT_CANCEL,  /* words: who */
+    JOB_EVENT_CANCEL,  /* words: who; save: with a checkpoint */
     JOB_EVENT_HOLD,    /* words: who */
     JOB_EVENT_LET_GO,  /* what was held */
     JOB_EVENT_PLANNED, /* epoch, plan, devices: the rank's order, all or some of the grant */
@@ -67,6 +67,7 @@ struct job_event {
     const char *words; /* NULL is "" */
     union {
         uint64_t step;
+        bool save;
         struct {
             const char *id;
             const struct device_ref *devices;

@@ -44,6 +44,7 @@ START_TEST(a_job_comes_back_as_it_was)
     ck_assert_uint_eq(back->restarts_max, 20);
     ck_assert_uint_eq(back->fault_step, 6);
     ck_assert_str_eq(back->again, "restart 4 of 20");
+    ck_assert(back->saves);
     ck_assert_uint_eq(back->rank_count, 1);
     ck_assert_uint_eq(back->ranks[0].device.instance, 0xffffffffffffffff);
     ck_assert_uint_eq(back->ranks[0].device.index, 3);

@@ -299,6 +299,29 @@ int saver_finish(struct saver *saver, struct error *err)
     return rc;
 }
 
+static char *print_end(char *key, size_t size, uint64_t step, int rank)
+{
+    snprintf(key, size, "saved/%" PRIu64 "/%d", step, rank);
+    return key;
+}
+
+/* Rank 0 is the last to know. */
+int saver_part(struct saver *saver, uint64_t step, struct error *err)
+{
+    const struct rendezvous *rendezvous = saver->config.rendezvous;
+    int ranks = saver->config.program->ranks, rc = saver_finish(saver, err);
+    char key[64], word[2] = "";
+    size_t size = sizeof word;
+    if (rc == 0 && !is_first(saver))
+        return rendezvous->get(rendezvous->context,
+                               print_end(key, sizeof key, step, saver->config.program->rank), word,
+                               &size, err);
+    for (int rank = 1; rank < ranks && rc == 0; rank++)
+        rc = rendezvous->put(rendezvous->context, print_end(key, sizeof key, step, rank), "!", 1,
+                             err);
+    return rc;
+}
+
 void saver_destroy(struct saver *saver)
 {
     if (!saver)

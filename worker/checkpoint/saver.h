@@ -55,6 +55,9 @@ int saver_take(struct saver *saver, uint64_t step, state_buffer_cb *buffer, void
                struct error *err);
 /* Until all that was taken is written, and listed. */
 int saver_finish(struct saver *saver, struct error *err);
+/* The same for ranks that end for good behind `step`: none of them returns before it is listed, so
+ * that no rank's end is heard of while another still has to write. */
+int saver_part(struct saver *saver, uint64_t step, struct error *err);
 /* What is not written then is left. Accepts NULL. */
 void saver_destroy(struct saver *saver);
 /* Of the copy. */

@@ -125,7 +125,7 @@ static int stop_behind(struct interpreter *in, struct saver *saver, uint64_t don
 {
     int rc = interpreter_quiesce(in, err);
     if (rc == 0 && saver)
-        rc = saver_finish(saver, err);
+        rc = saver_part(saver, done, err);
     return rc < 0 ? rc
                   : error_set(err, -ECANCELED, "it was asked to stop, and did behind step %llu%s",
                               (unsigned long long)done, saver ? ", which is saved" : "");

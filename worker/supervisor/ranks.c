@@ -157,6 +157,21 @@ void ranks_stop(struct rank *rank, cause_t cause, const char *reason, uint64_t n
     }
 }
 
+void ranks_stop_saving(struct rank *rank, cause_t cause, const char *reason, bool all,
+                       uint64_t now_ms, struct supervisor_actions *actions)
+{
+    bool paused = rank->pause > rank->resumed;
+    if (rank->state != RANK_RUNNING || !rank->saves || !rank->going || (paused && !all)) {
+        ranks_stop(rank, cause, reason, now_ms, actions);
+        return;
+    }
+    rank_set_cause(rank, cause, reason);
+    rank->asked = true;
+    rank->state = RANK_STOPPING;
+    rank->kill_at_ms = now_ms + SUPERVISOR_SAVING_MS;
+    act_on_rank(actions, SUPERVISOR_SAVE, rank);
+}
+
 void ranks_stop_all(struct supervisor *supervisor, cause_t cause, const char *reason,
                     uint64_t now_ms, struct supervisor_actions *actions)
 {
@@ -285,6 +300,7 @@ struct rank *ranks_add(struct supervisor *supervisor, Gimbal__Assignment *assign
         .kill_at_ms = UINT64_MAX,
         .reason = xstrdup(""),
         .step = assignment->start_step,
+        .saves = assignment->checkpoint_folder[0] != '\0',
     };
     return rank;
 }

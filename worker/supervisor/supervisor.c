@@ -122,6 +122,9 @@ void supervisor_terminate(struct supervisor *supervisor, uint64_t now_ms,
     char reason[128];
     snprintf(reason, sizeof reason, "node '%s' is being stopped", supervisor->node);
     act_log(actions, LOG_INFO, "asked to stop: stopping all executors");
+    for (size_t i = 0; supervisor->link.state == LINK_UP && i < supervisor->rank_count; i++)
+        ranks_stop_saving(&supervisor->ranks[i], GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, reason,
+                          false, now_ms, actions);
     supervisor_leave(supervisor, 0, reason, now_ms, actions);
 }
 

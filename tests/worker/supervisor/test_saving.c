@@ -1,0 +1,125 @@
+/* test_saving.c - which executors may save before they stop, and for how long. */
+#include "tests/support/suite.h"
+#include "tests/worker/supervisor/supervised.h"
+
+#include <check.h>
+#include <signal.h>
+
+static struct supervised it;
+
+static void set_up(void)
+{
+    supervised_open_up(&it);
+    it.saves = true;
+}
+
+static void tear_down(void)
+{
+    supervised_close(&it);
+    it.saves = false;
+}
+
+/* One that trains. */
+static uint64_t start_going(void)
+{
+    uint64_t rank = start_rank(&it, "job-1", 1);
+    go(&it, "job-1", 1);
+    done(&it);
+    return rank;
+}
+
+static void terminate(void)
+{
+    supervisor_terminate(it.supervisor, it.now_ms, &it.actions);
+}
+
+START_TEST(a_stopping_worker_lets_its_executors_save)
+{
+    uint64_t rank = start_going();
+    terminate();
+    ck_assert_uint_eq(want(&it, SUPERVISOR_SAVE)->rank, rank);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
+    executor_staged(&it, rank, 7); /* its checkpoint is told and taken */
+    ck_assert_uint_eq(want(&it, SUPERVISOR_STAGED)->rank, rank);
+    supervisor_staged_answered(it.supervisor, rank, RPC_OK, "", it.now_ms, &it.actions);
+    rank_gone(&it, rank, "left with exit status 130");
+    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
+    ck_assert_int_eq(supervisor_rank(it.supervisor, rank)->cause,
+                     GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED);
+}
+END_TEST
+
+START_TEST(one_that_does_not_come_to_an_end_is_killed)
+{
+    uint64_t rank = start_going();
+    cancel_saving(&it, "job-1", 1);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_SAVE)->rank, rank);
+    done(&it);
+    cancel_saving(&it, "job-1", 1); /* again, and without */
+    cancel(&it, "job-1", 1);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SAVE) + wanted(&it, SUPERVISOR_SIGNAL), 0);
+    uint64_t waited_ms = 0;
+    while (wanted(&it, SUPERVISOR_SIGNAL) == 0) {
+        supervisor_heartbeat_answered(it.supervisor, RPC_OK, "", 0, it.now_ms, &it.actions);
+        advance(&it, 100);
+        waited_ms += 100;
+    }
+    ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGKILL);
+    ck_assert_uint_eq(waited_ms, SUPERVISOR_SAVING_MS);
+}
+END_TEST
+
+START_TEST(who_cannot_save_is_stopped_at_once)
+{
+    start_rank(&it, "job-1", 1); /* it has not begun */
+    cancel_saving(&it, "job-1", 1);
+    ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGTERM);
+    it.saves = false;
+    assign(&it, "job-2", 1, 0, 1);
+    go(&it, "job-2", 1);
+    done(&it);
+    cancel_saving(&it, "job-2", 1);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SAVE), 0);
+    ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGTERM);
+}
+END_TEST
+
+START_TEST(without_a_coordinator_nobody_could_list_it)
+{
+    start_going();
+    lose_heartbeat(&it);
+    done(&it);
+    terminate();
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SAVE), 0);
+    ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGTERM);
+}
+END_TEST
+
+/* The other ranks wait for a word from the coordinator, and would not hear of a step. */
+START_TEST(a_paused_one_saves_only_if_all_do)
+{
+    start_going();
+    pause_job(&it, "job-1", 1, 1);
+    done(&it);
+    if (_i) {
+        cancel_saving(&it, "job-1", 1);
+        ck_assert_uint_eq(wanted(&it, SUPERVISOR_SAVE), 1);
+    } else {
+        terminate();
+        ck_assert_uint_eq(wanted(&it, SUPERVISOR_SAVE), 0);
+        ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGTERM);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("saving");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, a_stopping_worker_lets_its_executors_save);
+    tcase_add_test(tcase, one_that_does_not_come_to_an_end_is_killed);
+    tcase_add_test(tcase, who_cannot_save_is_stopped_at_once);
+    tcase_add_test(tcase, without_a_coordinator_nobody_could_list_it);
+    tcase_add_loop_test(tcase, a_paused_one_saves_only_if_all_do, 0, 2);
+    return suite_run("supervisor saving", tcase, NULL);
+}
