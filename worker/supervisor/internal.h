@@ -68,13 +68,15 @@ void ranks_expire(struct supervisor *supervisor, uint64_t now_ms,
                   struct supervisor_actions *actions);
 uint64_t ranks_next_ms(const struct supervisor *supervisor);
 bool ranks_all_gone(const struct supervisor *supervisor);
-/* Stop an executor, and give up what waits; harmless for one that is stopping or has ended. */
+/* Stop an executor, and give up what waits; harmless for one that is stopping or has ended. One
+ * that saves first is not waited for any longer. */
 void ranks_stop(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
                 uint64_t now_ms, struct supervisor_actions *actions);
 /* The same, but it saves first, if it can: one that trains, and of which the other ranks will hear.
  * `all`: they are asked, too, so that one that is paused may. */
 void ranks_stop_saving(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
                        bool all, uint64_t now_ms, struct supervisor_actions *actions);
+/* All but those that save first. */
 void ranks_stop_all(struct supervisor *supervisor, Gimbal__StoppedRequest__Cause cause,
                     const char *reason, uint64_t now_ms, struct supervisor_actions *actions);
 /* Have it leave its epoch; an executor that cannot stay stops. */

@@ -100,6 +100,7 @@ struct rank {
     bool keeps;           /* its executor can leave an epoch and stay */
     bool left;            /* its executor left the epoch before it ended: that was reported */
     bool saves;           /* its job has checkpoints */
+    bool saving;          /* it was asked to stop with one */
     bool asked;           /* somebody wants it stopped, for the reason that `stopped` will have */
     bool said;            /* the executor itself said why it stopped */
     uint64_t kill_at_ms;  /* UINT64_MAX: it may run; of one that is kept: it is to be stopped */

@@ -55,8 +55,7 @@ START_TEST(one_that_does_not_come_to_an_end_is_killed)
     cancel_saving(&it, "job-1", 1);
     ck_assert_uint_eq(want(&it, SUPERVISOR_SAVE)->rank, rank);
     done(&it);
-    cancel_saving(&it, "job-1", 1); /* again, and without */
-    cancel(&it, "job-1", 1);
+    cancel_saving(&it, "job-1", 1); /* again */
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_SAVE) + wanted(&it, SUPERVISOR_SIGNAL), 0);
     uint64_t waited_ms = 0;
     while (wanted(&it, SUPERVISOR_SIGNAL) == 0) {
@@ -66,6 +65,20 @@ START_TEST(one_that_does_not_come_to_an_end_is_killed)
     }
     ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGKILL);
     ck_assert_uint_eq(waited_ms, SUPERVISOR_SAVING_MS);
+}
+END_TEST
+
+START_TEST(who_is_to_stop_at_once_saves_no_longer)
+{
+    start_going();
+    terminate();
+    done(&it);
+    cancel(&it, "job-1", 1); /* another rank is lost: nothing would come of it */
+    ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGTERM);
+    done(&it);
+    uint64_t waited_ms = advance_to(&it, SUPERVISOR_SIGNAL);
+    ck_assert_uint_eq(waited_ms, SUPERVISOR_PATIENCE_MS);
+    ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGKILL);
 }
 END_TEST
 
@@ -118,6 +131,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_stopping_worker_lets_its_executors_save);
     tcase_add_test(tcase, one_that_does_not_come_to_an_end_is_killed);
+    tcase_add_test(tcase, who_is_to_stop_at_once_saves_no_longer);
     tcase_add_test(tcase, who_cannot_save_is_stopped_at_once);
     tcase_add_test(tcase, without_a_coordinator_nobody_could_list_it);
     tcase_add_loop_test(tcase, a_paused_one_saves_only_if_all_do, 0, 2);
