@@ -144,6 +144,7 @@ void assignments_assign(struct assignments *assignments, const struct assignment
     assignment.plan = &plan;
     assignment.ranks = pointers;
     assignment.n_ranks = count;
+    assignment.orphan_ms = epoch->orphan_ms;
     if (epoch->checkpoint_root)
         assignment.checkpoint_folder = (char *)epoch->checkpoint_root;
     if (epoch->checkpoint) {

@@ -307,6 +307,33 @@ START_TEST(a_node_that_is_stopped_saves_what_it_trains)
 }
 END_TEST
 
+/* Longer than the job allows: it stops, saves, and waits until that can be listed. */
+START_TEST(a_job_whose_coordinator_stays_away_stops_with_a_checkpoint)
+{
+    static struct command events;
+    pair_write_job(PAIR_ENDLESS, "checkpoint: {dir: '%s'}\nelastic: {orphan: 1s}\n", pair.dir);
+    int code = PAIR_GIMBAL("submit", "-f", pair.job_path);
+    ck_assert_msg(code == 0 || code == 2, "%s", pair.command.err); /* 2: the workers come later */
+    const char *const follow[] = {GIMBAL, "events", "j-1", "-w", "-o", "jsonl", NULL};
+    command_start(&events, follow);
+    pair_await(&events, "\"event\":\"step\"");
+    kill(events.pid, SIGINT);
+    command_finish(&events);
+    cluster_kill(&pair.cluster);
+    sleep(3); /* the outage itself */
+    cluster_restart(&pair.cluster, NULL);
+    command_start(&events, follow);
+    pair_await(&events, "\"event\":\"checkpoint\"");
+    pair_await(&events, "restart 1 of 20, from the checkpoint of step ");
+    pair_await(&events, "elastic.orphan");
+    pair_await(&events, "\"event\":\"job-running\"");
+    kill(events.pid, SIGINT);
+    command_finish(&events);
+    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", "j-1"), 0);
+    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--reason", "seen enough"), 0);
+}
+END_TEST
+
 START_TEST(a_folder_that_cannot_be_made_is_refused_before_the_first_step)
 {
     char *dir = xasprintf("%s/text/below", pair.folder);
@@ -333,6 +360,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_job_is_cancelled_with_a_checkpoint, 0, 2);
     tcase_add_test(tcase, a_job_without_checkpoints_is_not_cancelled_with_one);
     tcase_add_test(tcase, a_node_that_is_stopped_saves_what_it_trains);
+    tcase_add_test(tcase, a_job_whose_coordinator_stays_away_stops_with_a_checkpoint);
     tcase_add_test(tcase, a_folder_that_cannot_be_made_is_refused_before_the_first_step);
     tcase_add_test(tcase, a_save_that_is_killed_anywhere_costs_no_listed_checkpoint);
     return suite_run("checkpoints", tcase, NULL);

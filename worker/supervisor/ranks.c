@@ -310,6 +310,7 @@ struct rank *ranks_add(struct supervisor *supervisor, Gimbal__Assignment *assign
         .kill_at_ms = UINT64_MAX,
         .reason = xstrdup(""),
         .step = assignment->start_step,
+        .orphan_ms = assignment->orphan_ms,
         .saves = assignment->checkpoint_folder[0] != '\0',
     };
     return rank;

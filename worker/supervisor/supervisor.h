@@ -100,6 +100,7 @@ struct rank {
     bool keeps;           /* its executor can leave an epoch and stay */
     bool left;            /* its executor left the epoch before it ended: that was reported */
     bool saves;           /* its job has checkpoints */
+    uint64_t orphan_ms;   /* so long it trains without a coordinator; 0: for ever */
     bool saving;          /* it was asked to stop with one */
     bool asked;           /* somebody wants it stopped, for the reason that `stopped` will have */
     bool said;            /* the executor itself said why it stopped */

@@ -119,6 +119,7 @@ void assign(struct supervised *supervised, const char *job, uint64_t epoch, uint
     assignment.epoch = epoch;
     assignment.rank = rank;
     assignment.device_index = device;
+    assignment.orphan_ms = supervised->orphan_ms;
     assignment.checkpoint_folder = supervised->saves ? "/checkpoints/j" : "";
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_ASSIGNMENT;
     record.assignment = &assignment;

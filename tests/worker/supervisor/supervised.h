@@ -14,7 +14,8 @@ struct supervised {
     struct supervisor_actions actions; /* since they were last cleared */
     uint64_t now_ms;
     uint64_t revision;
-    bool saves; /* of the jobs that are assigned: they have checkpoints */
+    uint64_t orphan_ms; /* of the ranks that are assigned */
+    bool saves;         /* of the jobs that are assigned: they have checkpoints */
 };
 
 void supervised_open(struct supervised *supervised, uint64_t seed);

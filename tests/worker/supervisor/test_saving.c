@@ -17,6 +17,7 @@ static void tear_down(void)
 {
     supervised_close(&it);
     it.saves = false;
+    it.orphan_ms = 0;
 }
 
 /* One that trains. */
@@ -125,6 +126,84 @@ START_TEST(a_paused_one_saves_only_if_all_do)
 }
 END_TEST
 
+/* From the next heartbeat on; its Hello stays without an answer. */
+static void stay_away(uint64_t milliseconds)
+{
+    lose_heartbeat(&it);
+    done(&it);
+    advance(&it, milliseconds);
+}
+
+static void come_back(void)
+{
+    answer_hello(&it, 2);
+    answer_report(&it, RPC_OK);
+}
+
+START_TEST(a_coordinator_that_is_back_in_time_finds_all_as_it_was)
+{
+    it.orphan_ms = 20000;
+    start_going();
+    stay_away(10000);
+    come_back();
+    done(&it);
+    stay_away(10000);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SAVE) + wanted(&it, SUPERVISOR_SIGNAL), 0);
+}
+END_TEST
+
+START_TEST(one_that_stays_away_ends_the_training_with_a_checkpoint)
+{
+    it.orphan_ms = 20000;
+    uint64_t rank = start_going();
+    stay_away(20000);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_SAVE)->rank, rank);
+    advance(&it, 10 * SUPERVISOR_SAVING_MS); /* nobody could list it: it waits */
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
+    come_back();
+    executor_staged(&it, rank, 7);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_STAGED)->rank, rank);
+    ck_assert_uint_le(supervisor_rank(it.supervisor, rank)->kill_at_ms,
+                      it.now_ms + SUPERVISOR_SAVING_MS);
+    rank_gone(&it, rank, "left with exit status 130");
+    ck_assert_str_eq(supervisor_rank(it.supervisor, rank)->reason,
+                     "no coordinator was in reach for 20 s, which is elastic.orphan");
+}
+END_TEST
+
+START_TEST(one_that_stays_away_ends_what_has_no_checkpoints_too)
+{
+    it.orphan_ms = 20000;
+    it.saves = false;
+    start_going();
+    stay_away(18000);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
+    advance(&it, 2000);
+    ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGTERM);
+}
+END_TEST
+
+START_TEST(a_worker_that_is_stopped_meanwhile_does_not_wait)
+{
+    it.orphan_ms = 20000;
+    start_going();
+    stay_away(20000);
+    done(&it);
+    terminate();
+    ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGTERM);
+}
+END_TEST
+
+START_TEST(a_paused_job_is_no_orphan)
+{
+    it.orphan_ms = 20000;
+    start_going();
+    pause_job(&it, "job-1", 1, 1);
+    stay_away(60000);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SAVE) + wanted(&it, SUPERVISOR_SIGNAL), 0);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("saving");
@@ -135,5 +214,10 @@ int main(void)
     tcase_add_test(tcase, who_cannot_save_is_stopped_at_once);
     tcase_add_test(tcase, without_a_coordinator_nobody_could_list_it);
     tcase_add_loop_test(tcase, a_paused_one_saves_only_if_all_do, 0, 2);
+    tcase_add_test(tcase, a_coordinator_that_is_back_in_time_finds_all_as_it_was);
+    tcase_add_test(tcase, one_that_stays_away_ends_the_training_with_a_checkpoint);
+    tcase_add_test(tcase, one_that_stays_away_ends_what_has_no_checkpoints_too);
+    tcase_add_test(tcase, a_worker_that_is_stopped_meanwhile_does_not_wait);
+    tcase_add_test(tcase, a_paused_job_is_no_orphan);
     return suite_run("supervisor saving", tcase, NULL);
 }
