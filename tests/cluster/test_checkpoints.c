@@ -218,7 +218,9 @@ START_TEST(a_damaged_checkpoint_is_passed_over_for_the_one_before)
 {
     static struct command events;
     char *path, words[128];
-    pair_write_job(PAIR_ENDLESS, "checkpoint: {dir: '%s', every: 60, keep: 3}\n", pair.dir);
+    pair_write_job(PAIR_ENDLESS,
+                   "elastic: {replan: false}\ncheckpoint: {dir: '%s', every: 60, keep: 3}\n",
+                   pair.dir);
     pair_submit(&events);
     uint64_t step = spoil_newest(&events, 2, _i, &path);
     pair_await(&events, "\"event\":\"checkpoint-damaged\"");
@@ -256,7 +258,7 @@ END_TEST
 /* None but the last step is due. */
 static void submit_unsaved(struct command *events)
 {
-    pair_write_job(PAIR_ENDLESS, "checkpoint: {dir: '%s'}\n", pair.dir);
+    pair_write_job(PAIR_ENDLESS, "elastic: {replan: false}\ncheckpoint: {dir: '%s'}\n", pair.dir);
     pair_submit(events);
     pair_await(events, "\"event\":\"step\"");
     ck_assert_uint_eq(pair_newest("j-1", NULL), 0);
@@ -311,7 +313,8 @@ END_TEST
 START_TEST(a_job_whose_coordinator_stays_away_stops_with_a_checkpoint)
 {
     static struct command events;
-    pair_write_job(PAIR_ENDLESS, "checkpoint: {dir: '%s'}\nelastic: {orphan: 1s}\n", pair.dir);
+    pair_write_job(PAIR_ENDLESS, "checkpoint: {dir: '%s'}\nelastic: {orphan: 1s, replan: false}\n",
+                   pair.dir);
     int code = PAIR_GIMBAL("submit", "-f", pair.job_path);
     ck_assert_msg(code == 0 || code == 2, "%s", pair.command.err); /* 2: the workers come later */
     const char *const follow[] = {GIMBAL, "events", "j-1", "-w", "-o", "jsonl", NULL};

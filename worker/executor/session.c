@@ -455,9 +455,7 @@ int session_wait_resumed(struct session *session, uint64_t number, struct error 
         pthread_cond_wait(&session->changed, &session->lock);
     bool resumed = session->resumed >= number, over = is_over(session);
     pthread_mutex_unlock(&session->lock);
-    if (!resumed && !over)
-        return 1;
-    return resumed ? 0 : error_set(err, -ECANCELED, "cancelled while it was paused");
+    return resumed ? 0 : over ? error_set(err, -ECANCELED, "cancelled while it was paused") : 1;
 }
 
 int session_stage(void *context, const struct saver_report *report, struct saver_listed *listed,
