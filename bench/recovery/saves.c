@@ -5,57 +5,20 @@
  * Steps take turns: one beside a save, from the copy in its gap to the end of the step, and then
  * one without, when the save is on the disk. The median of each kind counts. A save writes master
  * and both moments to a folder below $TMPDIR, or /tmp, and is made durable. */
+#include "bench/bench.h"
 #include "bench/recovery/recovery.h"
 
 #include "common/base/memory.h"
-#include "common/base/random.h"
 #include "common/models/model.h"
 #include "common/program/lower.h"
 #include "worker/checkpoint/saver.h"
 #include "worker/executor/cpuset.h"
-#include "worker/executor/interpreter.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #define PAIRS 9
 #define BATCH 8
-
-static double now(void)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
-}
-
-static void need(int rc, const struct error *err)
-{
-    if (rc < 0) {
-        fprintf(stderr, "%s\n", err->text);
-        exit(EXIT_FAILURE);
-    }
-}
-
-static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
-                 bool targets, int32_t *out)
-{
-    (void)context;
-    (void)kind;
-    for (int64_t sample = box->low[0]; sample < box->high[0]; sample++)
-        for (int64_t place = box->low[1]; place < box->high[1]; place++)
-            *out++ = (int32_t)random_below(
-                1, targets, (first + (uint64_t)sample) * 4096 + (uint64_t)place, 256);
-}
-
-static double targets(const void *context, enum program_kind kind, uint64_t first, uint64_t samples)
-{
-    (void)context;
-    (void)kind;
-    (void)first;
-    return (double)(samples * 256);
-}
 
 static struct plan *make_plan(const struct graph *graph)
 {
@@ -87,21 +50,9 @@ static double run_step(struct interpreter *in, uint64_t step)
 {
     struct step_result result;
     struct error err;
-    double begin = now();
-    need(interpreter_run(in, PROGRAM_TRAIN, step, &result, &err), &err);
-    return now() - begin;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *values)
-{
-    qsort(values, PAIRS, sizeof *values, ascending);
-    return values[PAIRS / 2];
+    double begin = bench_now_s();
+    bench_need(interpreter_run(in, PROGRAM_TRAIN, step, &result, &err), &err);
+    return bench_now_s() - begin;
 }
 
 static void measure(struct interpreter *in, struct saver *saver)
@@ -111,34 +62,37 @@ static void measure(struct interpreter *in, struct saver *saver)
     uint64_t step = 0;
     run_step(in, step++);
     for (int i = 0; i < PAIRS; i++) {
-        double begin = now();
-        need(saver_take(saver, step, buffer_of, in, &err), &err);
-        copies[i] = now() - begin;
+        double begin = bench_now_s();
+        bench_need(saver_take(saver, step, buffer_of, in, &err), &err);
+        copies[i] = bench_now_s() - begin;
         beside[i] = copies[i] + run_step(in, step++);
-        need(saver_finish(saver, &err), &err);
-        saves[i] = now() - begin;
+        bench_need(saver_finish(saver, &err), &err);
+        saves[i] = bench_now_s() - begin;
         without[i] = run_step(in, step++);
     }
-    double with_s = median(beside), without_s = median(without);
+    double with_s = bench_median(beside, PAIRS), without_s = bench_median(without, PAIRS);
     printf("bench recovery/step_while_saving %.3f ratio  # the bar is 1.05; %.0f ms beside a save, "
            "%.0f ms without, of %d each\n",
            with_s / without_s, with_s * 1e3, without_s * 1e3, PAIRS);
     printf("bench recovery/checkpoint_copy_s %.4f s  # in the gap between two steps, %.0f MB\n",
-           median(copies), (double)saver_bytes(saver) * 1e-6);
+           bench_median(copies, PAIRS), (double)saver_bytes(saver) * 1e-6);
     printf("bench recovery/checkpoint_save_s %.3f s  # beside training, until it is durable\n",
-           median(saves));
+           bench_median(saves, PAIRS));
 }
 
 void bench_saves(void)
 {
-    const struct model_config config = {
-        .family = "gpt", .layers = 6, .hidden = 384, .heads = 6, .seq = 256, .vocab = 256};
+    const struct model_config config = {.family = "gpt",
+                                        .layers = 6,
+                                        .hidden = 384,
+                                        .heads = 6,
+                                        .seq = BENCH_SEQ,
+                                        .vocab = BENCH_VOCAB};
     const char *temporary = getenv("TMPDIR");
     char *folder = xasprintf("%s/gimbal-bench-XXXXXX", temporary ? temporary : "/tmp");
-    struct feed feed = {NULL, fill, targets};
     struct interpreter_config prepare = {
         .device = &device_cpu,
-        .feed = &feed,
+        .feed = &bench_feed,
         .optimizer = {
             .rate = 1e-3, .steps = 1000, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .clip = 1}};
     struct graph *graph;
@@ -152,19 +106,19 @@ void bench_saves(void)
         perror(folder);
         exit(EXIT_FAILURE);
     }
-    need(model_build(&config, &graph, &err), &err);
+    bench_need(model_build(&config, &graph, &err), &err);
     struct plan *plan = make_plan(graph);
-    need(lower(graph, plan, 0, &program, &err), &err);
+    bench_need(lower(graph, plan, 0, &program, &err), &err);
     cpuset_share(2, sets);
-    need(cpuset_bind(&sets[0], &threads, &err), &err);
+    bench_need(cpuset_bind(&sets[0], &threads, &err), &err);
     device_cpu.threads(1);
-    need(interpreter_prepare(program, &prepare, &in, &err), &err);
+    bench_need(interpreter_prepare(program, &prepare, &in, &err), &err);
     interpreter_initialize(in, 1);
     struct saver_config saving = {.root = folder,
                                   .origin = {.job = "bench", .epoch = 1, .seed = 1, .batch = BATCH},
                                   .program = program,
                                   .staged = staged};
-    need(saver_create(&saving, &saver, &err), &err);
+    bench_need(saver_create(&saving, &saver, &err), &err);
     measure(in, saver);
     saver_destroy(saver);
     interpreter_release(in);

@@ -4,50 +4,21 @@
  * bound to one core, interleaved: ROUNDS rounds of STEPS steps each; the median round counts.
  * A scaling is the throughput of two ranks over twice that of one. The matmul peak is the best
  * single-core sgemm of the model's own largest product, measured in the same rounds. */
+#include "bench/bench.h"
 #include "common/base/memory.h"
-#include "common/base/random.h"
 #include "common/models/model.h"
 #include "common/program/lower.h"
 #include "worker/executor/cpuset.h"
-#include "worker/executor/interpreter.h"
 
 #include <cblas.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #define ROUNDS 5
 #define STEPS 3
 #define BATCH 8
 #define RANKS_MAX 2
-
-static double now(void)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
-}
-
-static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
-                 bool targets, int32_t *out)
-{
-    (void)context;
-    (void)kind;
-    for (int64_t sample = box->low[0]; sample < box->high[0]; sample++)
-        for (int64_t place = box->low[1]; place < box->high[1]; place++)
-            *out++ = (int32_t)random_below(
-                1, targets, (first + (uint64_t)sample) * 4096 + (uint64_t)place, 256);
-}
-
-static double targets(const void *context, enum program_kind kind, uint64_t first, uint64_t samples)
-{
-    (void)context;
-    (void)kind;
-    (void)first;
-    return (double)(samples * 256);
-}
 
 struct setting {
     const char *name;
@@ -70,34 +41,25 @@ struct rank {
     double seconds; /* of the measured steps */
 };
 
-static void need(int rc, const struct error *err)
-{
-    if (rc < 0) {
-        fprintf(stderr, "%s\n", err->text);
-        exit(EXIT_FAILURE);
-    }
-}
-
 static void *rank_run(void *context)
 {
     struct rank *rank = context;
     struct error err;
     struct fabric *fabric = NULL;
     struct interpreter *in;
-    struct feed feed = {NULL, fill, targets};
     struct fabric_config config = {
         .rank = rank->rank, .count = rank->count, .timeout_s = 60, .shared = rank->hub};
     cpu_set_t sets[CPUSETS_MAX];
     int threads;
     cpuset_share(RANKS_MAX, sets);
-    need(cpuset_bind(&sets[rank->rank], &threads, &err), &err);
+    bench_need(cpuset_bind(&sets[rank->rank], &threads, &err), &err);
     device_cpu.threads(1);
     if (rank->count > 1)
-        need(collectives_local.open(&config, &fabric, &err), &err);
+        bench_need(collectives_local.open(&config, &fabric, &err), &err);
     struct interpreter_config prepare = {.device = &device_cpu,
                                          .collectives = &collectives_local,
                                          .fabric = fabric,
-                                         .feed = &feed,
+                                         .feed = &bench_feed,
                                          .optimizer = {.rate = 1e-3,
                                                        .steps = 1000,
                                                        .beta1 = 0.9,
@@ -105,18 +67,18 @@ static void *rank_run(void *context)
                                                        .epsilon = 1e-8,
                                                        .decay = 0.1,
                                                        .clip = 1}};
-    need(interpreter_prepare(rank->program, &prepare, &in, &err), &err);
+    bench_need(interpreter_prepare(rank->program, &prepare, &in, &err), &err);
     interpreter_initialize(in, 1);
     for (uint64_t step = 0; step < STEPS + 1; step++) {
         struct step_result result;
         if (step == 1) {
             pthread_barrier_wait(rank->barrier);
-            rank->seconds = now();
+            rank->seconds = bench_now_s();
         }
-        need(interpreter_run(in, PROGRAM_TRAIN, step, &result, &err), &err);
+        bench_need(interpreter_run(in, PROGRAM_TRAIN, step, &result, &err), &err);
     }
-    need(interpreter_quiesce(in, &err), &err);
-    rank->seconds = now() - rank->seconds;
+    bench_need(interpreter_quiesce(in, &err), &err);
+    rank->seconds = bench_now_s() - rank->seconds;
     interpreter_release(in);
     collectives_local.close(fabric);
     return NULL;
@@ -158,7 +120,7 @@ static double throughput(const struct graph *graph, const struct setting *settin
     for (int i = 0; i < count; i++) {
         ranks[i] = (struct rank){
             .setting = setting, .rank = i, .count = count, .hub = hub, .barrier = &barrier};
-        need(lower(graph, plan, i, &ranks[i].program, &err), &err);
+        bench_need(lower(graph, plan, i, &ranks[i].program, &err), &err);
         if (pthread_create(&ranks[i].thread, NULL, rank_run, &ranks[i]) != 0)
             abort();
     }
@@ -171,21 +133,21 @@ static double throughput(const struct graph *graph, const struct setting *settin
     pthread_barrier_destroy(&barrier);
     local_hub_destroy(hub);
     plan_destroy(plan);
-    return STEPS * BATCH * 256 / seconds;
+    return STEPS * BATCH * BENCH_SEQ / seconds;
 }
 
 /* One core's best floating-point operations per second: (2048 x 384) (384 x 1536). */
 static double matmul_peak(void)
 {
-    enum { M = BATCH * 256, K = 384, N = 1536 };
+    enum { M = BATCH * BENCH_SEQ, K = 384, N = 1536 };
     float *a = xcalloc((size_t)M * K, sizeof *a), *b = xcalloc((size_t)K * N, sizeof *b);
     float *c = xcalloc((size_t)M * N, sizeof *c);
     double best = 1e9;
     device_cpu.threads(1);
     for (int round = 0; round < 10; round++) {
-        double begin = now();
+        double begin = bench_now_s();
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, M, N, K, 1, a, K, b, N, 0, c, N);
-        double took = now() - begin;
+        double took = bench_now_s() - begin;
         best = took < best ? took : best;
     }
     free(a);
@@ -194,18 +156,12 @@ static double matmul_peak(void)
     return 2.0 * M * K * N / best;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static double model_flops(const struct graph *graph)
 {
     struct plan *plan = make_plan(graph, &settings[0]);
     struct program *program;
     struct error err;
-    need(lower(graph, plan, 0, &program, &err), &err);
+    bench_need(lower(graph, plan, 0, &program, &err), &err);
     double flops = 0;
     for (size_t i = 0; i < program->instruction_count; i++) {
         const struct instruction *instruction = &program->instructions[i];
@@ -220,12 +176,16 @@ static double model_flops(const struct graph *graph)
 
 int main(void)
 {
-    const struct model_config config = {
-        .family = "gpt", .layers = 6, .hidden = 384, .heads = 6, .seq = 256, .vocab = 256};
+    const struct model_config config = {.family = "gpt",
+                                        .layers = 6,
+                                        .hidden = 384,
+                                        .heads = 6,
+                                        .seq = BENCH_SEQ,
+                                        .vocab = BENCH_VOCAB};
     struct graph *graph;
     struct error err;
     double rates[SETTINGS][ROUNDS], peak = 0;
-    need(model_build(&config, &graph, &err), &err);
+    bench_need(model_build(&config, &graph, &err), &err);
     for (int round = 0; round < ROUNDS; round++) {
         for (size_t i = 0; i < SETTINGS; i++)
             rates[i][round] = throughput(graph, &settings[i]);
@@ -233,9 +193,9 @@ int main(void)
         peak = here > peak ? here : peak;
     }
     for (size_t i = 0; i < SETTINGS; i++)
-        qsort(rates[i], ROUNDS, sizeof(double), ascending);
+        bench_median(rates[i], ROUNDS);
 
-    double one = rates[0][ROUNDS / 2], tokens = BATCH * 256;
+    double one = rates[0][ROUNDS / 2], tokens = BATCH * BENCH_SEQ;
     printf("bench training/gpt6x384_f32_tokens_per_core_s %.0f tokens/s  # 1 rank, best %.0f, "
            "worst %.0f\n",
            one, rates[0][ROUNDS - 1], rates[0][0]);

@@ -86,10 +86,11 @@ struct job_eval {
     int64_t sample; /* bytes of text to generate after the last step; byte-level models only */
 };
 
+#define CHECKPOINTS_KEPT 3
 struct job_checkpoint {
     char *dir;     /* NULL: no checkpoints */
     int64_t every; /* steps; 0: only the last */
-    int64_t keep;  /* checkpoints; 3 unless given */
+    int64_t keep;  /* checkpoints; CHECKPOINTS_KEPT unless given */
 };
 
 struct job_config {

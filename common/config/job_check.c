@@ -6,7 +6,6 @@
 
 #define NAME_LENGTH_MAX 63
 #define BYTE_VOCAB 256
-#define CHECKPOINTS_KEPT 3
 
 /* Names become directories, labels and columns of a table. */
 static int check_name(const struct job_config *job, const struct document *document,

@@ -181,3 +181,12 @@ bool program_next(const struct program *program, enum program_kind kind,
             cursor->section++;
     }
 }
+
+size_t program_step_count(const struct program *program, enum program_kind kind)
+{
+    struct program_cursor cursor = {0};
+    size_t count = 0;
+    while (program_next(program, kind, &cursor))
+        count++;
+    return count;
+}

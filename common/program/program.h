@@ -140,9 +140,16 @@ enum section {
     SECTIONS,
 };
 
-/* The metrics buffer: sums over all ranks after SECTION_METRICS. A pause is in it so that all
- * ranks learn of it in the same step: one that stopped alone would keep the others waiting. */
-enum metric { METRIC_LOSS, METRIC_SQUARE_SUM, METRIC_PAUSE, METRICS };
+/* The metrics buffer: sums over all ranks after SECTION_METRICS. What ranks wish is in it so that
+ * all of them learn of it in the same step: one that stopped alone would keep the others waiting.
+ */
+enum metric {
+    METRIC_LOSS,
+    METRIC_SQUARE_SUM,
+    METRIC_PAUSE, /* behind the step, to go on later */
+    METRIC_STOP,  /* behind the step, for good */
+    METRICS,
+};
 
 struct range {
     int first, count;
@@ -194,6 +201,9 @@ double instruction_flops(const struct program *program, const struct instruction
 double instruction_bytes(const struct program *program, const struct instruction *instruction);
 
 const char *instruction_name(const struct program *program, const struct instruction *instruction);
+/* "forward": of the section that it is in. */
+const char *instruction_section(const struct program *program,
+                                const struct instruction *instruction);
 void program_print(const struct program *program, FILE *out);
 /* A fingerprint of all that is executed. */
 uint64_t program_hash(const struct program *program);
@@ -221,5 +231,7 @@ struct access {
 /* Returns how many there are. What may be written counts as written. */
 int instruction_accesses(const struct program *program, const struct instruction *instruction,
                          struct access *out);
+/* Instructions of such a step, each as often as it runs. */
+size_t program_step_count(const struct program *program, enum program_kind kind);
 
 #endif

@@ -144,6 +144,7 @@ void assignments_assign(struct assignments *assignments, const struct assignment
     assignment.plan = &plan;
     assignment.ranks = pointers;
     assignment.n_ranks = count;
+    assignment.orphan_ms = epoch->orphan_ms;
     if (epoch->checkpoint_root)
         assignment.checkpoint_folder = (char *)epoch->checkpoint_root;
     if (epoch->checkpoint) {
@@ -250,6 +251,7 @@ void assignments_cancel(struct assignments *assignments, const struct job *job)
     cancel.job = (char *)job->id;
     cancel.epoch = job->epoch;
     cancel.reason = (char *)job->words;
+    cancel.save = job->saves;
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_CANCEL;
     record.cancel = &cancel;

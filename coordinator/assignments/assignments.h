@@ -37,6 +37,7 @@ struct assignments_epoch {
     const char *plan_id, *plan_json;
     const uint64_t *hashes;       /* of each rank's program */
     const char *const *addresses; /* of each rank's host; "" where it has none */
+    uint64_t orphan_ms;           /* so long it trains without a coordinator */
     const char *checkpoint_root;  /* where its checkpoints go; NULL: nowhere */
     const char *checkpoint;       /* of the job's checkpoint_step; NULL: it starts anew */
 };

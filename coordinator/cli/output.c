@@ -28,6 +28,20 @@ void output_print_object(enum output output, json_t *object, FILE *out)
     json_decref(object);
 }
 
+bool output_print_text(enum output output, const char *text, FILE *out)
+{
+    json_t *json = json_loads(text, 0, NULL);
+    if (!json)
+        return false;
+    if (output == OUTPUT_JSONL) {
+        output_print_object(output, json, out);
+        return true;
+    }
+    json_decref(json);
+    fprintf(out, "%s\n", text);
+    return true;
+}
+
 void output_print_list(enum output output, const char *kind, const char *member, json_t *items,
                        FILE *out)
 {

@@ -16,6 +16,8 @@ extern const char *const output_words[]; /* ended by NULL */
 json_t *output_object(const char *kind, json_t *members);
 /* Print and release: json over several lines, jsonl on one. */
 void output_print_object(enum output output, json_t *object, FILE *out);
+/* Print an object that came as text, as it came where it may have several lines. False: no JSON. */
+bool output_print_text(enum output output, const char *text, FILE *out);
 /* Print and release a list of objects: json wraps them as {kind, member: [...]}, jsonl prints
  * each on a line. */
 void output_print_list(enum output output, const char *kind, const char *member, json_t *items,

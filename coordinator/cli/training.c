@@ -2,6 +2,7 @@
 #include "coordinator/cli/training.h"
 
 #include "common/base/memory.h"
+#include "common/base/units.h"
 #include "common/channel/channel.h"
 #include "common/rpc/clock.h"
 #include "common/rpc/message.h"
@@ -21,8 +22,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* An executor that was asked to stop has so long before it is killed. */
+/* An executor that was asked to stop has so long before it is killed, and one that saves so long.
+ */
 #define PATIENCE_MS 10000
+#define SAVING_PATIENCE_MS 600000
 /* Weight of the newest step in the mean step time. */
 #define MEAN_WEIGHT 0.05
 
@@ -108,10 +111,24 @@ static void take_stopped(struct training *training, const Gimbal__StoppedRequest
     training->reason = xstrdup(stopped->reason);
 }
 
+static void take_staged(struct training *training, const Gimbal__StagedRequest *staged)
+{
+    char size[32];
+    if (staged->failure[0])
+        progress_note(training->options->progress, "no checkpoint of step %llu: %s",
+                      (unsigned long long)staged->step, staged->failure);
+    else
+        progress_note(training->options->progress, "checkpoint of step %llu, %s",
+                      (unsigned long long)staged->step,
+                      units_print_bytes(size, sizeof size, (double)staged->bytes));
+}
+
 static void take_event(struct training *training, const Gimbal__ExecutorEvent *event)
 {
     if (event->event_case == GIMBAL__EXECUTOR_EVENT__EVENT_TELEMETRY)
         take_telemetry(training, event->telemetry);
+    else if (event->event_case == GIMBAL__EXECUTOR_EVENT__EVENT_STAGED)
+        take_staged(training, event->staged);
     else if (event->event_case == GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED)
         take_stopped(training, event->stopped);
 }
@@ -131,12 +148,18 @@ static int read_events(struct training *training, struct error *err)
     return rc;
 }
 
+static bool saves(const struct training *training)
+{
+    return training->options->checkpoint || training->options->offline->job->checkpoint.dir;
+}
+
 static void ask_to_stop(struct training *training)
 {
     Gimbal__CancelJob cancel = GIMBAL__CANCEL_JOB__INIT;
     Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
     struct error ignored;
     cancel.reason = "interrupted";
+    cancel.save = saves(training);
     command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_CANCEL;
     command.cancel = &cancel;
     channel_write(&training->channel, &command.base, &ignored); /* a broken channel is read next */
@@ -158,8 +181,9 @@ static int follow(struct training *training, struct error *err)
             return 0;
         if (signal) {
             training->signal = signal;
-            until_ms = now_ms + PATIENCE_MS;
-            progress_note(training->options->progress, "stopping; once more stops it at once");
+            until_ms = now_ms + (saves(training) ? SAVING_PATIENCE_MS : PATIENCE_MS);
+            progress_note(training->options->progress, "stopping%s; once more stops it at once",
+                          saves(training) ? " with a checkpoint" : "");
             ask_to_stop(training);
         }
         rc = read_events(training, err);
@@ -198,6 +222,7 @@ static int start(struct training *training, struct error *err)
         snprintf(channel, sizeof channel, "%d", pair[1]);
         snprintf(ranks, sizeof ranks, "%d", offline->local.count);
         snprintf(plan_path, sizeof plan_path, "/proc/self/fd/%d", plan);
+        const char *checkpoint = training->options->checkpoint;
         char *argv[] = {path,
                         "--channel",
                         channel,
@@ -209,7 +234,17 @@ static int start(struct training *training, struct error *err)
                         plan_path,
                         "--devices",
                         offline->local.cpusets,
+                        NULL,
+                        NULL,
+                        NULL,
                         NULL};
+        size_t count = sizeof argv / sizeof *argv - 4;
+        if (training->options->resume)
+            argv[count++] = "--resume";
+        if (checkpoint) {
+            argv[count++] = "--checkpoint";
+            argv[count++] = (char *)checkpoint;
+        }
         rc = child_start(argv, (int[]){pair[1], plan}, 2, STDERR_FILENO, &training->child, err);
         close(pair[1]);
         channel_open(&training->channel, pair[0]);

@@ -18,7 +18,9 @@ struct training_options {
     const char *job_path;
     const struct offline *offline;
     struct progress *progress;
-    bool steps_as_json; /* every step as an object on stdout */
+    bool steps_as_json;     /* every step as an object on stdout */
+    const char *checkpoint; /* in place of the job's checkpoint.dir; NULL: that one */
+    bool resume;            /* from the newest checkpoint there */
 };
 
 /* Train to the end, or until a signal. An enum exit_code; the result is filled in any case, and

@@ -31,7 +31,8 @@ static const char *words_of(const struct job_event *event)
 static int handle_cancel(struct job *job, const struct job_event *event, struct job_cause *cause,
                          struct error *err)
 {
-    (void)job, (void)err;
+    (void)err;
+    job->saves = event->save && job->state != JOB_FAILING; /* then there is none left that could */
     job_cause_set(cause, JOB_REASON_CANCELLED, "cancelled by %s", words_of(event));
     return TRIGGER_CANCEL;
 }
@@ -225,6 +226,15 @@ static int handle_staged(struct job *job, const struct job_event *event, struct 
     return TRIGGER_NONE;
 }
 
+static int handle_unlisted(struct job *job, const struct job_event *event, struct job_cause *cause,
+                           struct error *err)
+{
+    (void)cause, (void)err;
+    job->checkpoint_step = event->older.step;
+    job->checkpoint_epoch = event->older.epoch;
+    return TRIGGER_NONE;
+}
+
 /* A rank that gives up on another is often heard of before that one's own end: then the reason
  * is put right while the job waits for its last executors. */
 static void find_root(struct job *job, const struct job_cause *cause)
@@ -273,6 +283,7 @@ static int handle_exited(struct job *job, const struct job_event *event, struct 
     if (!words[0])
         snprintf(ended, sizeof ended, "exited with status %d", event->exited.status);
     enum job_reason reason = event->exited.refused     ? event->exited.refused
+                             : event->exited.damaged   ? JOB_REASON_CHECKPOINT_DAMAGED
                              : event->exited.by_others ? JOB_REASON_PEER_LOST
                                                        : JOB_REASON_RANK_FAILED;
     job_cause_set(cause, reason, "rank %u on %s/%u %s%s%s%s", event->rank, rank->device.worker,
@@ -310,6 +321,8 @@ static const struct row {
                           IN(JOB_RUNNING) | IN(JOB_PAUSED) | STOPPING, true, false},
     [JOB_EVENT_PROGRESS] = {"progress", handle_progress, LIVE, STOPPING, true, false},
     [JOB_EVENT_STAGED] = {"staged", handle_staged, LIVE | STOPPING, 0, true, true},
+    [JOB_EVENT_UNLISTED] = {"unlisted", handle_unlisted, IN(JOB_STARTING) | STOPPING, 0, true,
+                            true},
     [JOB_EVENT_EXITED] = {"exited", handle_exited, IN(JOB_STARTING) | LIVE | STOPPING, ENDED, true,
                           true},
     [JOB_EVENT_WORKER_LOST] = {"worker lost"},

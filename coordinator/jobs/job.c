@@ -102,6 +102,7 @@ const char *job_reason_name(enum job_reason reason)
         [JOB_REASON_PLAN_REFUSED] = "PlanRefused",
         [JOB_REASON_PROGRAM_REFUSED] = "ProgramRefused",
         [JOB_REASON_DATA_REFUSED] = "DataRefused",
+        [JOB_REASON_CHECKPOINT_DAMAGED] = "CheckpointDamaged",
         [JOB_REASON_RANK_FAILED] = "RankFailed",
         [JOB_REASON_PEER_LOST] = "PeerLost",
         [JOB_REASON_WORKER_LOST] = "WorkerLost",

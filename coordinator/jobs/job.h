@@ -62,6 +62,7 @@ enum job_reason {
     JOB_REASON_PLAN_REFUSED,       /* no plan on any number of devices */
     JOB_REASON_PROGRAM_REFUSED,    /* a rank lowered another program than was planned */
     JOB_REASON_DATA_REFUSED,       /* ranks read other files than the first one did */
+    JOB_REASON_CHECKPOINT_DAMAGED, /* a rank could not load what it was to begin from */
     JOB_REASON_RANK_FAILED,
     JOB_REASON_PEER_LOST, /* a rank gave up on another, of which nothing was heard yet */
     JOB_REASON_WORKER_LOST,
@@ -124,6 +125,7 @@ struct job {
     char plan[JOB_PLAN_SIZE];   /* its id; "" before there is one */
     char held[JOB_WORDS_SIZE];  /* who wants it not to run, and why; "": nobody does */
     uint32_t pauses, resumes;   /* of this epoch, that have begun and that are over */
+    bool saves;                 /* cancelled: its executors save before they stop */
     bool holding;               /* the devices of its ranks are its own */
     bool replans;               /* executors outlive an epoch that breaks */
     /* In the order of grant, then of the plan; kept when it ended, and, where executors have

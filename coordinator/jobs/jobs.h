@@ -41,7 +41,7 @@ void jobs_actions_clear(struct job_actions *actions);
 void jobs_actions_finish(struct job_actions *actions);
 
 enum job_event_kind {
-    JOB_EVENT_CANCEL,  /* words: who */
+    JOB_EVENT_CANCEL,  /* words: who; save: with a checkpoint */
     JOB_EVENT_HOLD,    /* words: who */
     JOB_EVENT_LET_GO,  /* what was held */
     JOB_EVENT_REPLAN,  /* words: who; where executors can stay */
@@ -54,6 +54,7 @@ enum job_event_kind {
     JOB_EVENT_PAUSED,  /* epoch, rank, pause; not stored: a repeated pause brings it again */
     JOB_EVENT_PROGRESS,      /* epoch, step, loss, tokens_per_s; not stored */
     JOB_EVENT_STAGED,        /* epoch, step: a checkpoint is complete, and is listed by this */
+    JOB_EVENT_UNLISTED,      /* epoch, older: the checkpoint that it begins from is damaged */
     JOB_EVENT_EXITED,        /* epoch, rank, exited; words: the executor's last ones, or "" */
     JOB_EVENT_WORKER_LOST,   /* worker; job is not used, all jobs are looked at; words: why */
     JOB_EVENT_WORKER_DRAINS, /* as above: whoever can leave it does */
@@ -69,11 +70,16 @@ struct job_event {
     const char *words; /* NULL is "" */
     union {
         uint64_t step;
+        bool save;
         struct {
             const char *id;
             const struct device_ref *devices;
             size_t device_count;
         } plan;
+        struct {
+            uint64_t step; /* 0: none is left */
+            uint32_t epoch;
+        } older;
         unsigned devices_needed;
         uint32_t pause; /* its number */
         struct {
@@ -85,6 +91,7 @@ struct job_event {
             uint64_t step;           /* the last that it is known to have finished; 0: not known */
             enum job_reason refused; /* NONE; else why no other try is of any use */
             bool by_others;          /* it gave up because another rank did, or it was told to */
+            bool damaged;            /* it could not load the checkpoint */
         } exited;
         struct {
             const char *name;

@@ -1,7 +1,8 @@
 /* restarts.c - which ends of an epoch are worth another try.
  *
  * Without executors that stay it begins at the newest checkpoint that is listed, or at step 0, and
- * the words say which.
+ * the words say which. One that cannot be loaded is passed over for the one before; where none is
+ * left the job has failed: what it had learned is not given up without a word.
  *
  * A worker that is lost, and a rank that gave up on another, say nothing about the job: it begins
  * again as long as its budget (elastic.max_restarts) lasts. A fault of a rank's own would most
@@ -31,14 +32,21 @@ bool job_begins_again(struct job *job, struct job_cause *cause)
         return true;
     }
     bool own = job->reason == JOB_REASON_RANK_FAILED;
-    bool lost = job->reason == JOB_REASON_WORKER_LOST || job->reason == JOB_REASON_PEER_LOST;
+    bool damaged = job->reason == JOB_REASON_CHECKPOINT_DAMAGED;
+    bool lost = job->reason == JOB_REASON_WORKER_LOST || job->reason == JOB_REASON_PEER_LOST ||
+                (damaged && job->checkpoint_step > 0);
     bool further = job->step > job->fault_step;
     char after[96], same[64] = "";
     if (own && !further && job->fault_step > 0)
         snprintf(same, sizeof same, ", no further than step %llu",
                  (unsigned long long)job->fault_step);
     if ((!lost && !(own && further)) || job->restarts >= job->restarts_max) {
-        job_cause_set(cause, job->reason, "%s%s", print_after(job, same, after, sizeof after),
+        bool none = damaged && job->checkpoint_step == 0;
+        job_cause_set(cause, job->reason, "%s%s%s", print_after(job, same, after, sizeof after),
+                      none
+                          ? "no older checkpoint is listed; submitted again it would begin at step "
+                            "0: "
+                          : "",
                       job->words);
         return false;
     }

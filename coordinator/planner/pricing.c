@@ -39,8 +39,9 @@ static const struct profile_link *link_of(const struct pricing *pricing,
                                           const struct instruction *instruction)
 {
     const struct profile *profile = device_of(pricing, program->rank)->profile;
-    return moves(instruction) && !pricing_on_one_host(pricing, program, instruction) ? &profile->network
-                                                                             : &profile->host;
+    return moves(instruction) && !pricing_on_one_host(pricing, program, instruction)
+               ? &profile->network
+               : &profile->host;
 }
 
 double pricing_seconds(const void *context, const struct program *program,

@@ -23,6 +23,14 @@ char *service_checkpoint_root(const struct service *service, const struct job *j
                            store_cluster(service->options.store));
 }
 
+static char *find_folder(const struct job *job, const struct store_checkpoint *listed, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (listed[i].step == job->checkpoint_step && listed[i].epoch == job->checkpoint_epoch)
+            return xstrdup(listed[i].folder);
+    return NULL;
+}
+
 char *service_newest_checkpoint(const struct service *service, const struct job *job)
 {
     struct store_checkpoint *listed = NULL;
@@ -31,9 +39,50 @@ char *service_newest_checkpoint(const struct service *service, const struct job 
     if (job->checkpoint_step > 0 &&
         store_read_checkpoints(service->options.store, job, &listed, &count, NULL) == 0 &&
         count > 0)
-        folder = xstrdup(listed[0].folder);
+        folder = find_folder(job, listed, count);
     store_checkpoints_free(listed, count);
     return folder;
+}
+
+/* The newest that is older than the job's and can still be gone on from; NULL when there is none.
+ */
+static const struct store_checkpoint *
+find_older(const struct job *job, const struct store_checkpoint *listed, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!listed[i].damaged && listed[i].step < job->checkpoint_step)
+            return &listed[i];
+    return NULL;
+}
+
+/* Every rank of the epoch may say so: the first is heard. */
+void service_damage_checkpoint(struct service *service, const struct job *job, uint64_t step,
+                               const char *words)
+{
+    struct store_checkpoint *listed = NULL;
+    size_t count = 0;
+    if (step == 0 || step != job->checkpoint_step)
+        return;
+    store_read_checkpoints(service->options.store, job, &listed, &count, NULL);
+    store_damage_checkpoint(service->options.store, job, step, job->checkpoint_epoch);
+    const struct store_checkpoint *older = find_older(job, listed, count);
+    struct job_event event = {.kind = JOB_EVENT_UNLISTED, .job = job->id, .epoch = job->epoch};
+    event.older.step = older ? older->step : 0;
+    event.older.epoch = older ? older->epoch : 0;
+    service_apply(service, &event, NULL);
+    json_t *json = json_pack("{s:I, s:I, s:s}", "step", (json_int_t)step, "older_step",
+                             (json_int_t)event.older.step, "reason", words);
+    if (older)
+        service_tell(service, "checkpoint-damaged", job->id, "", json,
+                     "%s its checkpoint of step %" PRIu64
+                     " cannot be gone on from, that of step %" PRIu64 " takes its place: %s",
+                     job->id, step, older->step, words);
+    else
+        service_tell(service, "checkpoint-damaged", job->id, "", json,
+                     "%s its checkpoint of step %" PRIu64
+                     " cannot be gone on from, and no older one is listed: %s",
+                     job->id, step, words);
+    store_checkpoints_free(listed, count);
 }
 
 /* What the ranks told each other about it is of no use any more. */
@@ -146,6 +195,7 @@ Gimbal__Checkpoint **checkpoints_to_wire(const struct service *service, const st
         out[i]->folder = xstrdup(listed[i].folder);
         out[i]->bytes = listed[i].bytes;
         out[i]->unix_ms = listed[i].unix_ms;
+        out[i]->damaged = listed[i].damaged;
     }
     store_checkpoints_free(listed, found);
     *count = found;

@@ -93,7 +93,7 @@ struct service_handler {
 };
 extern const struct service_handler worker_handlers[], telemetry_handlers[], submit_handlers[],
     user_handlers[], pause_handlers[], checkpoint_handlers[], cluster_handlers[],
-    history_handlers[], identity_handlers[];
+    history_handlers[], identity_handlers[], trace_handlers[];
 
 uint64_t service_now_ms(const struct service *service);
 
@@ -106,6 +106,10 @@ int service_find_rank(const struct service *service, struct rpc_call *call, cons
 /* How long a caller may be kept waiting for what takes long: its answer is to be back before its
  * deadline. */
 uint64_t service_patience_ms(const struct service *service, const struct rpc_call *call);
+
+/* traces.c: of a rank; -errno as service_find_rank and traces_add. */
+int service_take_trace(struct service *service, struct rpc_call *call,
+                       const Gimbal__TraceRecord *record, struct error *err);
 
 /* turn.c: act upon what has happened until nothing follows from it, and wake who waits. Answers
  * are sent when all of it is durable, whenever they are given. */
@@ -136,8 +140,12 @@ void service_watch_door(struct service *service);
 /* When service_watch_door has something to look at; UINT64_MAX for never. */
 uint64_t service_door_next_ms(const struct service *service);
 
-/* checkpoints.c: where the job's checkpoints go, NULL for nowhere; the folder of the newest that is
- * listed, NULL where there is none; both yours. All that are listed, for their free_unpacked. */
+/* checkpoints.c: a rank cannot load the checkpoint of this step, in these words. */
+void service_damage_checkpoint(struct service *service, const struct job *job, uint64_t step,
+                               const char *words);
+/* Where the job's checkpoints go, NULL for nowhere; the folder of the newest that is
+ * listed and undamaged, NULL where there is none; both yours. All that are listed, for their
+ * free_unpacked. */
 char *service_checkpoint_root(const struct service *service, const struct job *job);
 char *service_newest_checkpoint(const struct service *service, const struct job *job);
 Gimbal__Checkpoint **checkpoints_to_wire(const struct service *service, const struct job *job,

@@ -82,6 +82,7 @@ int service_open(const struct service_options *options, struct service **out, st
     install(service, cluster_handlers);
     install(service, history_handlers);
     install(service, identity_handlers);
+    install(service, trace_handlers);
     service->identity = identity_create();
     service->membership = membership_create(&options->membership);
     service->assignments = assignments_create(options->term);

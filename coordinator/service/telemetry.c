@@ -115,6 +115,8 @@ static int take_record(struct service *service, struct rpc_call *call,
         return take_line(service, call, record->log, err);
     case GIMBAL__TELEMETRY_RECORD__RECORD_EVALUATION:
         return take_evaluation(service, call, record->evaluation, err);
+    case GIMBAL__TELEMETRY_RECORD__RECORD_TRACE:
+        return service_take_trace(service, call, record->trace, err);
     default:
         return error_set(err, -EINVAL, "a record says nothing that is known here");
     }

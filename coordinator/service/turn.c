@@ -168,6 +168,7 @@ static void assign(struct service *service, const struct job *job)
     struct assignments_epoch epoch = {
         .job = job,
         .trainers = job_trainers(job),
+        .orphan_ms = dossier->config ? (uint64_t)(dossier->config->elastic.orphan * 1000) : 0,
         .checkpoint_root = root,
         .checkpoint = newest,
         .plan_id = dossier->planning.plan->id,

@@ -259,7 +259,10 @@ static void stopped(struct rpc_call *call, void *data)
         service_find_rank(service, call, request->job, request->epoch, &request->rank, &job, &err);
     if (rc == 0) {
         bool done = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE;
-        bool fault = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
+        bool damaged = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED;
+        bool fault = damaged || request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
+        if (damaged)
+            service_damage_checkpoint(service, job, request->step, request->reason);
         struct job_event event = {.kind = JOB_EVENT_EXITED,
                                   .job = request->job,
                                   .epoch = (uint32_t)request->epoch,
@@ -267,7 +270,8 @@ static void stopped(struct rpc_call *call, void *data)
                                   .words = request->reason,
                                   .exited = {.status = done ? EXIT_SUCCESS : EXIT_FAILURE,
                                              .step = request->step,
-                                             .by_others = !done && !fault}};
+                                             .by_others = !done && !fault,
+                                             .damaged = damaged}};
         rc = service_apply(service, &event, &err);
     }
     if (rc < 0) {

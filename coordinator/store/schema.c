@@ -59,6 +59,9 @@ static const char *const steps[] = {
 
     "ALTER TABLE jobs ADD COLUMN replans INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE ranks ADD COLUMN role TEXT NOT NULL DEFAULT 'trains';",
+
+    "ALTER TABLE checkpoints ADD COLUMN damaged INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN saves INTEGER NOT NULL DEFAULT 0;",
 };
 #define STEPS (sizeof steps / sizeof *steps)
 

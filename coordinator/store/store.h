@@ -51,15 +51,19 @@ void store_put_plan(struct store *store, const struct job *job, const char *id,
 /* What its ranks read, once. */
 void store_put_corpus(struct store *store, const struct job *job, const struct corpus *corpus);
 /* A checkpoint that is listed from now on. The oldest of the job's beyond `keep` are not any
- * more. */
+ * more, nor damaged ones that are no further than this one. */
 struct store_checkpoint {
     uint64_t step;
     uint32_t epoch;
     const char *folder; /* its path */
     uint64_t bytes, unix_ms;
+    bool damaged; /* nothing begins from it any more */
 };
 void store_put_checkpoint(struct store *store, const struct job *job,
                           const struct store_checkpoint *checkpoint, size_t keep);
+/* The one of this step and epoch is damaged: it stays, and is not the newest any more. */
+void store_damage_checkpoint(struct store *store, const struct job *job, uint64_t step,
+                             uint32_t epoch);
 /* A value of the rendezvous that is to outlive the process; and none of a job's any more of which
  * the key begins with the prefix. */
 void store_put_value(struct store *store, const char *job, uint64_t epoch, const char *key,
@@ -98,8 +102,8 @@ int store_read_plan(struct store *store, const struct job *job, struct store_pla
 /* Yours; NULL where none was stored. */
 int store_read_corpus(struct store *store, const struct job *job, struct corpus **out,
                       struct error *err);
-/* Those that are listed, the newest first; yours: an array of which the folders are to be freed
- * too, by store_checkpoints_free. */
+/* Those that are listed and those that are damaged, the newest first; yours: an array of which the
+ * folders are to be freed too, by store_checkpoints_free. */
 int store_read_checkpoints(struct store *store, const struct job *job,
                            struct store_checkpoint **out, size_t *count, struct error *err);
 void store_checkpoints_free(struct store_checkpoint *checkpoints, size_t count);

@@ -25,6 +25,7 @@ static void job_telemetry_destroy(struct job_telemetry *job)
 {
     instructions_finish(&job->instructions);
     evaluations_finish(&job->evaluations);
+    traces_finish(&job->traces);
     lines_destroy(job->lines);
     free(job);
 }
@@ -96,6 +97,31 @@ void telemetry_evaluation(struct telemetry *telemetry, const char *job,
         evaluations_add(evaluations, record->step, record->loss);
     if (record->text_size > 0)
         evaluations_set_text(evaluations, record->text, record->text_size);
+}
+
+/* What others have is let go until one more step of this job has room, theirs first that reported
+ * first. */
+static void make_room(struct telemetry *telemetry, const struct job_telemetry *job)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < telemetry->count; i++)
+        bytes += traces_bytes(&telemetry->jobs[i]->traces);
+    for (size_t i = 0; i < telemetry->count && bytes > TELEMETRY_TRACE_BYTES_MAX; i++) {
+        struct traces *traces = &telemetry->jobs[i]->traces;
+        if (telemetry->jobs[i] == job)
+            continue;
+        bytes -= traces_bytes(traces);
+        traces_finish(traces);
+    }
+}
+
+int telemetry_trace(struct telemetry *telemetry, const char *job, const struct trace_record *record,
+                    struct error *err)
+{
+    struct job_telemetry *found = need(telemetry, job);
+    int rc = traces_add(&found->traces, record, err);
+    make_room(telemetry, found);
+    return rc;
 }
 
 uint64_t telemetry_line(struct telemetry *telemetry, const char *job, int rank, uint64_t time_ms,

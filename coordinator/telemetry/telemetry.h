@@ -9,8 +9,11 @@
 #include "coordinator/telemetry/instructions.h"
 #include "coordinator/telemetry/lines.h"
 #include "coordinator/telemetry/steps.h"
+#include "coordinator/telemetry/traces.h"
 
 #define TELEMETRY_JOB_SIZE 32
+/* Times of instructions, of all jobs together; more only while one job alone has more. */
+#define TELEMETRY_TRACE_BYTES_MAX ((size_t)64 << 20)
 
 struct telemetry_config {
     size_t lines_max, line_bytes_max; /* of each job */
@@ -26,6 +29,7 @@ struct job_telemetry {
     struct steps steps;
     struct instructions instructions;
     struct evaluations evaluations;
+    struct traces traces;
     struct lines *lines;
 };
 
@@ -50,6 +54,10 @@ struct evaluation_record {
 };
 void telemetry_evaluation(struct telemetry *telemetry, const char *job,
                           const struct evaluation_record *record);
+
+/* As traces_add. */
+int telemetry_trace(struct telemetry *telemetry, const char *job, const struct trace_record *record,
+                    struct error *err);
 
 /* Returns the line's revision. */
 uint64_t telemetry_line(struct telemetry *telemetry, const char *job, int rank, uint64_t time_ms,

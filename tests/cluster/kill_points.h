@@ -6,7 +6,8 @@
 #ifndef TESTS_CLUSTER_KILL_POINTS_H
 #define TESTS_CLUSTER_KILL_POINTS_H
 
-/* Result type, name, parameters, arguments; _VOID where there is no result. */
+#include "tests/cluster/points.h"
+
 #define KILL_POINTS(POINT, POINT_VOID)                                                             \
     POINT(int, store_begin_term, (struct store * s, uint64_t * t, struct error * e), (s, t, e))    \
     POINT(int, store_commit, (struct store * s, struct error * e), (s, e))                         \

@@ -8,7 +8,8 @@
 #ifndef TESTS_CLUSTER_SAVE_POINTS_H
 #define TESTS_CLUSTER_SAVE_POINTS_H
 
-/* Result type, name, parameters, arguments; _VOID where there is no result. */
+#include "tests/cluster/points.h"
+
 #define SAVE_POINTS(POINT, POINT_VOID)                                                             \
     POINT(int, saver_take,                                                                         \
           (struct saver * s, uint64_t t, state_buffer_cb * b, void *c, struct error *e),           \

@@ -5,129 +5,44 @@
  * point of a save (see save_points.h). */
 #include "common/base/memory.h"
 #include "common/base/random.h"
-#include "tests/cluster/command.h"
-#include "tests/cluster/real_cluster.h"
+#include "tests/cluster/pair.h"
 #include "tests/cluster/save_points.h"
 #include "tests/support/suite.h"
 
 #include <dirent.h>
-#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define NODES 2
 #define STEPS 6
 #define EVERY 2
-#define ENDLESS 1000000000
-#define KILLS 12 /* in a run, of the points */
 
-#define NAME(type, name, parameters, arguments) "before " #name, "after " #name,
-#define NAME_VOID(name, parameters, arguments) "before " #name, "after " #name,
-static const char *const points[] = {SAVE_POINTS(NAME, NAME_VOID)};
+static const char *const points[] = {SAVE_POINTS(POINT_NAMES, POINT_NAMES_VOID)};
 #define POINTS (sizeof points / sizeof *points)
 
-static struct cluster cluster;
-static struct command workers[NODES], command;
-static char folder[64], job_path[96], point_path[96];
-
-#define GIMBAL_RUN(...) gimbal_run((const char *const[]){GIMBAL, __VA_ARGS__, NULL})
-
-static int gimbal_run(const char *const *words)
-{
-    command_start(&command, words);
-    return command_finish(&command);
-}
+static char point_path[96];
 
 static void write_job(int steps, int every, const char *dir)
 {
-    FILE *file = fopen(job_path, "we");
-    ck_assert_ptr_nonnull(file);
-    fprintf(file,
-            "apiVersion: gimbal/v1\n"
-            "name: small\n"
-            "model: {family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16}\n"
-            "data: {text: ['%s/text']}\n"
-            "train: {steps: %d, global_batch: 4, lr: 0.001}\n"
-            "devices: {min: 2}\n"
-            "plan: {pin: {tp: 2}}\n"
-            "elastic: {replan: false}\n"
-            "checkpoint: {dir: '%s', every: %d, keep: 1}\n",
-            folder, steps, dir, every);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
-static void start_worker(int index)
-{
-    static const char *const names[NODES] = {"node-a", "node-b"};
-    char share[8], state[80];
-    snprintf(share, sizeof share, "%d/%d", index, NODES);
-    snprintf(state, sizeof state, "%s/state", cluster.directory);
-    command_start(&workers[index],
-                  (const char *const[]){WORKER, "--name", names[index], "--coordinator",
-                                        cluster.address, "--devices", "1", "--share", share,
-                                        "--memory", "256MiB", "--executor", EXECUTOR, "--state",
-                                        state, NULL});
+    pair_write_job(steps,
+                   "elastic: {replan: false}\n"
+                   "checkpoint: {dir: '%s', every: %d, keep: 1}\n",
+                   dir, every);
 }
 
 static void setup(void)
 {
-    strcpy(folder, "/tmp/gimbal-saves-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(job_path, sizeof job_path, "%s/job.yaml", folder);
-    snprintf(point_path, sizeof point_path, "%s/point", folder);
-    char *path = xasprintf("%s/text", folder);
-    FILE *file = fopen(path, "we");
-    for (int i = 0; i < 400; i++)
-        fprintf(file, "%d bottles of beer on the wall\n", i);
-    ck_assert_int_eq(fclose(file), 0);
-    free(path);
-    setenv("GIMBAL_SAVE_POINT", point_path, 1);
-    cluster_start(&cluster, NULL);
-    setenv("GIMBAL_ADDRESS", cluster.address, 1);
-    setenv("GIMBAL_EXECUTOR", EXECUTOR, 1);
-    for (int i = 0; i < NODES; i++)
-        start_worker(i);
+    snprintf(point_path, sizeof point_path, "/tmp/gimbal-point-%d", (int)getpid());
+    setenv("GIMBAL_SAVE_POINT", point_path, 1); /* for the executors */
+    pair_start();
 }
 
 static void teardown(void)
 {
-    for (int i = 0; i < NODES; i++) {
-        kill(workers[i].pid, SIGTERM);
-        ck_assert_int_eq(command_finish(&workers[i]), 0);
-    }
-    cluster_stop(&cluster);
-    char *remove = xasprintf("rm -rf '%s'", folder);
-    ck_assert_int_eq(system(remove), 0);
-    free(remove);
-}
-
-/* The only item of a list that a command prints as JSON, or the newest. */
-static json_t *first_of(const char *list)
-{
-    json_t *root = json_loads(command.out, 0, NULL);
-    json_t *item = json_incref(json_array_get(json_object_get(root, list), 0));
-    json_decref(root);
-    return item;
-}
-
-static uint64_t number_of(const json_t *object, const char *name)
-{
-    return (uint64_t)json_integer_value(json_object_get(object, name));
-}
-
-/* Of the newest listed checkpoint; 0 without one. Its folder is yours, where it is asked for. */
-static uint64_t newest(const char *job, char **path)
-{
-    ck_assert_int_eq(GIMBAL_RUN("checkpoint", "list", job, "-o", "json"), 0);
-    json_t *item = first_of("checkpoints");
-    uint64_t step = number_of(item, "step");
-    if (path)
-        *path = xstrdup(json_string_value(json_object_get(item, "folder")));
-    json_decref(item);
-    return step;
+    pair_stop();
+    unlink(point_path);
 }
 
 static size_t count_entries(const char *path)
@@ -145,10 +60,10 @@ static size_t count_entries(const char *path)
 static void check_saved(const char *job, const char *what)
 {
     char *path;
-    ck_assert_uint_eq(newest(job, &path), STEPS);
-    int code = GIMBAL_RUN("checkpoint", "verify", job);
-    ck_assert_msg(code == 0 && strstr(command.out, "whole and undamaged"), "%s: %s%s", what,
-                  command.out, command.err);
+    ck_assert_uint_eq(pair_newest(job, &path), STEPS);
+    int code = PAIR_GIMBAL("checkpoint", "verify", job);
+    ck_assert_msg(code == 0 && strstr(pair.command.out, "whole and undamaged"), "%s: %s%s", what,
+                  pair.command.out, pair.command.err);
     *strrchr(path, '/') = '\0';
     ck_assert_msg(count_entries(path) == 1, "%s: %zu folders in %s", what, count_entries(path),
                   path);
@@ -158,8 +73,8 @@ static void check_saved(const char *job, const char *what)
 /* The job's loss as it was reported last, of all its digits. */
 static double final_loss(const char *job)
 {
-    ck_assert_int_eq(GIMBAL_RUN("jobs", "-a", "-o", "json"), 0);
-    json_t *root = json_loads(command.out, 0, NULL), *item;
+    ck_assert_int_eq(PAIR_GIMBAL("jobs", "-a", "-o", "json"), 0);
+    json_t *root = json_loads(pair.command.out, 0, NULL), *item;
     double loss = 0;
     size_t i;
     json_array_foreach(json_object_get(root, "jobs"), i, item)
@@ -177,19 +92,19 @@ static bool run_with_point(const char *point, long count, const char *job)
     FILE *file = fopen(point_path, "we");
     fprintf(file, "%s %ld\n", point, count);
     ck_assert_int_eq(fclose(file), 0);
-    int code = GIMBAL_RUN("submit", "-f", job_path, "--wait");
-    ck_assert_msg(code == 0, "%s %ld: %s", point, count, command.err);
+    int code = PAIR_GIMBAL("submit", "-f", pair.job_path, "--wait");
+    ck_assert_msg(code == 0, "%s %ld: %s", point, count, pair.command.err);
     check_saved(job, point);
     return unlink(point_path) < 0;
 }
 
 START_TEST(a_save_that_is_killed_anywhere_costs_no_listed_checkpoint)
 {
-    char *dir = xasprintf("%s/checkpoints", folder), job[32];
+    char job[32];
     unsigned number = 1;
-    size_t kills = test_soak() ? POINTS * 4 : (size_t)test_share(KILLS), struck = 0;
-    write_job(STEPS, EVERY, dir);
-    ck_assert_int_eq(GIMBAL_RUN("submit", "-f", job_path, "--wait"), 0);
+    size_t kills = test_soak() ? POINTS * 4 : (size_t)test_share(POINTS), struck = 0;
+    write_job(STEPS, EVERY, pair.dir);
+    ck_assert_int_eq(PAIR_GIMBAL("submit", "-f", pair.job_path, "--wait"), 0);
     check_saved("j-1", "undisturbed");
     double loss = final_loss("j-1");
     size_t first = (size_t)random_below(test_seed(), 5, 0, POINTS);
@@ -202,37 +117,24 @@ START_TEST(a_save_that_is_killed_anywhere_costs_no_listed_checkpoint)
     }
     printf("%zu of %zu kills at their points\n", struck, kills);
     ck_assert_uint_ge(2 * struck, kills);
-    free(dir);
 }
 END_TEST
-
-/* Follow the events of a job up to the next of this kind. */
-static void await(struct command *events, const char *words)
-{
-    ck_assert_msg(command_await(events, words), "no '%s' in %s", words, events->out);
-    const char *rest = strstr(events->out, words) + strlen(words);
-    events->out_size = strlen(rest);
-    memmove(events->out, rest, events->out_size + 1);
-}
 
 START_TEST(a_restart_goes_on_from_the_newest_checkpoint_and_says_so)
 {
     static struct command events;
-    char *dir = xasprintf("%s/checkpoints", folder);
-    write_job(ENDLESS, 3, dir);
-    command_start(&events, (const char *const[]){GIMBAL, "submit", "-f", job_path, "--wait", "-o",
-                                                 "jsonl", NULL});
-    await(&events, "\"event\":\"checkpoint\"");
-    await(&events, "\"event\":\"checkpoint\"");
-    ck_assert_int_eq(kill(command_child(workers[1].pid), SIGKILL), 0);
-    await(&events, "restart 1 of 20, from the checkpoint of step ");
-    await(&events, "\"event\":\"job-running\"");
-    await(&events, "\"event\":\"checkpoint\"");
-    ck_assert_int_eq(GIMBAL_RUN("cancel", "j-1", "--reason", "seen enough"), 0);
+    write_job(PAIR_ENDLESS, 3, pair.dir);
+    pair_submit(&events);
+    pair_await(&events, "\"event\":\"checkpoint\"");
+    pair_await(&events, "\"event\":\"checkpoint\"");
+    ck_assert_int_eq(kill(command_child(pair.workers[1].pid), SIGKILL), 0);
+    pair_await(&events, "restart 1 of 20, from the checkpoint of step ");
+    pair_await(&events, "\"event\":\"job-running\"");
+    pair_await(&events, "\"event\":\"checkpoint\"");
+    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--reason", "seen enough"), 0);
     command_finish(&events);
-    ck_assert_uint_ge(newest("j-1", NULL), 9); /* one of the second epoch */
-    ck_assert_int_eq(GIMBAL_RUN("checkpoint", "verify", "j-1"), 0);
-    free(dir);
+    ck_assert_uint_ge(pair_newest("j-1", NULL), 9); /* one of the second epoch */
+    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", "j-1"), 0);
 }
 END_TEST
 
@@ -240,70 +142,212 @@ END_TEST
 START_TEST(checkpoints_go_on_when_the_coordinator_was_killed)
 {
     static struct command events;
-    char *dir = xasprintf("%s/checkpoints", folder);
-    write_job(ENDLESS, 3, dir);
-    int code = GIMBAL_RUN("submit", "-f", job_path);
-    ck_assert_msg(code == 0 || code == 2, "%s", command.err); /* 2: the workers come later */
+    write_job(PAIR_ENDLESS, 3, pair.dir);
+    int code = PAIR_GIMBAL("submit", "-f", pair.job_path);
+    ck_assert_msg(code == 0 || code == 2, "%s", pair.command.err); /* 2: the workers come later */
     for (int i = 0; i < 5; i++) {
         command_start(&events,
                       (const char *const[]){GIMBAL, "events", "j-1", "-w", "-o", "jsonl", NULL});
-        uint64_t before = newest("j-1", NULL);
-        while (newest("j-1", NULL) <= before)
-            await(&events, "\"event\":\"checkpoint\"");
+        uint64_t before = pair_newest("j-1", NULL);
+        while (pair_newest("j-1", NULL) <= before)
+            pair_await(&events, "\"event\":\"checkpoint\"");
         kill(events.pid, SIGINT);
         command_finish(&events);
-        cluster_kill(&cluster);
-        cluster_restart(&cluster, NULL);
+        cluster_kill(&pair.cluster);
+        cluster_restart(&pair.cluster, NULL);
     }
-    ck_assert_int_eq(GIMBAL_RUN("cancel", "j-1", "--reason", "seen enough"), 0);
-    free(dir);
+    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--reason", "seen enough"), 0);
 }
 END_TEST
 
-START_TEST(a_checkpoint_that_is_damaged_is_not_gone_on_from)
+/* Ways to spoil a shard. */
+static void flip_a_byte(const char *shard)
 {
-    static struct command events;
-    char *dir = xasprintf("%s/checkpoints", folder), *path;
-    write_job(ENDLESS, 60, dir); /* it is paused long before the next */
-    command_start(&events, (const char *const[]){GIMBAL, "submit", "-f", job_path, "--wait", "-o",
-                                                 "jsonl", NULL});
-    await(&events, "\"event\":\"checkpoint\"");
-    ck_assert_int_eq(GIMBAL_RUN("pause", "j-1", "--reason", "test"), 0);
-    await(&events, "\"event\":\"job-paused\"");
-    newest("j-1", &path);
-    char *shard = xasprintf("%s/rank-00000.safetensors", path);
     FILE *file = fopen(shard, "r+e");
     ck_assert_ptr_nonnull(file);
     ck_assert_int_eq(fseek(file, -3, SEEK_END), 0);
-    fputc(0x55, file);
-    fputc(0xaa, file);
+    int was = fgetc(file);
+    ck_assert_int_eq(fseek(file, -3, SEEK_END), 0);
+    fputc(was ^ 0x10, file);
     ck_assert_int_eq(fclose(file), 0);
-    ck_assert_int_eq(GIMBAL_RUN("checkpoint", "verify", path), 1);
-    ck_assert_msg(strstr(command.out, "it is damaged") && strstr(command.err, "not to be trusted"),
-                  "%s%s", command.out, command.err);
-    ck_assert_int_eq(kill(command_child(workers[1].pid), SIGKILL), 0);
-    await(&events, "RestartPending");
-    ck_assert_int_eq(GIMBAL_RUN("resume", "j-1"), 0);
+}
+
+static void take_away(const char *shard)
+{
+    ck_assert_int_eq(unlink(shard), 0);
+}
+
+/* Its header tells of other slices than are there: the first digit of a shape is another. */
+static void let_the_header_lie(const char *shard)
+{
+    char header[4096];
+    FILE *file = fopen(shard, "r+e");
+    ck_assert_ptr_nonnull(file);
+    size_t size = fread(header, 1, sizeof header, file);
+    char *shape = memmem(header, size, "\"shape\":[", 9);
+    ck_assert_ptr_nonnull(shape);
+    ck_assert_int_eq(fseek(file, shape + 9 - header, SEEK_SET), 0);
+    fputc(shape[9] == '1' ? '2' : '1', file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void (*const spoilers[])(const char *) = {flip_a_byte, take_away, let_the_header_lie};
+#define SPOILERS ((int)(sizeof spoilers / sizeof *spoilers))
+
+/* The job pauses behind its `count`th checkpoint, which is spoilt, and then loses an executor. Path
+ * and step of that checkpoint. */
+static uint64_t spoil_newest(struct command *events, int count, int spoiler, char **path)
+{
+    for (int i = 0; i < count; i++)
+        pair_await(events, "\"event\":\"checkpoint\"");
+    ck_assert_int_eq(PAIR_GIMBAL("pause", "j-1", "--reason", "test"), 0);
+    pair_await(events, "\"event\":\"job-paused\"");
+    uint64_t step = pair_newest("j-1", path);
+    char *shard = xasprintf("%s/rank-00000.safetensors", *path);
+    spoilers[spoiler](shard);
+    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", *path), 1);
+    ck_assert_msg(strstr(pair.command.err, "not to be trusted"), "%s", pair.command.err);
+    ck_assert_int_eq(kill(command_child(pair.workers[1].pid), SIGKILL), 0);
+    pair_await(events, "RestartPending");
+    ck_assert_int_eq(PAIR_GIMBAL("resume", "j-1"), 0);
+    free(shard);
+    return step;
+}
+
+START_TEST(a_damaged_checkpoint_is_passed_over_for_the_one_before)
+{
+    static struct command events;
+    char *path, words[128];
+    pair_write_job(PAIR_ENDLESS,
+                   "elastic: {replan: false}\ncheckpoint: {dir: '%s', every: 60, keep: 3}\n",
+                   pair.dir);
+    pair_submit(&events);
+    uint64_t step = spoil_newest(&events, 2, _i, &path);
+    pair_await(&events, "\"event\":\"checkpoint-damaged\"");
+    snprintf(words, sizeof words, "from the checkpoint of step %d", (int)step - 60);
+    pair_await(&events, words);
+    pair_await(&events, "\"event\":\"job-running\"");
+    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", path), 1); /* it is as it was */
+    while (pair_newest("j-1", NULL) <= step)
+        pair_await(&events, "\"event\":\"checkpoint\"");
+    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", "j-1"), 0); /* it is not listed any more */
+    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--reason", "seen enough"), 0);
+    command_finish(&events);
+    free(path);
+}
+END_TEST
+
+START_TEST(without_an_undamaged_checkpoint_a_job_has_failed)
+{
+    static struct command events;
+    char *path;
+    write_job(PAIR_ENDLESS, 60, pair.dir); /* it is paused long before the next */
+    pair_submit(&events);
+    spoil_newest(&events, 1, 0, &path);
     ck_assert_int_eq(command_finish(&events), 1);
-    ck_assert_msg(strstr(events.err, "load the checkpoint '") &&
+    ck_assert_msg(strstr(events.err, "no older checkpoint is listed") &&
+                      strstr(events.err, "load the checkpoint '") &&
                       strstr(events.err, "it is damaged"),
                   "%s", events.err);
-    free(shard);
+    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "list", "j-1"), 0);
+    ck_assert_msg(strstr(pair.command.out, "  damaged  "), "%s", pair.command.out);
     free(path);
-    free(dir);
+}
+END_TEST
+
+/* None but the last step is due. */
+static void submit_unsaved(struct command *events)
+{
+    pair_write_job(PAIR_ENDLESS, "elastic: {replan: false}\ncheckpoint: {dir: '%s'}\n", pair.dir);
+    pair_submit(events);
+    pair_await(events, "\"event\":\"step\"");
+    ck_assert_uint_eq(pair_newest("j-1", NULL), 0);
+}
+
+/* While it runs, and while it is paused: then behind the step that it is paused behind. */
+START_TEST(a_job_is_cancelled_with_a_checkpoint)
+{
+    static struct command events;
+    submit_unsaved(&events);
+    if (_i) {
+        ck_assert_int_eq(PAIR_GIMBAL("pause", "j-1"), 0);
+        pair_await(&events, "\"event\":\"job-paused\"");
+    }
+    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--save"), 0);
+    pair_await(&events, "\"event\":\"checkpoint\"");
+    command_finish(&events);
+    ck_assert_msg(strstr(events.out, "\"event\":\"job-cancelled\"") != NULL, "%s", events.out);
+    ck_assert_uint_gt(pair_newest("j-1", NULL), 0);
+    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", "j-1"), 0);
+}
+END_TEST
+
+START_TEST(a_job_without_checkpoints_is_not_cancelled_with_one)
+{
+    pair_write_job(PAIR_ENDLESS, "%s", "");
+    PAIR_GIMBAL("submit", "-f", pair.job_path);
+    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--save"), 65);
+    ck_assert_msg(strstr(pair.command.err, "has no checkpoint.dir"), "%s", pair.command.err);
+    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1"), 0);
+}
+END_TEST
+
+/* All its ranks, though one node alone is stopped. */
+START_TEST(a_node_that_is_stopped_saves_what_it_trains)
+{
+    static struct command events;
+    submit_unsaved(&events);
+    ck_assert_int_eq(kill(pair.workers[1].pid, SIGTERM), 0);
+    ck_assert_int_eq(command_finish(&pair.workers[1]), 0);
+    pair_await(&events, "\"event\":\"checkpoint\"");
+    pair_await(&events, "restart 1 of 20, from the checkpoint of step ");
+    pair_start_worker(1);
+    pair_await(&events, "\"event\":\"job-running\"");
+    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", "j-1"), 0);
+    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--reason", "seen enough"), 0);
+    command_finish(&events);
+}
+END_TEST
+
+/* Longer than the job allows: it stops, saves, and waits until that can be listed. */
+START_TEST(a_job_whose_coordinator_stays_away_stops_with_a_checkpoint)
+{
+    static struct command events;
+    pair_write_job(PAIR_ENDLESS, "checkpoint: {dir: '%s'}\nelastic: {orphan: 1s, replan: false}\n",
+                   pair.dir);
+    int code = PAIR_GIMBAL("submit", "-f", pair.job_path);
+    ck_assert_msg(code == 0 || code == 2, "%s", pair.command.err); /* 2: the workers come later */
+    const char *const follow[] = {GIMBAL, "events", "j-1", "-w", "-o", "jsonl", NULL};
+    command_start(&events, follow);
+    pair_await(&events, "\"event\":\"step\"");
+    kill(events.pid, SIGINT);
+    command_finish(&events);
+    cluster_kill(&pair.cluster);
+    sleep(3); /* the outage itself */
+    cluster_restart(&pair.cluster, NULL);
+    command_start(&events, follow);
+    pair_await(&events, "\"event\":\"checkpoint\"");
+    pair_await(&events, "restart 1 of 20, from the checkpoint of step ");
+    pair_await(&events, "elastic.orphan");
+    pair_await(&events, "\"event\":\"job-running\"");
+    kill(events.pid, SIGINT);
+    command_finish(&events);
+    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", "j-1"), 0);
+    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--reason", "seen enough"), 0);
 }
 END_TEST
 
 START_TEST(a_folder_that_cannot_be_made_is_refused_before_the_first_step)
 {
-    char *dir = xasprintf("%s/text/below", folder);
+    char *dir = xasprintf("%s/text/below", pair.folder);
     write_job(STEPS, EVERY, dir);
-    ck_assert_int_eq(GIMBAL_RUN("submit", "-f", job_path, "--wait"), 1);
-    ck_assert_msg(strstr(command.err, "/text' is no folder") != NULL, "%s", command.err);
-    write_job(STEPS, EVERY, "relative");
-    ck_assert_int_eq(GIMBAL_RUN("submit", "-f", job_path, "--wait"), 65);
-    ck_assert_msg(strstr(command.err, "'relative' must begin with '/'") != NULL, "%s", command.err);
     free(dir);
+    ck_assert_int_eq(PAIR_GIMBAL("submit", "-f", pair.job_path, "--wait"), 1);
+    ck_assert_msg(strstr(pair.command.err, "/text' is no folder") != NULL, "%s", pair.command.err);
+    write_job(STEPS, EVERY, "relative");
+    ck_assert_int_eq(PAIR_GIMBAL("submit", "-f", pair.job_path, "--wait"), 65);
+    ck_assert_msg(strstr(pair.command.err, "'relative' must begin with '/'") != NULL, "%s",
+                  pair.command.err);
 }
 END_TEST
 
@@ -314,7 +358,12 @@ int main(void)
     tcase_set_timeout(tcase, 280);
     tcase_add_test(tcase, a_restart_goes_on_from_the_newest_checkpoint_and_says_so);
     tcase_add_test(tcase, checkpoints_go_on_when_the_coordinator_was_killed);
-    tcase_add_test(tcase, a_checkpoint_that_is_damaged_is_not_gone_on_from);
+    tcase_add_loop_test(tcase, a_damaged_checkpoint_is_passed_over_for_the_one_before, 0, SPOILERS);
+    tcase_add_test(tcase, without_an_undamaged_checkpoint_a_job_has_failed);
+    tcase_add_loop_test(tcase, a_job_is_cancelled_with_a_checkpoint, 0, 2);
+    tcase_add_test(tcase, a_job_without_checkpoints_is_not_cancelled_with_one);
+    tcase_add_test(tcase, a_node_that_is_stopped_saves_what_it_trains);
+    tcase_add_test(tcase, a_job_whose_coordinator_stays_away_stops_with_a_checkpoint);
     tcase_add_test(tcase, a_folder_that_cannot_be_made_is_refused_before_the_first_step);
     tcase_add_test(tcase, a_save_that_is_killed_anywhere_costs_no_listed_checkpoint);
     return suite_run("checkpoints", tcase, NULL);

@@ -124,6 +124,10 @@ START_TEST(misspelt_commands_and_flags_are_usage)
     ck_assert_int_eq(RUN("jobs", "--wacth"), 64);
     ck_assert_str_eq(err, "gimbal jobs: unknown flag --wacth; did you mean --watch?\n");
     ck_assert_str_eq(out, "");
+    ck_assert_int_eq(RUN("plan", "shwo"), 64);
+    ck_assert_str_eq(err, "gimbal: unknown command 'plan shwo'; did you mean 'plan show'?\n");
+    ck_assert_int_eq(RUN("plan", "show"), 64);
+    ck_assert_ptr_nonnull(strstr(err, "needs a JOB, or a job file"));
     ck_assert_int_eq(RUN("train"), 64);
     ck_assert_int_eq(RUN("train", "--local", "100", "-f", "job.yaml"), 64);
     ck_assert_ptr_nonnull(strstr(err, "--local '100' must be a whole number, 1 to 64"));
@@ -215,6 +219,37 @@ START_TEST(a_plan_is_printed_and_can_be_trained)
     ck_assert_ptr_nonnull(strstr(err, "bottles  step 30/30"));
     json_decref(plan);
     json_decref(result);
+}
+END_TEST
+
+/* Without a coordinator, and without an executor: a saved plan is all that it takes. */
+START_TEST(a_saved_plan_is_shown_and_so_is_the_program_of_each_rank)
+{
+    write_job(2, "devices: {min: 2}\n");
+    ck_assert_int_eq(RUN("plan", "--local", "2", "-f", in_folder("job.yaml"), "-o", "json"), 0);
+    json_t *plan = object_out("Plan");
+    write_file("plan.json", out);
+    setenv("GIMBAL_EXECUTOR", "/nonexistent/executor", 1);
+    ck_assert_int_eq(
+        RUN("plan", "show", "-f", in_folder("job.yaml"), "--plan", in_folder("plan.json")), 0);
+    ck_assert_ptr_nonnull(strstr(out, json_string_value(json_object_get(plan, "id"))));
+    ck_assert_ptr_nonnull(strstr(out, "\nlayers.1  "));
+    ck_assert_int_eq(RUN("plan", "show", "-f", in_folder("job.yaml"), "--plan",
+                         in_folder("plan.json"), "-o", "json"),
+                     0);
+    json_t *again = object_out("Plan");
+    ck_assert(json_equal(again, plan));
+    ck_assert_int_eq(RUN("plan", "show", "-f", in_folder("job.yaml"), "--plan",
+                         in_folder("plan.json"), "--program", "--rank", "1"),
+                     0);
+    ck_assert_ptr_eq(strstr(out, "rank 1 of 2, stage "), out);
+    ck_assert_ptr_nonnull(strstr(out, "\nupdate:\n"));
+    ck_assert_int_eq(RUN("plan", "show", "-f", in_folder("job.yaml"), "--plan",
+                         in_folder("plan.json"), "--program", "--rank", "2"),
+                     64);
+    ck_assert_ptr_nonnull(strstr(err, "its ranks are 0 to 1"));
+    json_decref(plan);
+    json_decref(again);
 }
 END_TEST
 
@@ -340,6 +375,7 @@ int main(void)
     tcase_add_checked_fixture(training, make_folder, remove_folder);
     tcase_set_timeout(training, 120);
     tcase_add_test(training, a_plan_is_printed_and_can_be_trained);
+    tcase_add_test(training, a_saved_plan_is_shown_and_so_is_the_program_of_each_rank);
     tcase_add_test(training, what_cannot_fit_has_no_plan);
     tcase_add_test(training, a_plan_for_more_devices_is_refused);
     tcase_add_test(training, an_interrupt_stops_the_training);

@@ -30,9 +30,7 @@
 #define CALLS_MAX 60 /* after which a coordinator is killed wherever it is */
 #define DEADLINE_MS 5000
 
-#define NAME(type, name, parameters, arguments) "before " #name, "after " #name,
-#define NAME_VOID(name, parameters, arguments) "before " #name, "after " #name,
-static const char *const points[] = {KILL_POINTS(NAME, NAME_VOID)};
+static const char *const points[] = {KILL_POINTS(POINT_NAMES, POINT_NAMES_VOID)};
 #define POINTS (sizeof points / sizeof *points)
 
 static struct cluster cluster;

@@ -1,54 +1,10 @@
 /* test_listed.c - what the store has of checkpoints: those that are listed, and what ranks told
  * each other about those that are not yet. */
-#include "coordinator/store/store.h"
-
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "tests/support/disk.h"
+#include "tests/coordinator/store_fixture.h"
 #include "tests/support/suite.h"
-
-static char folder[32];
-static struct store *store;
-static struct error err;
-
-static void set_up(void)
-{
-    strcpy(folder, "/tmp/gimbal-listed-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    disk_install();
-    disk_clear();
-    store = NULL;
-}
-
-static void tear_down(void)
-{
-    store_close(store);
-    disk_clear();
-    ck_assert_int_eq(rmdir(folder), 0); /* the disk is in memory */
-}
-
-static void reopen(void)
-{
-    store_close(store);
-    ck_assert_msg(store_open(folder, &store, &err) == 0, "%s", err.text);
-}
-
-static struct job job_make(uint64_t number, const char *id)
-{
-    struct job job = {.number = number,
-                      .key = (char *)"",
-                      .name = (char *)"gpt",
-                      .user = (char *)"ada",
-                      .text = (char *)"name: gpt\n",
-                      .given = (char *)"",
-                      .state = JOB_RUNNING,
-                      .epoch = 3};
-    snprintf(job.id, sizeof job.id, "%s", id);
-    return job;
-}
 
 static void put_checkpoint(const struct job *job, uint64_t step, uint32_t epoch, const char *path)
 {
@@ -58,7 +14,7 @@ static void put_checkpoint(const struct job *job, uint64_t step, uint32_t epoch,
 
 START_TEST(the_newest_checkpoints_come_back)
 {
-    struct job job = job_make(5, "j-5"), other = job_make(6, "j-6"), *back;
+    struct job job = job_make(5, NULL, 0), other = job_make(6, NULL, 0), *back;
     struct store_checkpoint *listed;
     size_t count;
     reopen();
@@ -83,6 +39,39 @@ START_TEST(the_newest_checkpoints_come_back)
     ck_assert_uint_eq(back->checkpoint_step, 60);
     ck_assert_uint_eq(back->checkpoint_epoch, 2);
     job_destroy(back);
+}
+END_TEST
+
+START_TEST(a_damaged_one_stays_until_the_job_has_got_as_far_again)
+{
+    struct job job = job_make(5, NULL, 0), *back;
+    struct store_checkpoint *listed;
+    size_t count;
+    reopen();
+    store_put_job(store, &job);
+    put_checkpoint(&job, 40, 1, "/c/step-40.epoch-1");
+    put_checkpoint(&job, 60, 1, "/c/step-60.epoch-1");
+    store_damage_checkpoint(store, &job, 60, 1);
+    put_checkpoint(&job, 50, 2, "/c/step-50.epoch-2");
+    ck_assert_int_eq(store_commit(store, &err), 0);
+    reopen();
+    ck_assert_int_eq(store_read_checkpoints(store, &job, &listed, &count, &err), 0);
+    ck_assert_uint_eq(count, 3);
+    ck_assert(listed[0].step == 60 && listed[0].damaged);
+    ck_assert(listed[1].step == 50 && !listed[1].damaged);
+    ck_assert(listed[2].step == 40 && !listed[2].damaged);
+    store_checkpoints_free(listed, count);
+    ck_assert_int_eq(store_find_job(store, "j-5", &back, &err), 0);
+    ck_assert_uint_eq(back->checkpoint_step, 50);
+    ck_assert_uint_eq(back->checkpoint_epoch, 2);
+    job_destroy(back);
+
+    put_checkpoint(&job, 60, 2, "/c/step-60.epoch-2");
+    ck_assert_int_eq(store_read_checkpoints(store, &job, &listed, &count, &err), 0);
+    ck_assert_uint_eq(count, 2);
+    ck_assert_str_eq(listed[0].folder, "/c/step-60.epoch-2");
+    ck_assert_uint_eq(listed[1].step, 50);
+    store_checkpoints_free(listed, count);
 }
 END_TEST
 
@@ -120,6 +109,7 @@ int main(void)
     TCase *tcase = tcase_create("listed");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, the_newest_checkpoints_come_back);
+    tcase_add_test(tcase, a_damaged_one_stays_until_the_job_has_got_as_far_again);
     tcase_add_test(tcase, values_that_are_kept_come_back_until_they_are_deleted);
     return suite_run("listed", tcase, NULL);
 }

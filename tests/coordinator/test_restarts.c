@@ -255,6 +255,61 @@ START_TEST(a_restart_survives_one_of_the_coordinator)
 }
 END_TEST
 
+/* A job that has begun again from its checkpoint of step 60, with one of step 40 behind it. */
+static const struct job *starting_from_60(void)
+{
+    const struct job *job = running(3);
+    struct job_event staged = of(JOB_EVENT_STAGED, job);
+    staged.step = 60;
+    must(staged);
+    must(lost("b"));
+    must(exited(job, 0, 143, ""));
+    add_worker("c", HARDWARE_CPU, 1);
+    schedule();
+    struct device_ref refs[2] = {job->ranks[0].device, job->ranks[1].device};
+    must(planned(job, refs, 2));
+    stands(job, "STARTING", "None", "");
+    return job;
+}
+
+static void damage(const struct job *job, uint64_t older)
+{
+    struct job_event unlisted = of(JOB_EVENT_UNLISTED, job);
+    unlisted.older.step = older;
+    unlisted.older.epoch = older ? 1 : 0;
+    must(unlisted);
+    struct job_event found = exited(job, 0, 1, "it is damaged");
+    found.exited.damaged = true;
+    must(found);
+    struct job_event stopped = exited(job, 1, 1, "cancelled");
+    stopped.exited.by_others = true;
+    must(stopped);
+}
+
+START_TEST(a_damaged_checkpoint_is_passed_over_for_the_one_before)
+{
+    const struct job *job = starting_from_60();
+    damage(job, 40);
+    stands(job, "PENDING", "RestartPending",
+           "restart 2 of 3, from the checkpoint of step 40: rank 0 on a/0 failed before it was "
+           "ready: it is damaged");
+    ck_assert_uint_eq(job->checkpoint_step, 40);
+    ck_assert_uint_eq(job->checkpoint_epoch, 1);
+    ck_assert_uint_eq(job->step, 40);
+}
+END_TEST
+
+START_TEST(without_an_older_checkpoint_it_does_not_begin_at_step_0)
+{
+    const struct job *job = starting_from_60();
+    damage(job, 0);
+    stands(job, "FAILED", "CheckpointDamaged",
+           "after 1 restart: no older checkpoint is listed; submitted again it would begin at step "
+           "0: rank 0 on a/0 failed before it was ready: it is damaged");
+    ck_assert_uint_eq(job->checkpoint_step, 0);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("restarts");
@@ -272,5 +327,7 @@ int main(void)
     tcase_add_test(tcase, a_job_with_a_checkpoint_begins_again_from_the_newest);
     tcase_add_test(tcase, a_checkpoint_of_an_epoch_that_is_over_is_not_listed);
     tcase_add_test(tcase, a_restart_survives_one_of_the_coordinator);
+    tcase_add_test(tcase, a_damaged_checkpoint_is_passed_over_for_the_one_before);
+    tcase_add_test(tcase, without_an_older_checkpoint_it_does_not_begin_at_step_0);
     return suite_run("restarts", tcase, NULL);
 }

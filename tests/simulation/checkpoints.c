@@ -10,6 +10,13 @@ void store_put_checkpoint(struct store *store, const struct job *job,
     world_fail("a checkpoint of %s is stored", job->id);
 }
 
+void store_damage_checkpoint(struct store *store, const struct job *job, uint64_t step,
+                             uint32_t epoch)
+{
+    (void)store, (void)epoch;
+    world_fail("the checkpoint of step %d of %s is damaged", (int)step, job->id);
+}
+
 int store_read_checkpoints(struct store *store, const struct job *job,
                            struct store_checkpoint **out, size_t *count, struct error *err)
 {

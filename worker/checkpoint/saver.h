@@ -4,8 +4,9 @@
  * thread writes it. When all ranks have told rank 0 what they wrote, through the epoch's
  * rendezvous, rank 0 writes the manifest, and tells its caller that the checkpoint is staged; it
  * counts only when that one lists it. Every rank saves behind the same steps; a save that is due
- * before the copy of the one before is on the disk waits for it, so that none is left out. What
- * cannot be written is told in words and left out: training goes on. */
+ * before the copy of the one before is on the disk waits for it, so that none is left out, but no
+ * step waits for a rendezvous or for a list: see teller.h. What cannot be written is told in words
+ * and left out: training goes on. */
 #ifndef WORKER_CHECKPOINT_SAVER_H
 #define WORKER_CHECKPOINT_SAVER_H
 
@@ -36,7 +37,7 @@ struct saver_config {
     const struct program *program;
     const struct rendezvous *rendezvous; /* NULL where there is one rank */
     void *context;
-    /* Rank 0, on the thread: tell it, and wait until it is listed. *listed is filled then; the
+    /* Rank 0, on a thread: tell it, and wait until it is listed. *listed is filled then; the
      * checkpoints of this job that are not in it are deleted, unless it is empty. */
     int (*staged)(void *context, const struct saver_report *report, struct saver_listed *listed,
                   struct error *err);
@@ -49,12 +50,15 @@ struct saver_config {
 /* Lent until it is destroyed: program and rendezvous. -ENOMEM with the size of the copy; what the
  * folder says. */
 int saver_create(const struct saver_config *config, struct saver **out, struct error *err);
-/* Copy the state behind `step`; allocates nothing. Errors are those of the thread, which is at its
- * end: what it waited for was cancelled. */
+/* Copy the state behind `step`; allocates nothing. Errors are those of telling: what it waited for
+ * was cancelled. */
 int saver_take(struct saver *saver, uint64_t step, state_buffer_cb *buffer, void *context,
                struct error *err);
 /* Until all that was taken is written, and listed. */
 int saver_finish(struct saver *saver, struct error *err);
+/* The same for ranks that end for good behind `step`: none of them returns before it is listed, so
+ * that no rank's end is heard of while another still has to write. */
+int saver_part(struct saver *saver, uint64_t step, struct error *err);
 /* What is not written then is left. Accepts NULL. */
 void saver_destroy(struct saver *saver);
 /* Of the copy. */

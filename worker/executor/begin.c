@@ -1,6 +1,7 @@
 /* begin.c - from what the ranks hold, from a checkpoint, or from the seed. */
 #include "worker/executor/begin.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 static void *buffer_of(void *context, int buffer)
@@ -8,6 +9,7 @@ static void *buffer_of(void *context, int buffer)
     return interpreter_buffer(context, buffer);
 }
 
+/* Whatever is wrong with it, there is no state in it to begin from. */
 static int load(const struct trainer_config *config, struct interpreter *in, struct error *err)
 {
     struct checkpoint *checkpoint = NULL;
@@ -22,7 +24,7 @@ static int load(const struct trainer_config *config, struct interpreter *in, str
     if (rc == 0)
         rc = state_load(checkpoint, interpreter_program(in), buffer_of, in, err);
     checkpoint_close(checkpoint);
-    return rc < 0 ? error_prefix(err, rc, "load the checkpoint '%s'", config->start) : 0;
+    return rc < 0 ? error_prefix(err, -EBADMSG, "load the checkpoint '%s'", config->start) : 0;
 }
 
 /* What is armed in one of the states applies its step first. */

@@ -3,6 +3,7 @@
 
 #include "common/models/model.h"
 #include "worker/checkpoint/shared.h"
+#include "worker/executor/local_saving.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -28,6 +29,7 @@ void work_close(struct work *work)
     graph_destroy(work->graph);
     job_config_destroy(work->job);
     local_hub_destroy(work->hub);
+    local_saving_close(work->local);
     session_destroy(work->session);
 }
 
@@ -43,7 +45,7 @@ static const char *node_of(const Gimbal__Assignment *assignment, uint32_t rank)
 static int check_shared(struct rank *rank, struct error *err)
 {
     const struct work *work = rank->work;
-    if (!work->saving.root)
+    if (!work->saving.root || work->local)
         return 0;
     const struct shared_test test = {
         .folder = work->saving.root,
@@ -155,7 +157,8 @@ bool crew_stays(const struct work *work, int rank, int rc)
 {
     bool by_others = rc == -ECONNRESET || rc == -ECANCELED || rc == -ETIMEDOUT;
     bool gave = rc == 0 && rank >= plan_ranks(work->plan);
-    return work->kept && (by_others || gave) && !session_cancelled(work->session);
+    return work->kept && (by_others || gave) && !session_cancelled(work->session) &&
+           !session_wants_stop(work->session);
 }
 
 static void *rank_run(void *context)

@@ -23,6 +23,7 @@ struct work {
     int givers;                 /* ranks behind those of the plan */
     const char **nodes;         /* of each rank, where something is kept */
     struct saver_config saving; /* root NULL: no checkpoints are written */
+    struct local_saving *local; /* without a cluster, where they are */
     uint64_t hash;
     const Gimbal__Assignment *assignment; /* NULL without a cluster */
     pthread_mutex_t lock;

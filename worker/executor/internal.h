@@ -24,11 +24,13 @@ struct interpreter {
     struct queues *queues;
     double *seconds, *waited;
     uint64_t *runs;
+    struct stamp *stamps;
+    size_t stamp_count;
     /* Of the step at hand. */
     enum program_kind kind;
     uint64_t step;
     double targets, rate, scale;
-    bool skipped, wishes_pause, wished, measured;
+    bool skipped, wishes_pause, wishes_stop, wished, measured;
     struct step_result result;
     bool armed; /* see interpreter_armed */
     bool has_applied;

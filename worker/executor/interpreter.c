@@ -201,6 +201,7 @@ static void read_metrics(struct interpreter *in)
     out->norm = sqrt((double)metrics[METRIC_SQUARE_SUM]);
     out->skipped = in->kind == PROGRAM_TRAIN && !(isfinite(out->loss) && isfinite(out->norm));
     out->pause = metrics[METRIC_PAUSE] > 0;
+    out->stop = metrics[METRIC_STOP] > 0;
     in->skipped = out->skipped;
     in->scale = optimizer_scale(&in->config.optimizer, out->norm);
     in->measured = true;
@@ -211,7 +212,9 @@ static void read_metrics(struct interpreter *in)
 void interpreter_reach(struct interpreter *in, int index)
 {
     if (!in->wished && index >= in->program->sections[SECTION_METRICS].first) {
-        metrics_of(in)[METRIC_PAUSE] = 1; /* they were cleared when the step began */
+        /* They were cleared when the step began. */
+        metrics_of(in)[METRIC_PAUSE] = in->wishes_pause ? 1 : 0;
+        metrics_of(in)[METRIC_STOP] = in->wishes_stop ? 1 : 0;
         in->wished = true;
     }
     if (in->kind == PROGRAM_TRAIN && index >= in->program->sections[SECTION_METRICS].first)
@@ -230,7 +233,7 @@ int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t ste
     in->targets = in->config.feed->targets(in->config.feed->context, kind, step * global, global);
     in->rate = optimizer_rate(&in->config.optimizer, step);
     in->armed = false;
-    in->wished = kind != PROGRAM_TRAIN || !in->wishes_pause;
+    in->wished = kind != PROGRAM_TRAIN;
     in->measured = false;
     int rc = queues_run(in->queues, kind, err);
     if (rc < 0)
@@ -252,9 +255,10 @@ void interpreter_apply(struct interpreter *in, const float metrics[METRICS])
     in->armed = false;
 }
 
-void interpreter_wish_pause(struct interpreter *in, bool pause)
+void interpreter_wish(struct interpreter *in, bool pause, bool stop)
 {
     in->wishes_pause = pause;
+    in->wishes_stop = stop;
 }
 
 int interpreter_quiesce(struct interpreter *in, struct error *err)

@@ -39,8 +39,15 @@ struct step_result {
     double loss;  /* nats per target, mean over the global batch */
     double norm;  /* of the whole gradient, before clipping; train only */
     bool skipped; /* loss or gradient not finite: nothing was updated */
-    bool pause;   /* some rank wished it; the same on all ranks; train only */
+    /* Some rank wished it; the same on all ranks; train only. */
+    bool pause, stop;
 };
+
+/* When an instruction began and ended, in seconds of CLOCK_MONOTONIC. */
+struct stamp {
+    double begin_s, end_s;
+};
+#define STAMPS_MAX 32768 /* of a step that has more instructions, the first ones */
 
 struct interpreter;
 
@@ -52,8 +59,8 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
  * state is then as the last finished instruction left it. */
 int interpreter_run(struct interpreter *interpreter, enum program_kind kind, uint64_t step,
                     struct step_result *out, struct error *err);
-/* Whether this rank wishes that all ranks pause behind the training steps that follow. */
-void interpreter_wish_pause(struct interpreter *interpreter, bool pause);
+/* Whether this rank wishes that all ranks pause, or stop, behind the training steps that follow. */
+void interpreter_wish(struct interpreter *interpreter, bool pause, bool stop);
 int interpreter_quiesce(struct interpreter *interpreter, struct error *err);
 /* Whether the training step that broke off has its whole gradient, and this rank's share of the
  * metrics may have reached others: they may have applied it. interpreter_apply then finishes it
@@ -82,5 +89,7 @@ void *interpreter_buffer(struct interpreter *interpreter, int buffer);
 const double *interpreter_seconds(const struct interpreter *interpreter);
 const double *interpreter_waited(const struct interpreter *interpreter);
 const uint64_t *interpreter_runs(const struct interpreter *interpreter);
+/* Of the newest training step, in the order of program_next; lent until the next one. */
+const struct stamp *interpreter_stamps(const struct interpreter *interpreter, size_t *count);
 
 #endif

@@ -23,6 +23,8 @@ static const char usage[] =
     "  --channel FD    a socket to the process that started this one\n"
     "  --devices SETS  cores of each device, \"0-1;2-3\"; else the process's cores, shared out\n"
     "  --fabric NAME   what the probe measures links with: local or gloo\n"
+    "  --checkpoint DIR  where N ranks save, in place of the job's checkpoint.dir\n"
+    "  --resume        N ranks go on from the newest checkpoint there\n"
     "  --crowd NUMBER  how many devices share a core, here and in other processes\n"
     "  -h, --help      this text\n";
 
@@ -46,7 +48,8 @@ static int parse(int argc, char **argv, struct executor_options *options)
         {"fabric", required_argument, NULL, 'f'},
         {"crowd", required_argument, NULL, 'w'},
         {"verify-checkpoint", required_argument, NULL, 'v'},
-
+        {"checkpoint", required_argument, NULL, 'k'},
+        {"resume", no_argument, NULL, 'r'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
@@ -77,6 +80,12 @@ static int parse(int argc, char **argv, struct executor_options *options)
             break;
         case 'w':
             options->crowd = atof(optarg);
+            break;
+        case 'k':
+            options->checkpoint = optarg;
+            break;
+        case 'r':
+            options->resume = true;
             break;
         case 'v':
             options->verify = optarg;

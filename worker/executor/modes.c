@@ -3,6 +3,7 @@
 
 #include "common/base/memory.h"
 #include "worker/executor/crew.h"
+#include "worker/executor/local_saving.h"
 #include "worker/executor/probe.h"
 
 #include <errno.h>
@@ -40,6 +41,30 @@ int modes_device_sets(const struct executor_options *options, int count,
     return found;
 }
 
+/* Where the checkpoints of a training without a cluster come from and go to. */
+static int set_local_saving(struct work *work, const struct executor_options *options,
+                            struct error *err)
+{
+    struct job_checkpoint *checkpoint = &work->job->checkpoint;
+    if (options->checkpoint) {
+        free(checkpoint->dir);
+        checkpoint->dir = xstrdup(options->checkpoint);
+        checkpoint->keep = checkpoint->keep ? checkpoint->keep : CHECKPOINTS_KEPT;
+    }
+    if (!checkpoint->dir)
+        return options->resume ? error_set(err, -EINVAL, "no checkpoint.dir to resume from") : 0;
+    int rc = local_saving_open(work->job, options->resume, work->session, &work->local, err);
+    if (rc < 0)
+        return rc;
+    uint64_t step;
+    work->start = local_saving_start(work->local, &step);
+    work->start_age = (struct move_age){.step = step};
+    work->saving = local_saving_config(work->local);
+    session_stepped(work->session, step);
+    session_saves(work->session);
+    return 0;
+}
+
 int executor_local(const struct executor_options *options, struct error *err)
 {
     struct work work = {.session = session_create(options->channel),
@@ -47,11 +72,8 @@ int executor_local(const struct executor_options *options, struct error *err)
     static cpu_set_t sets[CPUSETS_MAX];
     session_name(work.session, "local", 1);
     int rc = job_config_load(options->job, &work.job, err);
-    if (rc == 0 && work.job->checkpoint.dir)
-        rc = error_set(err, -ENOTSUP,
-                       "checkpoint.dir '%s': without a cluster nobody lists checkpoints; leave it "
-                       "out, or submit the job",
-                       work.job->checkpoint.dir);
+    if (rc == 0)
+        rc = set_local_saving(&work, options, err);
     if (rc == 0)
         rc = read_plan(options->plan, &work.plan, err);
     if (rc == 0)

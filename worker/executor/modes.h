@@ -14,10 +14,12 @@ struct executor_options {
     const char *job;  /* file: what to train */
     const char *plan; /* file: the plan's JSON */
     bool probe;
-    const char *devices; /* cores of each device, or NULL */
-    const char *verify;  /* folder of a checkpoint to check, or NULL */
-    double crowd;        /* devices that share a core, for the probe */
-    const char *fabric;  /* collectives for the probe, or NULL for the default */
+    const char *devices;    /* cores of each device, or NULL */
+    const char *verify;     /* folder of a checkpoint to check, or NULL */
+    double crowd;           /* devices that share a core, for the probe */
+    const char *checkpoint; /* local: in place of the job's checkpoint.dir, or NULL */
+    bool resume;            /* local: go on from the newest checkpoint */
+    const char *fabric;     /* collectives for the probe, or NULL for the default */
 };
 
 /* Each returns when its work is done, failed or was cancelled (-ECANCELED), and has told the

@@ -83,6 +83,10 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
     in->seconds = xcalloc(program->instruction_count, sizeof *in->seconds);
     in->waited = xcalloc(program->instruction_count, sizeof *in->waited);
     in->runs = xcalloc(program->instruction_count, sizeof *in->runs);
+    in->stamp_count = program_step_count(program, PROGRAM_TRAIN);
+    if (in->stamp_count > STAMPS_MAX)
+        in->stamp_count = STAMPS_MAX;
+    in->stamps = xcalloc(in->stamp_count, sizeof *in->stamps);
     in->counts = xcalloc(program->counts_count, sizeof *in->counts);
     for (size_t i = 0; i < program->counts_count; i++)
         in->counts[i] = (size_t)program->counts[i];
@@ -144,6 +148,7 @@ void interpreter_release(struct interpreter *in)
     free(in->seconds);
     free(in->waited);
     free(in->runs);
+    free(in->stamps);
     free(in);
 }
 
@@ -175,4 +180,10 @@ const double *interpreter_waited(const struct interpreter *in)
 const uint64_t *interpreter_runs(const struct interpreter *in)
 {
     return in->runs;
+}
+
+const struct stamp *interpreter_stamps(const struct interpreter *in, size_t *count)
+{
+    *count = in->stamp_count;
+    return in->stamps;
 }

@@ -109,6 +109,8 @@ static void run_queue(struct queues *queues, enum queue queue)
         double end = now();
         in->seconds[index] += end - begin;
         in->runs[index]++;
+        if (in->kind == PROGRAM_TRAIN && walk->number <= in->stamp_count)
+            in->stamps[walk->number - 1] = (struct stamp){begin, end};
         begin = end;
         tell(queues, queue, walk->number);
     }

@@ -36,7 +36,8 @@ static void set_checkpoints(struct work *work, const Gimbal__Assignment *assignm
         work->start_age = (struct move_age){assignment->checkpoint_epoch, assignment->start_step};
         session_stepped(work->session, assignment->start_step);
     }
-    if (assignment->checkpoint_folder[0])
+    if (assignment->checkpoint_folder[0]) {
+        session_saves(work->session);
         work->saving = (struct saver_config){
             .root = assignment->checkpoint_folder,
             .origin = {.job = assignment->job, .epoch = assignment->epoch},
@@ -46,6 +47,7 @@ static void set_checkpoints(struct work *work, const Gimbal__Assignment *assignm
             .complain = session_complain,
             .abandon = session_give_up,
         };
+    }
 }
 
 static void name_nodes(struct work *work, const Gimbal__Assignment *assignment)

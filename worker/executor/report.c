@@ -6,9 +6,12 @@
 #include "common/base/units.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define WAIT_WORTH_TELLING_S 0.1
+#define TRACE_PART 4096 /* instructions in a record */
 
 static int report_ready(struct session *session, int rank, uint64_t program_hash)
 {
@@ -78,6 +81,11 @@ static int ready_and_wait(void *context, int rank, uint64_t program_hash, struct
 static bool wants_pause(void *context, uint64_t pauses)
 {
     return session_wants_pause(context, pauses);
+}
+
+static bool wants_stop(void *context)
+{
+    return session_wants_stop(context);
 }
 
 static int paused(void *context, int rank, uint64_t step, uint64_t number, struct error *err)
@@ -218,6 +226,54 @@ static void times(void *context, int rank, const char *block_type, const char *i
     send_telemetry(session, &telemetry);
 }
 
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+/* The second queue may be the first to begin. */
+static double earliest(const struct stamp *stamps, size_t count)
+{
+    double begin_s = count > 0 ? stamps[0].begin_s : 0;
+    for (size_t i = 1; i < count; i++)
+        begin_s = fmin(begin_s, stamps[i].begin_s);
+    return begin_s;
+}
+
+/* In records of which each is small beside what telemetry takes at once. */
+static void trace(void *context, int rank, uint64_t number, const struct stamp *stamps,
+                  size_t count, size_t total)
+{
+    uint64_t begin_ns[TRACE_PART], end_ns[TRACE_PART];
+    double begin_s = earliest(stamps, count);
+    Gimbal__TraceRecord record = GIMBAL__TRACE_RECORD__INIT;
+    Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
+    record.job = session_job(context);
+    record.epoch = session_epoch(context);
+    record.rank = (uint32_t)rank;
+    record.step = number;
+    record.unix_ns =
+        clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - (uint64_t)(begin_s * 1e9));
+    record.total = total;
+    record.count = count;
+    record.begin_ns = begin_ns;
+    record.end_ns = end_ns;
+    telemetry.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_TRACE;
+    telemetry.trace = &record;
+    for (size_t first = 0; first < count; first += record.n_begin_ns) {
+        record.first = first;
+        record.n_begin_ns = count - first < TRACE_PART ? count - first : TRACE_PART;
+        record.n_end_ns = record.n_begin_ns;
+        for (size_t i = 0; i < record.n_begin_ns; i++) {
+            begin_ns[i] = (uint64_t)((stamps[first + i].begin_s - begin_s) * 1e9);
+            end_ns[i] = (uint64_t)((stamps[first + i].end_s - begin_s) * 1e9);
+        }
+        send_telemetry(context, &telemetry);
+    }
+}
+
 struct reporter session_reporter(struct session *session, bool wait)
 {
     return (struct reporter){
@@ -225,12 +281,14 @@ struct reporter session_reporter(struct session *session, bool wait)
         .begun = begun,
         .ready = wait ? ready_and_wait : ready,
         .wants_pause = wants_pause,
+        .wants_stop = wants_stop,
         .paused = paused,
         .reserved = reserved,
         .step = step,
         .evaluation = evaluation,
         .times = times,
         .sample = sample,
+        .trace = trace,
     };
 }
 
@@ -247,6 +305,7 @@ void session_stopped(struct session *session, int rank, int rc, bool keeps, cons
                     : session_cancelled(session) ? GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED
                     : session_quiesced(session)  ? GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED
                     : by_peer                    ? GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST
+                    : rc == -EBADMSG             ? GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED
                                                  : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
     stopped.reason = (char *)(rc < 0 ? err->text : "");
     stopped.keeps = keeps;

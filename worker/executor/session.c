@@ -33,6 +33,7 @@ struct session {
     pthread_mutex_t write_lock, lock;
     pthread_cond_t changed;
     bool go, cancelled, quiesced, gone, gave_up;
+    bool saves, stop; /* stop: with a checkpoint */
     char *job;
     uint64_t epoch, next_id;
     struct data_file *files;
@@ -311,7 +312,10 @@ static void obey(struct session *session, const Gimbal__ExecutorCommand *command
         session->go = true;
         break;
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_CANCEL:
-        cancel_locked(session);
+        if (command->cancel->save && session->saves)
+            session->stop = true;
+        else
+            cancel_locked(session);
         break;
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_QUIESCE:
         session->quiesced = true;
@@ -342,6 +346,7 @@ static void renew(struct session *session, Gimbal__ExecutorCommand *command)
     session->first = command;
     session->go = session->quiesced = session->gave_up = false;
     session->beginning = (struct beginning){0};
+    session->stop = session->saves = false;
     session->steps = session->paused = session->resumed = session->listed_step = 0;
     forget_listed(session);
     pthread_mutex_unlock(&session->lock);
@@ -413,7 +418,7 @@ void session_finish(struct session *session)
 int session_wait_go(struct session *session, struct error *err)
 {
     pthread_mutex_lock(&session->lock);
-    while (!session->go && !is_over(session))
+    while (!session->go && !is_over(session) && !session->stop)
         pthread_cond_wait(&session->changed, &session->lock);
     bool go = session->go && !is_over(session);
     pthread_mutex_unlock(&session->lock);
@@ -428,14 +433,29 @@ bool session_wants_pause(struct session *session, uint64_t pauses)
     return wants;
 }
 
+void session_saves(struct session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    session->saves = true;
+    pthread_mutex_unlock(&session->lock);
+}
+
+bool session_wants_stop(struct session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    bool wants = session->stop;
+    pthread_mutex_unlock(&session->lock);
+    return wants;
+}
+
 int session_wait_resumed(struct session *session, uint64_t number, struct error *err)
 {
     pthread_mutex_lock(&session->lock);
-    while (session->resumed < number && !is_over(session))
+    while (session->resumed < number && !is_over(session) && !session->stop)
         pthread_cond_wait(&session->changed, &session->lock);
-    bool resumed = session->resumed >= number;
+    bool resumed = session->resumed >= number, over = is_over(session);
     pthread_mutex_unlock(&session->lock);
-    return resumed ? 0 : error_set(err, -ECANCELED, "cancelled while it was paused");
+    return resumed ? 0 : over ? error_set(err, -ECANCELED, "cancelled while it was paused") : 1;
 }
 
 int session_stage(void *context, const struct saver_report *report, struct saver_listed *listed,

@@ -45,7 +45,12 @@ int session_wait_go(struct session *session, struct error *err);
 
 /* Whether more pauses were asked for than the rank has been through. */
 bool session_wants_pause(struct session *session, uint64_t pauses);
-/* Until the other side says that pause `number` is over; -ECANCELED when it cancels instead. */
+/* Its ranks write checkpoints: one that is asked to save and stop does, others are cancelled. */
+void session_saves(struct session *session);
+/* Whether they are to stop with a checkpoint. */
+bool session_wants_stop(struct session *session);
+/* Until the other side says that pause `number` is over: 0, or 1 when they are to stop with a
+ * checkpoint instead; -ECANCELED when it cancels. */
 int session_wait_resumed(struct session *session, uint64_t number, struct error *err);
 
 /* Tell that a checkpoint is staged, or why it is not, and wait until the other side has taken it;

@@ -74,6 +74,18 @@ static int pause_behind(const struct trainer_config *config, struct interpreter 
     return rc;
 }
 
+static bool is_traced(uint64_t step)
+{
+    return step < TRACE_EVERY ? (step & (step - 1)) == 0 : step % TRACE_EVERY == 0;
+}
+
+static void trace(const struct trainer_config *config, const struct interpreter *in, uint64_t done)
+{
+    size_t count, total = program_step_count(interpreter_program(in), PROGRAM_TRAIN);
+    const struct stamp *stamps = interpreter_stamps(in, &count);
+    config->reporter->trace(config->reporter->context, config->rank, done, stamps, count, total);
+}
+
 /* What is due behind a step; `done` steps are. */
 static int follow_step(const struct trainer_config *config, struct interpreter *in,
                        struct times *times, uint64_t done, struct error *err)
@@ -81,6 +93,8 @@ static int follow_step(const struct trainer_config *config, struct interpreter *
     const struct reporter *reporter = config->reporter;
     uint64_t every = (uint64_t)config->job->eval.every;
     bool last = done == (uint64_t)config->job->train.steps;
+    if (is_traced(done) && reporter->trace)
+        trace(config, in, done);
     if ((done % TIMES_EVERY == 0 || last) && reporter->times)
         times_report(times, in, config->rank, reporter);
     if (!every || (done % every != 0 && !last))
@@ -97,13 +111,24 @@ static void *buffer_of(void *context, int buffer)
 
 /* The copy is taken while nothing runs; writing it goes on beside the steps. */
 static int save_behind(const struct trainer_config *config, struct interpreter *in,
-                       struct saver *saver, uint64_t done, struct error *err)
+                       struct saver *saver, uint64_t done, bool last, struct error *err)
 {
     uint64_t every = (uint64_t)config->job->checkpoint.every;
-    bool last = done == (uint64_t)config->job->train.steps;
     if (!saver || (!last && (!every || done % every != 0)))
         return 0;
     return saver_take(saver, done, buffer_of, in, err);
+}
+
+/* All ranks stop here: what is on its way is waited for, on the network and on the disk. */
+static int stop_behind(struct interpreter *in, struct saver *saver, uint64_t done,
+                       struct error *err)
+{
+    int rc = interpreter_quiesce(in, err);
+    if (rc == 0 && saver)
+        rc = saver_part(saver, done, err);
+    return rc < 0 ? rc
+                  : error_set(err, -ECANCELED, "it was asked to stop, and did behind step %llu%s",
+                              (unsigned long long)done, saver ? ", which is saved" : "");
 }
 
 /* Both are due again where an epoch takes up a step that another one has finished: it may have
@@ -111,7 +136,8 @@ static int save_behind(const struct trainer_config *config, struct interpreter *
 static int finish_step(const struct trainer_config *config, struct interpreter *in,
                        struct times *times, struct saver *saver, uint64_t done, struct error *err)
 {
-    int rc = save_behind(config, in, saver, done, err);
+    bool last = done == (uint64_t)config->job->train.steps;
+    int rc = save_behind(config, in, saver, done, last, err);
     return rc == 0 ? follow_step(config, in, times, done, err) : rc;
 }
 
@@ -135,7 +161,7 @@ static int train(struct run *run, struct times *times, struct saver *saver, stru
     for (uint64_t step = run->begun.told.step; step < steps && rc == 0; step++) {
         struct step_result result;
         bool wish = reporter->wants_pause && reporter->wants_pause(reporter->context, pauses);
-        interpreter_wish_pause(in, wish);
+        interpreter_wish(in, wish, reporter->wants_stop && reporter->wants_stop(reporter->context));
         double begin = now();
         rc = interpreter_run(in, PROGRAM_TRAIN, step, &result, err);
         if (rc < 0)
@@ -146,10 +172,18 @@ static int train(struct run *run, struct times *times, struct saver *saver, stru
         rc = copy_behind(run, step + 1, err);
         if (reporter->step)
             reporter->step(reporter->context, config->rank, step + 1, &result, now() - begin);
+        bool last = step + 1 == steps, stop = result.stop && !last;
         if (rc == 0)
-            rc = finish_step(config, in, times, saver, step + 1, err);
-        if (rc == 0 && result.pause && step + 1 < steps)
+            rc = stop ? save_behind(config, in, saver, step + 1, true, err)
+                      : finish_step(config, in, times, saver, step + 1, err);
+        if (rc == 0 && !stop && result.pause && !last) {
             rc = pause_behind(config, in, step + 1, ++pauses, err);
+            stop = rc > 0;
+            if (stop)
+                rc = save_behind(config, in, saver, step + 1, true, err);
+        }
+        if (rc == 0 && stop)
+            return stop_behind(in, saver, step + 1, err);
     }
     return rc;
 }

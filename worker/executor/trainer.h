@@ -8,7 +8,8 @@
  *
  * The state comes from what the ranks have kept of an earlier epoch, else from a checkpoint or,
  * without one, from the seed; it goes to a checkpoint behind every checkpoint.every steps and
- * behind the last one. When an epoch breaks off, the state stays with the executor. */
+ * behind the last one, which is where one of the ranks was asked to stop, if that comes first. When
+ * an epoch breaks off, the state stays with the executor. */
 #ifndef WORKER_EXECUTOR_TRAINER_H
 #define WORKER_EXECUTOR_TRAINER_H
 
@@ -22,6 +23,9 @@
 #define EVALUATION_BATCHES_MAX 16
 /* Steps between two reports of instruction times. */
 #define TIMES_EVERY 50
+/* The instructions of such a step are told one by one, by all ranks of the same one: of the powers
+ * of two up to here, and of every step that it divides. */
+#define TRACE_EVERY 256
 
 /* What a rank begins with. */
 struct beginning {
@@ -43,8 +47,10 @@ struct reporter {
     /* Asked before each step: shall all ranks pause behind it, once more than they did `pauses`
      * times? */
     bool (*wants_pause)(void *context, uint64_t pauses);
+    /* Asked before each step: shall all ranks stop behind it for good, with a checkpoint? */
+    bool (*wants_stop)(void *context);
     /* All ranks have paused behind this step, for the time `number`; they go on when it returns
-     * 0. */
+     * 0, and stop with a checkpoint, all of them, when it returns 1. */
     int (*paused)(void *context, int rank, uint64_t step, uint64_t number, struct error *err);
     /* So much host memory is reserved for the copy of a checkpoint. */
     void (*reserved)(void *context, int rank, uint64_t bytes);
@@ -54,6 +60,9 @@ struct reporter {
     /* Seconds in `steps` steps of all instructions of one class in blocks of one type. */
     void (*times)(void *context, int rank, const char *block_type, const char *instruction,
                   uint64_t steps, double seconds);
+    /* When each instruction of a training step began and ended, in order; `total` it has. */
+    void (*trace)(void *context, int rank, uint64_t step, const struct stamp *stamps, size_t count,
+                  size_t total);
     void (*sample)(void *context, int rank, uint64_t step, const uint8_t *text, size_t size);
 };
 
@@ -80,6 +89,7 @@ struct trainer_config {
 };
 
 /* When it ends with an error, what is worth it is in config->kept.
+ * -ECANCELED: it was asked to stop, and in words where; -EBADMSG: the checkpoint cannot be loaded;
  * -EPROTO: the program that was lowered here is another than the planner's (another version of
  * Gimbal); errors of preparing and of the fabric. */
 int trainer_run(const struct trainer_config *config, struct error *err);

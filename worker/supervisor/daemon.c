@@ -69,6 +69,9 @@ static void carry_out(struct daemon *daemon, const struct supervisor_action *act
     case SUPERVISOR_RESUME:
         processes_resume(daemon, action->rank);
         break;
+    case SUPERVISOR_SAVE:
+        processes_save(daemon, action->rank);
+        break;
     case SUPERVISOR_SIGNAL:
         processes_signal(daemon, action->rank, action->signal);
         break;

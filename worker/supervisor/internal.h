@@ -18,6 +18,7 @@ struct link {
     unsigned attempt;       /* failures since the last heartbeat that was answered */
     uint64_t draws;         /* random numbers used */
     uint64_t term;          /* 0: none yet */
+    uint64_t reached_ms;    /* when the coordinator last answered */
     uint64_t registered_in; /* the term of the newest registration; 0: none */
     uint32_t heartbeat_ms;
     bool heartbeat_sent;
@@ -68,9 +69,15 @@ void ranks_expire(struct supervisor *supervisor, uint64_t now_ms,
                   struct supervisor_actions *actions);
 uint64_t ranks_next_ms(const struct supervisor *supervisor);
 bool ranks_all_gone(const struct supervisor *supervisor);
-/* Stop an executor, and give up what waits; harmless for one that is stopping or has ended. */
+/* Stop an executor, and give up what waits; harmless for one that is stopping or has ended. One
+ * that saves first is not waited for any longer. */
 void ranks_stop(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
                 uint64_t now_ms, struct supervisor_actions *actions);
+/* The same, but it saves first, if it can: one that trains, and of which the other ranks will hear.
+ * `all`: they are asked, too, so that one that is paused may. */
+void ranks_stop_saving(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
+                       bool all, uint64_t now_ms, struct supervisor_actions *actions);
+/* All but those that save first. */
 void ranks_stop_all(struct supervisor *supervisor, Gimbal__StoppedRequest__Cause cause,
                     const char *reason, uint64_t now_ms, struct supervisor_actions *actions);
 /* Have it leave its epoch; an executor that cannot stay stops. */
@@ -94,6 +101,12 @@ void rank_end(struct rank *rank, struct supervisor_actions *actions);
 /* The same, but its executor stays. */
 void rank_keep(struct rank *rank, uint64_t now_ms, struct supervisor_actions *actions);
 void rank_finish(struct rank *rank);
+
+/* orphans.c: stop those that are without a coordinator for too long; there is one again. */
+void orphans_expire(struct supervisor *supervisor, uint64_t now_ms,
+                    struct supervisor_actions *actions);
+void orphans_found(struct supervisor *supervisor, uint64_t now_ms);
+uint64_t orphans_next_ms(const struct supervisor *supervisor);
 
 /* pauses.c */
 void ranks_pause(struct supervisor *supervisor, const Gimbal__PauseJob *message,

@@ -136,6 +136,8 @@ static void registered(struct supervisor *supervisor, uint32_t heartbeat_ms, uin
     if (link->registered_in != link->term)
         ranks_forget_taken(supervisor);
     link->state = LINK_UP;
+    link->reached_ms = now_ms;
+    orphans_found(supervisor, now_ms);
     link->registered_in = link->term;
     link->complaint[0] = '\0';
     link->refused_in = 0;
@@ -195,6 +197,7 @@ void supervisor_heartbeat_answered(struct supervisor *supervisor, enum rpc_statu
         return;
     }
     link->attempt = 0;
+    link->reached_ms = now_ms;
     check_lag(supervisor, revision, actions);
 }
 

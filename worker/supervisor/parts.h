@@ -65,6 +65,7 @@ void processes_quiesce(struct daemon *daemon, uint64_t rank);
 void processes_go(struct daemon *daemon, uint64_t rank);
 void processes_pause(struct daemon *daemon, uint64_t rank);
 void processes_resume(struct daemon *daemon, uint64_t rank);
+void processes_save(struct daemon *daemon, uint64_t rank);
 void processes_signal(struct daemon *daemon, uint64_t rank, int signal);
 /* The checkpoint that it told of is listed, with these. */
 void processes_listed(struct daemon *daemon, uint64_t rank, uint64_t step, char *const *listed,

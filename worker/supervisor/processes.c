@@ -156,6 +156,23 @@ void processes_resume(struct daemon *daemon, uint64_t id)
     send_command(process, &command);
 }
 
+void processes_save(struct daemon *daemon, uint64_t id)
+{
+    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
+    struct process *process = find(daemon, id);
+    Gimbal__CancelJob cancel = GIMBAL__CANCEL_JOB__INIT;
+    Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
+    if (!process)
+        return;
+    cancel.job = rank->job;
+    cancel.epoch = rank->epoch;
+    cancel.reason = rank->reason;
+    cancel.save = true;
+    command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_CANCEL;
+    command.cancel = &cancel;
+    send_command(process, &command);
+}
+
 void processes_signal(struct daemon *daemon, uint64_t id, int signal)
 {
     const struct process *process = find(daemon, id);
@@ -219,6 +236,9 @@ static void take_telemetry(struct process *process, const struct rank *rank,
         break;
     case GIMBAL__TELEMETRY_RECORD__RECORD_EVALUATION:
         complete(rank, &record->evaluation->job, &record->evaluation->epoch, NULL);
+        break;
+    case GIMBAL__TELEMETRY_RECORD__RECORD_TRACE:
+        complete(rank, &record->trace->job, &record->trace->epoch, &record->trace->rank);
         break;
     default:
         return;

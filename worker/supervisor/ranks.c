@@ -31,6 +31,8 @@ static const char *cause_name(cause_t cause)
         return "fault";
     case GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST:
         return "peer lost";
+    case GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED:
+        return "checkpoint damaged";
     default:
         return "unknown";
     }
@@ -125,6 +127,14 @@ void rank_keep(struct rank *rank, uint64_t now_ms, struct supervisor_actions *ac
     rank->kill_at_ms = now_ms + SUPERVISOR_KEEP_MS;
 }
 
+static void terminate(struct rank *rank, uint64_t now_ms, struct supervisor_actions *actions)
+{
+    rank->saving = false;
+    rank->kill_at_ms = now_ms + SUPERVISOR_PATIENCE_MS;
+    act_on_rank(actions, SUPERVISOR_SIGNAL, rank);
+    actions->items[actions->count - 1].signal = SIGTERM;
+}
+
 /* What has left its epoch has been reported, and only makes room. */
 static void stop_kept(struct rank *rank, const char *reason, uint64_t now_ms,
                       struct supervisor_actions *actions)
@@ -132,9 +142,7 @@ static void stop_kept(struct rank *rank, const char *reason, uint64_t now_ms,
     act_log(actions, LOG_INFO, "job %s epoch %" PRIu64 " rank %" PRIu32 ": its state is let go: %s",
             rank->job, rank->epoch, rank->rank, reason);
     rank->state = RANK_STOPPING;
-    rank->kill_at_ms = now_ms + SUPERVISOR_PATIENCE_MS;
-    act_on_rank(actions, SUPERVISOR_SIGNAL, rank);
-    actions->items[actions->count - 1].signal = SIGTERM;
+    terminate(rank, now_ms, actions);
 }
 
 void ranks_stop(struct rank *rank, cause_t cause, const char *reason, uint64_t now_ms,
@@ -149,17 +157,36 @@ void ranks_stop(struct rank *rank, cause_t cause, const char *reason, uint64_t n
         rank_set_cause(rank, cause, reason);
         rank->asked = true;
         rank->state = RANK_STOPPING;
-        rank->kill_at_ms = now_ms + SUPERVISOR_PATIENCE_MS;
-        act_on_rank(actions, SUPERVISOR_SIGNAL, rank);
-        actions->items[actions->count - 1].signal = SIGTERM;
+        terminate(rank, now_ms, actions);
+    } else if (rank->state == RANK_STOPPING && rank->saving) {
+        terminate(rank, now_ms, actions);
     }
+}
+
+void ranks_stop_saving(struct rank *rank, cause_t cause, const char *reason, bool all,
+                       uint64_t now_ms, struct supervisor_actions *actions)
+{
+    bool paused = rank->pause > rank->resumed;
+    if (rank->saving)
+        return;
+    if (rank->state != RANK_RUNNING || !rank->saves || !rank->going || (paused && !all)) {
+        ranks_stop(rank, cause, reason, now_ms, actions);
+        return;
+    }
+    rank_set_cause(rank, cause, reason);
+    rank->asked = true;
+    rank->state = RANK_STOPPING;
+    rank->saving = true;
+    rank->kill_at_ms = now_ms + SUPERVISOR_SAVING_MS;
+    act_on_rank(actions, SUPERVISOR_SAVE, rank);
 }
 
 void ranks_stop_all(struct supervisor *supervisor, cause_t cause, const char *reason,
                     uint64_t now_ms, struct supervisor_actions *actions)
 {
     for (size_t i = 0; i < supervisor->rank_count; i++)
-        ranks_stop(&supervisor->ranks[i], cause, reason, now_ms, actions);
+        if (!supervisor->ranks[i].saving)
+            ranks_stop(&supervisor->ranks[i], cause, reason, now_ms, actions);
 }
 
 /* Out of its epoch, and the state stays; an executor that cannot do that stops. */
@@ -283,6 +310,8 @@ struct rank *ranks_add(struct supervisor *supervisor, Gimbal__Assignment *assign
         .kill_at_ms = UINT64_MAX,
         .reason = xstrdup(""),
         .step = assignment->start_step,
+        .orphan_ms = assignment->orphan_ms,
+        .saves = assignment->checkpoint_folder[0] != '\0',
     };
     return rank;
 }

@@ -122,6 +122,13 @@ void supervisor_terminate(struct supervisor *supervisor, uint64_t now_ms,
     char reason[128];
     snprintf(reason, sizeof reason, "node '%s' is being stopped", supervisor->node);
     act_log(actions, LOG_INFO, "asked to stop: stopping all executors");
+    for (size_t i = 0; i < supervisor->rank_count; i++)
+        if (supervisor->link.state == LINK_UP)
+            ranks_stop_saving(&supervisor->ranks[i], GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED,
+                              reason, false, now_ms, actions);
+        else
+            ranks_stop(&supervisor->ranks[i], GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, reason,
+                       now_ms, actions);
     supervisor_leave(supervisor, 0, reason, now_ms, actions);
 }
 
@@ -131,6 +138,7 @@ void supervisor_expire(struct supervisor *supervisor, uint64_t now_ms,
     if (supervisor->quit)
         return;
     link_expire(supervisor, now_ms, actions);
+    orphans_expire(supervisor, now_ms, actions);
     ranks_expire(supervisor, now_ms, actions);
     supervisor_settle(supervisor, now_ms, actions);
 }
@@ -140,6 +148,7 @@ uint64_t supervisor_next_ms(const struct supervisor *supervisor)
     if (supervisor->quit)
         return UINT64_MAX;
     uint64_t link = link_next_ms(supervisor), ranks = ranks_next_ms(supervisor);
-    uint64_t next = link < ranks ? link : ranks;
+    uint64_t next = link < ranks ? link : ranks, orphans = orphans_next_ms(supervisor);
+    next = orphans < next ? orphans : next;
     return supervisor->farewell_ms < next ? supervisor->farewell_ms : next;
 }

@@ -25,6 +25,8 @@
 #define SUPERVISOR_PATIENCE_MS 2000
 /* An executor that keeps the state of its job is asked for it within so long, or ends. */
 #define SUPERVISOR_KEEP_MS 600000
+/* One that was asked to save first, behind a step, has so long for all of it. */
+#define SUPERVISOR_SAVING_MS 45000
 /* What a stopping worker waits for its last reports to be taken. */
 #define SUPERVISOR_FAREWELL_MS 2000
 /* Ended ranks that are remembered. */
@@ -44,6 +46,7 @@ enum supervisor_action_kind {
     SUPERVISOR_GO,        /* tell the executor of rank to go */
     SUPERVISOR_PAUSE,     /* tell it to pause, for the time rank->pause */
     SUPERVISOR_RESUME,    /* tell it that the pauses up to rank->resumed are over */
+    SUPERVISOR_SAVE,      /* tell it to stop behind a step, with a checkpoint */
     SUPERVISOR_SIGNAL,    /* send signal to the executor of rank */
     SUPERVISOR_READY,     /* call Ready for rank; answer: supervisor_ready_answered */
     SUPERVISOR_PAUSED,    /* call Paused for rank; answer: supervisor_paused_answered */
@@ -96,6 +99,9 @@ struct rank {
     bool going;           /* Go was passed on */
     bool keeps;           /* its executor can leave an epoch and stay */
     bool left;            /* its executor left the epoch before it ended: that was reported */
+    bool saves;           /* its job has checkpoints */
+    uint64_t orphan_ms;   /* so long it trains without a coordinator; 0: for ever */
+    bool saving;          /* it was asked to stop with one */
     bool asked;           /* somebody wants it stopped, for the reason that `stopped` will have */
     bool said;            /* the executor itself said why it stopped */
     uint64_t kill_at_ms;  /* UINT64_MAX: it may run; of one that is kept: it is to be stopped */
@@ -132,7 +138,8 @@ void supervisor_expire(struct supervisor *supervisor, uint64_t now_ms,
                        struct supervisor_actions *actions);
 /* When supervisor_expire next has something to do; UINT64_MAX for never. */
 uint64_t supervisor_next_ms(const struct supervisor *supervisor);
-/* Stop all executors, report them, and quit with 0. */
+/* Stop all executors, report them, and quit with 0. While the coordinator is there, jobs that have
+ * checkpoints save first: so all of their ranks stop, here and elsewhere. */
 void supervisor_terminate(struct supervisor *supervisor, uint64_t now_ms,
                           struct supervisor_actions *actions);
 

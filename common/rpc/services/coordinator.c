@@ -31,6 +31,7 @@ static const struct rpc_method methods[COORDINATOR_METHOD_COUNT] = {
     [COORDINATOR_LIST_NODES] = {"ListNodes", RPC_UNARY, RPC_USER, true, false, 4 * KIB},
     [COORDINATOR_PLAN] = {"Plan", RPC_UNARY, RPC_USER, true, false, 4 * MIB},
     [COORDINATOR_GET_LOGS] = {"GetLogs", RPC_UNARY, RPC_USER, true, false, 4 * KIB},
+    [COORDINATOR_GET_TRACE] = {"GetTrace", RPC_UNARY, RPC_USER, true, false, 4 * KIB},
     [COORDINATOR_WATCH_EVENTS] = {"WatchEvents", RPC_HELD, RPC_USER, true, false, 4 * KIB},
     [COORDINATOR_LIST_EVENTS] = {"ListEvents", RPC_UNARY, RPC_USER, true, false, 4 * KIB},
 

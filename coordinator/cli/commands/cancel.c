@@ -7,11 +7,14 @@
 
 struct cancel_values {
     const char *reason;
+    bool save;
 };
 
 static const struct flag cancel_flags[] = {
     {"reason", 0, FLAG_TEXT, offsetof(struct cancel_values, reason), "TEXT",
      "what the job's history will say"},
+    {"save", 0, FLAG_SWITCH, offsetof(struct cancel_values, save), NULL,
+     "write a checkpoint first, behind the step that it is in"},
     {.name = NULL},
 };
 
@@ -23,6 +26,7 @@ static int run(const struct invocation *invocation, struct error *err)
     Gimbal__CancelRequest request = GIMBAL__CANCEL_REQUEST__INIT;
     request.job = invocation->arguments[0];
     request.reason = (char *)(values->reason ? values->reason : "cancelled by its user");
+    request.save = values->save;
     int code = client_open(&invocation->common, &client, err);
     if (code == EXIT_DONE)
         code = client_call(&client, COORDINATOR_CANCEL, &request.base, 0, &reply, err);

@@ -25,12 +25,13 @@ static void print_list(const struct common *common, const Gimbal__GetJobReply *j
     for (size_t i = 0; i < job->n_checkpoints; i++) {
         const Gimbal__Checkpoint *checkpoint = job->checkpoints[i];
         json_array_append_new(
-            items, output_object("Checkpoint", json_pack("{s:I, s:I, s:s, s:I, s:f}", "step",
-                                                         (json_int_t)checkpoint->step, "epoch",
-                                                         (json_int_t)checkpoint->epoch, "folder",
-                                                         checkpoint->folder, "bytes",
-                                                         (json_int_t)checkpoint->bytes, "unix_s",
-                                                         (double)checkpoint->unix_ms / 1e3)));
+            items,
+            output_object(
+                "Checkpoint",
+                json_pack("{s:I, s:I, s:s, s:I, s:f, s:b}", "step", (json_int_t)checkpoint->step,
+                          "epoch", (json_int_t)checkpoint->epoch, "folder", checkpoint->folder,
+                          "bytes", (json_int_t)checkpoint->bytes, "unix_s",
+                          (double)checkpoint->unix_ms / 1e3, "damaged", checkpoint->damaged)));
     }
     output_print_list((enum output)common->output, "CheckpointList", "checkpoints", items, stdout);
 }
@@ -51,6 +52,7 @@ static void print_table(const struct common *common, const Gimbal__GetJobReply *
         {.name = "EPOCH", .right = true},
         {.name = "SIZE", .right = true},
         {.name = "LISTED"},
+        {.name = "STATE"},
         {.name = "FOLDER"},
     };
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
@@ -61,6 +63,7 @@ static void print_table(const struct common *common, const Gimbal__GetJobReply *
         table_add(table, "%" PRIu64, checkpoint->epoch);
         table_add(table, "%s", units_print_bytes(size, sizeof size, (double)checkpoint->bytes));
         table_add(table, "%s", print_time(when, sizeof when, checkpoint->unix_ms));
+        table_add(table, "%s", checkpoint->damaged ? "damaged" : "");
         table_add(table, "%s", checkpoint->folder);
     }
     table_print(table, common->output == OUTPUT_WIDE, !common->no_headers, stdout);

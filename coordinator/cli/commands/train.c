@@ -3,13 +3,17 @@
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/training.h"
 
+#include "common/base/memory.h"
 #include "common/base/units.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 struct train_values {
-    const char *file, *plan, *search;
+    const char *file, *plan, *search, *checkpoint;
     int64_t local;
+    bool resume;
 };
 
 static const struct flag train_flags[] = {
@@ -20,6 +24,10 @@ static const struct flag train_flags[] = {
      "take this plan, as 'gimbal plan -o json' wrote it"},
     {"search", 0, FLAG_TEXT, offsetof(struct train_values, search), "NAME",
      "the search, in place of the job's plan.search"},
+    {"checkpoint", 0, FLAG_TEXT, offsetof(struct train_values, checkpoint), "DIR",
+     "where to save, in place of the job's checkpoint.dir"},
+    {"resume", 0, FLAG_SWITCH, offsetof(struct train_values, resume), NULL,
+     "go on from the newest checkpoint there"},
     {.name = NULL},
 };
 
@@ -57,15 +65,29 @@ static void print_result(const struct offline *offline, const struct training_re
         printf("\n%s\n", result->sample);
 }
 
+/* The folder as the executor wants it: from the root. NULL where none is named. */
+static char *absolute(const char *folder)
+{
+    if (!folder || folder[0] == '/')
+        return folder ? xstrdup(folder) : NULL;
+    char *here = getcwd(NULL, 0);
+    char *path = xasprintf("%s/%s", here ? here : "", folder);
+    free(here);
+    return path;
+}
+
 static int train(const struct invocation *invocation, const struct train_values *values,
                  struct offline *offline, struct error *err)
 {
+    char *checkpoint = absolute(values->checkpoint);
     const struct common *common = &invocation->common;
     struct progress progress;
     struct training_result result;
     struct training_options options = {.job_path = values->file,
                                        .offline = offline,
                                        .progress = &progress,
+                                       .checkpoint = checkpoint,
+                                       .resume = values->resume,
                                        .steps_as_json = common->output == OUTPUT_JSONL};
     progress_open(&progress, stderr, common->quiet);
     int code = training_run(&options, &result, err);
@@ -74,6 +96,7 @@ static int train(const struct invocation *invocation, const struct train_values 
     else if (result.steps > 0)
         print_result(offline, &result);
     training_result_finish(&result);
+    free(checkpoint);
     return code;
 }
 

@@ -197,6 +197,7 @@ START_TEST(commands_of_two_words_are_in_order_and_found_below_the_first)
         }
     ck_assert_ptr_null(command_find_below(&command_plan, "plan show"));
     ck_assert_str_eq(command_nearest_below(&command_plan, "expalin"), "explain");
+    ck_assert_str_eq(command_nearest_below(&command_plan, "shwo"), "show");
     ck_assert_ptr_null(command_find_below(&command_jobs, "show"));
     ck_assert_ptr_null(command_nearest_below(&command_jobs, "show"));
 }

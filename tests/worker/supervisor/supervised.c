@@ -120,6 +120,8 @@ static void assign_as(struct supervised *supervised, const char *job, uint64_t e
     assignment.rank = rank;
     assignment.device_index = device;
     assignment.keeps = keeps;
+    assignment.orphan_ms = supervised->orphan_ms;
+    assignment.checkpoint_folder = supervised->saves ? "/checkpoints/j" : "";
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_ASSIGNMENT;
     record.assignment = &assignment;
     feed(supervised, &record);
@@ -214,6 +216,19 @@ void cancel_rank(struct supervised *supervised, const char *job, uint64_t epoch,
     message.epoch = epoch;
     message.ranks = &rank;
     message.n_ranks = 1;
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_CANCEL;
+    record.cancel = &message;
+    feed(supervised, &record);
+}
+
+void cancel_saving(struct supervised *supervised, const char *job, uint64_t epoch)
+{
+    Gimbal__CancelJob message = GIMBAL__CANCEL_JOB__INIT;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    message.job = (char *)job;
+    message.epoch = epoch;
+    message.reason = "wished";
+    message.save = true;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_CANCEL;
     record.cancel = &message;
     feed(supervised, &record);

@@ -14,6 +14,8 @@ struct supervised {
     struct supervisor_actions actions; /* since they were last cleared */
     uint64_t now_ms;
     uint64_t revision;
+    uint64_t orphan_ms; /* of the ranks that are assigned */
+    bool saves;         /* of the jobs that are assigned: they have checkpoints */
 };
 
 void supervised_open(struct supervised *supervised, uint64_t seed);
@@ -49,6 +51,7 @@ void go(struct supervised *supervised, const char *job, uint64_t epoch);
 void pause_job(struct supervised *supervised, const char *job, uint64_t epoch, uint64_t number);
 void resume_job(struct supervised *supervised, const char *job, uint64_t epoch, uint64_t number);
 void cancel(struct supervised *supervised, const char *job, uint64_t epoch);
+void cancel_saving(struct supervised *supervised, const char *job, uint64_t epoch);
 /* The end of this rank is waited for. */
 void cancel_rank(struct supervised *supervised, const char *job, uint64_t epoch, uint32_t rank);
 

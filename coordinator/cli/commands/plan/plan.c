@@ -21,18 +21,12 @@ static const struct flag plan_flags[] = {
     {.name = NULL},
 };
 
-/* The contract is the text itself; one line of it for jsonl. */
+/* The contract is the text itself. */
 static int print_json(enum output output, const char *text, struct error *err)
 {
-    if (output == OUTPUT_JSON) {
-        puts(text);
-        return EXIT_DONE;
-    }
-    json_t *json = json_loads(text, 0, NULL);
-    if (!json)
-        return error_set(err, EXIT_INTERNAL, "the plan is no JSON");
-    output_print_object(output, json, stdout);
-    return EXIT_DONE;
+    return output_print_text(output, text, stdout)
+               ? EXIT_DONE
+               : error_set(err, EXIT_INTERNAL, "the plan is no JSON");
 }
 
 /* json: the best plan; jsonl: every candidate, the best one first. */
@@ -130,8 +124,13 @@ static int run(const struct invocation *invocation, struct error *err)
                : plan_there(invocation, &values, err);
 }
 
-static const struct command *const below[] = {&command_plan_diff, &command_plan_explain,
-                                              &command_plan_what_if, &command_plan_why_not, NULL};
+static const struct command *const below[] = {&command_plan_diff,
+                                              &command_plan_explain,
+                                              &command_plan_show,
+                                              &command_plan_trace,
+                                              &command_plan_what_if,
+                                              &command_plan_why_not,
+                                              NULL};
 
 const struct command command_plan = {
     .name = "plan",

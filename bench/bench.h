@@ -1,0 +1,20 @@
+/* bench.h - what the suites that train share: a clock, a median, and samples to train on. */
+#ifndef BENCH_BENCH_H
+#define BENCH_BENCH_H
+
+#include "common/base/error.h"
+#include "worker/executor/interpreter.h"
+
+/* Seconds of a clock that only goes forward. */
+double bench_now_s(void);
+/* Sorts them, the smallest first; of an even count the upper of the middle two. */
+double bench_median(double *values, size_t count);
+/* The sentence goes to stderr, and the process ends, unless rc is 0. */
+void bench_need(int rc, const struct error *err);
+
+/* Tokens 0 to BENCH_VOCAB - 1, drawn by chance: the same for a sample's number in every run. */
+#define BENCH_VOCAB 256
+#define BENCH_SEQ 256 /* tokens of a sample, and as many targets */
+extern const struct feed bench_feed;
+
+#endif

@@ -1,0 +1,163 @@
+/* test_local.c - a training without a cluster saves, is interrupted, and goes on as if it had not
+ * been. */
+#include "common/base/memory.h"
+#include "tests/cluster/command.h"
+#include "tests/support/suite.h"
+
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STEPS 60
+#define STEPS_TEXT "60"
+
+static char folder[64], job_path[96], plan_path[96], checkpoints[96];
+static struct command command;
+
+static void setup(void)
+{
+    strcpy(folder, "/tmp/gimbal-local-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(job_path, sizeof job_path, "%s/job.yaml", folder);
+    snprintf(plan_path, sizeof plan_path, "%s/plan.json", folder);
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", folder);
+    setenv("GIMBAL_EXECUTOR", EXECUTOR, 1);
+}
+
+static void teardown(void)
+{
+    char *remove = xasprintf("rm -rf '%s'", folder);
+    ck_assert_int_eq(system(remove), 0);
+    free(remove);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "we");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static int run(const char *const *words)
+{
+    command_start(&command, words);
+    return command_finish(&command);
+}
+#define RUN(...) run((const char *const[]){GIMBAL, __VA_ARGS__, NULL})
+#define TRAIN                                                                                      \
+    "train", "--local", "2", "-f", job_path, "--plan", plan_path, "--checkpoint", checkpoints
+
+/* The job, and a plan of two ranks that every run takes. */
+static void prepare(const char *more)
+{
+    char *text = xasprintf("apiVersion: gimbal/v1\nname: bottles\n"
+                           "model: {family: gpt, layers: 2, hidden: 32, heads: 2, seq: 16}\n"
+                           "data: {text: ['%s/text']}\n"
+                           "train: {steps: " STEPS_TEXT ", global_batch: 4, lr: 3.0e-3}\n"
+                           "devices: {min: 2}\n%s",
+                           folder, more);
+    char *words = xasprintf("%s/text", folder);
+    write_file(job_path, text);
+    FILE *file = fopen(words, "we");
+    for (int i = 0; i < 400; i++)
+        fprintf(file, "%d bottles of beer on the wall\n", i);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(RUN("plan", "--local", "2", "-f", job_path, "-o", "json"), 0);
+    write_file(plan_path, command.out);
+    free(words);
+    free(text);
+}
+
+/* Of the result that the last run printed. */
+static double final_loss(void)
+{
+    json_t *result = json_loads(command.out, 0, NULL);
+    ck_assert_msg(result != NULL, "%s%s", command.out, command.err);
+    ck_assert_int_eq(json_integer_value(json_object_get(result, "steps")), STEPS);
+    double loss = json_real_value(json_object_get(result, "loss"));
+    json_decref(result);
+    return loss;
+}
+
+/* Train until some step is done, then stop with a checkpoint: of which step. */
+static int interrupt(const char *const *words)
+{
+    int step = 0;
+    command_start(&command, words);
+    ck_assert(command_await(&command, "\"kind\":\"Step\""));
+    ck_assert_int_eq(kill(command.pid, SIGTERM), 0);
+    ck_assert_int_eq(command_finish(&command), 128 + SIGTERM);
+    const char *said = strstr(command.err, "checkpoint of step ");
+    ck_assert_msg(said && sscanf(said, "checkpoint of step %d", &step) == 1, "%s", command.err);
+    ck_assert_int_gt(step, 0);
+    ck_assert_int_lt(step, STEPS);
+    return step;
+}
+
+/* Spoil the checkpoint of this step and epoch. */
+static void spoil(int step, int epoch)
+{
+    char *path = xasprintf("%s/bottles-local/step-%d.epoch-%d/rank-00000.safetensors", checkpoints,
+                           step, epoch);
+    ck_assert_int_eq(truncate(path, 100), 0);
+    free(path);
+}
+
+START_TEST(an_interrupted_training_goes_on_as_if_it_had_not_been)
+{
+    prepare("");
+    ck_assert_int_eq(
+        RUN("train", "--local", "2", "-f", job_path, "--plan", plan_path, "-o", "json"), 0);
+    double loss = final_loss();
+    interrupt((const char *const[]){GIMBAL, TRAIN, "-o", "jsonl", NULL});
+    ck_assert_int_eq(RUN(TRAIN), 1);
+    ck_assert_msg(strstr(command.err, "go on from the newest with --resume"), "%s", command.err);
+    interrupt((const char *const[]){GIMBAL, TRAIN, "--resume", "-o", "jsonl", NULL});
+    ck_assert_int_eq(RUN(TRAIN, "--resume", "-o", "json"), 0);
+    ck_assert_msg(final_loss() == loss, "the loss is %.17g, not %.17g", final_loss(), loss);
+}
+END_TEST
+
+START_TEST(a_damaged_checkpoint_is_passed_over_for_the_one_before)
+{
+    prepare("");
+    int first = interrupt((const char *const[]){GIMBAL, TRAIN, "-o", "jsonl", NULL});
+    int second = interrupt((const char *const[]){GIMBAL, TRAIN, "--resume", "-o", "jsonl", NULL});
+    ck_assert_int_gt(second, first);
+    spoil(second, 2);
+    command_start(&command, (const char *const[]){GIMBAL, TRAIN, "--resume", "-o", "jsonl", NULL});
+    char words[64];
+    snprintf(words, sizeof words, "\"step\":%d,", first + 1);
+    ck_assert_msg(command_await(&command, words), "%s", command.out);
+    ck_assert_int_eq(kill(command.pid, SIGTERM), 0);
+    ck_assert_int_eq(command_finish(&command), 128 + SIGTERM);
+    ck_assert_msg(strstr(command.err, "cannot be gone on from"), "%s", command.err);
+}
+END_TEST
+
+START_TEST(without_an_undamaged_checkpoint_nothing_begins)
+{
+    prepare("");
+    ck_assert_int_eq(RUN(TRAIN, "--resume"), 1);
+    ck_assert_msg(strstr(command.err, "lists no checkpoint to go on from"), "%s", command.err);
+    int step = interrupt((const char *const[]){GIMBAL, TRAIN, "-o", "jsonl", NULL});
+    spoil(step, 2); /* the refused run was the first epoch */
+    ck_assert_int_eq(RUN(TRAIN, "--resume"), 1);
+    ck_assert_msg(strstr(command.err, "no undamaged checkpoint is left"), "%s", command.err);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("local");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 100);
+    tcase_add_test(tcase, an_interrupted_training_goes_on_as_if_it_had_not_been);
+    tcase_add_test(tcase, a_damaged_checkpoint_is_passed_over_for_the_one_before);
+    tcase_add_test(tcase, without_an_undamaged_checkpoint_nothing_begins);
+    return suite_run("local", tcase, NULL);
+}

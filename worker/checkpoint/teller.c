@@ -1,0 +1,266 @@
+/* teller.c - see teller.h. */
+#include "worker/checkpoint/teller.h"
+
+#include "common/base/memory.h"
+#include "worker/checkpoint/write.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a rank tells rank 0 about its shard: three numbers, or "!" and why it has none. */
+#define TOLD_SIZE 2048
+
+struct entry {
+    uint64_t step;
+    char *folder;
+    double waited_s;
+    char told[TOLD_SIZE];
+    struct entry *next;
+};
+
+struct teller {
+    const struct saver_config *config;
+    const char *root;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct entry *first, **last; /* the first is being told of */
+    bool quit;
+    int rc; /* the thread's end */
+    struct error words;
+};
+
+static char *print_key(char *key, size_t size, uint64_t step, int rank)
+{
+    snprintf(key, size, "kept/checkpoint/%" PRIu64 "/%d", step, rank);
+    return key;
+}
+
+static void print_told(char *told, const struct manifest_shard *shard, int rc,
+                       const struct error *err)
+{
+    if (rc < 0)
+        snprintf(told, TOLD_SIZE, "!%s", err->text);
+    else
+        snprintf(told, TOLD_SIZE, "%" PRIu64 " %" PRIx64 " %" PRIx64, shard->size, shard->checksum,
+                 shard->header);
+}
+
+/* Of another rank, into the manifest; its words when it has none. */
+static int take_told(struct manifest *manifest, int rank, char *told, struct error *err)
+{
+    char file[64];
+    struct manifest_shard shard = {.file = file};
+    snprintf(file, sizeof file, "rank-%05d.safetensors", rank);
+    if (told[0] == '!')
+        return error_set(err, -EIO, "rank %d: %s", rank, told + 1);
+    if (sscanf(told, "%" SCNu64 " %" SCNx64 " %" SCNx64, &shard.size, &shard.checksum,
+               &shard.header) != 3)
+        return error_set(err, -EPROTO, "rank %d says '%.40s' about its shard", rank, told);
+    if (shard.size > 0)
+        manifest_add(manifest, &shard);
+    return 0;
+}
+
+/* What all ranks have written. The first failure is *failed, in err; the result is that of the
+ * rendezvous. All are waited for: nobody writes to the folder any more then. */
+static int collect(const struct teller *teller, uint64_t step, char *own, struct manifest *manifest,
+                   int *failed, struct error *err)
+{
+    const struct rendezvous *rendezvous = teller->config->rendezvous;
+    *failed = take_told(manifest, 0, own, err);
+    for (int rank = 1; rank < teller->config->program->ranks; rank++) {
+        char key[64], told[TOLD_SIZE + 1] = "";
+        size_t size = TOLD_SIZE;
+        struct error words;
+        int rc = rendezvous->get(rendezvous->context, print_key(key, sizeof key, step, rank), told,
+                                 &size, &words);
+        if (rc < 0)
+            return error_set(err, rc, "%s", words.text);
+        told[size] = '\0';
+        rc = take_told(manifest, rank, told, &words);
+        if (rc < 0 && *failed == 0)
+            *failed = error_set(err, rc, "%s", words.text);
+    }
+    return 0;
+}
+
+static uint64_t total_bytes(const struct manifest *manifest)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < manifest->shard_count; i++)
+        bytes += manifest->shards[i].size;
+    return bytes;
+}
+
+/* Tell, wait, and tidy up. */
+static int stage(struct teller *teller, const struct saver_report *report, struct error *err)
+{
+    struct saver_listed listed = {0};
+    struct error words;
+    int rc = teller->config->staged(teller->config->context, report, &listed, err);
+    if (rc == 0 && listed.count > 0 &&
+        checkpoint_clean(teller->root, teller->config->origin.epoch, report->step,
+                         (const char *const *)listed.names, listed.count, &words) < 0 &&
+        teller->config->complain)
+        teller->config->complain(teller->config->context, words.text);
+    for (size_t i = 0; i < listed.count; i++)
+        free(listed.names[i]);
+    free(listed.names);
+    return rc;
+}
+
+/* Rank 0: the manifest, when all shards are there. */
+static int complete(struct teller *teller, uint64_t step, double waited_s, const char *folder,
+                    char *own, struct error *err)
+{
+    struct manifest manifest;
+    struct manifest_origin origin = teller->config->origin;
+    int failed;
+    origin.step = step;
+    manifest_init(&manifest, &origin, teller->config->program->graph);
+    int rc = collect(teller, step, own, &manifest, &failed, err);
+    if (rc == 0 && failed == 0)
+        failed = manifest_write(&manifest, folder, err);
+    if (rc == 0 && failed < 0)
+        checkpoint_delete(folder, NULL);
+    if (rc == 0) {
+        struct saver_report report = {
+            .step = step,
+            .name = strrchr(folder, '/') + 1,
+            .bytes = total_bytes(&manifest),
+            .shards = manifest.shard_count,
+            .waited_s = waited_s,
+            .failure = failed < 0 ? err->text : NULL,
+        };
+        struct error words;
+        rc = stage(teller, &report, &words);
+        if (rc < 0)
+            error_set(err, rc, "%s", words.text);
+    }
+    manifest_finish(&manifest);
+    return rc;
+}
+
+/* Rank 0 waits for the others, and the others for the rendezvous. */
+static int tell(struct teller *teller, struct entry *entry, struct error *err)
+{
+    const struct rendezvous *rendezvous = teller->config->rendezvous;
+    int rank = teller->config->program->rank;
+    char key[64];
+    if (rank == 0)
+        return complete(teller, entry->step, entry->waited_s, entry->folder, entry->told, err);
+    return rendezvous->put(rendezvous->context, print_key(key, sizeof key, entry->step, rank),
+                           entry->told, strlen(entry->told), err);
+}
+
+static void drop_first(struct teller *teller)
+{
+    struct entry *entry = teller->first;
+    teller->first = entry->next;
+    if (!teller->first)
+        teller->last = &teller->first;
+    free(entry->folder);
+    free(entry);
+}
+
+static void *run(void *context)
+{
+    struct teller *teller = context;
+    pthread_mutex_lock(&teller->lock);
+    for (;;) {
+        while (!teller->first && !teller->quit)
+            pthread_cond_wait(&teller->changed, &teller->lock);
+        if (teller->quit)
+            break;
+        struct entry *entry = teller->first;
+        struct error words;
+        pthread_mutex_unlock(&teller->lock);
+        int rc = tell(teller, entry, &words);
+        pthread_mutex_lock(&teller->lock);
+        if (rc < 0)
+            teller->rc = error_set(&teller->words, rc, "the checkpoint of step %" PRIu64 ": %s",
+                                   entry->step, words.text);
+        drop_first(teller);
+        pthread_cond_broadcast(&teller->changed);
+        if (rc < 0)
+            break;
+    }
+    pthread_mutex_unlock(&teller->lock);
+    return NULL;
+}
+
+struct teller *teller_create(const struct saver_config *config, const char *root)
+{
+    struct teller *teller = xcalloc(1, sizeof *teller);
+    teller->config = config;
+    teller->root = root;
+    teller->last = &teller->first;
+    pthread_mutex_init(&teller->lock, NULL);
+    pthread_cond_init(&teller->changed, NULL);
+    if (pthread_create(&teller->thread, NULL, run, teller) != 0)
+        abort(); /* a process without threads has no memory either */
+    return teller;
+}
+
+void teller_add(struct teller *teller, uint64_t step, const char *folder, double waited_s,
+                const struct manifest_shard *shard, int rc, const struct error *why)
+{
+    struct entry *entry = xcalloc(1, sizeof *entry);
+    entry->step = step;
+    entry->folder = xstrdup(folder);
+    entry->waited_s = waited_s;
+    print_told(entry->told, shard, rc, why);
+    pthread_mutex_lock(&teller->lock);
+    *teller->last = entry;
+    teller->last = &entry->next;
+    pthread_cond_broadcast(&teller->changed);
+    pthread_mutex_unlock(&teller->lock);
+}
+
+/* Under the lock. */
+static int end_of(const struct teller *teller, struct error *err)
+{
+    return teller->rc < 0 ? error_set(err, teller->rc, "%s", teller->words.text) : 0;
+}
+
+int teller_failed(struct teller *teller, struct error *err)
+{
+    pthread_mutex_lock(&teller->lock);
+    int rc = end_of(teller, err);
+    pthread_mutex_unlock(&teller->lock);
+    return rc;
+}
+
+int teller_finish(struct teller *teller, struct error *err)
+{
+    pthread_mutex_lock(&teller->lock);
+    while (teller->first && teller->rc == 0)
+        pthread_cond_wait(&teller->changed, &teller->lock);
+    int rc = end_of(teller, err);
+    pthread_mutex_unlock(&teller->lock);
+    return rc;
+}
+
+void teller_destroy(struct teller *teller)
+{
+    if (!teller)
+        return;
+    pthread_mutex_lock(&teller->lock);
+    bool waits = teller->first && teller->rc == 0;
+    teller->quit = true;
+    pthread_cond_broadcast(&teller->changed);
+    pthread_mutex_unlock(&teller->lock);
+    if (waits && teller->config->abandon)
+        teller->config->abandon(teller->config->context);
+    pthread_join(teller->thread, NULL);
+    while (teller->first)
+        drop_first(teller);
+    pthread_mutex_destroy(&teller->lock);
+    pthread_cond_destroy(&teller->changed);
+    free(teller);
+}
