@@ -266,7 +266,7 @@ static enum job_kind kind_of(enum hardware_kind kind)
 }
 
 /* Grants are seen when they are committed, after all that has come was handled: who was granted
- * first, and suspected or lost then, was heard of when that began. */
+ * first, and suspected, lost or drained then, was heard of when that began. */
 static bool may_be_granted(const struct coordinator *coordinator, const struct worker *worker)
 {
     uint64_t patience_ms = 3 * coordinator->service->options.membership.heartbeat_ms;
@@ -274,6 +274,10 @@ static bool may_be_granted(const struct coordinator *coordinator, const struct w
         return false;
     if (worker->dead)
         return worker->lost_ms >= coordinator->polled_ms;
+    if (worker->draining) { /* what was put becomes durable in its order */
+        const struct worker *stored = disk_worker(coordinator->disk, worker->name);
+        return stored && !stored->draining;
+    }
     return worker_state(worker) == WORKER_ALIVE ||
            (worker->suspect && worker->heard_ms + patience_ms >= coordinator->polled_ms);
 }

@@ -215,7 +215,8 @@ static void train(void *data)
         pause = pause || peer->pause > peer->pauses;
     }
     for (size_t i = 0; arrived == executor->trainers && i < crew->count; i++)
-        if (!crew->members[i]->next) /* else it is about to give up */
+        if (crew->members[i]->rank < executor->trainers && /* else it only gives its state */
+            !crew->members[i]->next)                       /* else it is about to give up */
             advance(crew->members[i], pause);
 }
 

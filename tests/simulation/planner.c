@@ -87,6 +87,8 @@ int planning_run(const struct planning_task *task, struct planning *out, struct 
 {
     const struct job_config *job = task->job;
     *out = (struct planning){0};
+    if (task->refusal < 0)
+        world_fail("a plan is asked for of what cannot be planned: %s", task->refusal_words.text);
     if (trait(job, TRAIT_REFUSED, 1000) < world->faults.planner_refused)
         return error_set(err, -EINVAL, "model.heads 3 does not divide anything");
     size_t least = needed(job), count = task->fleet.count;

@@ -11,6 +11,7 @@
 static void add(struct tally *sum, const struct tally *one)
 {
     sum->done += one->done;
+    sum->executors += one->executors;
     sum->failed += one->failed;
     sum->cancelled += one->cancelled;
     sum->crashes += one->crashes;
@@ -31,6 +32,7 @@ START_TEST(nothing_acknowledged_is_lost_and_all_comes_to_rest_whatever_happens)
     }
     /* Clusters in which nothing happens would prove nothing. */
     ck_assert_uint_ge(sum.done, SEEDS);
+    ck_assert_uint_ge(sum.executors, 100 * SEEDS);
     ck_assert_uint_ge(sum.failed + sum.cancelled, 1);
     ck_assert_uint_ge(sum.stale, SEEDS);
     ck_assert_uint_ge(sum.watched, 100 * SEEDS);
