@@ -42,7 +42,6 @@ static void pair_run(struct pair *pair)
         cluster_record(&pair->cluster, pair->workers[i], GIMBAL__WORKER_RECORD__RECORD_GO);
 }
 
-
 START_TEST(each_rank_is_assigned_its_program_on_its_device)
 {
     struct pair pair;

@@ -75,10 +75,8 @@ START_TEST(executors_that_stay_are_given_the_next_epoch)
         cluster_record(&cluster, workers[0], GIMBAL__WORKER_RECORD__RECORD_QUIESCE);
     ck_assert_uint_eq(record->quiesce->epoch, 1);
     ck_assert_uint_eq(record->quiesce->n_ranks, 1);
-    assert_job(user, job, GIMBAL__JOB_STATUS__STATE__REPLANNING,
-               "worker node-b was lost");
-    tell_stopped(workers[0], assignments[0], GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED,
-                 "");
+    assert_job(user, job, GIMBAL__JOB_STATUS__STATE__REPLANNING, "worker node-b was lost");
+    tell_stopped(workers[0], assignments[0], GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, "");
     assert_job(user, job, GIMBAL__JOB_STATUS__STATE__PENDING,
                "the cluster has 1; replan 1 of 20: worker node-b was lost");
     workers[1] = cluster_worker(&cluster, "node-c", 1, GIB);
