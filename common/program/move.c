@@ -249,6 +249,26 @@ static uint32_t tag_of(const struct lowering *l, int tensor, enum purpose purpos
     return name * PURPOSES + (uint32_t)purpose;
 }
 
+/* The ranks of a mesh that hold a placement's pieces first, with these: replicas left out. */
+struct holders {
+    int *ranks;
+    struct box *boxes;
+    int count;
+};
+
+static struct holders find_holders(const struct mesh *mesh, const struct shape *shape,
+                                   const struct placement *placement)
+{
+    unsigned split = placement_split_axes(placement);
+    int count = mesh_span(mesh, split);
+    struct holders holders = {xcalloc((size_t)count, sizeof(int)),
+                              xcalloc((size_t)count, sizeof(struct box)), count};
+    mesh_group(mesh, 0, split, holders.ranks);
+    for (int i = 0; i < count; i++)
+        holders.boxes[i] = placement_slice(mesh, shape, placement, holders.ranks[i]);
+    return holders;
+}
+
 void move_across(struct lowering *l, const struct shape *shape, int tensor, enum purpose purpose,
                  int use, int from_stage, const struct placement *from, int to_stage,
                  const struct placement *to, struct piece *piece)
@@ -257,6 +277,7 @@ void move_across(struct lowering *l, const struct shape *shape, int tensor, enum
     int from_rank = plan_stage_rank(l->plan, from_stage),
         to_rank = plan_stage_rank(l->plan, to_stage);
     uint32_t tag = tag_of(l, tensor, purpose, use);
+    struct holders holders = find_holders(senders, shape, from);
     struct piece made = {0};
     if (l->stage == to_stage) {
         struct box box = placement_slice(receivers, shape, to, l->inside);
@@ -266,18 +287,18 @@ void move_across(struct lowering *l, const struct shape *shape, int tensor, enum
         if (l->stage == to_stage && receiver != l->inside)
             continue;
         struct box wanted = placement_slice(receivers, shape, to, receiver), part;
-        for (int holder = 0; holder < mesh_count(senders); holder++) {
-            struct box theirs = placement_slice(senders, shape, from, holder);
-            if (!placement_first(senders, from, holder) || !box_overlap(&wanted, &theirs, &part) ||
-                box_count(&part) == 0)
+        for (int i = 0; i < holders.count; i++) {
+            if (!box_overlap(&wanted, &holders.boxes[i], &part) || box_count(&part) == 0)
                 continue;
-            int sender = sender_of(l, from_stage, from, holder, receiver);
+            int sender = sender_of(l, from_stage, from, holders.ranks[i], receiver);
             if (l->stage == from_stage && sender == l->inside)
                 send_part(l, tensor, tag, to_rank + receiver, piece, &part);
             if (l->stage == to_stage)
                 receive_part(l, tensor, tag, from_rank + sender, &made, &part);
         }
     }
+    free(holders.ranks);
+    free(holders.boxes);
     if (l->stage == to_stage)
         *piece = made;
 }

@@ -10,10 +10,10 @@
 #include <string.h>
 
 /* Beyond so many ranks programs of all of them take too long. */
-#define PROGRAMS_MAX 64
+#define PROGRAMS_MAX 16
 /* Plans of different points that are simulated in any case; of large ones by stages alone. */
 #define CONFIRMED_MAX 8
-#define CONFIRMED_PROGRAMS_MAX 64 /* ranks of all of them together, but for the first */
+#define CONFIRMED_PROGRAMS_MAX 24 /* ranks of all of them together, but for the first */
 #define FRONTIER_STEP 0.85
 
 bool confirm_fits(const struct planner_result *out)

@@ -15,20 +15,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RELAXED_LABELS 8
-#define PIPELINE_LABELS 25
+#define RELAXED_PAIRS 8
+#define PIPELINE_LABELS 3
 /* Where nothing was found to fit, it is searched for so much shorter. */
 #define HOPELESS 10
 /* Scouts look for plans up to so much slower than the best: exact search may speed them up. */
 #define SCOUTED 1.25
 
-const struct hunt_limits hunt_limits_standard = {.labels = 1000,
+const struct hunt_limits hunt_limits_standard = {.labels = 120,
                                                  .choices = 60,
                                                  .pairs = 8,
                                                  .points = 20000,
-                                                 .scouts = 1500,
-                                                 .parts = 60,
-                                                 .parts_most = 4000,
+                                                 .scouts = 600,
+                                                 .parts = 100,
+                                                 .parts_most = 2000,
                                                  .wide_devices = 8,
                                                  .plans = 20000,
                                                  .simulations = 48,
@@ -153,12 +153,10 @@ static void set_limits(const struct hunt *hunt, struct frontiers *frontiers)
     size_t labels = hunt->limits.labels, pairs = hunt->limits.pairs;
     frontiers->most = labels;
     frontiers->pairs = pairs;
-    if (labels != SIZE_MAX)
-        frontiers->most = !one      ? labels / PIPELINE_LABELS
-                          : relaxed ? labels * RELAXED_LABELS
-                                    : labels;
+    if (labels != SIZE_MAX && !one)
+        frontiers->most = labels / PIPELINE_LABELS;
     if (pairs != SIZE_MAX)
-        frontiers->pairs = !one ? pairs / 2 : relaxed ? pairs * RELAXED_LABELS : pairs;
+        frontiers->pairs = !one ? pairs / 2 : relaxed ? pairs * RELAXED_PAIRS : pairs;
 }
 
 /* The best plan of an instance below upper_s, or NULL; *least_s: none of its plans is shorter. */
@@ -267,30 +265,45 @@ static bool is_hopeless(const struct hunt *hunt, const struct hunt_point *point)
     return point->too_small || point->bound.formula_s >= hunt->best_s * (1 + hunt->limits.slack);
 }
 
+/* Whole hosts before others, more devices before fewer, and then by bounds. */
+static int by_devices(const void *first, const void *second, void *context)
+{
+    const struct hunt_point *a = first, *b = second;
+    int host = *(const int *)context,
+        whole = (a->point.devices % host != 0) - (b->point.devices % host != 0);
+    if (whole != 0)
+        return whole;
+    return a->point.devices != b->point.devices ? b->point.devices - a->point.devices
+                                                : by_bound(first, second);
+}
+
+static void scout_one(struct hunt *hunt, struct hunt_point *point)
+{
+    struct plan *plan =
+        scout_point(&hunt->costs, &point->point, hunt->best_s * SCOUTED, &point->scouted_s);
+    if (!plan)
+        return;
+    hunt->opened++;
+    if (point->scouted_s < hunt->best_s) {
+        hunt->best_s = point->scouted_s;
+        add_found(hunt, plan, point->scouted_s);
+    } else {
+        plan_destroy(plan);
+    }
+}
+
 /* Plans that are cheap to find: to know what is to be beaten, and where to begin. */
 static void scout(struct hunt *hunt)
 {
     size_t lowered = hunt->costs.lowered;
     int host = largest_host(hunt->request);
-    for (int whole = 1; whole >= 0; whole--) {
-        for (size_t i = 0; i < hunt->point_count; i++) {
-            struct hunt_point *point = &hunt->points[i];
-            bool odd = point->point.devices % host != 0;
-            if (odd == whole || point->point.extra != EXTRA_NONE || is_hopeless(hunt, point))
-                continue;
-            if (planner_stopped(hunt->request) ||
-                hunt->costs.lowered - lowered > hunt->limits.scouts)
-                return;
-            struct plan *plan =
-                scout_point(&hunt->costs, &point->point, hunt->best_s * SCOUTED, &point->scouted_s);
-            hunt->opened += plan != NULL;
-            if (plan && point->scouted_s < hunt->best_s) {
-                hunt->best_s = point->scouted_s;
-                add_found(hunt, plan, point->scouted_s);
-            } else {
-                plan_destroy(plan);
-            }
-        }
+    qsort_r(hunt->points, hunt->point_count, sizeof *hunt->points, by_devices, &host);
+    for (size_t i = 0; i < hunt->point_count; i++) {
+        struct hunt_point *point = &hunt->points[i];
+        if (planner_stopped(hunt->request) || hunt->costs.lowered - lowered > hunt->limits.scouts)
+            return;
+        if (point->point.extra == EXTRA_NONE && !is_hopeless(hunt, point))
+            scout_one(hunt, point);
     }
 }
 

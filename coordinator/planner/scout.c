@@ -100,6 +100,20 @@ static bool set_blocks(struct scout *scout, const struct strategy *strategy)
     return true;
 }
 
+/* Seconds at least, from the middle block and its likes alone; infinity: it takes no such strategy.
+ */
+static double least_seconds(struct scout *scout, const struct strategy *strategy)
+{
+    const int *place = scout->costs->model.place;
+    int middle = scout->plan->block_count / 2, count = 0;
+    if (!set_block(scout, middle, *strategy))
+        return INFINITY;
+    for (int b = 0; b < scout->plan->block_count; b++)
+        count += place[b] == place[middle];
+    double longest = ceil((double)count / scout->point->stages) * scout->seconds[middle];
+    return count * scout->seconds[middle] + (scout->point->micro_batches - 1) * longest;
+}
+
 /* One vector of roles with as little given up as fits. Returns a better plan than upper_s. */
 static struct plan *try_vector(struct scout *scout, struct strategy strategy, bool shards,
                                double upper_s, double *formula_s)
@@ -109,6 +123,8 @@ static struct plan *try_vector(struct scout *scout, struct strategy strategy, bo
     for (size_t i = 0; i < (shards ? sizeof savings / sizeof *savings : 1) && !fits; i++) {
         strategy.zero = savings[i].zero;
         strategy.recompute = savings[i].recompute;
+        if (least_seconds(scout, &strategy) >= upper_s)
+            return NULL;
         if (!set_blocks(scout, &strategy))
             continue;
         if (!scout_balance(scout->plan, scout->seconds) ||

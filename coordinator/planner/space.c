@@ -50,6 +50,7 @@ static bool is_mixed(const struct planner_request *request, const struct space_p
 struct point_list {
     struct space_point *items;
     size_t count, capacity;
+    bool one_speed; /* of all devices that its points may have */
 };
 
 static void add_point(struct point_list *list, const struct space_point *point)
@@ -72,7 +73,7 @@ static void add_schedules(const struct planner_request *request, struct point_li
         point.weighted = false;
         add_point(list, &point);
         point.weighted = true;
-        if (is_mixed(request, &point))
+        if (!list->one_speed && is_mixed(request, &point))
             add_point(list, &point);
     }
 }
@@ -115,7 +116,7 @@ static void add_devices(const struct planner_request *request, struct point_list
 struct space_point *space_points(const struct planner_request *request, int least, int most,
                                  size_t *count)
 {
-    struct point_list list = {0};
+    struct point_list list = {.one_speed = same_speed(request, 0, most)};
     for (int devices = least; devices <= most; devices++)
         add_devices(request, &list, devices, false);
     *count = list.count;
@@ -125,7 +126,7 @@ struct space_point *space_points(const struct planner_request *request, int leas
 struct space_point *space_points_even(const struct planner_request *request, int least, int most,
                                       int step, size_t *count)
 {
-    struct point_list list = {0};
+    struct point_list list = {.one_speed = same_speed(request, 0, most)};
     for (int devices = most; devices >= least; devices -= step)
         add_devices(request, &list, devices, true);
     *count = list.count;
