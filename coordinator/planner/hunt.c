@@ -196,7 +196,8 @@ static int solve_whole(struct hunt *hunt, const struct space_point *point, doubl
 {
     struct instance instance;
     double formula_s;
-    int rc = instance_init(&instance, &hunt->costs, point, false, err);
+    struct instance_hint hint = {&hunt->bounds, upper_s};
+    int rc = instance_init_below(&instance, &hunt->costs, point, false, &hint, err);
     if (rc == 0) {
         struct plan *plan = solve(hunt, &instance, upper_s, least_s, &formula_s);
         if (plan)
@@ -206,6 +207,13 @@ static int solve_whole(struct hunt *hunt, const struct space_point *point, doubl
     }
     instance_finish(&instance);
     return rc;
+}
+
+/* Plans that take so long by the formula are not looked for. It over-estimates pipelines whose
+ * stages are unequal: of them those are confirmed too that seem somewhat worse than the best. */
+static double reach(const struct hunt *hunt, const struct space_point *point)
+{
+    return hunt->best_s * (point->stages > 1 ? 1 + hunt->limits.slack : 1);
 }
 
 /* What was learnt of a point holds for all of its plans if all roles were tried. */
@@ -223,10 +231,10 @@ static void learn(const struct hunt *hunt, struct hunt_point *point, double form
 static int open_point(struct hunt *hunt, struct hunt_point *at, struct error *err)
 {
     struct instance instance;
-    double upper_s = hunt->best_s * (1 + hunt->limits.slack), least_s = 0, formula_s, again_s;
-    double bound_s = 0;
+    double upper_s = reach(hunt, &at->point), least_s = 0, formula_s, again_s, bound_s = 0;
     bool fits = false;
-    int rc = instance_init(&instance, &hunt->costs, &at->point, true, err);
+    struct instance_hint hint = {&hunt->bounds, upper_s};
+    int rc = instance_init_below(&instance, &hunt->costs, &at->point, true, &hint, err);
     struct plan *plan = NULL;
     if (rc == 0) {
         hunt->opened++;
@@ -262,7 +270,7 @@ static int by_formula(const void *first, const void *second)
 
 static bool is_hopeless(const struct hunt *hunt, const struct hunt_point *point)
 {
-    return point->too_small || point->bound.formula_s >= hunt->best_s * (1 + hunt->limits.slack);
+    return point->too_small || point->bound.formula_s >= reach(hunt, &point->point);
 }
 
 /* Whole hosts before others, more devices before fewer, and then by bounds. */

@@ -93,8 +93,9 @@ static void find_least(struct instance *instance, const struct site *site, int b
                        struct choices *choices)
 {
     bool tied = instance->costs->model.tied && block == instance->blocks - 1;
-    choices->least_s = choices->least_forward_s = choices->least_bound_s = INFINITY;
+    choices->least_s = choices->least_forward_s = INFINITY;
     choices->least_alone_s = INFINITY;
+    choices->least_bound_s = choices->omitted_s;
     for (size_t i = 0; i < choices->count; i++) {
         struct choice *choice = &choices->items[i];
         struct strategy plain = choice->strategy;
@@ -124,16 +125,22 @@ static bool is_fast(const struct job_plan *plan, const struct strategy *strategy
     return (int)strategy->recompute == least;
 }
 
-static int fill_choices(struct instance *instance, const struct site *site, int block,
-                        struct choices *choices, struct error *err)
+/* Strategies with the roles of this one: how many follow each other. */
+static size_t same_roles(const struct strategy *strategies, size_t count)
+{
+    size_t same = 1;
+    while (same < count &&
+           memcmp(strategies[same].roles, strategies[0].roles, sizeof strategies->roles) == 0)
+        same++;
+    return same;
+}
+
+static int add_choices(struct instance *instance, const struct site *site, int block,
+                       const struct strategy *strategies, size_t count, struct choices *choices,
+                       struct error *err)
 {
     struct costs *costs = instance->costs;
-    size_t count;
-    struct error reason = {0};
     int rc = 0;
-    struct strategy *strategies =
-        space_strategies(costs, site, block, instance->point.samples, &count, &reason);
-    choices->items = xcalloc(count, sizeof *choices->items);
     for (size_t i = 0; i < count && rc == 0; i++) {
         struct choice *choice = &choices->items[choices->count];
         if (instance->relaxed && !is_fast(&costs->request->job->plan, &strategies[i]))
@@ -146,6 +153,61 @@ static int fill_choices(struct instance *instance, const struct site *site, int 
         choice->tie = costs_tie(costs, site, block, &strategies[i]);
         choices->count += rc == 0;
     }
+    return rc;
+}
+
+/* What roles take at least, whatever is sharded or recomputed besides; is that too slow? */
+static bool are_too_slow(struct instance *instance, const struct site *site, int block,
+                         struct strategy plain, struct part_cost *cost)
+{
+    const struct instance_hint *hint = instance->hint;
+    plain.zero = 0;
+    plain.recompute = RECOMPUTE_NONE;
+    return hint &&
+           costs_block(instance->costs, site, block, &plain, NULL, instance->point.samples, cost,
+                       NULL) == 0 &&
+           bounds_block(hint->bounds, &instance->point, block,
+                        cost->forward_s + cost->backward_s) >= hint->upper_s;
+}
+
+/* Where all are too slow the fastest stay, so that there is something to say it of. */
+static int add_roles(struct instance *instance, const struct site *site, int block,
+                     const struct strategy *strategies, size_t count, struct choices *choices,
+                     struct error *err)
+{
+    const struct strategy *fastest = NULL;
+    double least_s = INFINITY;
+    int rc = 0;
+    choices->omitted_s = INFINITY;
+    for (size_t i = 0, same; i < count && rc == 0; i += same) {
+        struct part_cost cost;
+        same = same_roles(&strategies[i], count - i);
+        if (!are_too_slow(instance, site, block, strategies[i], &cost)) {
+            rc = add_choices(instance, site, block, &strategies[i], same, choices, err);
+            continue;
+        }
+        choices->omitted_s = fmin(choices->omitted_s, cost.least_s);
+        if (cost.forward_s + cost.backward_s < least_s) {
+            least_s = cost.forward_s + cost.backward_s;
+            fastest = &strategies[i];
+        }
+    }
+    if (rc == 0 && choices->count == 0 && fastest)
+        rc = add_choices(instance, site, block, fastest,
+                         same_roles(fastest, count - (size_t)(fastest - strategies)), choices, err);
+    return rc;
+}
+
+static int fill_choices(struct instance *instance, const struct site *site, int block,
+                        struct choices *choices, struct error *err)
+{
+    struct costs *costs = instance->costs;
+    size_t count;
+    struct error reason = {0};
+    struct strategy *strategies =
+        space_strategies(costs, site, block, instance->point.samples, &count, &reason);
+    choices->items = xcalloc(count, sizeof *choices->items);
+    int rc = add_roles(instance, site, block, strategies, count, choices, err);
     free(strategies);
     if (rc < 0)
         return rc;
@@ -224,8 +286,16 @@ struct least instance_between(const struct instance *instance, int first, int en
 int instance_init(struct instance *instance, struct costs *costs, const struct space_point *point,
                   bool relaxed, struct error *err)
 {
+    return instance_init_below(instance, costs, point, relaxed, NULL, err);
+}
+
+int instance_init_below(struct instance *instance, struct costs *costs,
+                        const struct space_point *point, bool relaxed,
+                        const struct instance_hint *hint, struct error *err)
+{
     size_t stages = (size_t)point->stages;
-    *instance = (struct instance){.costs = costs, .point = *point, .relaxed = relaxed};
+    *instance =
+        (struct instance){.costs = costs, .hint = hint, .point = *point, .relaxed = relaxed};
     costs->one_rank = relaxed;
     instance->blocks = (int)costs->request->graph->block_count;
     instance->sites = xcalloc(stages, sizeof(struct site *));
