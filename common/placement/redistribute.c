@@ -218,6 +218,22 @@ int64_t step_words(const struct mesh *mesh, const struct shape *shape, const str
     return 0;
 }
 
+/* What an axis does in a placement: it splits dim i, or is partial, or in neither. */
+struct duties {
+    int8_t of[AXES_MAX];
+};
+
+static struct duties duties_of(const struct placement *placement, int dims)
+{
+    struct duties duties;
+    for (int axis = 0; axis < AXES_MAX; axis++)
+        duties.of[axis] = placement->partial >> axis & 1 ? DIMS_MAX : -1;
+    for (int dim = 0; dim < dims; dim++)
+        for (int i = 0; i < placement->count[dim]; i++)
+            duties.of[placement->axis[dim][i]] = (int8_t)dim;
+    return duties;
+}
+
 /* One placement that the search has come upon. */
 struct state {
     struct placement at;
@@ -227,6 +243,11 @@ struct state {
     bool done;
 };
 
+struct open_state {
+    int64_t cost;
+    int index;
+};
+
 struct search {
     const struct mesh *mesh;
     const struct shape *shape;
@@ -234,8 +255,12 @@ struct search {
     size_t count, capacity;
     int *table; /* by the hash of a placement: index of its state + 1, or 0 */
     size_t table_size;
+    struct open_state *open; /* a heap */
+    size_t open_count, open_capacity;
     int current;
     const struct placement *goal;
+    struct duties goal_duties;
+    int64_t price;   /* of a step, besides its words */
     int64_t reached; /* what the cheapest way to the goal costs so far */
 };
 
@@ -264,6 +289,49 @@ static void add_state(struct search *search, const struct state *state)
         search->table[slot_of(search, &search->states[i].at)] = (int)i + 1;
 }
 
+/* No step gives another duty to more than one axis. */
+static int64_t least_rest(const struct search *search, const struct placement *at)
+{
+    struct duties duties = duties_of(at, search->shape->dims);
+    int64_t steps = 0;
+    for (int axis = 0; axis < search->mesh->axes; axis++)
+        steps += duties.of[axis] != search->goal_duties.of[axis];
+    return steps * search->price;
+}
+
+/* The heap of open states, the cheapest first, of equal ones that which was found first. */
+static bool is_cheaper(const struct open_state *a, const struct open_state *b)
+{
+    return a->cost != b->cost ? a->cost < b->cost : a->index < b->index;
+}
+
+static void push_open(struct search *search, struct open_state state)
+{
+    search->open =
+        grow(search->open, search->open_count, &search->open_capacity, sizeof *search->open);
+    size_t at = search->open_count++;
+    for (; at > 0 && is_cheaper(&state, &search->open[(at - 1) / 2]); at = (at - 1) / 2)
+        search->open[at] = search->open[(at - 1) / 2];
+    search->open[at] = state;
+}
+
+static struct open_state pop_open(struct search *search)
+{
+    struct open_state first = search->open[0], last = search->open[--search->open_count];
+    size_t at = 0, next;
+    while ((next = 2 * at + 1) < search->open_count) {
+        if (next + 1 < search->open_count &&
+            is_cheaper(&search->open[next + 1], &search->open[next]))
+            next++;
+        if (!is_cheaper(&search->open[next], &last))
+            break;
+        search->open[at] = search->open[next];
+        at = next;
+    }
+    search->open[at] = last;
+    return first;
+}
+
 static void relax(void *context, const struct step *step)
 {
     struct search *search = context;
@@ -273,19 +341,23 @@ static void relax(void *context, const struct step *step)
         return;
     int known = search->table[slot_of(search, &step->to)];
     const struct state *current = &search->states[search->current];
-    int64_t cost = current->cost + (int64_t)STEP_PRICE_WORDS * mesh_count(search->mesh);
+    int64_t cost = current->cost + search->price;
     bool last = placement_equal(&step->to, search->goal);
-    int64_t least = last ? cost : cost + (int64_t)STEP_PRICE_WORDS * mesh_count(search->mesh);
-    if ((known && search->states[known - 1].cost <= cost) || least >= search->reached)
+    int64_t rest = last ? 0 : least_rest(search, &step->to);
+    rest = last || rest > 0 ? rest : search->price;
+    if ((known && search->states[known - 1].cost <= cost) || cost + rest >= search->reached)
         return; /* counting words is what takes long */
     cost += step_words(search->mesh, search->shape, &current->at, step);
+    if (cost + rest >= search->reached || (known && search->states[known - 1].cost <= cost))
+        return;
     struct state state = {step->to, cost, search->current, current->length + 1, *step, false};
-    if (last && cost < search->reached)
+    if (last)
         search->reached = cost;
-    if (!known)
-        add_state(search, &state);
-    else if (cost < search->states[known - 1].cost)
+    if (known)
         search->states[known - 1] = state;
+    else
+        add_state(search, &state);
+    push_open(search, (struct open_state){cost, known ? known - 1 : (int)search->count - 1});
 }
 
 /* What one way costs, if it is legal: every sum finished, every dim gathered that is cut otherwise,
@@ -326,14 +398,15 @@ static int64_t plain_cost(const struct mesh *mesh, const struct shape *shape,
     return legal ? cost : INT64_MAX - 1;
 }
 
-static int cheapest_open(const struct search *search)
+/* The cheapest state that is not done, or -1. One that became cheaper is on the heap again. */
+static int cheapest_open(struct search *search)
 {
-    int best = -1;
-    for (size_t i = 0; i < search->count; i++)
-        if (!search->states[i].done &&
-            (best < 0 || search->states[i].cost < search->states[best].cost))
-            best = (int)i;
-    return best;
+    while (search->open_count > 0) {
+        struct open_state next = pop_open(search);
+        if (!search->states[next.index].done && search->states[next.index].cost == next.cost)
+            return next.index;
+    }
+    return -1;
 }
 
 /* Neighbouring steps of one kind become one over the product of their axes. */
@@ -359,9 +432,12 @@ int redistribute_path(const struct mesh *mesh, const struct shape *shape,
 {
     if (placement_equal(from, to))
         return 0;
-    struct search search = {.mesh = mesh, .shape = shape, .goal = to};
+    struct search search = {
+        .mesh = mesh, .shape = shape, .goal = to, .goal_duties = duties_of(to, shape->dims)};
+    search.price = (int64_t)STEP_PRICE_WORDS * mesh_count(mesh);
     search.reached = plain_cost(mesh, shape, from, to) + 1; /* as cheap a one may be another */
     add_state(&search, &(struct state){.at = *from, .from = -1});
+    push_open(&search, (struct open_state){0, 0});
 
     int rc = -EINVAL;
     while ((search.current = cheapest_open(&search)) >= 0) {
@@ -379,6 +455,7 @@ int redistribute_path(const struct mesh *mesh, const struct shape *shape,
     for (int i = rc - 1, at = search.current; i >= 0; i--, at = search.states[at].from)
         steps[i] = search.states[at].step;
     free(search.states);
+    free(search.open);
     free(search.table);
     if (rc < 0) {
         char a[96], b[96];

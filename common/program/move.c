@@ -138,10 +138,12 @@ static struct piece one_step(struct lowering *l, const struct shape *shape, int 
     mesh_group(l->mesh, l->inside, step->axes, ranks);
     struct chunks sends = {xcalloc((size_t)members, sizeof(struct box)), members};
     struct chunks receives = {xcalloc((size_t)members, sizeof(struct box)), members};
-    for (int i = 0; i < members; i++) {
-        struct box theirs = placement_slice(l->mesh, shape, from, ranks[i]);
+    for (int i = 0; i < members && step->kind != STEP_ALL_GATHER; i++) {
         struct box wanted = placement_slice(l->mesh, shape, &step->to, ranks[i]);
         sends.boxes[i] = overlap_or_empty(&piece->box, &wanted);
+    }
+    for (int i = 0; i < members && step->kind != STEP_REDUCE_SCATTER; i++) {
+        struct box theirs = placement_slice(l->mesh, shape, from, ranks[i]);
         receives.boxes[i] = overlap_or_empty(&theirs, &target);
     }
     struct piece result;
