@@ -260,6 +260,7 @@ struct search {
     int current;
     const struct placement *goal;
     struct duties goal_duties;
+    int64_t goal_elements;
     int64_t price;   /* of a step, besides its words */
     int64_t reached; /* what the cheapest way to the goal costs so far */
 };
@@ -289,14 +290,16 @@ static void add_state(struct search *search, const struct state *state)
         search->table[slot_of(search, &search->states[i].at)] = (int)i + 1;
 }
 
-/* No step gives another duty to more than one axis. */
+/* What a way on from there costs at least. No step gives another duty to more than one axis, and
+ * what a rank is to have and has not it has to receive. */
 static int64_t least_rest(const struct search *search, const struct placement *at)
 {
+    int64_t words = search->goal_elements - all_elements(search->mesh, search->shape, at);
     struct duties duties = duties_of(at, search->shape->dims);
     int64_t steps = 0;
     for (int axis = 0; axis < search->mesh->axes; axis++)
         steps += duties.of[axis] != search->goal_duties.of[axis];
-    return steps * search->price;
+    return steps * search->price + (words > 0 ? words : 0);
 }
 
 /* The heap of open states, the cheapest first, of equal ones that which was found first. */
@@ -360,42 +363,44 @@ static void relax(void *context, const struct step *step)
     push_open(search, (struct open_state){cost, known ? known - 1 : (int)search->count - 1});
 }
 
-/* What one way costs, if it is legal: every sum finished, every dim gathered that is cut otherwise,
- * and then cut. The cheapest costs no more. */
-static int64_t plain_cost(const struct mesh *mesh, const struct shape *shape,
-                          const struct placement *from, const struct placement *to)
+/* One step of a greedy way: the cheapest of those that give an axis its duty in the goal. */
+struct greedy {
+    const struct search *search;
+    struct placement at, best;
+    int64_t rest, cost;
+};
+
+static void consider(void *context, const struct step *step)
 {
-    struct step step = {.to = *from};
-    int64_t cost = 0, price = (int64_t)STEP_PRICE_WORDS * mesh_count(mesh);
-    char dim_name;
+    struct greedy *greedy = context;
+    const struct search *search = greedy->search;
+    char dim;
     int parts;
-    for (int axis = 0; axis < mesh->axes; axis++) {
-        struct placement at = step.to;
-        if (!((from->partial & ~to->partial) >> axis & 1))
-            continue;
-        step.kind = STEP_ALL_REDUCE;
-        step.axes = 1u << axis;
-        step.to.partial &= (uint8_t) ~(1u << axis);
-        cost += price + step_words(mesh, shape, &at, &step);
+    if (least_rest(search, &step->to) >= greedy->rest ||
+        !placement_divides(search->mesh, search->shape, &step->to, &dim, &parts))
+        return;
+    int64_t cost = search->price + step_words(search->mesh, search->shape, &greedy->at, step);
+    if (cost < greedy->cost) {
+        greedy->cost = cost;
+        greedy->best = step->to;
     }
-    for (int dim = 0; dim < shape->dims; dim++) {
-        int same = 0;
-        while (same < from->count[dim] && same < to->count[dim] &&
-               from->axis[dim][same] == to->axis[dim][same])
-            same++;
-        for (int i = from->count[dim]; i > same; i--) {
-            struct placement at = step.to;
-            step.kind = STEP_ALL_GATHER;
-            step.axes = 1u << at.axis[dim][i - 1];
-            step.to = without_minor(&at, dim);
-            cost += price + step_words(mesh, shape, &at, &step);
-        }
-        cost += (to->count[dim] - same) * price;
+}
+
+/* What a greedy way costs: the cheapest costs no more. INT64_MAX: it does not arrive. */
+static int64_t greedy_cost(const struct search *search, const struct placement *from)
+{
+    struct greedy greedy = {.search = search, .at = *from};
+    int64_t cost = 0;
+    while (!placement_equal(&greedy.at, search->goal)) {
+        greedy.rest = least_rest(search, &greedy.at);
+        greedy.cost = INT64_MAX;
+        step_enumerate(search->mesh, search->shape, &greedy.at, consider, &greedy);
+        if (greedy.cost == INT64_MAX)
+            return INT64_MAX;
+        cost += greedy.cost;
+        greedy.at = greedy.best;
     }
-    bool legal = (to->partial & ~from->partial) == 0 &&
-                 placement_divides(mesh, shape, &step.to, &dim_name, &parts) &&
-                 placement_divides(mesh, shape, to, &dim_name, &parts);
-    return legal ? cost : INT64_MAX - 1;
+    return cost;
 }
 
 /* The cheapest state that is not done, or -1. One that became cheaper is on the heap again. */
@@ -435,7 +440,9 @@ int redistribute_path(const struct mesh *mesh, const struct shape *shape,
     struct search search = {
         .mesh = mesh, .shape = shape, .goal = to, .goal_duties = duties_of(to, shape->dims)};
     search.price = (int64_t)STEP_PRICE_WORDS * mesh_count(mesh);
-    search.reached = plain_cost(mesh, shape, from, to) + 1; /* as cheap a one may be another */
+    search.goal_elements = all_elements(mesh, shape, to);
+    search.reached = greedy_cost(&search, from);
+    search.reached += search.reached < INT64_MAX; /* another one may be as cheap */
     add_state(&search, &(struct state){.at = *from, .from = -1});
     push_open(&search, (struct open_state){0, 0});
 

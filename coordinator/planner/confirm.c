@@ -88,6 +88,15 @@ static struct plan *find_best(const struct planner_result *out, size_t first)
     return best;
 }
 
+/* Of one stage the formula over-estimates next to nothing: is there a better one already? */
+static bool is_settled(const struct hunt *hunt, const struct plan *plan,
+                       const struct planner_result *out)
+{
+    const struct plan *best = find_best(out, 0);
+    return isfinite(hunt->limits.plans) && plan->stage_count == 1 && best &&
+           plan->predicted.formula_s >= best->predicted.step_time_s;
+}
+
 static int confirm_found(struct hunt *hunt, struct planner_result *out, struct error *err)
 {
     int ranks = 0;
@@ -95,6 +104,8 @@ static int confirm_found(struct hunt *hunt, struct planner_result *out, struct e
         if (planner_stopped(hunt->request))
             return -ECANCELED;
         const struct plan *plan = hunt->found[i].plan;
+        if (is_settled(hunt, plan, out))
+            continue;
         ranks += plan_ranks(plan);
         if (i > 0 && ranks > CONFIRMED_PROGRAMS_MAX && plan_ranks(plan) <= PROGRAMS_MAX &&
             confirm_fits(out))

@@ -19,6 +19,9 @@
 #define PIPELINE_LABELS 3
 /* Where nothing was found to fit, it is searched for so much shorter. */
 #define HOPELESS 10
+/* Where memory is short it is searched for so much longer: where it would save such a share. */
+#define TIGHT 4
+#define TIGHT_SHARE 0.001
 /* Scouts look for plans up to so much slower than the best: exact search may speed them up. */
 #define SCOUTED 1.25
 
@@ -26,8 +29,8 @@ const struct hunt_limits hunt_limits_standard = {.labels = 120,
                                                  .choices = 60,
                                                  .pairs = 8,
                                                  .points = 20000,
-                                                 .scouts = 600,
-                                                 .parts = 100,
+                                                 .scouts = 1600,
+                                                 .parts = 50,
                                                  .parts_most = 2000,
                                                  .wide_devices = 8,
                                                  .plans = 20000,
@@ -81,12 +84,12 @@ static int by_bound(const void *first, const void *second)
     return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* Where scouts have been, the best first; then by bounds. */
+/* Where scouts have been, the most hopeful first; then by bounds. */
 static int by_hope(const void *first, const void *second)
 {
     const struct hunt_point *a = first, *b = second;
-    if (a->scouted_s != b->scouted_s)
-        return a->scouted_s < b->scouted_s ? -1 : 1;
+    if (a->hope_s != b->hope_s)
+        return a->hope_s < b->hope_s ? -1 : 1;
     return by_bound(first, second);
 }
 
@@ -273,28 +276,33 @@ static bool is_hopeless(const struct hunt *hunt, const struct hunt_point *point)
     return point->too_small || point->bound.formula_s >= reach(hunt, &point->point);
 }
 
-/* Whole hosts before others, more devices before fewer, and then by bounds. */
+/* Whole hosts before others, more devices before fewer. Parts of small stages are cheaper to lower:
+ * beyond one host these come first. Then by bounds. */
 static int by_devices(const void *first, const void *second, void *context)
 {
     const struct hunt_point *a = first, *b = second;
-    int host = *(const int *)context,
-        whole = (a->point.devices % host != 0) - (b->point.devices % host != 0);
+    int host = *(const int *)context;
+    int whole = (a->point.devices % host != 0) - (b->point.devices % host != 0);
     if (whole != 0)
         return whole;
-    return a->point.devices != b->point.devices ? b->point.devices - a->point.devices
-                                                : by_bound(first, second);
+    if (a->point.devices != b->point.devices)
+        return b->point.devices - a->point.devices;
+    if (a->point.devices > host && a->point.stages != b->point.stages)
+        return b->point.stages - a->point.stages;
+    return by_bound(first, second);
 }
 
 static void scout_one(struct hunt *hunt, struct hunt_point *point)
 {
-    struct plan *plan =
-        scout_point(&hunt->costs, &point->point, hunt->best_s * SCOUTED, &point->scouted_s);
+    double formula_s;
+    struct plan *plan = scout_point(&hunt->costs, &point->point, hunt->best_s * SCOUTED, &formula_s,
+                                    &point->hope_s);
     if (!plan)
         return;
     hunt->opened++;
-    if (point->scouted_s < hunt->best_s) {
-        hunt->best_s = point->scouted_s;
-        add_found(hunt, plan, point->scouted_s);
+    if (formula_s < hunt->best_s) {
+        hunt->best_s = formula_s;
+        add_found(hunt, plan, formula_s);
     } else {
         plan_destroy(plan);
     }
@@ -355,13 +363,22 @@ static void find_smallest(struct hunt *hunt)
     }
 }
 
+/* Would plans be faster if there were more memory? What to give up for it is worth a search. */
+static bool is_tight(const struct hunt *hunt)
+{
+    for (size_t i = 0; i < hunt->point_count; i++)
+        if (hunt->points[i].hope_s < hunt->best_s * (1 - TIGHT_SHARE))
+            return true;
+    return false;
+}
+
 /* So many programs of parts may be lowered now. */
 static size_t parts_allowed(const struct hunt *hunt, int most)
 {
     const struct hunt_limits *limits = &hunt->limits;
     if (limits->parts == SIZE_MAX)
         return SIZE_MAX;
-    size_t parts = limits->parts * (size_t)most;
+    size_t parts = limits->parts * (size_t)most * (is_tight(hunt) ? TIGHT : 1);
     parts = parts < limits->parts_most ? parts : limits->parts_most;
     return hunt->found_count > 0 ? parts : parts / HOPELESS;
 }

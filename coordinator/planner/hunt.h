@@ -29,7 +29,7 @@ struct found {
 struct hunt_point {
     struct space_point point;
     struct point_bound bound; /* of all its plans, as far as known */
-    double scouted_s;         /* a plan of it takes so long; infinity: not known */
+    double hope_s;            /* what scouts think that a plan of it takes; infinity: not known */
     bool too_small;           /* its devices cannot hold the model's state */
     size_t index;
 };

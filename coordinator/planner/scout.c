@@ -114,11 +114,12 @@ static double least_seconds(struct scout *scout, const struct strategy *strategy
     return count * scout->seconds[middle] + (scout->point->micro_batches - 1) * longest;
 }
 
-/* One vector of roles with as little given up as fits. Returns a better plan than upper_s. */
+/* One vector of roles with as little given up as fits. Returns a better plan than upper_s. What did
+ * not fit before it lies on the line between the two, as far as memory goes. */
 static struct plan *try_vector(struct scout *scout, struct strategy strategy, bool shards,
-                               double upper_s, double *formula_s)
+                               double upper_s, double *formula_s, double *hope_s)
 {
-    double step_s, bound_s;
+    double step_s = INFINITY, bound_s, before_s = INFINITY, share, share_before = 1;
     bool fits = false;
     for (size_t i = 0; i < (shards ? sizeof savings / sizeof *savings : 1) && !fits; i++) {
         strategy.zero = savings[i].zero;
@@ -129,11 +130,19 @@ static struct plan *try_vector(struct scout *scout, struct strategy strategy, bo
             continue;
         if (!scout_balance(scout->plan, scout->seconds) ||
             evaluate_plan(scout->costs, scout->plan, &step_s, &bound_s, &fits, NULL) < 0 ||
-            step_s >= upper_s)
+            evaluate_filling(scout->costs, scout->plan, &share, NULL) < 0 || step_s >= upper_s)
             return NULL;
+        if (!fits && share < (isfinite(before_s) ? share_before : INFINITY)) {
+            before_s = step_s;
+            share_before = share;
+        }
     }
-    *formula_s = step_s;
-    return fits ? plan_copy(scout->plan) : NULL;
+    if (!fits)
+        return NULL;
+    *formula_s = *hope_s = step_s;
+    if (before_s < step_s)
+        *hope_s -= (step_s - before_s) * (1 - share) / (share_before - share);
+    return plan_copy(scout->plan);
 }
 
 static bool are_like(const struct site *const *sites, int count)
@@ -172,22 +181,27 @@ static struct strategy make_strategy(const struct scout *scout, const char *role
 }
 
 struct plan *scout_point(struct costs *costs, const struct space_point *point, double upper_s,
-                         double *formula_s)
+                         double *formula_s, double *hope_s)
 {
     struct scout scout;
     struct plan *best = NULL;
     bool like = scout_init(&scout, costs, point);
     int axes = scout.site->mesh.axes;
-    *formula_s = INFINITY;
+    *formula_s = *hope_s = INFINITY;
     for (int fast = 0; fast <= axes && like; fast++) {
-        double found_s;
+        double found_s, hoped_s;
         struct plan *plan = try_vector(&scout, make_strategy(&scout, "tensor", fast), fast < axes,
-                                       fmin(upper_s, *formula_s), &found_s);
+                                       upper_s, &found_s, &hoped_s);
         if (!plan)
             continue;
-        plan_destroy(best);
-        best = plan;
-        *formula_s = found_s;
+        *hope_s = fmin(*hope_s, hoped_s);
+        if (found_s < *formula_s) {
+            struct plan *worse = best;
+            best = plan;
+            plan = worse;
+            *formula_s = found_s;
+        }
+        plan_destroy(plan);
     }
     scout_finish(&scout);
     return best;
