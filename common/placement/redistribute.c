@@ -98,14 +98,25 @@ static bool same_cut(const struct placement *a, const struct placement *b, int d
            memcmp(a->axis[dim], b->axis[dim], sizeof a->axis[dim]) == 0;
 }
 
-/* One dim of a shape, and of a placement, by itself. */
-static struct box slice_dim(const struct mesh *mesh, const struct shape *shape,
-                            const struct placement *placement, int dim, int rank)
+/* One dim of placement_slice(). */
+static void slice_dim(const struct mesh *mesh, const struct shape *shape,
+                      const struct placement *placement, int dim, int rank, int64_t *low,
+                      int64_t *high)
 {
-    struct shape line = {.dims = 1, .dim = {shape->dim[dim]}, .size = {shape->size[dim]}};
-    struct placement along = {.count = {placement->count[dim]}};
-    memcpy(along.axis[0], placement->axis[dim], sizeof along.axis[0]);
-    return placement_slice(mesh, &line, &along, rank);
+    if (mesh->weights) {
+        struct box box = placement_slice(mesh, shape, placement, rank);
+        *low = box.low[dim];
+        *high = box.high[dim];
+        return;
+    }
+    *low = 0;
+    *high = shape->size[dim];
+    for (int i = 0; i < placement->count[dim]; i++) {
+        int64_t at = mesh_coordinate(mesh, rank, placement->axis[dim][i]), length = *high - *low;
+        int64_t parts = mesh->size[placement->axis[dim][i]];
+        *high = *low + length * (at + 1) / parts;
+        *low += length * at / parts;
+    }
 }
 
 /* Along one dim: what a rank has before and after, summed over this rank and those that differ from
@@ -119,9 +130,12 @@ static int64_t kept_of_dim(const struct mesh *mesh, const struct shape *shape,
     int64_t sum = 0;
     mesh_group(mesh, rank, axes, ranks);
     for (int i = 0; i < count; i++) {
-        struct box before = slice_dim(mesh, shape, from, dim, ranks[i]),
-                   after = slice_dim(mesh, shape, to, dim, ranks[i]), both;
-        sum += box_overlap(&before, &after, &both) ? box_count(&both) : 0;
+        int64_t low, high, low_after, high_after;
+        slice_dim(mesh, shape, from, dim, ranks[i], &low, &high);
+        slice_dim(mesh, shape, to, dim, ranks[i], &low_after, &high_after);
+        low = low > low_after ? low : low_after;
+        high = high < high_after ? high : high_after;
+        sum += high > low ? high - low : 0;
     }
     free(ranks);
     return sum;
@@ -338,17 +352,20 @@ static struct open_state pop_open(struct search *search)
 static void relax(void *context, const struct step *step)
 {
     struct search *search = context;
-    char dim;
-    int parts;
-    if (!placement_divides(search->mesh, search->shape, &step->to, &dim, &parts))
-        return;
-    int known = search->table[slot_of(search, &step->to)];
     const struct state *current = &search->states[search->current];
     int64_t cost = current->cost + search->price;
+    char dim;
+    int parts;
+    if (cost >= search->reached)
+        return;
     bool last = placement_equal(&step->to, search->goal);
     int64_t rest = last ? 0 : least_rest(search, &step->to);
     rest = last || rest > 0 ? rest : search->price;
-    if ((known && search->states[known - 1].cost <= cost) || cost + rest >= search->reached)
+    if (cost + rest >= search->reached ||
+        !placement_divides(search->mesh, search->shape, &step->to, &dim, &parts))
+        return;
+    int known = search->table[slot_of(search, &step->to)];
+    if (known && search->states[known - 1].cost <= cost)
         return; /* counting words is what takes long */
     cost += step_words(search->mesh, search->shape, &current->at, step);
     if (cost + rest >= search->reached || (known && search->states[known - 1].cost <= cost))
