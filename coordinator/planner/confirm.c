@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Beyond so many ranks programs of all of them take too long. */
+/* Beyond so many ranks, or blocks run by them in a step, programs of all of them take too long. */
 #define PROGRAMS_MAX 16
+#define BLOCK_RUNS_MAX 16384
 /* Plans of different points that are simulated in any case; of large ones by stages alone. */
 #define CONFIRMED_MAX 8
 #define CONFIRMED_PROGRAMS_MAX 24 /* ranks of all of them together, but for the first */
@@ -65,11 +66,18 @@ static int confirm_large(struct hunt *hunt, struct plan *plan, struct planner_re
     return 0;
 }
 
+static bool is_large(const struct plan *plan)
+{
+    return plan_ranks(plan) > PROGRAMS_MAX ||
+           (int64_t)plan_ranks(plan) * plan->block_count * plan->micro_batches >
+               (int64_t)BLOCK_RUNS_MAX * plan->stage_count;
+}
+
 int confirm_plan(struct hunt *hunt, struct plan *plan, struct planner_result *out,
                  struct error *err)
 {
     double formula_s = plan->predicted.formula_s;
-    if (plan_ranks(plan) > PROGRAMS_MAX)
+    if (is_large(plan))
         return confirm_large(hunt, plan, out);
     int rc = planner_consider(hunt->request, plan, out, err);
     if (rc == 0)
@@ -107,8 +115,7 @@ static int confirm_found(struct hunt *hunt, struct planner_result *out, struct e
         if (is_settled(hunt, plan, out))
             continue;
         ranks += plan_ranks(plan);
-        if (i > 0 && ranks > CONFIRMED_PROGRAMS_MAX && plan_ranks(plan) <= PROGRAMS_MAX &&
-            confirm_fits(out))
+        if (i > 0 && ranks > CONFIRMED_PROGRAMS_MAX && !is_large(plan) && confirm_fits(out))
             break;
         int rc = confirm_plan(hunt, plan_copy(plan), out, err);
         if (rc < 0)

@@ -22,6 +22,8 @@
 /* Where memory is short it is searched for so much longer: where it would save such a share. */
 #define TIGHT 4
 #define TIGHT_SHARE 0.001
+/* Where nothing fits, points of which the smallest plan is looked for. */
+#define SMALLEST_MAX 16
 /* Scouts look for plans up to so much slower than the best: exact search may speed them up. */
 #define SCOUTED 1.25
 
@@ -339,14 +341,15 @@ static int smaller_first(const void *first, const void *second)
 static void find_smallest(struct hunt *hunt)
 {
     double least = INFINITY, share, step_s, bound_s;
-    size_t lowered = hunt->costs.lowered;
+    size_t looked_at = 0;
     bool fits = false;
     qsort(hunt->points, hunt->point_count, sizeof *hunt->points, smaller_first);
     for (size_t i = 0; i < hunt->point_count; i++) {
         const struct space_point *point = &hunt->points[i].point;
-        bool enough = hunt->smallest && hunt->costs.lowered - lowered > hunt->limits.scouts;
+        bool enough = hunt->smallest && looked_at >= SMALLEST_MAX;
         if (point->extra != EXTRA_NONE || enough || planner_stopped(hunt->request))
             continue;
+        looked_at++;
         struct plan *plan = scout_smallest(&hunt->costs, point, &share);
         if (plan && share < least) {
             struct plan *larger = hunt->smallest;

@@ -55,6 +55,8 @@ bool scout_balance(struct plan *plan, const double *seconds)
     return divide(plan, seconds, high);
 }
 
+#define SAVING_MOST 3 /* from this one on */
+
 struct scout {
     struct costs *costs;
     const struct space_point *point;
@@ -207,11 +209,12 @@ struct plan *scout_point(struct costs *costs, const struct space_point *point, d
     return best;
 }
 
-/* All savings with one vector of roles: copies a plan that is smaller than *share to *best. */
+/* The savings that save most with one vector of roles: copies a plan that is smaller than *share to
+ * *best. */
 static void try_savings(struct scout *scout, struct strategy strategy, bool shards,
                         struct plan **best, double *least)
 {
-    for (size_t i = 0; i < sizeof savings / sizeof *savings; i++) {
+    for (size_t i = SAVING_MOST; i < sizeof savings / sizeof *savings; i++) {
         double share;
         strategy.zero = shards ? savings[i].zero : 0;
         strategy.recompute = savings[i].recompute;
