@@ -278,6 +278,12 @@ static bool is_hopeless(const struct hunt *hunt, const struct hunt_point *point)
     return point->too_small || point->bound.formula_s >= reach(hunt, &point->point);
 }
 
+/* Is all known that is wanted? */
+static bool is_enough(const struct hunt *hunt)
+{
+    return planner_stopped(hunt->request) || (hunt->request->any && hunt->found_count > 0);
+}
+
 /* Whole hosts before others, more devices before fewer. Parts of small stages are cheaper to lower:
  * beyond one host these come first. Then by bounds. */
 static int by_devices(const void *first, const void *second, void *context)
@@ -318,7 +324,7 @@ static void scout(struct hunt *hunt)
     qsort_r(hunt->points, hunt->point_count, sizeof *hunt->points, by_devices, &host);
     for (size_t i = 0; i < hunt->point_count; i++) {
         struct hunt_point *point = &hunt->points[i];
-        if (planner_stopped(hunt->request) || hunt->costs.lowered - lowered > hunt->limits.scouts)
+        if (is_enough(hunt) || hunt->costs.lowered - lowered > hunt->limits.scouts)
             return;
         if (point->point.extra == EXTRA_NONE && !is_hopeless(hunt, point))
             scout_one(hunt, point);
@@ -394,8 +400,7 @@ static void open_points(struct hunt *hunt, int most, bool *legal, int *rc, struc
         *legal = *legal || hunt->points[i].too_small;
         if (is_hopeless(hunt, &hunt->points[i]))
             continue;
-        if (planner_stopped(hunt->request) ||
-            hunt->costs.lowered - lowered > parts_allowed(hunt, most))
+        if (is_enough(hunt) || hunt->costs.lowered - lowered > parts_allowed(hunt, most))
             break;
         struct error reason = {0};
         int opened = open_point(hunt, &hunt->points[i], &reason);
