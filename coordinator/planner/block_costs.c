@@ -334,8 +334,10 @@ int costs_block(struct costs *costs, const struct site *site, int block,
     bool ends = place == 0 || place == last;
     if (!costs->model.tied || !ends || (tie && place == 0 && tie->site == site))
         tie = NULL;
-    struct cost_key key = {.one_rank = costs->one_rank &&
-                                       !is_alike(costs, site, PART_BLOCK, place, samples),
+    /* Messages between stages are divided among ranks: they are not alike. */
+    bool across = tie && tie->site != site;
+    bool alike = !across && is_alike(costs, site, PART_BLOCK, place, samples);
+    struct cost_key key = {.one_rank = costs->one_rank && !alike,
                            .samples = samples,
                            .kind = PART_BLOCK,
                            .index = place,
@@ -447,7 +449,8 @@ static int base_cost(struct costs *costs, const struct site *site, int devices,
 int costs_base(struct costs *costs, const struct site *site, int devices, struct part_cost *out,
                struct error *err)
 {
-    struct cost_key key = {.kind = PART_BASE, .index = devices, .site = site->kind};
+    struct cost_key key = {
+        .kind = PART_BASE, .index = devices, .site = site->kind, .pair = site->first};
     const struct cost_entry *known = find_entry(costs->entries, costs->entry_capacity, &key);
     if (known->taken) {
         *out = known->cost;

@@ -7,7 +7,7 @@
 #include "common/base/memory.h"
 #include "coordinator/planner/evaluate.h"
 #include "coordinator/planner/guess.h"
-#include "coordinator/planner/scout.h"
+#include "coordinator/planner/scouting.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -22,10 +22,6 @@
 /* Where memory is short it is searched for so much longer: where it would save such a share. */
 #define TIGHT 4
 #define TIGHT_SHARE 0.001
-/* Where nothing fits, points of which the smallest plan is looked for. */
-#define SMALLEST_MAX 16
-/* Scouts look for plans up to so much slower than the best: exact search may speed them up. */
-#define SCOUTED 1.25
 
 const struct hunt_limits hunt_limits_standard = {.labels = 120,
                                                  .choices = 60,
@@ -78,7 +74,7 @@ void hunt_finish(struct hunt *hunt)
     costs_finish(&hunt->costs);
 }
 
-static int by_bound(const void *first, const void *second)
+int hunt_by_bound(const void *first, const void *second)
 {
     const struct hunt_point *a = first, *b = second;
     if (a->bound.formula_s != b->bound.formula_s)
@@ -92,18 +88,7 @@ static int by_hope(const void *first, const void *second)
     const struct hunt_point *a = first, *b = second;
     if (a->hope_s != b->hope_s)
         return a->hope_s < b->hope_s ? -1 : 1;
-    return by_bound(first, second);
-}
-
-/* Devices of the host that has most of them. */
-static int largest_host(const struct planner_request *request)
-{
-    int most = 1;
-    for (int i = 1, count = 1; i < request->device_count; i++) {
-        count = strcmp(request->devices[i].host, request->devices[i - 1].host) == 0 ? count + 1 : 1;
-        most = count > most ? count : most;
-    }
-    return most;
+    return hunt_by_bound(first, second);
 }
 
 /* All points, or where those are too many, of whole hosts the even ones. */
@@ -114,7 +99,7 @@ static void list_points(struct hunt *hunt, int least, int most)
     hunt->step = 0;
     hunt->point_count = 0;
     if (space_points_most(request, least, most) > hunt->limits.points) {
-        hunt->step = largest_host(request);
+        hunt->step = scouting_host(request);
         points = space_points_even(request, least, most, hunt->step, &hunt->point_count);
     }
     if (hunt->point_count == 0) {
@@ -130,11 +115,11 @@ static void list_points(struct hunt *hunt, int least, int most)
         hunt->points[i].too_small = !bounds_fit(&hunt->bounds, points[i].devices);
     free(points);
     if (hunt->point_count > 1)
-        qsort(hunt->points, hunt->point_count, sizeof *hunt->points, by_bound);
+        qsort(hunt->points, hunt->point_count, sizeof *hunt->points, hunt_by_bound);
 }
 
 /* Takes the plan. */
-static void add_found(struct hunt *hunt, struct plan *plan, double formula_s)
+void hunt_add(struct hunt *hunt, struct plan *plan, double formula_s)
 {
     double again_s, bound_s;
     bool fits;
@@ -206,7 +191,7 @@ static int solve_whole(struct hunt *hunt, const struct space_point *point, doubl
     if (rc == 0) {
         struct plan *plan = solve(hunt, &instance, upper_s, least_s, &formula_s);
         if (plan)
-            add_found(hunt, plan, formula_s);
+            hunt_add(hunt, plan, formula_s);
         if (plan && formula_s < hunt->best_s)
             hunt->best_s = formula_s;
     }
@@ -255,7 +240,7 @@ static int open_point(struct hunt *hunt, struct hunt_point *at, struct error *er
         evaluate_plan(&hunt->costs, plan, &again_s, &bound_s, &fits, NULL);
     if (plan && fits && again_s <= least_s * (1 + 1e-9)) {
         learn(hunt, at, again_s, 0);
-        add_found(hunt, plan, again_s);
+        hunt_add(hunt, plan, again_s);
         hunt->best_s = fmin(hunt->best_s, again_s);
         return 0;
     }
@@ -273,103 +258,15 @@ static int by_formula(const void *first, const void *second)
     return plan_ranks(a->plan) - plan_ranks(b->plan);
 }
 
-static bool is_hopeless(const struct hunt *hunt, const struct hunt_point *point)
+bool hunt_is_hopeless(const struct hunt *hunt, const struct hunt_point *point)
 {
     return point->too_small || point->bound.formula_s >= reach(hunt, &point->point);
 }
 
 /* Is all known that is wanted? */
-static bool is_enough(const struct hunt *hunt)
+bool hunt_is_enough(const struct hunt *hunt)
 {
     return planner_stopped(hunt->request) || (hunt->request->any && hunt->found_count > 0);
-}
-
-/* Whole hosts before others, more devices before fewer. Parts of small stages are cheaper to lower:
- * beyond one host these come first. Then by bounds. */
-static int by_devices(const void *first, const void *second, void *context)
-{
-    const struct hunt_point *a = first, *b = second;
-    int host = *(const int *)context;
-    int whole = (a->point.devices % host != 0) - (b->point.devices % host != 0);
-    if (whole != 0)
-        return whole;
-    if (a->point.devices != b->point.devices)
-        return b->point.devices - a->point.devices;
-    if (a->point.devices > host && a->point.stages != b->point.stages)
-        return b->point.stages - a->point.stages;
-    return by_bound(first, second);
-}
-
-static void scout_one(struct hunt *hunt, struct hunt_point *point)
-{
-    double formula_s;
-    struct plan *plan = scout_point(&hunt->costs, &point->point, hunt->best_s * SCOUTED, &formula_s,
-                                    &point->hope_s);
-    if (!plan)
-        return;
-    hunt->opened++;
-    if (formula_s < hunt->best_s) {
-        hunt->best_s = formula_s;
-        add_found(hunt, plan, formula_s);
-    } else {
-        plan_destroy(plan);
-    }
-}
-
-/* Plans that are cheap to find: to know what is to be beaten, and where to begin. */
-static void scout(struct hunt *hunt)
-{
-    size_t lowered = hunt->costs.lowered;
-    int host = largest_host(hunt->request);
-    qsort_r(hunt->points, hunt->point_count, sizeof *hunt->points, by_devices, &host);
-    for (size_t i = 0; i < hunt->point_count; i++) {
-        struct hunt_point *point = &hunt->points[i];
-        if (is_enough(hunt) || hunt->costs.lowered - lowered > hunt->limits.scouts)
-            return;
-        if (point->point.extra == EXTRA_NONE && !is_hopeless(hunt, point))
-            scout_one(hunt, point);
-    }
-}
-
-/* Devices, and then micro-batches and stages: with more of them a plan is smaller. */
-static int smaller_first(const void *first, const void *second)
-{
-    const struct hunt_point *a = first, *b = second;
-    int devices = b->point.devices - a->point.devices, stages = b->point.stages - a->point.stages,
-        micro_batches = b->point.micro_batches - a->point.micro_batches;
-    return devices         ? devices
-           : micro_batches ? micro_batches
-           : stages        ? stages
-                           : (a->index > b->index) - (a->index < b->index);
-}
-
-/* The plan that needs the least memory, of those that are cheap to find. */
-static void find_smallest(struct hunt *hunt)
-{
-    double least = INFINITY, share, step_s, bound_s;
-    size_t looked_at = 0;
-    bool fits = false;
-    qsort(hunt->points, hunt->point_count, sizeof *hunt->points, smaller_first);
-    for (size_t i = 0; i < hunt->point_count; i++) {
-        const struct space_point *point = &hunt->points[i].point;
-        bool enough = hunt->smallest && looked_at >= SMALLEST_MAX;
-        if (point->extra != EXTRA_NONE || enough || planner_stopped(hunt->request))
-            continue;
-        looked_at++;
-        struct plan *plan = scout_smallest(&hunt->costs, point, &share);
-        if (plan && share < least) {
-            struct plan *larger = hunt->smallest;
-            hunt->smallest = plan;
-            plan = larger;
-            least = share;
-        }
-        plan_destroy(plan);
-    }
-    if (hunt->smallest &&
-        evaluate_plan(&hunt->costs, hunt->smallest, &step_s, &bound_s, &fits, NULL) == 0 && fits) {
-        add_found(hunt, plan_copy(hunt->smallest), step_s);
-        hunt->best_s = step_s;
-    }
 }
 
 /* Would plans be faster if there were more memory? What to give up for it is worth a search. */
@@ -398,9 +295,9 @@ static void open_points(struct hunt *hunt, int most, bool *legal, int *rc, struc
     size_t lowered = hunt->costs.lowered;
     for (size_t i = 0; i < hunt->point_count; i++) {
         *legal = *legal || hunt->points[i].too_small;
-        if (is_hopeless(hunt, &hunt->points[i]))
+        if (hunt_is_hopeless(hunt, &hunt->points[i]))
             continue;
-        if (is_enough(hunt) || hunt->costs.lowered - lowered > parts_allowed(hunt, most))
+        if (hunt_is_enough(hunt) || hunt->costs.lowered - lowered > parts_allowed(hunt, most))
             break;
         struct error reason = {0};
         int opened = open_point(hunt, &hunt->points[i], &reason);
@@ -464,9 +361,9 @@ int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
     int rc = hunt_points(hunt, least, most, err);
     if (rc < 0)
         return rc;
-    scout(hunt);
+    scouting_run(hunt);
     if (hunt->found_count == 0 && isfinite(hunt->limits.plans))
-        find_smallest(hunt);
+        scouting_smallest(hunt);
     bool legal = hunt->found_count > 0 || hunt->smallest;
     if (hunt->point_count > 1)
         qsort(hunt->points, hunt->point_count, sizeof *hunt->points, by_hope);

@@ -68,6 +68,9 @@ struct instance {
     struct least *before;  /* per block, and of the whole: of all blocks before it */
 };
 
+/* choices.c: those of a block on a site, for instance_init; errors as there. */
+int choices_fill(struct choices *choices, struct instance *instance, const struct site *site,
+                 int block, struct error *err);
 /* -ERANGE: a block has no legal strategy on some site; -EINVAL: none that the job allows;
  * -ECANCELED: nobody waits for the search any more. */
 int instance_init(struct instance *instance, struct costs *costs, const struct space_point *point,
