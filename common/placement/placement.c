@@ -113,6 +113,15 @@ bool placement_divides(const struct mesh *mesh, const struct shape *shape,
     return true;
 }
 
+/* Along every dim the pieces are the whole dim, cut. */
+int64_t placement_elements(const struct mesh *mesh, const struct shape *shape,
+                           const struct placement *placement)
+{
+    struct box whole = shape_box(shape);
+    return box_count(&whole) *
+           (mesh_count(mesh) / mesh_span(mesh, placement_split_axes(placement)));
+}
+
 bool placement_first(const struct mesh *mesh, const struct placement *placement, int rank)
 {
     unsigned split = placement_split_axes(placement);

@@ -45,6 +45,9 @@ struct box placement_slice(const struct mesh *mesh, const struct shape *shape,
 /* Does every cut that must divide divide? If not, *dim and *parts say which does not. */
 bool placement_divides(const struct mesh *mesh, const struct shape *shape,
                        const struct placement *placement, char *dim, int *parts);
+/* Elements of all ranks' pieces together. */
+int64_t placement_elements(const struct mesh *mesh, const struct shape *shape,
+                           const struct placement *placement);
 /* Is this rank the first of those that hold the same piece: coordinate 0 on all axes that do
  * not split it? */
 bool placement_first(const struct mesh *mesh, const struct placement *placement, int rank);

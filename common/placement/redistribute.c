@@ -83,139 +83,20 @@ void step_enumerate(const struct mesh *mesh, const struct shape *shape,
     }
 }
 
-/* Elements of all ranks' pieces together. Along every dim the pieces are the whole dim, cut. */
-static int64_t all_elements(const struct mesh *mesh, const struct shape *shape,
-                            const struct placement *placement)
-{
-    struct box whole = shape_box(shape);
-    return box_count(&whole) *
-           (mesh_count(mesh) / mesh_span(mesh, placement_split_axes(placement)));
-}
+/* What an axis does in a placement: it splits dim i, or is partial, or in neither. */
+struct duties {
+    int8_t of[AXES_MAX];
+};
 
-static bool same_cut(const struct placement *a, const struct placement *b, int dim)
+static struct duties duties_of(const struct placement *placement, int dims)
 {
-    return a->count[dim] == b->count[dim] &&
-           memcmp(a->axis[dim], b->axis[dim], sizeof a->axis[dim]) == 0;
-}
-
-/* One dim of a shape, and of a placement, by itself. */
-static struct box slice_dim(const struct mesh *mesh, const struct shape *shape,
-                            const struct placement *placement, int dim, int rank)
-{
-    struct shape line = {.dims = 1, .dim = {shape->dim[dim]}, .size = {shape->size[dim]}};
-    struct placement along = {.count = {placement->count[dim]}};
-    memcpy(along.axis[0], placement->axis[dim], sizeof along.axis[0]);
-    return placement_slice(mesh, &line, &along, rank);
-}
-
-/* Along one dim: what a rank has before and after, summed over this rank and those that differ from
- * it on these axes alone. */
-static int64_t kept_of_dim(const struct mesh *mesh, const struct shape *shape,
-                           const struct placement *from, const struct placement *to, int dim,
-                           unsigned axes, int rank)
-{
-    int count = mesh_span(mesh, axes);
-    int *ranks = xcalloc((size_t)count, sizeof *ranks);
-    int64_t sum = 0;
-    mesh_group(mesh, rank, axes, ranks);
-    for (int i = 0; i < count; i++) {
-        struct box before = slice_dim(mesh, shape, from, dim, ranks[i]),
-                   after = slice_dim(mesh, shape, to, dim, ranks[i]), both;
-        sum += box_overlap(&before, &after, &both) ? box_count(&both) : 0;
-    }
-    free(ranks);
-    return sum;
-}
-
-/* Elements of all ranks' pieces that stay, along the dims that are cut anew. The two of an
- * all-to-all have only the axis in common that moves between them. */
-static int64_t kept_by_all(const struct mesh *mesh, const struct shape *shape,
-                           const struct placement *from, const struct placement *to)
-{
-    unsigned moved = 0;
-    for (int dim = 0; dim < shape->dims; dim++)
-        moved |= placement_axes(from, dim) ^ placement_axes(to, dim);
-    int count = mesh_span(mesh, moved);
-    int *ranks = xcalloc((size_t)count, sizeof *ranks);
-    int64_t sum = 0;
-    mesh_group(mesh, 0, moved, ranks);
-    for (int i = 0; i < count; i++) {
-        int64_t elements = 1;
-        for (int dim = 0; dim < shape->dims; dim++) {
-            unsigned axes = placement_axes(from, dim) | placement_axes(to, dim);
-            if (!same_cut(from, to, dim))
-                elements *= kept_of_dim(mesh, shape, from, to, dim, axes & ~moved, ranks[i]);
-        }
-        sum += elements;
-    }
-    free(ranks);
-    return sum;
-}
-
-/* Of the ranks along a dim's axes, those whose equal pieces stay when two neighbouring axes of p
- * and q devices change places: x q + y = y p + x, so x (q - 1) = y (p - 1). */
-static int64_t ranks_that_stay(const struct mesh *mesh, const struct placement *from,
-                               const struct placement *to, int dim)
-{
-    int i = 0;
-    while (from->axis[dim][i] == to->axis[dim][i])
-        i++;
-    int p = mesh->size[from->axis[dim][i]], q = mesh->size[to->axis[dim][i]];
-    int a = p - 1, b = q - 1; /* to their greatest common divisor */
-    while (b != 0) {
-        int rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return mesh_span(mesh, placement_axes(from, dim)) / (p * q) * (a + 1);
-}
-
-/* The same of all ranks and dims. Dims have no axes in common: what is kept along those that are
- * cut anew depends on their axes alone, and the other dims' pieces add up to the whole. */
-static int64_t all_kept(const struct mesh *mesh, const struct shape *shape,
-                        const struct placement *from, const struct step *step)
-{
-    const struct placement *to = &step->to;
-    unsigned axes = 0, split = placement_split_axes(from);
-    bool equal = !mesh->weights;
-    int64_t ranks = 1, others = mesh_count(mesh) / mesh_span(mesh, split), own = 1;
-    for (int dim = 0; dim < shape->dims; dim++) {
-        unsigned cut = placement_axes(from, dim) | placement_axes(to, dim);
-        if (same_cut(from, to, dim)) {
-            others *= shape->size[dim];
-            continue;
-        }
-        /* One dim loses its minor-most axis, the other gains it: the smaller piece is kept. */
-        axes |= cut;
-        ranks = step->kind == STEP_PERMUTE ? ranks_that_stay(mesh, from, to, dim)
-                                           : mesh_span(mesh, axes);
-        equal = equal && shape->size[dim] % mesh_span(mesh, cut) == 0;
-        own *= shape->size[dim] / mesh_span(mesh, cut);
-    }
-    if (equal)
-        return own * ranks * others;
-    return others * kept_by_all(mesh, shape, from, to);
-}
-
-int64_t step_words(const struct mesh *mesh, const struct shape *shape, const struct placement *from,
-                   const struct step *step)
-{
-    int64_t before = all_elements(mesh, shape, from), after = all_elements(mesh, shape, &step->to);
-    int64_t span = mesh_span(mesh, step->axes);
-    switch (step->kind) {
-    case STEP_ALL_REDUCE:
-        return 2 * before * (span - 1) / span;
-    case STEP_REDUCE_SCATTER:
-        return before - after;
-    case STEP_ALL_GATHER:
-        return after - before;
-    case STEP_ALL_TO_ALL:
-    case STEP_PERMUTE:
-        return after - all_kept(mesh, shape, from, step);
-    case STEP_SLICE:
-        break;
-    }
-    return 0;
+    struct duties duties;
+    for (int axis = 0; axis < AXES_MAX; axis++)
+        duties.of[axis] = placement->partial >> axis & 1 ? DIMS_MAX : -1;
+    for (int dim = 0; dim < dims; dim++)
+        for (int i = 0; i < placement->count[dim]; i++)
+            duties.of[placement->axis[dim][i]] = (int8_t)dim;
+    return duties;
 }
 
 /* One placement that the search has come upon. */
@@ -227,6 +108,11 @@ struct state {
     bool done;
 };
 
+struct open_state {
+    int64_t cost;
+    int index;
+};
+
 struct search {
     const struct mesh *mesh;
     const struct shape *shape;
@@ -234,8 +120,13 @@ struct search {
     size_t count, capacity;
     int *table; /* by the hash of a placement: index of its state + 1, or 0 */
     size_t table_size;
+    struct open_state *open; /* a heap */
+    size_t open_count, open_capacity;
     int current;
     const struct placement *goal;
+    struct duties goal_duties;
+    int64_t goal_elements;
+    int64_t price;   /* of a step, besides its words */
     int64_t reached; /* what the cheapest way to the goal costs so far */
 };
 
@@ -264,76 +155,131 @@ static void add_state(struct search *search, const struct state *state)
         search->table[slot_of(search, &search->states[i].at)] = (int)i + 1;
 }
 
+/* What a way on from there costs at least. No step gives another duty to more than one axis, and
+ * what a rank is to have and has not it has to receive. */
+static int64_t least_rest(const struct search *search, const struct placement *at)
+{
+    int64_t words = search->goal_elements - placement_elements(search->mesh, search->shape, at);
+    struct duties duties = duties_of(at, search->shape->dims);
+    int64_t steps = 0;
+    for (int axis = 0; axis < search->mesh->axes; axis++)
+        steps += duties.of[axis] != search->goal_duties.of[axis];
+    return steps * search->price + (words > 0 ? words : 0);
+}
+
+/* The heap of open states, the cheapest first, of equal ones that which was found first. */
+static bool is_cheaper(const struct open_state *a, const struct open_state *b)
+{
+    return a->cost != b->cost ? a->cost < b->cost : a->index < b->index;
+}
+
+static void push_open(struct search *search, struct open_state state)
+{
+    search->open =
+        grow(search->open, search->open_count, &search->open_capacity, sizeof *search->open);
+    size_t at = search->open_count++;
+    for (; at > 0 && is_cheaper(&state, &search->open[(at - 1) / 2]); at = (at - 1) / 2)
+        search->open[at] = search->open[(at - 1) / 2];
+    search->open[at] = state;
+}
+
+static struct open_state pop_open(struct search *search)
+{
+    struct open_state first = search->open[0], last = search->open[--search->open_count];
+    size_t at = 0, next;
+    while ((next = 2 * at + 1) < search->open_count) {
+        if (next + 1 < search->open_count &&
+            is_cheaper(&search->open[next + 1], &search->open[next]))
+            next++;
+        if (!is_cheaper(&search->open[next], &last))
+            break;
+        search->open[at] = search->open[next];
+        at = next;
+    }
+    search->open[at] = last;
+    return first;
+}
+
 static void relax(void *context, const struct step *step)
 {
     struct search *search = context;
+    const struct state *current = &search->states[search->current];
+    int64_t cost = current->cost + search->price;
     char dim;
     int parts;
-    if (!placement_divides(search->mesh, search->shape, &step->to, &dim, &parts))
+    if (cost >= search->reached)
+        return;
+    bool last = placement_equal(&step->to, search->goal);
+    int64_t rest = last ? 0 : least_rest(search, &step->to);
+    rest = last || rest > 0 ? rest : search->price;
+    if (cost + rest >= search->reached ||
+        !placement_divides(search->mesh, search->shape, &step->to, &dim, &parts))
         return;
     int known = search->table[slot_of(search, &step->to)];
-    const struct state *current = &search->states[search->current];
-    int64_t cost = current->cost + (int64_t)STEP_PRICE_WORDS * mesh_count(search->mesh);
-    bool last = placement_equal(&step->to, search->goal);
-    int64_t least = last ? cost : cost + (int64_t)STEP_PRICE_WORDS * mesh_count(search->mesh);
-    if ((known && search->states[known - 1].cost <= cost) || least >= search->reached)
+    if (known && search->states[known - 1].cost <= cost)
         return; /* counting words is what takes long */
     cost += step_words(search->mesh, search->shape, &current->at, step);
+    if (cost + rest >= search->reached || (known && search->states[known - 1].cost <= cost))
+        return;
     struct state state = {step->to, cost, search->current, current->length + 1, *step, false};
-    if (last && cost < search->reached)
+    if (last)
         search->reached = cost;
-    if (!known)
-        add_state(search, &state);
-    else if (cost < search->states[known - 1].cost)
+    if (known)
         search->states[known - 1] = state;
+    else
+        add_state(search, &state);
+    push_open(search, (struct open_state){cost, known ? known - 1 : (int)search->count - 1});
 }
 
-/* What one way costs, if it is legal: every sum finished, every dim gathered that is cut otherwise,
- * and then cut. The cheapest costs no more. */
-static int64_t plain_cost(const struct mesh *mesh, const struct shape *shape,
-                          const struct placement *from, const struct placement *to)
+/* One step of a greedy way: the cheapest of those that give an axis its duty in the goal. */
+struct greedy {
+    const struct search *search;
+    struct placement at, best;
+    int64_t rest, cost;
+};
+
+static void consider(void *context, const struct step *step)
 {
-    struct step step = {.to = *from};
-    int64_t cost = 0, price = (int64_t)STEP_PRICE_WORDS * mesh_count(mesh);
-    char dim_name;
+    struct greedy *greedy = context;
+    const struct search *search = greedy->search;
+    char dim;
     int parts;
-    for (int axis = 0; axis < mesh->axes; axis++) {
-        struct placement at = step.to;
-        if (!((from->partial & ~to->partial) >> axis & 1))
-            continue;
-        step.kind = STEP_ALL_REDUCE;
-        step.axes = 1u << axis;
-        step.to.partial &= (uint8_t) ~(1u << axis);
-        cost += price + step_words(mesh, shape, &at, &step);
+    if (least_rest(search, &step->to) >= greedy->rest ||
+        !placement_divides(search->mesh, search->shape, &step->to, &dim, &parts))
+        return;
+    int64_t cost = search->price + step_words(search->mesh, search->shape, &greedy->at, step);
+    if (cost < greedy->cost) {
+        greedy->cost = cost;
+        greedy->best = step->to;
     }
-    for (int dim = 0; dim < shape->dims; dim++) {
-        int same = 0;
-        while (same < from->count[dim] && same < to->count[dim] &&
-               from->axis[dim][same] == to->axis[dim][same])
-            same++;
-        for (int i = from->count[dim]; i > same; i--) {
-            struct placement at = step.to;
-            step.kind = STEP_ALL_GATHER;
-            step.axes = 1u << at.axis[dim][i - 1];
-            step.to = without_minor(&at, dim);
-            cost += price + step_words(mesh, shape, &at, &step);
-        }
-        cost += (to->count[dim] - same) * price;
-    }
-    bool legal = (to->partial & ~from->partial) == 0 &&
-                 placement_divides(mesh, shape, &step.to, &dim_name, &parts) &&
-                 placement_divides(mesh, shape, to, &dim_name, &parts);
-    return legal ? cost : INT64_MAX - 1;
 }
 
-static int cheapest_open(const struct search *search)
+/* What a greedy way costs: the cheapest costs no more. INT64_MAX: it does not arrive. */
+static int64_t greedy_cost(const struct search *search, const struct placement *from)
 {
-    int best = -1;
-    for (size_t i = 0; i < search->count; i++)
-        if (!search->states[i].done &&
-            (best < 0 || search->states[i].cost < search->states[best].cost))
-            best = (int)i;
-    return best;
+    struct greedy greedy = {.search = search, .at = *from};
+    int64_t cost = 0;
+    while (!placement_equal(&greedy.at, search->goal)) {
+        greedy.rest = least_rest(search, &greedy.at);
+        greedy.cost = INT64_MAX;
+        step_enumerate(search->mesh, search->shape, &greedy.at, consider, &greedy);
+        if (greedy.cost == INT64_MAX)
+            return INT64_MAX;
+        cost += greedy.cost;
+        greedy.at = greedy.best;
+    }
+    return cost;
+}
+
+/* The cheapest state that is not done, or -1. One that became cheaper is on the heap again. */
+static int cheapest_open(struct search *search)
+{
+    while (search->open_count > 0) {
+        struct open_state next = pop_open(search);
+        if (!search->states[next.index].done && search->states[next.index].cost == next.cost)
+            return next.index;
+    }
+    return -1;
 }
 
 /* Neighbouring steps of one kind become one over the product of their axes. */
@@ -359,9 +305,14 @@ int redistribute_path(const struct mesh *mesh, const struct shape *shape,
 {
     if (placement_equal(from, to))
         return 0;
-    struct search search = {.mesh = mesh, .shape = shape, .goal = to};
-    search.reached = plain_cost(mesh, shape, from, to) + 1; /* as cheap a one may be another */
+    struct search search = {
+        .mesh = mesh, .shape = shape, .goal = to, .goal_duties = duties_of(to, shape->dims)};
+    search.price = (int64_t)STEP_PRICE_WORDS * mesh_count(mesh);
+    search.goal_elements = placement_elements(mesh, shape, to);
+    search.reached = greedy_cost(&search, from);
+    search.reached += search.reached < INT64_MAX; /* another one may be as cheap */
     add_state(&search, &(struct state){.at = *from, .from = -1});
+    push_open(&search, (struct open_state){0, 0});
 
     int rc = -EINVAL;
     while ((search.current = cheapest_open(&search)) >= 0) {
@@ -379,6 +330,7 @@ int redistribute_path(const struct mesh *mesh, const struct shape *shape,
     for (int i = rc - 1, at = search.current; i >= 0; i--, at = search.states[at].from)
         steps[i] = search.states[at].step;
     free(search.states);
+    free(search.open);
     free(search.table);
     if (rc < 0) {
         char a[96], b[96];

@@ -138,10 +138,12 @@ static struct piece one_step(struct lowering *l, const struct shape *shape, int 
     mesh_group(l->mesh, l->inside, step->axes, ranks);
     struct chunks sends = {xcalloc((size_t)members, sizeof(struct box)), members};
     struct chunks receives = {xcalloc((size_t)members, sizeof(struct box)), members};
-    for (int i = 0; i < members; i++) {
-        struct box theirs = placement_slice(l->mesh, shape, from, ranks[i]);
+    for (int i = 0; i < members && step->kind != STEP_ALL_GATHER; i++) {
         struct box wanted = placement_slice(l->mesh, shape, &step->to, ranks[i]);
         sends.boxes[i] = overlap_or_empty(&piece->box, &wanted);
+    }
+    for (int i = 0; i < members && step->kind != STEP_REDUCE_SCATTER; i++) {
+        struct box theirs = placement_slice(l->mesh, shape, from, ranks[i]);
         receives.boxes[i] = overlap_or_empty(&theirs, &target);
     }
     struct piece result;
@@ -254,6 +256,26 @@ static uint32_t tag_of(const struct lowering *l, int tensor, enum purpose purpos
     return name * PURPOSES + (uint32_t)purpose;
 }
 
+/* The ranks of a mesh that hold a placement's pieces first, with these: replicas left out. */
+struct holders {
+    int *ranks;
+    struct box *boxes;
+    int count;
+};
+
+static struct holders find_holders(const struct mesh *mesh, const struct shape *shape,
+                                   const struct placement *placement)
+{
+    unsigned split = placement_split_axes(placement);
+    int count = mesh_span(mesh, split);
+    struct holders holders = {xcalloc((size_t)count, sizeof(int)),
+                              xcalloc((size_t)count, sizeof(struct box)), count};
+    mesh_group(mesh, 0, split, holders.ranks);
+    for (int i = 0; i < count; i++)
+        holders.boxes[i] = placement_slice(mesh, shape, placement, holders.ranks[i]);
+    return holders;
+}
+
 void move_across(struct lowering *l, const struct shape *shape, int tensor, enum purpose purpose,
                  int use, int from_stage, const struct placement *from, int to_stage,
                  const struct placement *to, struct piece *piece)
@@ -262,6 +284,7 @@ void move_across(struct lowering *l, const struct shape *shape, int tensor, enum
     int from_rank = plan_stage_rank(l->plan, from_stage),
         to_rank = plan_stage_rank(l->plan, to_stage);
     uint32_t tag = tag_of(l, tensor, purpose, use);
+    struct holders holders = find_holders(senders, shape, from);
     struct piece made = {0};
     if (l->stage == to_stage) {
         struct box box = placement_slice(receivers, shape, to, l->inside);
@@ -271,18 +294,18 @@ void move_across(struct lowering *l, const struct shape *shape, int tensor, enum
         if (l->stage == to_stage && receiver != l->inside)
             continue;
         struct box wanted = placement_slice(receivers, shape, to, receiver), part;
-        for (int holder = 0; holder < mesh_count(senders); holder++) {
-            struct box theirs = placement_slice(senders, shape, from, holder);
-            if (!placement_first(senders, from, holder) || !box_overlap(&wanted, &theirs, &part) ||
-                box_count(&part) == 0)
+        for (int i = 0; i < holders.count; i++) {
+            if (!box_overlap(&wanted, &holders.boxes[i], &part) || box_count(&part) == 0)
                 continue;
-            int sender = sender_of(l, from_stage, from, holder, receiver);
+            int sender = sender_of(l, from_stage, from, holders.ranks[i], receiver);
             if (l->stage == from_stage && sender == l->inside)
                 send_part(l, tensor, tag, to_rank + receiver, piece, &part);
             if (l->stage == to_stage)
                 receive_part(l, tensor, tag, from_rank + sender, &made, &part);
         }
     }
+    free(holders.ranks);
+    free(holders.boxes);
     if (l->stage == to_stage)
         *piece = made;
 }

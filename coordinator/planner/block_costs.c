@@ -341,14 +341,20 @@ static int tied_cost(struct costs *costs, const struct site *site, int place,
     return lower_and_sum(costs, plan, &part, sites, across ? side : 0, out, err);
 }
 
-int costs_tie(struct costs *costs, const struct site *site, int block,
-              const struct strategy *strategy)
+/* place: of the short model. */
+static int tie_of(struct costs *costs, const struct site *site, int place,
+                  const struct strategy *strategy)
 {
-    int place = costs->model.place[block];
     bool ends = place == 0 || place + 1 == (int)costs->model.graph->block_count;
     return costs->model.tied && ends ? ties_find(&costs->ties, costs->model.graph, place,
                                                  strategy->roles, site->mesh.axes, strategy->zero)
                                      : 0;
+}
+
+int costs_tie(struct costs *costs, const struct site *site, int block,
+              const struct strategy *strategy)
+{
+    return tie_of(costs, site, costs->model.place[block], strategy);
 }
 
 int costs_block(struct costs *costs, const struct site *site, int block,
@@ -359,17 +365,17 @@ int costs_block(struct costs *costs, const struct site *site, int block,
     bool ends = place == 0 || place == last;
     if (!costs->model.tied || !ends || (tie && place == 0 && tie->site == site))
         tie = NULL;
+    /* Messages between stages are divided among ranks: they are not alike. */
     bool across = tie && tie->site != site;
-    struct cost_key key = {.one_rank =
-                               costs->one_rank &&
-                               (across || !is_alike(costs, site, PART_BLOCK, place, samples)),
+    bool alike = !across && is_alike(costs, site, PART_BLOCK, place, samples);
+    struct cost_key key = {.one_rank = costs->one_rank && !alike,
                            .samples = samples,
                            .kind = PART_BLOCK,
                            .index = place,
                            .site = site->kind};
     key_strategy(&key, 0, site, strategy);
     if (tie) {
-        key.tie = costs_tie(costs, tie->site, last - place, tie->strategy);
+        key.tie = tie_of(costs, tie->site, last - place, tie->strategy);
         key.side = tie->site == site ? 1 : 2;
         key.pair = tie->site == site ? 0
                    : place == 0      ? sites_pair(&costs->sites, site, tie->site)

@@ -9,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Beyond so many ranks programs of all of them take too long. */
-#define PROGRAMS_MAX 64
+/* Beyond so many ranks, or blocks run by them in a step, programs of all of them take too long. */
+#define PROGRAMS_MAX 16
+#define BLOCK_RUNS_MAX 16384
 /* Plans of different points that are simulated in any case; of large ones by stages alone. */
 #define CONFIRMED_MAX 8
-#define CONFIRMED_PROGRAMS_MAX 64 /* ranks of all of them together, but for the first */
+#define CONFIRMED_PROGRAMS_MAX 24 /* ranks of all of them together, but for the first */
 #define FRONTIER_STEP 0.85
 
 bool confirm_fits(const struct planner_result *out)
@@ -65,11 +66,18 @@ static int confirm_large(struct hunt *hunt, struct plan *plan, struct planner_re
     return 0;
 }
 
+static bool is_large(const struct plan *plan)
+{
+    return plan_ranks(plan) > PROGRAMS_MAX ||
+           (int64_t)plan_ranks(plan) * plan->block_count * plan->micro_batches >
+               (int64_t)BLOCK_RUNS_MAX * plan->stage_count;
+}
+
 int confirm_plan(struct hunt *hunt, struct plan *plan, struct planner_result *out,
                  struct error *err)
 {
     double formula_s = plan->predicted.formula_s;
-    if (plan_ranks(plan) > PROGRAMS_MAX)
+    if (is_large(plan))
         return confirm_large(hunt, plan, out);
     int rc = planner_consider(hunt->request, plan, out, err);
     if (rc == 0)
@@ -88,6 +96,15 @@ static struct plan *find_best(const struct planner_result *out, size_t first)
     return best;
 }
 
+/* Of one stage the formula over-estimates next to nothing: is there a better one already? */
+static bool is_settled(const struct hunt *hunt, const struct plan *plan,
+                       const struct planner_result *out)
+{
+    const struct plan *best = find_best(out, 0);
+    return isfinite(hunt->limits.plans) && plan->stage_count == 1 && best &&
+           plan->predicted.formula_s >= best->predicted.step_time_s;
+}
+
 static int confirm_found(struct hunt *hunt, struct planner_result *out, struct error *err)
 {
     int ranks = 0;
@@ -95,9 +112,10 @@ static int confirm_found(struct hunt *hunt, struct planner_result *out, struct e
         if (planner_stopped(hunt->request))
             return -ECANCELED;
         const struct plan *plan = hunt->found[i].plan;
+        if (is_settled(hunt, plan, out))
+            continue;
         ranks += plan_ranks(plan);
-        if (i > 0 && ranks > CONFIRMED_PROGRAMS_MAX && plan_ranks(plan) <= PROGRAMS_MAX &&
-            confirm_fits(out))
+        if (i > 0 && ranks > CONFIRMED_PROGRAMS_MAX && !is_large(plan) && confirm_fits(out))
             break;
         int rc = confirm_plan(hunt, plan_copy(plan), out, err);
         if (rc < 0)

@@ -7,7 +7,7 @@
 #include "common/base/memory.h"
 #include "coordinator/planner/evaluate.h"
 #include "coordinator/planner/guess.h"
-#include "coordinator/planner/scout.h"
+#include "coordinator/planner/scouting.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,20 +15,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RELAXED_LABELS 8
-#define PIPELINE_LABELS 25
+#define RELAXED_PAIRS 8
+#define PIPELINE_LABELS 3
 /* Where nothing was found to fit, it is searched for so much shorter. */
 #define HOPELESS 10
-/* Scouts look for plans up to so much slower than the best: exact search may speed them up. */
-#define SCOUTED 1.25
+/* Where memory is short it is searched for so much longer: where it would save such a share. */
+#define TIGHT 4
+#define TIGHT_SHARE 0.001
 
-const struct hunt_limits hunt_limits_standard = {.labels = 1000,
+const struct hunt_limits hunt_limits_standard = {.labels = 120,
                                                  .choices = 60,
                                                  .pairs = 8,
                                                  .points = 20000,
-                                                 .scouts = 1500,
-                                                 .parts = 60,
-                                                 .parts_most = 4000,
+                                                 .scouts = 1600,
+                                                 .parts = 50,
+                                                 .parts_most = 2000,
                                                  .wide_devices = 8,
                                                  .plans = 20000,
                                                  .simulations = 48,
@@ -73,7 +74,7 @@ void hunt_finish(struct hunt *hunt)
     costs_finish(&hunt->costs);
 }
 
-static int by_bound(const void *first, const void *second)
+int hunt_by_bound(const void *first, const void *second)
 {
     const struct hunt_point *a = first, *b = second;
     if (a->bound.formula_s != b->bound.formula_s)
@@ -81,24 +82,13 @@ static int by_bound(const void *first, const void *second)
     return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* Where scouts have been, the best first; then by bounds. */
+/* Where scouts have been, the most hopeful first; then by bounds. */
 static int by_hope(const void *first, const void *second)
 {
     const struct hunt_point *a = first, *b = second;
-    if (a->scouted_s != b->scouted_s)
-        return a->scouted_s < b->scouted_s ? -1 : 1;
-    return by_bound(first, second);
-}
-
-/* Devices of the host that has most of them. */
-static int largest_host(const struct planner_request *request)
-{
-    int most = 1;
-    for (int i = 1, count = 1; i < request->device_count; i++) {
-        count = strcmp(request->devices[i].host, request->devices[i - 1].host) == 0 ? count + 1 : 1;
-        most = count > most ? count : most;
-    }
-    return most;
+    if (a->hope_s != b->hope_s)
+        return a->hope_s < b->hope_s ? -1 : 1;
+    return hunt_by_bound(first, second);
 }
 
 /* All points, or where those are too many, of whole hosts the even ones. */
@@ -109,7 +99,7 @@ static void list_points(struct hunt *hunt, int least, int most)
     hunt->step = 0;
     hunt->point_count = 0;
     if (space_points_most(request, least, most) > hunt->limits.points) {
-        hunt->step = largest_host(request);
+        hunt->step = scouting_host(request);
         points = space_points_even(request, least, most, hunt->step, &hunt->point_count);
     }
     if (hunt->point_count == 0) {
@@ -125,11 +115,11 @@ static void list_points(struct hunt *hunt, int least, int most)
         hunt->points[i].too_small = !bounds_fit(&hunt->bounds, points[i].devices);
     free(points);
     if (hunt->point_count > 1)
-        qsort(hunt->points, hunt->point_count, sizeof *hunt->points, by_bound);
+        qsort(hunt->points, hunt->point_count, sizeof *hunt->points, hunt_by_bound);
 }
 
 /* Takes the plan. */
-static void add_found(struct hunt *hunt, struct plan *plan, double formula_s)
+void hunt_add(struct hunt *hunt, struct plan *plan, double formula_s)
 {
     double again_s, bound_s;
     bool fits;
@@ -153,12 +143,10 @@ static void set_limits(const struct hunt *hunt, struct frontiers *frontiers)
     size_t labels = hunt->limits.labels, pairs = hunt->limits.pairs;
     frontiers->most = labels;
     frontiers->pairs = pairs;
-    if (labels != SIZE_MAX)
-        frontiers->most = !one      ? labels / PIPELINE_LABELS
-                          : relaxed ? labels * RELAXED_LABELS
-                                    : labels;
+    if (labels != SIZE_MAX && !one)
+        frontiers->most = labels / PIPELINE_LABELS;
     if (pairs != SIZE_MAX)
-        frontiers->pairs = !one ? pairs / 2 : relaxed ? pairs * RELAXED_LABELS : pairs;
+        frontiers->pairs = !one ? pairs / 2 : relaxed ? pairs * RELAXED_PAIRS : pairs;
 }
 
 /* The best plan of an instance below upper_s, or NULL; *least_s: none of its plans is shorter. */
@@ -198,16 +186,24 @@ static int solve_whole(struct hunt *hunt, const struct space_point *point, doubl
 {
     struct instance instance;
     double formula_s;
-    int rc = instance_init(&instance, &hunt->costs, point, false, err);
+    struct instance_hint hint = {&hunt->bounds, upper_s};
+    int rc = instance_init_below(&instance, &hunt->costs, point, false, &hint, err);
     if (rc == 0) {
         struct plan *plan = solve(hunt, &instance, upper_s, least_s, &formula_s);
         if (plan)
-            add_found(hunt, plan, formula_s);
+            hunt_add(hunt, plan, formula_s);
         if (plan && formula_s < hunt->best_s)
             hunt->best_s = formula_s;
     }
     instance_finish(&instance);
     return rc;
+}
+
+/* Plans that take so long by the formula are not looked for. It over-estimates pipelines whose
+ * stages are unequal: of them those are confirmed too that seem somewhat worse than the best. */
+static double reach(const struct hunt *hunt, const struct space_point *point)
+{
+    return hunt->best_s * (point->stages > 1 ? 1 + hunt->limits.slack : 1);
 }
 
 /* What was learnt of a point holds for all of its plans if all roles were tried. */
@@ -225,10 +221,10 @@ static void learn(const struct hunt *hunt, struct hunt_point *point, double form
 static int open_point(struct hunt *hunt, struct hunt_point *at, struct error *err)
 {
     struct instance instance;
-    double upper_s = hunt->best_s * (1 + hunt->limits.slack), least_s = 0, formula_s, again_s;
-    double bound_s = 0;
+    double upper_s = reach(hunt, &at->point), least_s = 0, formula_s, again_s, bound_s = 0;
     bool fits = false;
-    int rc = instance_init(&instance, &hunt->costs, &at->point, true, err);
+    struct instance_hint hint = {&hunt->bounds, upper_s};
+    int rc = instance_init_below(&instance, &hunt->costs, &at->point, true, &hint, err);
     struct plan *plan = NULL;
     if (rc == 0) {
         hunt->opened++;
@@ -244,7 +240,7 @@ static int open_point(struct hunt *hunt, struct hunt_point *at, struct error *er
         evaluate_plan(&hunt->costs, plan, &again_s, &bound_s, &fits, NULL);
     if (plan && fits && again_s <= least_s * (1 + 1e-9)) {
         learn(hunt, at, again_s, 0);
-        add_found(hunt, plan, again_s);
+        hunt_add(hunt, plan, again_s);
         hunt->best_s = fmin(hunt->best_s, again_s);
         return 0;
     }
@@ -262,76 +258,24 @@ static int by_formula(const void *first, const void *second)
     return plan_ranks(a->plan) - plan_ranks(b->plan);
 }
 
-static bool is_hopeless(const struct hunt *hunt, const struct hunt_point *point)
+bool hunt_is_hopeless(const struct hunt *hunt, const struct hunt_point *point)
 {
-    return point->too_small || point->bound.formula_s >= hunt->best_s * (1 + hunt->limits.slack);
+    return point->too_small || point->bound.formula_s >= reach(hunt, &point->point);
 }
 
-/* Plans that are cheap to find: to know what is to be beaten, and where to begin. */
-static void scout(struct hunt *hunt)
+/* Is all known that is wanted? */
+bool hunt_is_enough(const struct hunt *hunt)
 {
-    size_t lowered = hunt->costs.lowered;
-    int host = largest_host(hunt->request);
-    for (int whole = 1; whole >= 0; whole--) {
-        for (size_t i = 0; i < hunt->point_count; i++) {
-            struct hunt_point *point = &hunt->points[i];
-            bool odd = point->point.devices % host != 0;
-            if (odd == whole || point->point.extra != EXTRA_NONE || is_hopeless(hunt, point))
-                continue;
-            if (planner_stopped(hunt->request) ||
-                hunt->costs.lowered - lowered > hunt->limits.scouts)
-                return;
-            struct plan *plan =
-                scout_point(&hunt->costs, &point->point, hunt->best_s * SCOUTED, &point->scouted_s);
-            hunt->opened += plan != NULL;
-            if (plan && point->scouted_s < hunt->best_s) {
-                hunt->best_s = point->scouted_s;
-                add_found(hunt, plan, point->scouted_s);
-            } else {
-                plan_destroy(plan);
-            }
-        }
-    }
+    return planner_stopped(hunt->request) || (hunt->request->any && hunt->found_count > 0);
 }
 
-/* Devices, and then micro-batches and stages: with more of them a plan is smaller. */
-static int smaller_first(const void *first, const void *second)
+/* Would plans be faster if there were more memory? What to give up for it is worth a search. */
+static bool is_tight(const struct hunt *hunt)
 {
-    const struct hunt_point *a = first, *b = second;
-    int devices = b->point.devices - a->point.devices, stages = b->point.stages - a->point.stages,
-        micro_batches = b->point.micro_batches - a->point.micro_batches;
-    return devices         ? devices
-           : micro_batches ? micro_batches
-           : stages        ? stages
-                           : (a->index > b->index) - (a->index < b->index);
-}
-
-/* The plan that needs the least memory, of those that are cheap to find. */
-static void find_smallest(struct hunt *hunt)
-{
-    double least = INFINITY, share, step_s, bound_s;
-    size_t lowered = hunt->costs.lowered;
-    bool fits = false;
-    qsort(hunt->points, hunt->point_count, sizeof *hunt->points, smaller_first);
-    for (size_t i = 0; i < hunt->point_count; i++) {
-        const struct space_point *point = &hunt->points[i].point;
-        bool enough = hunt->smallest && hunt->costs.lowered - lowered > hunt->limits.scouts;
-        if (point->extra != EXTRA_NONE || enough || planner_stopped(hunt->request))
-            continue;
-        struct plan *plan = scout_smallest(&hunt->costs, point, &share);
-        if (plan && share < least) {
-            struct plan *larger = hunt->smallest;
-            hunt->smallest = plan;
-            plan = larger;
-            least = share;
-        }
-        plan_destroy(plan);
-    }
-    if (hunt->smallest &&
-        evaluate_plan(&hunt->costs, hunt->smallest, &step_s, &bound_s, &fits, NULL) == 0 && fits) {
-        add_found(hunt, plan_copy(hunt->smallest), step_s);
-        hunt->best_s = step_s;
-    }
+    for (size_t i = 0; i < hunt->point_count; i++)
+        if (hunt->points[i].hope_s < hunt->best_s * (1 - TIGHT_SHARE))
+            return true;
+    return false;
 }
 
 /* So many programs of parts may be lowered now. */
@@ -340,7 +284,7 @@ static size_t parts_allowed(const struct hunt *hunt, int most)
     const struct hunt_limits *limits = &hunt->limits;
     if (limits->parts == SIZE_MAX)
         return SIZE_MAX;
-    size_t parts = limits->parts * (size_t)most;
+    size_t parts = limits->parts * (size_t)most * (is_tight(hunt) ? TIGHT : 1);
     parts = parts < limits->parts_most ? parts : limits->parts_most;
     return hunt->found_count > 0 ? parts : parts / HOPELESS;
 }
@@ -351,10 +295,9 @@ static void open_points(struct hunt *hunt, int most, bool *legal, int *rc, struc
     size_t lowered = hunt->costs.lowered;
     for (size_t i = 0; i < hunt->point_count; i++) {
         *legal = *legal || hunt->points[i].too_small;
-        if (is_hopeless(hunt, &hunt->points[i]))
+        if (hunt_is_hopeless(hunt, &hunt->points[i]))
             continue;
-        if (planner_stopped(hunt->request) ||
-            hunt->costs.lowered - lowered > parts_allowed(hunt, most))
+        if (hunt_is_enough(hunt) || hunt->costs.lowered - lowered > parts_allowed(hunt, most))
             break;
         struct error reason = {0};
         int opened = open_point(hunt, &hunt->points[i], &reason);
@@ -418,9 +361,9 @@ int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
     int rc = hunt_points(hunt, least, most, err);
     if (rc < 0)
         return rc;
-    scout(hunt);
+    scouting_run(hunt);
     if (hunt->found_count == 0 && isfinite(hunt->limits.plans))
-        find_smallest(hunt);
+        scouting_smallest(hunt);
     bool legal = hunt->found_count > 0 || hunt->smallest;
     if (hunt->point_count > 1)
         qsort(hunt->points, hunt->point_count, sizeof *hunt->points, by_hope);

@@ -29,7 +29,7 @@ struct found {
 struct hunt_point {
     struct space_point point;
     struct point_bound bound; /* of all its plans, as far as known */
-    double scouted_s;         /* a plan of it takes so long; infinity: not known */
+    double hope_s;            /* what scouts think that a plan of it takes; infinity: not known */
     bool too_small;           /* its devices cannot hold the model's state */
     size_t index;
 };
@@ -60,5 +60,13 @@ int hunt_points(struct hunt *hunt, int least, int most, struct error *err);
 /* Search on `least` to `most` devices anew. -EINVAL: there is no legal plan; the sentence is of
  * the last point. 0 and found_count 0: none fits. */
 int hunt_run(struct hunt *hunt, int least, int most, struct error *err);
+
+/* For qsort: points by their bounds. */
+int hunt_by_bound(const void *first, const void *second);
+/* For scouting: takes the plan; can no plan of the point be good enough; is all known that is
+ * wanted? */
+void hunt_add(struct hunt *hunt, struct plan *plan, double formula_s);
+bool hunt_is_hopeless(const struct hunt *hunt, const struct hunt_point *point);
+bool hunt_is_enough(const struct hunt *hunt);
 
 #endif

@@ -1,4 +1,4 @@
-/* instance.c - costs of all choices, and those that are never worth taking left out. */
+/* instance.c - all blocks on all stages: choices made once, joints as they are asked for. */
 #include "coordinator/planner/instance.h"
 
 #include "common/base/memory.h"
@@ -9,159 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct part_ends ends_of(struct costs *costs, const struct site *site, int place,
-                                const struct strategy *strategy)
-{
-    struct part_ends ends;
-    struct plan *plan = costs->one;
-    plan->stages[0].mesh = site->mesh;
-    plan->stages[0].block_first = 0;
-    plan->stages[0].block_count = plan->block_count;
-    for (int b = 0; b < plan->block_count; b++)
-        plan->blocks[b].stage = 0;
-    memcpy(plan->blocks[place].roles, strategy->roles, sizeof strategy->roles);
-    lower_ends(costs->model.graph, plan, place, &ends, NULL);
-    return ends;
-}
-
-/* Is b nowhere better than a? Where weights are tied, the other end's costs depend on the tie, and
- * what a user of them shards is not known here: its costs are as if they were its own. */
-static bool dominates(const struct choice *a, const struct choice *b)
-{
-    const struct part_cost *x = &a->cost, *y = &b->cost;
-    return a->entry == b->entry && a->exit == b->exit && a->tie == b->tie &&
-           (a->tie == 0 || a->strategy.zero == b->strategy.zero) && x->forward_s <= y->forward_s &&
-           x->forward_s + x->backward_s <= y->forward_s + y->backward_s && x->once_s <= y->once_s &&
-           x->state_bytes <= y->state_bytes && x->beside_bytes <= y->beside_bytes &&
-           x->saved_bytes <= y->saved_bytes && x->communication_bytes <= y->communication_bytes &&
-           x->forward_bytes <= y->forward_bytes && x->other_bytes <= y->other_bytes;
-}
-
-/* Of two that are equal the first stays. */
-static void drop_dominated(struct choices *choices)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < choices->count; i++) {
-        bool worse = false;
-        for (size_t j = 0; j < choices->count && !worse; j++)
-            worse = j != i && dominates(&choices->items[j], &choices->items[i]) &&
-                    (j < i || !dominates(&choices->items[i], &choices->items[j]));
-        if (!worse)
-            choices->items[kept++] = choices->items[i];
-    }
-    choices->count = kept;
-}
-
-static void number_ends(struct costs *costs, const struct site *site, struct choices *choices)
-{
-    size_t count = choices->count;
-    struct part_ends *ends = xcalloc(count, sizeof *ends);
-    int *first_entry = xcalloc(count, sizeof *first_entry);
-    int *first_exit = xcalloc(count, sizeof *first_exit);
-    choices->entry_like = xcalloc(count, sizeof *choices->entry_like);
-    choices->exit_like = xcalloc(count, sizeof *choices->exit_like);
-    for (size_t i = 0; i < count; i++) {
-        struct choice *choice = &choices->items[i];
-        bool again = i > 0 && memcmp(choice->strategy.roles, choice[-1].strategy.roles,
-                                     sizeof choice->strategy.roles) == 0;
-        int *entry = &choice->entry, *exit = &choice->exit;
-        ends[i] = again ? ends[i - 1] : ends_of(costs, site, choices->place, &choice->strategy);
-        while (*entry < choices->entries &&
-               memcmp(&ends[first_entry[*entry]].input, &ends[i].input, sizeof ends[i].input) != 0)
-            ++*entry;
-        while (*exit < choices->exits &&
-               memcmp(&ends[first_exit[*exit]].output, &ends[i].output, sizeof ends[i].output) != 0)
-            ++*exit;
-        if (*entry == choices->entries) {
-            first_entry[choices->entries] = (int)i;
-            choices->entry_like[choices->entries++] = choice->strategy;
-        }
-        if (*exit == choices->exits) {
-            first_exit[choices->exits] = (int)i;
-            choices->exit_like[choices->exits++] = choice->strategy;
-        }
-    }
-    free(ends);
-    free(first_entry);
-    free(first_exit);
-}
-
-/* A tied weight may be sharded less than its second user would: unsharded is least, and what its
- * user adds once a step is not known. */
-static void find_least(struct instance *instance, const struct site *site, int block,
-                       struct choices *choices)
-{
-    bool tied = instance->costs->model.tied && block == instance->blocks - 1;
-    choices->least_s = choices->least_forward_s = choices->least_bound_s = INFINITY;
-    choices->least_alone_s = INFINITY;
-    for (size_t i = 0; i < choices->count; i++) {
-        struct choice *choice = &choices->items[i];
-        struct strategy plain = choice->strategy;
-        struct part_cost whole, *cost = &choice->cost;
-        plain.zero = 0;
-        if (tied && costs_block(instance->costs, site, block, &plain, NULL, instance->point.samples,
-                                &whole, NULL) == 0)
-            cost = &whole;
-        choice->floor_s = cost->forward_s + cost->backward_s;
-        choice->floor_once_s = tied ? 0 : cost->once_s;
-        choices->least_s = fmin(choices->least_s, choice->floor_s);
-        choices->least_forward_s = fmin(choices->least_forward_s, cost->forward_s);
-        choices->least_bound_s = fmin(choices->least_bound_s, cost->least_s);
-        choices->least_alone_s =
-            fmin(choices->least_alone_s,
-                 instance->point.micro_batches * choice->floor_s + choice->floor_once_s);
-    }
-}
-
-/* The least recomputation that the job allows takes the least time. No zero does for every weight:
- * a large one had better be gathered once a step, a small one not reduced by itself. */
-static bool is_fast(const struct job_plan *plan, const struct strategy *strategy)
-{
-    int least = RECOMPUTE_NONE;
-    while (plan->forbid.recompute >> least & 1)
-        least++;
-    return (int)strategy->recompute == least;
-}
-
-static int fill_choices(struct instance *instance, const struct site *site, int block,
-                        struct choices *choices, struct error *err)
-{
-    struct costs *costs = instance->costs;
-    size_t count;
-    struct error reason = {0};
-    int rc = 0;
-    struct strategy *strategies =
-        space_strategies(costs, site, block, instance->point.samples, &count, &reason);
-    choices->items = xcalloc(count, sizeof *choices->items);
-    for (size_t i = 0; i < count && rc == 0; i++) {
-        struct choice *choice = &choices->items[choices->count];
-        if (instance->relaxed && !is_fast(&costs->request->job->plan, &strategies[i]))
-            continue;
-        choice->strategy = strategies[i];
-        rc = planner_stopped(costs->request)
-                 ? -ECANCELED
-                 : costs_block(costs, site, block, &strategies[i], NULL, instance->point.samples,
-                               &choice->cost, err);
-        choice->tie = costs_tie(costs, site, block, &strategies[i]);
-        choices->count += rc == 0;
-    }
-    free(strategies);
-    if (rc < 0)
-        return rc;
-    if (choices->count == 0 && reason.text[0])
-        return error_set(err, -ERANGE, "%s", reason.text);
-    if (choices->count == 0)
-        return error_set(err, -EINVAL,
-                         "block %s has no strategy that agrees with plan.pin, plan.forbid and its "
-                         "sizes on %d devices with micro-batches of %lld samples",
-                         costs->request->graph->blocks[block].name, mesh_count(&site->mesh),
-                         (long long)instance->point.samples);
-    number_ends(costs, site, choices);
-    drop_dominated(choices);
-    find_least(instance, site, block, choices);
-    return 0;
-}
 
 /* Those of this stage's kind and the block's place, made if there are none yet. */
 static int find_choices(struct instance *instance, int stage, int block, const struct choices **out,
@@ -181,7 +28,7 @@ static int find_choices(struct instance *instance, int stage, int block, const s
     choices->kind = site->kind;
     choices->place = place;
     *out = choices;
-    return fill_choices(instance, site, block, choices, err);
+    return choices_fill(choices, instance, site, block, err);
 }
 
 static int fill_stage(struct instance *instance, int stage, struct error *err)
@@ -219,8 +66,16 @@ struct least instance_between(const struct instance *instance, int first, int en
 int instance_init(struct instance *instance, struct costs *costs, const struct space_point *point,
                   bool relaxed, struct error *err)
 {
+    return instance_init_below(instance, costs, point, relaxed, NULL, err);
+}
+
+int instance_init_below(struct instance *instance, struct costs *costs,
+                        const struct space_point *point, bool relaxed,
+                        const struct instance_hint *hint, struct error *err)
+{
     size_t stages = (size_t)point->stages;
-    *instance = (struct instance){.costs = costs, .point = *point, .relaxed = relaxed};
+    *instance =
+        (struct instance){.costs = costs, .hint = hint, .point = *point, .relaxed = relaxed};
     costs->one_rank = relaxed;
     instance->blocks = (int)costs->request->graph->block_count;
     instance->sites = xcalloc(stages, sizeof(struct site *));

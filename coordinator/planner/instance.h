@@ -3,7 +3,7 @@
 #ifndef COORDINATOR_PLANNER_INSTANCE_H
 #define COORDINATOR_PLANNER_INSTANCE_H
 
-#include "coordinator/planner/space.h"
+#include "coordinator/planner/bounds.h"
 
 /* A strategy that is not worse in everything than another with the same ends. */
 struct choice {
@@ -24,6 +24,7 @@ struct choices {
     struct strategy *entry_like, *exit_like;        /* per end: one that has it */
     double least_s, least_forward_s, least_bound_s; /* of one micro-batch */
     double least_alone_s; /* of m T + u: what counts where there is one stage */
+    double omitted_s;     /* of those that were left out as too slow, like least_bound_s */
 };
 
 /* What joins the exits of one block to the entries of the next; known as far as asked for. */
@@ -40,8 +41,15 @@ struct least {
     double seconds, forward_s, alone_s;
 };
 
+/* What is known before: no plan that takes so long or longer is wanted. */
+struct instance_hint {
+    struct bounds *bounds;
+    double upper_s;
+};
+
 struct instance {
     struct costs *costs;
+    const struct instance_hint *hint; /* (optional) */
     struct space_point point;
     /* Memory is no object, and only strategies are chosen from that nobody else is faster than:
      * to recompute takes time and saves memory. Times are of one rank. */
@@ -59,10 +67,17 @@ struct instance {
     struct least *before; /* per block, and of the whole: of all blocks before it */
 };
 
+/* choices.c: those of a block on a site, for instance_init; errors as there. */
+int choices_fill(struct choices *choices, struct instance *instance, const struct site *site,
+                 int block, struct error *err);
 /* -ERANGE: a block has no legal strategy on some site; -EINVAL: none that the job allows;
  * -ECANCELED: nobody waits for the search any more. */
 int instance_init(struct instance *instance, struct costs *costs, const struct space_point *point,
                   bool relaxed, struct error *err);
+/* The same, with strategies left out that no plan below the hint's upper_s has. Lends the hint. */
+int instance_init_below(struct instance *instance, struct costs *costs,
+                        const struct space_point *point, bool relaxed,
+                        const struct instance_hint *hint, struct error *err);
 void instance_finish(struct instance *instance);
 /* Bytes that a stage may have. */
 uint64_t instance_memory(const struct instance *instance, int stage);

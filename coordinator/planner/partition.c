@@ -19,6 +19,7 @@
 /* Stages from one on, whose first block is found with these ends. */
 struct suffix {
     double sum_s, longest_s, rest_s;
+    double least_s;    /* of the whole step */
     int before, entry; /* exit of the block before, entry of the first: the crossing into it */
     int end, node;     /* blocks of its first stage; how */
     int next;          /* among the suffixes of the next stage that begin at `end`; -1: none */
@@ -114,7 +115,7 @@ static bool same_crossing(const struct suffix *a, const struct suffix *b)
     return a->before == b->before && a->entry == b->entry;
 }
 
-static void reduce(struct solver *solver, struct suffixes *list)
+static void reduce(struct suffixes *list)
 {
     size_t kept = 0, group = 0;
     if (list->count > 1)
@@ -129,18 +130,33 @@ static void reduce(struct solver *solver, struct suffixes *list)
             worse = other->sum_s <= suffix->sum_s && other->longest_s <= suffix->longest_s &&
                     other->sum_s + other->rest_s <= suffix->sum_s + suffix->rest_s;
         }
-        if (!worse && kept - group >= solver->frontiers->most)
-            solver->frontiers->cut = true;
-        else if (!worse)
+        if (!worse)
             list->items[kept++] = *suffix;
     }
     list->count = kept;
 }
 
+static int by_least(const void *first, const void *second)
+{
+    const struct suffix *a = first, *b = second;
+    return a->least_s != b->least_s ? (a->least_s < b->least_s ? -1 : 1) : in_order(first, second);
+}
+
+/* Of more than may be kept the fastest are. */
+static void cut_off(struct solver *solver, struct suffixes *list)
+{
+    if (list->count <= solver->frontiers->most)
+        return;
+    qsort(list->items, list->count, sizeof *list->items, by_least);
+    list->count = solver->frontiers->most;
+    solver->frontiers->cut = true;
+}
+
 static void offer(struct solver *solver, int stage, int first, struct suffix suffix,
                   struct suffixes *list)
 {
-    if (least_step(solver, stage, first, &suffix) >= solver->frontiers->upper_s)
+    suffix.least_s = least_step(solver, stage, first, &suffix);
+    if (suffix.least_s >= solver->frontiers->upper_s)
         return;
     list->items = grow(list->items, list->count, &list->capacity, sizeof *list->items);
     list->items[list->count++] = suffix;
@@ -209,7 +225,8 @@ static void solve_stage(struct solver *solver, int stage, int first)
         for (int before = stage ? 0 : -1; before < exits; before++)
             extend(solver, stage, frontier, first, end, before, list);
     }
-    reduce(solver, list);
+    reduce(list);
+    cut_off(solver, list);
 }
 
 /* The stages of the best plan, from the first on. */

@@ -26,6 +26,7 @@ struct planner_request {
     const struct planner_device *devices;
     int device_count;
     const atomic_bool *stop; /* (optional) set by another thread: the answer is not wanted */
+    bool any; /* does anything fit? A search may answer with the first plan that does */
 };
 
 /* Is the answer no longer wanted? Searches ask in their loops and break off where they are. */

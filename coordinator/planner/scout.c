@@ -55,6 +55,8 @@ bool scout_balance(struct plan *plan, const double *seconds)
     return divide(plan, seconds, high);
 }
 
+#define SAVING_MOST 3 /* from this one on */
+
 struct scout {
     struct costs *costs;
     const struct space_point *point;
@@ -100,24 +102,49 @@ static bool set_blocks(struct scout *scout, const struct strategy *strategy)
     return true;
 }
 
-/* One vector of roles with as little given up as fits. Returns a better plan than upper_s. */
-static struct plan *try_vector(struct scout *scout, struct strategy strategy, bool shards,
-                               double upper_s, double *formula_s)
+/* Seconds at least, from the middle block and its likes alone; infinity: it takes no such strategy.
+ */
+static double least_seconds(struct scout *scout, const struct strategy *strategy)
 {
-    double step_s, bound_s;
+    const int *place = scout->costs->model.place;
+    int middle = scout->plan->block_count / 2, count = 0;
+    if (!set_block(scout, middle, *strategy))
+        return INFINITY;
+    for (int b = 0; b < scout->plan->block_count; b++)
+        count += place[b] == place[middle];
+    double longest = ceil((double)count / scout->point->stages) * scout->seconds[middle];
+    return count * scout->seconds[middle] + (scout->point->micro_batches - 1) * longest;
+}
+
+/* One vector of roles with as little given up as fits. Returns a better plan than upper_s. What did
+ * not fit before it lies on the line between the two, as far as memory goes. */
+static struct plan *try_vector(struct scout *scout, struct strategy strategy, bool shards,
+                               double upper_s, double *formula_s, double *hope_s)
+{
+    double step_s = INFINITY, bound_s, before_s = INFINITY, share, share_before = 1;
     bool fits = false;
     for (size_t i = 0; i < (shards ? sizeof savings / sizeof *savings : 1) && !fits; i++) {
         strategy.zero = savings[i].zero;
         strategy.recompute = savings[i].recompute;
+        if (least_seconds(scout, &strategy) >= upper_s)
+            return NULL;
         if (!set_blocks(scout, &strategy))
             continue;
         if (!scout_balance(scout->plan, scout->seconds) ||
             evaluate_plan(scout->costs, scout->plan, &step_s, &bound_s, &fits, NULL) < 0 ||
-            step_s >= upper_s)
+            evaluate_filling(scout->costs, scout->plan, &share, NULL) < 0 || step_s >= upper_s)
             return NULL;
+        if (!fits && share < (isfinite(before_s) ? share_before : INFINITY)) {
+            before_s = step_s;
+            share_before = share;
+        }
     }
-    *formula_s = step_s;
-    return fits ? plan_copy(scout->plan) : NULL;
+    if (!fits)
+        return NULL;
+    *formula_s = *hope_s = step_s;
+    if (before_s < step_s)
+        *hope_s -= (step_s - before_s) * (1 - share) / (share_before - share);
+    return plan_copy(scout->plan);
 }
 
 static bool are_like(const struct site *const *sites, int count)
@@ -156,32 +183,38 @@ static struct strategy make_strategy(const struct scout *scout, const char *role
 }
 
 struct plan *scout_point(struct costs *costs, const struct space_point *point, double upper_s,
-                         double *formula_s)
+                         double *formula_s, double *hope_s)
 {
     struct scout scout;
     struct plan *best = NULL;
     bool like = scout_init(&scout, costs, point);
     int axes = scout.site->mesh.axes;
-    *formula_s = INFINITY;
+    *formula_s = *hope_s = INFINITY;
     for (int fast = 0; fast <= axes && like; fast++) {
-        double found_s;
+        double found_s, hoped_s;
         struct plan *plan = try_vector(&scout, make_strategy(&scout, "tensor", fast), fast < axes,
-                                       fmin(upper_s, *formula_s), &found_s);
+                                       upper_s, &found_s, &hoped_s);
         if (!plan)
             continue;
-        plan_destroy(best);
-        best = plan;
-        *formula_s = found_s;
+        *hope_s = fmin(*hope_s, hoped_s);
+        if (found_s < *formula_s) {
+            struct plan *worse = best;
+            best = plan;
+            plan = worse;
+            *formula_s = found_s;
+        }
+        plan_destroy(plan);
     }
     scout_finish(&scout);
     return best;
 }
 
-/* All savings with one vector of roles: copies a plan that is smaller than *share to *best. */
+/* The savings that save most with one vector of roles: copies a plan that is smaller than *share to
+ * *best. */
 static void try_savings(struct scout *scout, struct strategy strategy, bool shards,
                         struct plan **best, double *least)
 {
-    for (size_t i = 0; i < sizeof savings / sizeof *savings; i++) {
+    for (size_t i = SAVING_MOST; i < sizeof savings / sizeof *savings; i++) {
         double share;
         strategy.zero = shards ? savings[i].zero : 0;
         strategy.recompute = savings[i].recompute;

@@ -7,9 +7,10 @@
 #include "coordinator/planner/space.h"
 
 /* The best such plan of a point, which is the caller's, and its seconds by the formula; NULL and
- * infinity if none fits or none takes less than upper_s. */
+ * infinity if none fits or none takes less than upper_s. *hope_s: what a plan may take that gives
+ * up just enough for its memory, block by block: a guess, no bound. */
 struct plan *scout_point(struct costs *costs, const struct space_point *point, double upper_s,
-                         double *formula_s);
+                         double *formula_s, double *hope_s);
 /* Of a point's plans of this kind the one whose fullest stage takes the least share of its devices'
  * memory, whether it fits or not; NULL: there is none. */
 struct plan *scout_smallest(struct costs *costs, const struct space_point *point, double *share);

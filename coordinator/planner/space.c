@@ -1,4 +1,4 @@
-/* space.c - enumeration: points, sites, strategies, and whole plans. */
+/* space.c - enumeration: sites, strategies, and whole plans. */
 #include "coordinator/planner/space.h"
 
 #include "common/base/memory.h"
@@ -14,136 +14,6 @@
 /* Distinct roles in one block's vector: on few axes there can be no more, on many more than two
  * make more vectors than they are worth. */
 #define ROLES_MIXED_MAX 2
-
-static bool pinned(int64_t pin, int64_t value)
-{
-    return pin != 0 && pin != value;
-}
-
-static int stage_devices(const struct space_point *point, int stage)
-{
-    int even = point->devices / point->stages, more = point->devices % point->stages;
-    bool extra = point->extra == EXTRA_FIRST ? stage < more : stage >= point->stages - more;
-    return even + (more > 0 && extra);
-}
-
-static bool same_speed(const struct planner_request *request, int first, int count)
-{
-    for (int i = first + 1; i < first + count; i++)
-        if (request->devices[i].profile != request->devices[first].profile)
-            return false;
-    return true;
-}
-
-/* Has any stage devices of different speeds? */
-static bool is_mixed(const struct planner_request *request, const struct space_point *point)
-{
-    for (int i = 0, first = 0; i < point->stages; i++) {
-        int count = stage_devices(point, i);
-        if (!same_speed(request, first, count))
-            return true;
-        first += count;
-    }
-    return false;
-}
-
-struct point_list {
-    struct space_point *items;
-    size_t count, capacity;
-};
-
-static void add_point(struct point_list *list, const struct space_point *point)
-{
-    list->items = grow(list->items, list->count, &list->capacity, sizeof *list->items);
-    list->items[list->count++] = *point;
-}
-
-/* Schedules differ only where there is a pipeline. */
-static void add_schedules(const struct planner_request *request, struct point_list *list,
-                          struct space_point point)
-{
-    const char *wanted = request->job->plan.schedule;
-    for (int i = 0; schedules[i]; i++) {
-        bool other = wanted ? strcmp(schedules[i]->name, wanted) != 0
-                            : i > 0 && (point.stages == 1 || point.micro_batches == 1);
-        point.schedule = schedules[i];
-        if (other)
-            continue;
-        point.weighted = false;
-        add_point(list, &point);
-        point.weighted = true;
-        if (is_mixed(request, &point))
-            add_point(list, &point);
-    }
-}
-
-static void add_divisions(const struct planner_request *request, struct point_list *list,
-                          struct space_point point)
-{
-    bool even = point.devices % point.stages == 0;
-    for (int extra = even ? EXTRA_NONE : EXTRA_FIRST; extra <= (even ? EXTRA_NONE : EXTRA_LAST);
-         extra++) {
-        point.extra = (enum space_extra)extra;
-        add_schedules(request, list, point);
-    }
-}
-
-static int layers_of(const struct planner_request *request)
-{
-    int layers = (int)request->graph->block_count - 2;
-    return layers > 1 ? layers : 1;
-}
-
-static void add_devices(const struct planner_request *request, struct point_list *list, int devices,
-                        bool even)
-{
-    const struct job_plan *plan = &request->job->plan;
-    int64_t batch = request->job->train.global_batch;
-    for (int stages = 1; stages <= devices && stages <= layers_of(request); stages++) {
-        if (pinned(plan->pin.pp, stages) || (even && devices % stages != 0))
-            continue;
-        for (int64_t m = 1; m <= batch && m <= PLAN_MICRO_BATCHES_MAX; m++)
-            if (batch % m == 0 && !pinned(plan->pin.micro_batches, m))
-                add_divisions(request, list,
-                              (struct space_point){.devices = devices,
-                                                   .stages = stages,
-                                                   .micro_batches = (int)m,
-                                                   .samples = batch / m});
-    }
-}
-
-struct space_point *space_points(const struct planner_request *request, int least, int most,
-                                 size_t *count)
-{
-    struct point_list list = {0};
-    for (int devices = least; devices <= most; devices++)
-        add_devices(request, &list, devices, false);
-    *count = list.count;
-    return list.items;
-}
-
-struct space_point *space_points_even(const struct planner_request *request, int least, int most,
-                                      int step, size_t *count)
-{
-    struct point_list list = {0};
-    for (int devices = most; devices >= least; devices -= step)
-        add_devices(request, &list, devices, true);
-    *count = list.count;
-    return list.items;
-}
-
-double space_points_most(const struct planner_request *request, int least, int most)
-{
-    const struct job_plan *plan = &request->job->plan;
-    int64_t batch = request->job->train.global_batch, divisors = 0;
-    for (int64_t m = 1; m <= batch && m <= PLAN_MICRO_BATCHES_MAX; m++)
-        divisors += batch % m == 0;
-    int stages = most < layers_of(request) ? most : layers_of(request), kinds = 0;
-    while (schedules[kinds])
-        kinds++;
-    return (double)(most - least + 1) * (plan->pin.pp ? 1 : stages) * 2 * kinds *
-           (double)(plan->pin.micro_batches ? 1 : divisors);
-}
 
 /* Devices of a stage that share a host with the first; 0: not all hosts have as many. */
 static int per_host(const struct planner_request *request, int first, int count)
@@ -203,9 +73,9 @@ void space_sites(struct costs *costs, const struct space_point *point, const str
 {
     int *weights = xcalloc((size_t)point->devices, sizeof *weights);
     for (int i = 0, first = 0; i < point->stages; i++) {
-        int count = stage_devices(point, i);
+        int count = space_stage_devices(point, i);
         struct mesh mesh = make_mesh(costs->request, first, count);
-        if (point->weighted && !same_speed(costs->request, first, count)) {
+        if (point->weighted && !space_same_speed(costs->request, first, count)) {
             weigh(costs->request, first, count, weights);
             mesh.weights = weights;
         }
@@ -223,7 +93,7 @@ static bool is_like(const struct planner_request *request, const struct site *si
         span *= site->mesh.size[i];
     bool begins_outside = inside > 0 && span == inside;
     return site->mesh.size[axis] == site->mesh.size[axis - 1] && !begins_outside &&
-           same_speed(request, site->first, count);
+           space_same_speed(request, site->first, count);
 }
 
 static bool role_forbidden(const struct job_plan *plan, const char *name)
@@ -258,8 +128,8 @@ static bool allowed(const struct planner_request *request, const struct site *si
         if (role_forbidden(plan, strategy->roles[axis]->name))
             return false;
     }
-    return !pinned(plan->pin.dp, batch) && !pinned(plan->pin.tp, tensor) && batch <= samples &&
-           __builtin_popcount(mixed) <= ROLES_MIXED_MAX;
+    return !space_pinned(plan->pin.dp, batch) && !space_pinned(plan->pin.tp, tensor) &&
+           batch <= samples && __builtin_popcount(mixed) <= ROLES_MIXED_MAX;
 }
 
 /* Is a gradient of the block's weights partial anywhere: is there something to shard? */

@@ -31,6 +31,10 @@ struct space_point *space_points_even(const struct planner_request *request, int
                                       int step, size_t *count);
 /* How many there are at most. */
 double space_points_most(const struct planner_request *request, int least, int most);
+/* Devices of a stage of it; are all of these devices of one speed; does a pin rule this out? */
+int space_stage_devices(const struct space_point *point, int stage);
+bool space_same_speed(const struct planner_request *request, int first, int count);
+bool space_pinned(int64_t pin, int64_t value);
 /* The site of each stage (point->stages of them); lent by costs. */
 void space_sites(struct costs *costs, const struct space_point *point, const struct site **sites);
 /* Strategies of a block on a site; the array is the caller's to free. err (optional): why lowering

@@ -143,32 +143,57 @@ static uint64_t bytes_of(const struct label *label)
 static void reduce(struct frontiers *frontiers, struct label_list *list)
 {
     size_t kept = 0, group = 0;
-    uint64_t smallest = UINT64_MAX;
     if (list->count > 1)
         qsort_r(list->items, list->count, sizeof *list->items, in_order, frontiers);
-    size_t groups = 1, most = frontiers->most;
-    for (size_t i = 1; i < list->count; i++)
-        groups += by_ends(&list->items[i - 1], &list->items[i]) != 0;
-    most = most / groups > 2 ? most / groups : 2;
     for (size_t i = 0; i < list->count; i++) {
         const struct label *label = &list->items[i];
         bool worse = false;
         if (kept > 0 && by_ends(&list->items[kept - 1], label) != 0)
             group = kept;
-        smallest = group == kept ? UINT64_MAX : smallest;
         for (size_t j = group; j < kept && !worse; j++)
             worse = dominates(frontiers, &list->items[j], label);
-        if (!worse && kept - group >= most) {
-            /* Of what is cut off the smallest stays, lest nothing fits in the end. */
-            frontiers->cut = true;
-            if (label->bytes < smallest)
-                list->items[kept - 1] = *label;
-        } else if (!worse) {
+        if (!worse)
             list->items[kept++] = *label;
-        }
-        smallest = !worse && label->bytes < smallest ? label->bytes : smallest;
     }
     list->count = kept;
+}
+
+struct ranked_label {
+    double least_s;
+    size_t index;
+};
+
+static int by_least(const void *first, const void *second)
+{
+    const struct ranked_label *a = first, *b = second;
+    if (a->least_s != b->least_s)
+        return a->least_s < b->least_s ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+/* Of more than so many labels half of what stays is the fastest, half the smallest of the others.
+ */
+static void cut_off(struct frontiers *frontiers, const struct least *others,
+                    struct label_list *list)
+{
+    size_t most = frontiers->most;
+    if (list->count <= most)
+        return;
+    struct ranked_label *ranked = xcalloc(list->count, sizeof *ranked);
+    struct label *kept = xcalloc(most, sizeof *kept);
+    for (size_t i = 0; i < list->count; i++)
+        ranked[i] = (struct ranked_label){least_step(frontiers, &list->items[i], others), i};
+    qsort(ranked, list->count, sizeof *ranked, by_least);
+    for (size_t i = most / 2; i < list->count; i++)
+        ranked[i].least_s = (double)list->items[ranked[i].index].bytes;
+    qsort(&ranked[most / 2], list->count - most / 2, sizeof *ranked, by_least);
+    for (size_t i = 0; i < most; i++)
+        kept[i] = list->items[ranked[i].index];
+    memcpy(list->items, kept, most * sizeof *kept);
+    list->count = most;
+    frontiers->cut = true;
+    free(ranked);
+    free(kept);
 }
 
 /* Two runs of blocks with what joins them. false: it does not fit. */
@@ -258,6 +283,7 @@ static void fill_one(struct frontiers *frontiers, struct frontier *frontier, int
         add_label(&list, &label);
     }
     reduce(frontiers, &list);
+    cut_off(frontiers, &others, &list);
     frontier->labels = list.items;
     frontier->count = list.count;
 }
@@ -296,6 +322,7 @@ static void fill(struct frontiers *frontiers, struct frontier *frontier, int sta
         }
     }
     reduce(frontiers, &list);
+    cut_off(frontiers, &others, &list);
     for (size_t i = 0; i < list.count; i++) {
         size_t pair = (size_t)list.items[i].node;
         list.items[i].node = add_node(

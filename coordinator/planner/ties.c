@@ -1,4 +1,4 @@
-/* ties.c - the placements of shared weights. */
+/* ties.c - the placements of a block's weights. */
 #include "coordinator/planner/ties.h"
 
 #include "common/base/memory.h"
@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARED_MAX 4 /* uses of shared weights by one block */
+#define USES_MAX 8 /* of weights by one block */
 
 /* Compared by its bytes. */
 struct tie_ends {
     int32_t block, zero;
     struct {
         struct placement compute, leaving;
-    } weights[SHARED_MAX];
+    } weights[USES_MAX];
 };
 
 void ties_finish(struct ties *ties)
@@ -22,30 +22,18 @@ void ties_finish(struct ties *ties)
     free(ties->items);
 }
 
-static bool uses(const struct graph *graph, int block, int tensor)
-{
-    const struct block *of = &graph->blocks[block];
-    for (int n = of->node_first; n < of->node_first + of->node_count; n++)
-        for (int i = 0; i < operation_output(graph->nodes[n].operation); i++)
-            if (graph->nodes[n].operands[i] == tensor)
-                return true;
-    return false;
-}
-
 static void fill(struct tie_ends *ends, const struct graph *graph, int block,
                  const struct role *const *vector, int axes)
 {
     const struct block *of = &graph->blocks[block];
-    int other = (int)graph->block_count - 1 - block, count = 0;
+    int count = 0;
     for (int n = of->node_first; n < of->node_first + of->node_count; n++) {
         const struct node *node = &graph->nodes[n];
         struct signature signature;
         if (signature_make(node->operation, vector, axes, &signature, NULL) < 0)
             continue; /* nobody will lower it */
         for (int i = node->operation->input_count; i < operation_output(node->operation); i++) {
-            if (!uses(graph, other, node->operands[i]))
-                continue;
-            assert(count < SHARED_MAX && "more weights are shared than there is room for");
+            assert(count < USES_MAX && "a block at the end of the model with more weights");
             ends->weights[count].compute = signature.operand[i];
             ends->weights[count++].leaving = signature.gradient[i];
         }

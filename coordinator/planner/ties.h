@@ -1,7 +1,9 @@
 /* ties.h - strategies of a block that shares weights with another, as the other one sees them.
  *
  * What the other end pays for the shared weights depends on where they lie, how their gradients
- * leave, and, of the owner, on what is sharded; strategies that agree in this are one tie. */
+ * leave, and, of the owner, on what is sharded. The owner's other weights count too: what both take
+ * together is reduced in common, and what the owner takes alone is then subtracted; strategies that
+ * agree in all this are one tie, and which of them was asked for first makes no difference. */
 #ifndef COORDINATOR_PLANNER_TIES_H
 #define COORDINATOR_PLANNER_TIES_H
 

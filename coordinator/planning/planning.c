@@ -31,7 +31,7 @@ static bool would_fit(const struct planning_task *task, const struct planner_dev
                       size_t count)
 {
     struct job_config job = *task->job;
-    struct planner_request ask = {task->graph, &job, devices, (int)count, &task->stop};
+    struct planner_request ask = {task->graph, &job, devices, (int)count, &task->stop, .any = true};
     struct planner_result result;
     job.devices.min = (int64_t)count / 2 + 1; /* some of these numbers can be divided */
     job.devices.max = (int64_t)count;

@@ -1,0 +1,225 @@
+/* choices.c - costs of a block's strategies, and those that are never worth taking left out. */
+#include "coordinator/planner/instance.h"
+
+#include "common/base/memory.h"
+#include "common/program/lower.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct part_ends ends_of(struct costs *costs, const struct site *site, int place,
+                                const struct strategy *strategy)
+{
+    struct part_ends ends;
+    struct plan *plan = costs->one;
+    plan->stages[0].mesh = site->mesh;
+    plan->stages[0].block_first = 0;
+    plan->stages[0].block_count = plan->block_count;
+    for (int b = 0; b < plan->block_count; b++)
+        plan->blocks[b].stage = 0;
+    memcpy(plan->blocks[place].roles, strategy->roles, sizeof strategy->roles);
+    lower_ends(costs->model.graph, plan, place, &ends, NULL);
+    return ends;
+}
+
+/* Is b nowhere better than a? Where weights are tied, the other end's costs depend on the tie, and
+ * what a user of them shards is not known here: its costs are as if they were its own. */
+static bool dominates(const struct choice *a, const struct choice *b)
+{
+    const struct part_cost *x = &a->cost, *y = &b->cost;
+    return a->entry == b->entry && a->exit == b->exit && a->tie == b->tie &&
+           (a->tie == 0 || a->strategy.zero == b->strategy.zero) && x->forward_s <= y->forward_s &&
+           x->forward_s + x->backward_s <= y->forward_s + y->backward_s && x->once_s <= y->once_s &&
+           x->state_bytes <= y->state_bytes && x->beside_bytes <= y->beside_bytes &&
+           x->saved_bytes <= y->saved_bytes && x->communication_bytes <= y->communication_bytes &&
+           x->forward_bytes <= y->forward_bytes && x->other_bytes <= y->other_bytes;
+}
+
+/* Of two that are equal the first stays. */
+static void drop_dominated(struct choices *choices)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < choices->count; i++) {
+        bool worse = false;
+        for (size_t j = 0; j < choices->count && !worse; j++)
+            worse = j != i && dominates(&choices->items[j], &choices->items[i]) &&
+                    (j < i || !dominates(&choices->items[i], &choices->items[j]));
+        if (!worse)
+            choices->items[kept++] = choices->items[i];
+    }
+    choices->count = kept;
+}
+
+static void number_ends(struct costs *costs, const struct site *site, struct choices *choices)
+{
+    size_t count = choices->count;
+    struct part_ends *ends = xcalloc(count, sizeof *ends);
+    int *first_entry = xcalloc(count, sizeof *first_entry);
+    int *first_exit = xcalloc(count, sizeof *first_exit);
+    choices->entry_like = xcalloc(count, sizeof *choices->entry_like);
+    choices->exit_like = xcalloc(count, sizeof *choices->exit_like);
+    for (size_t i = 0; i < count; i++) {
+        struct choice *choice = &choices->items[i];
+        bool again = i > 0 && memcmp(choice->strategy.roles, choice[-1].strategy.roles,
+                                     sizeof choice->strategy.roles) == 0;
+        int *entry = &choice->entry, *exit = &choice->exit;
+        ends[i] = again ? ends[i - 1] : ends_of(costs, site, choices->place, &choice->strategy);
+        while (*entry < choices->entries &&
+               memcmp(&ends[first_entry[*entry]].input, &ends[i].input, sizeof ends[i].input) != 0)
+            ++*entry;
+        while (*exit < choices->exits &&
+               memcmp(&ends[first_exit[*exit]].output, &ends[i].output, sizeof ends[i].output) != 0)
+            ++*exit;
+        if (*entry == choices->entries) {
+            first_entry[choices->entries] = (int)i;
+            choices->entry_like[choices->entries++] = choice->strategy;
+        }
+        if (*exit == choices->exits) {
+            first_exit[choices->exits] = (int)i;
+            choices->exit_like[choices->exits++] = choice->strategy;
+        }
+    }
+    free(ends);
+    free(first_entry);
+    free(first_exit);
+}
+
+/* A tied weight may be sharded less than its second user would: unsharded is least, and what its
+ * user adds once a step is not known. */
+static void find_least(struct instance *instance, const struct site *site, int block,
+                       struct choices *choices)
+{
+    bool tied = instance->costs->model.tied && block == instance->blocks - 1;
+    choices->least_s = choices->least_forward_s = INFINITY;
+    choices->least_alone_s = INFINITY;
+    choices->least_bound_s = choices->omitted_s;
+    for (size_t i = 0; i < choices->count; i++) {
+        struct choice *choice = &choices->items[i];
+        struct strategy plain = choice->strategy;
+        struct part_cost whole, *cost = &choice->cost;
+        plain.zero = 0;
+        if (tied && costs_block(instance->costs, site, block, &plain, NULL, instance->point.samples,
+                                &whole, NULL) == 0)
+            cost = &whole;
+        choice->floor_s = cost->forward_s + cost->backward_s;
+        choice->floor_once_s = tied ? 0 : cost->once_s;
+        choices->least_s = fmin(choices->least_s, choice->floor_s);
+        choices->least_forward_s = fmin(choices->least_forward_s, cost->forward_s);
+        choices->least_bound_s = fmin(choices->least_bound_s, cost->least_s);
+        choices->least_alone_s =
+            fmin(choices->least_alone_s,
+                 instance->point.micro_batches * choice->floor_s + choice->floor_once_s);
+    }
+}
+
+/* The least recomputation that the job allows takes the least time. No zero does for every weight:
+ * a large one had better be gathered once a step, a small one not reduced by itself. */
+static bool is_fast(const struct job_plan *plan, const struct strategy *strategy)
+{
+    int least = RECOMPUTE_NONE;
+    while (plan->forbid.recompute >> least & 1)
+        least++;
+    return (int)strategy->recompute == least;
+}
+
+/* Strategies with the roles of this one: how many follow each other. */
+static size_t same_roles(const struct strategy *strategies, size_t count)
+{
+    size_t same = 1;
+    while (same < count &&
+           memcmp(strategies[same].roles, strategies[0].roles, sizeof strategies->roles) == 0)
+        same++;
+    return same;
+}
+
+static int add_choices(struct instance *instance, const struct site *site, int block,
+                       const struct strategy *strategies, size_t count, struct choices *choices,
+                       struct error *err)
+{
+    struct costs *costs = instance->costs;
+    int rc = 0;
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        struct choice *choice = &choices->items[choices->count];
+        if (instance->relaxed && !is_fast(&costs->request->job->plan, &strategies[i]))
+            continue;
+        choice->strategy = strategies[i];
+        rc = planner_stopped(costs->request)
+                 ? -ECANCELED
+                 : costs_block(costs, site, block, &strategies[i], NULL, instance->point.samples,
+                               &choice->cost, err);
+        choice->tie = costs_tie(costs, site, block, &strategies[i]);
+        choices->count += rc == 0;
+    }
+    return rc;
+}
+
+/* What roles take at least, whatever is sharded or recomputed besides; is that too slow? */
+static bool are_too_slow(struct instance *instance, const struct site *site, int block,
+                         struct strategy plain, struct part_cost *cost)
+{
+    const struct instance_hint *hint = instance->hint;
+    plain.zero = 0;
+    plain.recompute = RECOMPUTE_NONE;
+    return hint &&
+           costs_block(instance->costs, site, block, &plain, NULL, instance->point.samples, cost,
+                       NULL) == 0 &&
+           bounds_block(hint->bounds, &instance->point, block,
+                        cost->forward_s + cost->backward_s) >= hint->upper_s;
+}
+
+/* Where all are too slow the fastest stay, so that there is something to say it of. */
+static int add_roles(struct instance *instance, const struct site *site, int block,
+                     const struct strategy *strategies, size_t count, struct choices *choices,
+                     struct error *err)
+{
+    const struct strategy *fastest = NULL;
+    double least_s = INFINITY;
+    int rc = 0;
+    choices->omitted_s = INFINITY;
+    for (size_t i = 0, same; i < count && rc == 0; i += same) {
+        struct part_cost cost;
+        same = same_roles(&strategies[i], count - i);
+        if (!are_too_slow(instance, site, block, strategies[i], &cost)) {
+            rc = add_choices(instance, site, block, &strategies[i], same, choices, err);
+            continue;
+        }
+        choices->omitted_s = fmin(choices->omitted_s, cost.least_s);
+        if (cost.forward_s + cost.backward_s < least_s) {
+            least_s = cost.forward_s + cost.backward_s;
+            fastest = &strategies[i];
+        }
+    }
+    if (rc == 0 && choices->count == 0 && fastest)
+        rc = add_choices(instance, site, block, fastest,
+                         same_roles(fastest, count - (size_t)(fastest - strategies)), choices, err);
+    return rc;
+}
+
+int choices_fill(struct choices *choices, struct instance *instance, const struct site *site,
+                 int block, struct error *err)
+{
+    struct costs *costs = instance->costs;
+    size_t count;
+    struct error reason = {0};
+    struct strategy *strategies =
+        space_strategies(costs, site, block, instance->point.samples, &count, &reason);
+    choices->items = xcalloc(count, sizeof *choices->items);
+    int rc = add_roles(instance, site, block, strategies, count, choices, err);
+    free(strategies);
+    if (rc < 0)
+        return rc;
+    if (choices->count == 0 && reason.text[0])
+        return error_set(err, -ERANGE, "%s", reason.text);
+    if (choices->count == 0)
+        return error_set(err, -EINVAL,
+                         "block %s has no strategy that agrees with plan.pin, plan.forbid and its "
+                         "sizes on %d devices with micro-batches of %lld samples",
+                         costs->request->graph->blocks[block].name, mesh_count(&site->mesh),
+                         (long long)instance->point.samples);
+    number_ends(costs, site, choices);
+    drop_dominated(choices);
+    find_least(instance, site, block, choices);
+    return 0;
+}
