@@ -211,7 +211,7 @@ static const struct fuzz_target own[] = {
 };
 
 #define OWN_COUNT (sizeof own / sizeof *own)
-#define TARGETS_MAX 64
+#define TARGETS_MAX 128
 
 static struct fuzz_target targets[TARGETS_MAX];
 static size_t target_count;
