@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int fail_usage(const char *text)
 {
@@ -27,8 +28,8 @@ static int find_command(const char *name, const struct command **out)
     return fail_usage(err.text);
 }
 
-/* Go on to the command that a second word names. A command that takes no arguments of its own has
- * no other use for one. */
+/* Go on to the command that a second word names. Where the word may be a file in its place, it is
+ * one unless there is none and it looks like a command. */
 static int find_below(const struct command **command, int argc, char **argv, int *next)
 {
     struct error err;
@@ -39,10 +40,12 @@ static int find_below(const struct command **command, int argc, char **argv, int
         ++*next;
         return EXIT_DONE;
     }
-    if (!(*command)->below || word[0] == '-' || (*command)->arguments_max > 0)
+    if (!(*command)->below || word[0] == '-')
         return EXIT_DONE;
     const char *nearest = command_nearest_below(*command, word);
     const char *name = (*command)->name;
+    if ((*command)->arguments_max > 0 && (!nearest || access(word, F_OK) == 0))
+        return EXIT_DONE;
     if (nearest)
         error_set(&err, 0, "unknown command '%s %s'; did you mean '%s %s'?", name, word, name,
                   nearest);

@@ -272,7 +272,7 @@ START_TEST(a_plan_for_more_devices_is_refused)
     write_file("plan.json", out);
     ck_assert_int_eq(
         RUN("plan", "--local", "1", "-f", in_folder("job.yaml"), "--plan", in_folder("plan.json")),
-        65);
+        73);
     ck_assert_ptr_nonnull(strstr(err, "plan.json"));
 }
 END_TEST
