@@ -24,6 +24,14 @@
 #include <time.h>
 #include <unistd.h>
 
+/* NNG 1.5.2 loses the request that it sends in the moment in which its connection closes, and here
+ * connections close all the time; test_calls sees that nothing else of a call stays behind. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:send_request\n";
+}
+
 #define NODES 2
 #define KILLS 6 /* in a run */
 #define JOBS_MAX 65536
