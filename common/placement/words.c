@@ -96,6 +96,7 @@ static int64_t ranks_that_stay(const struct mesh *mesh, const struct placement *
         a = b;
         b = rest;
     }
+    // NOLINTNEXTLINE(bugprone-implicit-widening-of-multiplication-result)
     return mesh_span(mesh, placement_axes(from, dim)) / (p * q) * (a + 1);
 }
 

@@ -97,6 +97,7 @@ static void draw_axis(const struct lanes *lanes, int height)
 {
     char text[32];
     double mark = svg_step(lanes->step_s, MARKS);
+    // NOLINTNEXTLINE(clang-analyzer-security.FloatLoopCounter)
     for (double at = 0; at <= lanes->step_s; at += mark) {
         svg_line(lanes->out, x_of(lanes, at), TOP - 6, x_of(lanes, at), height - BOTTOM, "#dddddd");
         svg_text(lanes->out, x_of(lanes, at), height - BOTTOM + 18, "middle",

