@@ -96,8 +96,7 @@ static int64_t ranks_that_stay(const struct mesh *mesh, const struct placement *
         a = b;
         b = rest;
     }
-    // NOLINTNEXTLINE(bugprone-implicit-widening-of-multiplication-result)
-    return mesh_span(mesh, placement_axes(from, dim)) / (p * q) * (a + 1);
+    return mesh_span(mesh, placement_axes(from, dim)) / ((int64_t)p * q) * (a + 1);
 }
 
 /* The same of all ranks and dims. Dims have no axes in common: what is kept along those that are

@@ -37,8 +37,8 @@ static void draw_axes(const struct frame *frame, FILE *out)
 {
     char text[32];
     double step_s = svg_step(frame->step_s, MARKS), bytes = svg_step(frame->bytes / 0x1p20, MARKS);
-    // NOLINTNEXTLINE(clang-analyzer-security.FloatLoopCounter)
-    for (double at = 0; at <= frame->step_s; at += step_s) {
+    for (int i = 0; i * step_s <= frame->step_s; i++) {
+        double at = i * step_s;
         svg_line(out, x_of(frame, at), TOP, x_of(frame, at), HEIGHT - BOTTOM, "#dddddd");
         svg_text(out, x_of(frame, at), HEIGHT - BOTTOM + 18, "middle",
                  units_print_seconds(text, sizeof text, at));

@@ -97,8 +97,8 @@ static void draw_axis(const struct lanes *lanes, int height)
 {
     char text[32];
     double mark = svg_step(lanes->step_s, MARKS);
-    // NOLINTNEXTLINE(clang-analyzer-security.FloatLoopCounter)
-    for (double at = 0; at <= lanes->step_s; at += mark) {
+    for (int i = 0; i * mark <= lanes->step_s; i++) {
+        double at = i * mark;
         svg_line(lanes->out, x_of(lanes, at), TOP - 6, x_of(lanes, at), height - BOTTOM, "#dddddd");
         svg_text(lanes->out, x_of(lanes, at), height - BOTTOM + 18, "middle",
                  units_print_seconds(text, sizeof text, at));

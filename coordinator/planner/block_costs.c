@@ -14,6 +14,7 @@
 struct cost_key {
     int64_t samples;
     int32_t kind, index, side, site, one_rank, pair, tie;
+    int32_t unused; /* keys are hashed and compared by their bytes: none may be padding */
     uint8_t roles[2][AXES_MAX], zero[2], recompute[2]; /* roles: one more than their row */
 };
 
@@ -266,7 +267,6 @@ static struct cost_entry *find_entry(struct cost_entry *entries, size_t capacity
                                      const struct cost_key *key)
 {
     size_t i = hash_words(HASH_START, key, sizeof *key) & (capacity - 1);
-    // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
     while (entries[i].taken && memcmp(&entries[i].key, key, sizeof *key) != 0)
         i = (i + 1) & (capacity - 1);
     return &entries[i];

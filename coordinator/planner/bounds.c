@@ -134,9 +134,8 @@ double bounds_block(struct bounds *bounds, const struct space_point *point, int 
     if (point->stages == 1)
         return m * (alone->fixed_s + alone->shared_s / largest + more) + alone->once_s / largest;
     double pass = alone->fixed_s + alone->shared_s / largest + more;
-    double mean =
-        // NOLINTNEXTLINE(bugprone-integer-division)
-        (alone->shared_s + point->devices / point->stages * alone->fixed_s) / point->devices;
+    int smallest = point->devices / point->stages;
+    double mean = (alone->shared_s + smallest * alone->fixed_s) / point->devices;
     return fmax(all.formula_s, pass + (m - 1) * fmax(mean, seconds));
 }
 

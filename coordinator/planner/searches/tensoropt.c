@@ -232,8 +232,7 @@ static void make_tie(struct ft *ft, int last)
     struct ft_edge *edge = add_edge(ft, 0, last);
     for (int i = 0; i < owner->configurations; i++) {
         struct tie tie = {instance->sites[0], &owner->like[i]->strategy};
-        // NOLINTNEXTLINE(bugprone-implicit-widening-of-multiplication-result)
-        struct ft_frontier *row = &edge->of[i * sharer->configurations];
+        struct ft_frontier *row = &edge->of[(size_t)i * (size_t)sharer->configurations];
         for (size_t c = 0; c < choices->count; c++) {
             const struct choice *choice = &choices->items[c];
             struct part_cost cost;
