@@ -235,6 +235,14 @@ int membership_report(struct membership *membership, uint64_t instance,
     return 0;
 }
 
+void membership_hello(struct membership *membership, const char *name, uint64_t instance,
+                      uint64_t now_ms)
+{
+    struct worker *worker = membership_lookup(membership, name);
+    if (worker && !worker->dead && worker->instance == instance && now_ms > worker->heard_ms)
+        worker->heard_ms = now_ms;
+}
+
 int membership_heartbeat(struct membership *membership, const char *name, uint64_t instance,
                          uint64_t now_ms, struct membership_events *events, struct error *err)
 {

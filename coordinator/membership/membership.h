@@ -86,6 +86,11 @@ int membership_report(struct membership *membership, uint64_t instance,
                       const struct hardware_report *report, uint64_t now_ms,
                       struct membership_events *events, struct error *err);
 
+/* It lives, if it is a worker's present instance; whether it will obey this coordinator only a
+ * heartbeat tells: a suspect stays one. */
+void membership_hello(struct membership *membership, const char *name, uint64_t instance,
+                      uint64_t now_ms);
+
 /* -ENOENT: no such worker, it has to report first. -ESTALE as above. */
 int membership_heartbeat(struct membership *membership, const char *name, uint64_t instance,
                          uint64_t now_ms, struct membership_events *events, struct error *err);

@@ -72,7 +72,6 @@ int service_open(const struct service_options *options, struct service **out, st
         free(service);
         return rc;
     }
-    rpc_server_handle(service->server, COORDINATOR_HELLO, rpc_hello, NULL);
     install(service, worker_handlers);
     install(service, telemetry_handlers);
     install(service, submit_handlers);

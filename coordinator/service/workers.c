@@ -38,6 +38,16 @@ int service_find_rank(const struct service *service, struct rpc_call *call, cons
                      rpc_call_envelope(call)->caller);
 }
 
+/* Whoever calls. After a restart of ours it is a worker's first sign of life, and over a slow
+ * network its heartbeat may come later than dead_ms. */
+static void hello(struct rpc_call *call, void *data)
+{
+    struct service *service = data;
+    membership_hello(service->membership, rpc_call_envelope(call)->caller, caller_of(call),
+                     service_now_ms(service));
+    rpc_hello(call, NULL);
+}
+
 static void report_hardware(struct rpc_call *call, void *data)
 {
     struct service *service = data;
@@ -284,6 +294,7 @@ static void stopped(struct rpc_call *call, void *data)
 }
 
 const struct service_handler worker_handlers[] = {
+    {COORDINATOR_HELLO, hello},
     {COORDINATOR_REPORT_HARDWARE, report_hardware},
     {COORDINATOR_HEARTBEAT, heartbeat},
     {COORDINATOR_WATCH_ASSIGNMENTS, watch_assignments},

@@ -114,6 +114,25 @@ START_TEST(silent_worker_is_suspect_then_lost)
 }
 END_TEST
 
+/* Of this instance, and of no other. */
+START_TEST(a_hello_is_a_sign_of_life_and_no_more)
+{
+    join("node-a", 1, 1, 0);
+    membership_expire(members, 4000, &events);
+    membership_hello(members, "node-a", 2, 4500);
+    membership_hello(members, "node-b", 1, 4500);
+    ck_assert_uint_eq(membership_next_ms(members), 5000);
+    membership_hello(members, "node-a", 1, 4500);
+    state_is("node-a", "SUSPECT");
+    membership_expire(members, 9499, &events);
+    events_are("joined node-a 1; suspected node-a 1: silent for 4.00 s");
+    membership_expire(members, 9500, &events);
+    events_are("lost node-a 1: silent for 5.00 s");
+    membership_hello(members, "node-a", 1, 9600);
+    state_is("node-a", "DEAD");
+}
+END_TEST
+
 START_TEST(a_heartbeat_makes_a_suspect_well)
 {
     join("node-a", 1, 1, 0);
@@ -414,6 +433,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, silent_worker_is_suspect_then_lost);
     tcase_add_test(tcase, a_heartbeat_makes_a_suspect_well);
+    tcase_add_test(tcase, a_hello_is_a_sign_of_life_and_no_more);
     tcase_add_test(tcase, a_clock_that_stood_still_loses_through_suspicion);
     tcase_add_test(tcase, a_coordinator_that_was_busy_counts_no_silence);
     tcase_add_test(tcase, a_late_heartbeat_does_not_turn_time_back);

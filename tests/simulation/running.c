@@ -117,7 +117,7 @@ void check_executor_stop(const struct executor *executor)
         /* It may have died after it was granted and before any of the epoch began. */
         excused = node_in_trouble(node, story->began_ms) || !node_lives_as(node, device->instance);
     }
-    if (!excused && executor->node->trouble_ms == 0)
+    if (!excused && executor->node->trouble_ms == 0 && !executor->node->slow)
         world_fail("%s epoch %" PRIu64 " rank %u on %s is stopped for no reason: %s", executor->job,
                    executor->epoch, executor->rank, executor->node->name, job ? job->words : "");
     world->tally.excused_stops++;
