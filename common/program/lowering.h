@@ -126,6 +126,10 @@ int ways_find(struct ways *ways, const struct mesh *mesh, const struct shape *sh
               const struct placement *from, const struct placement *to, const struct step **steps,
               struct error *err);
 
+/* An empty program with the arrays of the one that was given back last; gives one back. */
+struct program *ways_program(struct ways *ways);
+void ways_give_back(struct ways *ways, struct program *program);
+
 /* move.c: redistribute_path() for a tensor on this rank's mesh; *steps are lent until the next
  * call. */
 int move_route(struct lowering *l, int tensor, const struct placement *from,
@@ -206,7 +210,7 @@ int recompute_block(struct lowering *l, int block);
 
 /* lower.c */
 void lowering_init(struct lowering *l, const struct graph *graph, const struct plan *plan, int rank,
-                   struct error *err);
+                   struct ways *ways, struct error *err);
 int lowering_signatures(struct lowering *l);
 int lowering_build(struct lowering *l);
 void lowering_finish(struct lowering *l);

@@ -19,6 +19,8 @@
 #define PIPELINE_LABELS 3
 /* Where nothing was found to fit, it is searched for so much shorter. */
 #define HOPELESS 10
+/* Parts of so many devices take twice as long to lower as those of one. */
+#define PARTS_DEVICES 256
 /* Where memory is short it is searched for so much longer: where it would save such a share. */
 #define TIGHT 4
 #define TIGHT_SHARE 0.001
@@ -28,12 +30,23 @@ const struct hunt_limits hunt_limits_standard = {.labels = 120,
                                                  .pairs = 8,
                                                  .points = 20000,
                                                  .scouts = 1600,
-                                                 .parts = 50,
-                                                 .parts_most = 2000,
+                                                 .parts = 400,
+                                                 .parts_most = 12000,
                                                  .wide_devices = 8,
                                                  .plans = 20000,
                                                  .simulations = 48,
                                                  .slack = 0.03};
+const struct hunt_limits hunt_limits_quick = {.labels = 60,
+                                              .choices = 40,
+                                              .pairs = 4,
+                                              .points = 20000,
+                                              .scouts = 600,
+                                              .parts = 20,
+                                              .parts_most = 600,
+                                              .wide_devices = 4,
+                                              .plans = 2000,
+                                              .simulations = 8,
+                                              .slack = 0.01};
 const struct hunt_limits hunt_limits_none = {.labels = SIZE_MAX,
                                              .choices = SIZE_MAX,
                                              .pairs = SIZE_MAX,
@@ -155,7 +168,7 @@ static struct plan *solve(struct hunt *hunt, struct instance *instance, double u
 {
     struct frontiers frontiers;
     struct plan *plan = NULL;
-    *least_s = fmax(*least_s, instance_formula_bound(instance));
+    *least_s = fmax(*least_s, fmax(instance_formula_bound(instance), instance->price.bound_s));
     if (*least_s >= upper_s)
         return NULL;
     double guess_s;
@@ -164,7 +177,7 @@ static struct plan *solve(struct hunt *hunt, struct instance *instance, double u
     frontiers_init(&frontiers, instance);
     frontiers.upper_s = fmin(upper_s, tie_s);
     size_t choices = instance->relaxed ? SIZE_MAX : hunt->limits.choices;
-    frontiers.cut = instance_prune(instance, frontiers.upper_s, choices);
+    frontiers.omitted_s = instance_prune(instance, frontiers.upper_s, choices);
     set_limits(hunt, &frontiers);
     plan = partition_solve(&frontiers);
     *formula_s = frontiers.upper_s;
@@ -174,8 +187,7 @@ static struct plan *solve(struct hunt *hunt, struct instance *instance, double u
         *formula_s = guess_s;
     }
     plan_destroy(guess);
-    if (!frontiers.cut)
-        *least_s = fmax(*least_s, plan ? *formula_s : upper_s);
+    *least_s = fmax(*least_s, fmin(plan ? *formula_s : upper_s, frontiers.omitted_s));
     frontiers_finish(&frontiers);
     return plan;
 }
@@ -206,14 +218,30 @@ static double reach(const struct hunt *hunt, const struct space_point *point)
     return hunt->best_s * (point->stages > 1 ? 1 + hunt->limits.slack : 1);
 }
 
-/* What was learnt of a point holds for all of its plans if all roles were tried. */
-static void learn(const struct hunt *hunt, struct hunt_point *point, double formula_s,
-                  double simulated_s)
+/* Does every plan of `other` fit with this one's schedule too, in the same time by the formula? */
+static bool needs_no_less(const struct space_point *other, const struct space_point *point)
 {
-    if (hunt->costs.narrow)
-        return;
-    point->bound.formula_s = fmax(point->bound.formula_s, formula_s);
-    point->bound.simulated_s = fmax(point->bound.simulated_s, simulated_s);
+    bool same = other->devices == point->devices && other->stages == point->stages &&
+                other->extra == point->extra && other->weighted == point->weighted &&
+                other->micro_batches == point->micro_batches;
+    for (int i = 0; i < point->stages && same; i++)
+        same = evaluate_slots(other->schedule, i, point->stages, point->micro_batches) >=
+               evaluate_slots(point->schedule, i, point->stages, point->micro_batches);
+    return same;
+}
+
+/* What is learnt of a point holds for those of another schedule that needs no less memory; they
+ * are not opened after it. With few roles it holds for plans of these alone: see space_roles. */
+static void learn(struct hunt *hunt, struct hunt_point *point, double formula_s, double simulated_s)
+{
+    for (size_t i = 0; i < hunt->point_count; i++) {
+        struct hunt_point *like = &hunt->points[i];
+        if (like != point && !needs_no_less(&like->point, &point->point))
+            continue;
+        like->bound.formula_s = fmax(like->bound.formula_s, formula_s);
+        like->bound.simulated_s = fmax(like->bound.simulated_s, simulated_s);
+        like->opened = true;
+    }
 }
 
 /* Relaxed first: a point whose best is too slow with all the memory there could be is done with,
@@ -285,7 +313,8 @@ static size_t parts_allowed(const struct hunt *hunt, int most)
     if (limits->parts == SIZE_MAX)
         return SIZE_MAX;
     size_t parts = limits->parts * (size_t)most * (is_tight(hunt) ? TIGHT : 1);
-    parts = parts < limits->parts_most ? parts : limits->parts_most;
+    size_t parts_most = limits->parts_most * PARTS_DEVICES / (PARTS_DEVICES + (size_t)most);
+    parts = parts < parts_most ? parts : parts_most;
     return hunt->found_count > 0 ? parts : parts / HOPELESS;
 }
 
@@ -295,7 +324,7 @@ static void open_points(struct hunt *hunt, int most, bool *legal, int *rc, struc
     size_t lowered = hunt->costs.lowered;
     for (size_t i = 0; i < hunt->point_count; i++) {
         *legal = *legal || hunt->points[i].too_small;
-        if (hunt_is_hopeless(hunt, &hunt->points[i]))
+        if (hunt->points[i].opened || hunt_is_hopeless(hunt, &hunt->points[i]))
             continue;
         if (hunt_is_enough(hunt) || hunt->costs.lowered - lowered > parts_allowed(hunt, most))
             break;
@@ -356,6 +385,16 @@ int hunt_points(struct hunt *hunt, int least, int most, struct error *err)
     return 0;
 }
 
+/* With all roles points are worth opening again. */
+static void widen(struct hunt *hunt)
+{
+    hunt->costs.narrow = false;
+    for (size_t i = 0; i < hunt->point_count; i++) {
+        hunt->points[i].bound = bounds_point(&hunt->bounds, &hunt->points[i].point);
+        hunt->points[i].opened = false;
+    }
+}
+
 int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
 {
     int rc = hunt_points(hunt, least, most, err);
@@ -371,7 +410,7 @@ int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
     if (hunt->costs.narrow)
         open_points(hunt, most, &legal, &rc, err);
     if (most <= hunt->limits.wide_devices || !legal) {
-        hunt->costs.narrow = false;
+        widen(hunt);
         open_points(hunt, most, &legal, &rc, err);
     }
     if (!legal)

@@ -19,7 +19,8 @@ struct hunt_limits {
     size_t simulations; /* of these */
     double slack;       /* points whose best is so much worse by the formula are confirmed too */
 };
-extern const struct hunt_limits hunt_limits_standard, hunt_limits_none;
+/* quick: somebody stands still until there is a plan. */
+extern const struct hunt_limits hunt_limits_standard, hunt_limits_quick, hunt_limits_none;
 
 struct found {
     struct plan *plan;
@@ -31,6 +32,7 @@ struct hunt_point {
     struct point_bound bound; /* of all its plans, as far as known */
     double hope_s;            /* what scouts think that a plan of it takes; infinity: not known */
     bool too_small;           /* its devices cannot hold the model's state */
+    bool opened;              /* or one that has no worse plans was */
     size_t index;
 };
 
