@@ -125,7 +125,7 @@ static void list_points(struct hunt *hunt, int least, int most)
         hunt->points[i] =
             (struct hunt_point){points[i], bounds_point(&hunt->bounds, &points[i]), INFINITY, i};
     for (size_t i = 0; i < hunt->point_count; i++)
-        hunt->points[i].too_small = !bounds_fit(&hunt->bounds, points[i].devices);
+        hunt->points[i].too_small = !bounds_fit(&hunt->bounds, &points[i]);
     free(points);
     if (hunt->point_count > 1)
         qsort(hunt->points, hunt->point_count, sizeof *hunt->points, hunt_by_bound);

@@ -82,9 +82,11 @@ START_TEST(no_plan_of_the_space_is_better_by_the_formula)
 {
     struct drawn drawn;
     struct costs costs;
+    struct bounds bounds;
     size_t count;
     drawn_init(&drawn, test_seed() + (uint64_t)_i);
     ck_assert_int_eq(costs_init(&costs, &drawn.request, NULL), 0);
+    bounds_init(&bounds, &costs);
     struct space_point *points = space_points(&drawn.request, drawn.devices, drawn.devices, &count);
     for (size_t i = 0; i < count; i++) {
         struct oracle oracle = {&costs, INFINITY, 0, 0};
@@ -93,6 +95,7 @@ START_TEST(no_plan_of_the_space_is_better_by_the_formula)
             continue;
         space_walk(&costs, &points[i], look, &oracle);
         ck_assert_double_eq(plans, oracle.plans);
+        ck_assert(isinf(oracle.best_s) || bounds_fit(&bounds, &points[i]));
         double found_s = search(&costs, &points[i]);
         if (isinf(oracle.best_s))
             ck_assert(isinf(found_s));
@@ -103,6 +106,7 @@ START_TEST(no_plan_of_the_space_is_better_by_the_formula)
         search_briefly(&costs, &points[i], oracle.best_s, SIZE_MAX, SIZE_MAX, 1);
     }
     free(points);
+    bounds_finish(&bounds);
     costs_finish(&costs);
     drawn_finish(&drawn);
 }
