@@ -17,7 +17,7 @@ struct alone {
     double fixed_s, shared_s, once_s;
     double state_bytes, tied_bytes;
     double saved_bytes, room_bytes; /* of one micro-batch; of the largest block's room */
-    bool one_profile; /* of all devices */
+    bool one_profile;               /* of all devices */
     /* The longest run of equal blocks: each of them. */
     int run;
     double run_fixed_s, run_shared_s;

@@ -30,8 +30,8 @@ const struct hunt_limits hunt_limits_standard = {.labels = 120,
                                                  .pairs = 8,
                                                  .points = 20000,
                                                  .scouts = 1600,
-                                                 .parts = 400,
-                                                 .parts_most = 12000,
+                                                 .parts = 600,
+                                                 .parts_most = 16000,
                                                  .wide_devices = 8,
                                                  .plans = 20000,
                                                  .simulations = 48,
@@ -192,25 +192,6 @@ static struct plan *solve(struct hunt *hunt, struct instance *instance, double u
     return plan;
 }
 
-/* With all strategies and memory as it is. */
-static int solve_whole(struct hunt *hunt, const struct space_point *point, double upper_s,
-                       double *least_s, struct error *err)
-{
-    struct instance instance;
-    double formula_s;
-    struct instance_hint hint = {&hunt->bounds, upper_s};
-    int rc = instance_init_below(&instance, &hunt->costs, point, false, &hint, err);
-    if (rc == 0) {
-        struct plan *plan = solve(hunt, &instance, upper_s, least_s, &formula_s);
-        if (plan)
-            hunt_add(hunt, plan, formula_s);
-        if (plan && formula_s < hunt->best_s)
-            hunt->best_s = formula_s;
-    }
-    instance_finish(&instance);
-    return rc;
-}
-
 /* Plans that take so long by the formula are not looked for. It over-estimates pipelines whose
  * stages are unequal: of them those are confirmed too that seem somewhat worse than the best. */
 static double reach(const struct hunt *hunt, const struct space_point *point)
@@ -218,63 +199,97 @@ static double reach(const struct hunt *hunt, const struct space_point *point)
     return hunt->best_s * (point->stages > 1 ? 1 + hunt->limits.slack : 1);
 }
 
-/* Does every plan of `other` fit with this one's schedule too, in the same time by the formula? */
-static bool needs_no_less(const struct space_point *other, const struct space_point *point)
+/* The first schedule needs the least memory, and by the formula all take the same time: what a
+ * point with another has, its like with the first has too. */
+static bool is_covered(const struct hunt *hunt, const struct space_point *point)
 {
-    bool same = other->devices == point->devices && other->stages == point->stages &&
-                other->extra == point->extra && other->weighted == point->weighted &&
-                other->micro_batches == point->micro_batches;
-    for (int i = 0; i < point->stages && same; i++)
-        same = evaluate_slots(other->schedule, i, point->stages, point->micro_batches) >=
-               evaluate_slots(point->schedule, i, point->stages, point->micro_batches);
-    return same;
+    return point->schedule != schedules[0] && !hunt->request->job->plan.schedule;
 }
 
-/* What is learnt of a point holds for those of another schedule that needs no less memory; they
- * are not opened after it. With few roles it holds for plans of these alone: see space_roles. */
+static bool are_like(const struct space_point *a, const struct space_point *b)
+{
+    return a->devices == b->devices && a->stages == b->stages && a->extra == b->extra &&
+           a->weighted == b->weighted && a->micro_batches == b->micro_batches;
+}
+
+/* What is learnt of a point holds for those that it covers. With few roles it holds for plans of
+ * these alone: see space_roles. */
 static void learn(struct hunt *hunt, struct hunt_point *point, double formula_s, double simulated_s)
 {
     for (size_t i = 0; i < hunt->point_count; i++) {
         struct hunt_point *like = &hunt->points[i];
-        if (like != point && !needs_no_less(&like->point, &point->point))
+        if (like != point &&
+            !(is_covered(hunt, &like->point) && are_like(&like->point, &point->point)))
             continue;
         like->bound.formula_s = fmax(like->bound.formula_s, formula_s);
         like->bound.simulated_s = fmax(like->bound.simulated_s, simulated_s);
-        like->opened = true;
     }
 }
 
-/* Relaxed first: a point whose best is too slow with all the memory there could be is done with,
- * and so is one whose fastest plan fits. 0: it was legal. */
-static int open_point(struct hunt *hunt, struct hunt_point *at, struct error *err)
+/* With all strategies and memory as it is. 0: it was legal. */
+static int open_whole(struct hunt *hunt, struct hunt_point *at, double upper_s, double least_s,
+                      struct error *err)
 {
     struct instance instance;
-    double upper_s = reach(hunt, &at->point), least_s = 0, formula_s, again_s, bound_s = 0;
-    bool fits = false;
+    double formula_s;
     struct instance_hint hint = {&hunt->bounds, upper_s};
-    int rc = instance_init_below(&instance, &hunt->costs, &at->point, true, &hint, err);
-    struct plan *plan = NULL;
+    int rc = instance_init_below(&instance, &hunt->costs, &at->point, false, &hint, err);
     if (rc == 0) {
-        hunt->opened++;
-        plan = solve(hunt, &instance, upper_s, &least_s, &formula_s);
+        struct plan *plan = solve(hunt, &instance, upper_s, &least_s, &formula_s);
+        if (plan)
+            hunt_add(hunt, plan, formula_s);
+        if (plan && formula_s < hunt->best_s)
+            hunt->best_s = formula_s;
         learn(hunt, at, least_s, instance_bound(&instance));
     }
     instance_finish(&instance);
-    if (rc < 0)
-        learn(hunt, at, INFINITY, INFINITY); /* it has no plans */
-    if (rc < 0 || least_s >= upper_s)
-        return rc;
+    return rc;
+}
+
+/* With all the memory there could be: *least_s is what no plan of the point is shorter than. *done:
+ * its fastest plan fits, nothing else has to be looked for. */
+static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s, double *least_s,
+                        bool *done, struct error *err)
+{
+    struct instance instance;
+    struct plan *plan = NULL;
+    double formula_s, again_s, bound_s;
+    bool fits = false;
+    struct instance_hint hint = {&hunt->bounds, upper_s};
+    int rc = instance_init_below(&instance, &hunt->costs, &at->point, true, &hint, err);
+    if (rc == 0) {
+        plan = solve(hunt, &instance, upper_s, least_s, &formula_s);
+        learn(hunt, at, *least_s, instance_bound(&instance));
+    }
+    instance_finish(&instance); /* and with it times of one rank alone */
     if (plan)
         evaluate_plan(&hunt->costs, plan, &again_s, &bound_s, &fits, NULL);
-    if (plan && fits && again_s <= least_s * (1 + 1e-9)) {
-        learn(hunt, at, again_s, 0);
-        hunt_add(hunt, plan, again_s);
-        hunt->best_s = fmin(hunt->best_s, again_s);
-        return 0;
+    *done = plan && fits && again_s <= *least_s * (1 + 1e-9);
+    if (!*done) {
+        plan_destroy(plan);
+        return rc;
     }
-    plan_destroy(plan);
-    rc = solve_whole(hunt, &at->point, upper_s, &least_s, err);
-    learn(hunt, at, least_s, 0);
+    learn(hunt, at, again_s, 0);
+    hunt_add(hunt, plan, again_s);
+    hunt->best_s = fmin(hunt->best_s, again_s);
+    return rc;
+}
+
+/* Relaxed first: a point whose best is too slow with all the memory there could be is done with,
+ * and so is one whose fastest plan fits. Where scouts found nothing that fits, neither is likely.
+ * 0: it was legal. */
+static int open_point(struct hunt *hunt, struct hunt_point *at, struct error *err)
+{
+    double upper_s = reach(hunt, &at->point), least_s = 0;
+    bool done = false;
+    int rc = 0;
+    hunt->opened++;
+    if (isfinite(at->hope_s))
+        rc = open_relaxed(hunt, at, upper_s, &least_s, &done, err);
+    if (rc == 0 && !done && least_s < upper_s)
+        rc = open_whole(hunt, at, upper_s, least_s, err);
+    if (rc < 0)
+        learn(hunt, at, INFINITY, INFINITY); /* it has no plans */
     return rc;
 }
 
@@ -288,7 +303,8 @@ static int by_formula(const void *first, const void *second)
 
 bool hunt_is_hopeless(const struct hunt *hunt, const struct hunt_point *point)
 {
-    return point->too_small || point->bound.formula_s >= reach(hunt, &point->point);
+    return point->too_small || is_covered(hunt, &point->point) ||
+           point->bound.formula_s >= reach(hunt, &point->point);
 }
 
 /* Is all known that is wanted? */
@@ -324,7 +340,7 @@ static void open_points(struct hunt *hunt, int most, bool *legal, int *rc, struc
     size_t lowered = hunt->costs.lowered;
     for (size_t i = 0; i < hunt->point_count; i++) {
         *legal = *legal || hunt->points[i].too_small;
-        if (hunt->points[i].opened || hunt_is_hopeless(hunt, &hunt->points[i]))
+        if (hunt_is_hopeless(hunt, &hunt->points[i]))
             continue;
         if (hunt_is_enough(hunt) || hunt->costs.lowered - lowered > parts_allowed(hunt, most))
             break;
@@ -389,10 +405,8 @@ int hunt_points(struct hunt *hunt, int least, int most, struct error *err)
 static void widen(struct hunt *hunt)
 {
     hunt->costs.narrow = false;
-    for (size_t i = 0; i < hunt->point_count; i++) {
+    for (size_t i = 0; i < hunt->point_count; i++)
         hunt->points[i].bound = bounds_point(&hunt->bounds, &hunt->points[i].point);
-        hunt->points[i].opened = false;
-    }
 }
 
 int hunt_run(struct hunt *hunt, int least, int most, struct error *err)

@@ -32,7 +32,6 @@ struct hunt_point {
     struct point_bound bound; /* of all its plans, as far as known */
     double hope_s;            /* what scouts think that a plan of it takes; infinity: not known */
     bool too_small;           /* its devices cannot hold the model's state */
-    bool opened;              /* or one that has no worse plans was */
     size_t index;
 };
 
@@ -65,8 +64,8 @@ int hunt_run(struct hunt *hunt, int least, int most, struct error *err);
 
 /* For qsort: points by their bounds. */
 int hunt_by_bound(const void *first, const void *second);
-/* For scouting: takes the plan; can no plan of the point be good enough; is all known that is
- * wanted? */
+/* For scouting: takes the plan; can no plan of the point be good enough, or better than those of
+ * another; is all known that is wanted? */
 void hunt_add(struct hunt *hunt, struct plan *plan, double formula_s);
 bool hunt_is_hopeless(const struct hunt *hunt, const struct hunt_point *point);
 bool hunt_is_enough(const struct hunt *hunt);

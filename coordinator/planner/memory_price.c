@@ -45,8 +45,8 @@ static double room_bytes(const struct instance *instance, int block)
             continue;
         for (size_t i = 0; i < choices->count; i++) {
             const struct part_cost *cost = &choices->items[i].cost;
-            uint64_t own = cost->other_bytes > cost->forward_bytes ? cost->other_bytes
-                                                                   : cost->forward_bytes;
+            uint64_t own =
+                cost->other_bytes > cost->forward_bytes ? cost->other_bytes : cost->forward_bytes;
             room = own < room ? own : room;
             beside = cost->beside_bytes < beside ? cost->beside_bytes : beside;
         }

@@ -13,8 +13,8 @@ struct instance;
 struct memory_price {
     double per_second, per_once, per_byte; /* of T, of u, and of bytes: seconds of the step */
     double rest_s;                         /* what is not of blocks, less the price of all bytes */
-    double *before;                        /* per block, and of the whole: the least of all before */
-    double bound_s;                        /* of the whole step */
+    double *before; /* per block, and of the whole: the least of all before */
+    double bound_s; /* of the whole step */
 };
 
 /* Of an instance whose choices have not been pruned; of a relaxed one, or where memory is no
