@@ -347,7 +347,7 @@ START_TEST(slots_are_the_lowest_that_are_free)
 {
     const struct schedule *schedule = schedules[_i % 2];
     int stages = 1 + _i / 2 % 4, count = 1 + _i / 8, stage = stages - 1 - _i % stages;
-    struct event *events = xcalloc((size_t)(2 * count), sizeof *events);
+    struct event *events = xcalloc(2 * (size_t)count, sizeof *events);
     int *holder = xcalloc((size_t)count, sizeof *holder), most = 0; /* slot -> micro-batch + 1 */
     int slots = schedule_events(schedule, stage, stages, count, events);
     for (int i = 0; i < 2 * count; i++) {
