@@ -14,6 +14,7 @@ struct coordinator {
     struct service *service; /* NULL: it does not run */
     uint64_t term, calendar_ms;
     uint64_t polled_ms;          /* its own time when it began to handle what had come */
+    uint64_t polled_before_ms;   /* and the time before that */
     unsigned polled_devices[2];  /* that could be free one day, then, by kind */
     uint64_t slow_until_ms;      /* when its last turn ended that took any time */
     uint64_t away_ms, outage_ms; /* since when it does not run; how long it was away last */
