@@ -255,60 +255,6 @@ START_TEST(without_an_undamaged_checkpoint_a_job_has_failed)
 }
 END_TEST
 
-/* None but the last step is due. */
-static void submit_unsaved(struct command *events)
-{
-    pair_write_job(PAIR_ENDLESS, "elastic: {replan: false}\ncheckpoint: {dir: '%s'}\n", pair.dir);
-    pair_submit(events);
-    pair_await(events, "\"event\":\"step\"");
-    ck_assert_uint_eq(pair_newest("j-1", NULL), 0);
-}
-
-/* While it runs, and while it is paused: then behind the step that it is paused behind. */
-START_TEST(a_job_is_cancelled_with_a_checkpoint)
-{
-    static struct command events;
-    submit_unsaved(&events);
-    if (_i) {
-        ck_assert_int_eq(PAIR_GIMBAL("pause", "j-1"), 0);
-        pair_await(&events, "\"event\":\"job-paused\"");
-    }
-    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--save"), 0);
-    pair_await(&events, "\"event\":\"checkpoint\"");
-    command_finish(&events);
-    ck_assert_msg(strstr(events.out, "\"event\":\"job-cancelled\"") != NULL, "%s", events.out);
-    ck_assert_uint_gt(pair_newest("j-1", NULL), 0);
-    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", "j-1"), 0);
-}
-END_TEST
-
-START_TEST(a_job_without_checkpoints_is_not_cancelled_with_one)
-{
-    pair_write_job(PAIR_ENDLESS, "%s", "");
-    PAIR_GIMBAL("submit", "-f", pair.job_path);
-    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--save"), 65);
-    ck_assert_msg(strstr(pair.command.err, "has no checkpoint.dir"), "%s", pair.command.err);
-    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1"), 0);
-}
-END_TEST
-
-/* All its ranks, though one node alone is stopped. */
-START_TEST(a_node_that_is_stopped_saves_what_it_trains)
-{
-    static struct command events;
-    submit_unsaved(&events);
-    ck_assert_int_eq(kill(pair.workers[1].pid, SIGTERM), 0);
-    ck_assert_int_eq(command_finish(&pair.workers[1]), 0);
-    pair_await(&events, "\"event\":\"checkpoint\"");
-    pair_await(&events, "restart 1 of 20, from the checkpoint of step ");
-    pair_start_worker(1);
-    pair_await(&events, "\"event\":\"job-running\"");
-    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", "j-1"), 0);
-    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--reason", "seen enough"), 0);
-    command_finish(&events);
-}
-END_TEST
-
 /* Longer than the job allows: it stops, saves, and waits until that can be listed. */
 START_TEST(a_job_whose_coordinator_stays_away_stops_with_a_checkpoint)
 {
@@ -360,9 +306,6 @@ int main(void)
     tcase_add_test(tcase, checkpoints_go_on_when_the_coordinator_was_killed);
     tcase_add_loop_test(tcase, a_damaged_checkpoint_is_passed_over_for_the_one_before, 0, SPOILERS);
     tcase_add_test(tcase, without_an_undamaged_checkpoint_a_job_has_failed);
-    tcase_add_loop_test(tcase, a_job_is_cancelled_with_a_checkpoint, 0, 2);
-    tcase_add_test(tcase, a_job_without_checkpoints_is_not_cancelled_with_one);
-    tcase_add_test(tcase, a_node_that_is_stopped_saves_what_it_trains);
     tcase_add_test(tcase, a_job_whose_coordinator_stays_away_stops_with_a_checkpoint);
     tcase_add_test(tcase, a_folder_that_cannot_be_made_is_refused_before_the_first_step);
     tcase_add_test(tcase, a_save_that_is_killed_anywhere_costs_no_listed_checkpoint);

@@ -292,22 +292,31 @@ struct reporter session_reporter(struct session *session, bool wait)
     };
 }
 
+static Gimbal__StoppedRequest__Cause cause_of(struct session *session, int rc)
+{
+    bool by_peer = rc == -ECONNRESET || rc == -ECANCELED || rc == -ETIMEDOUT;
+    return rc == 0                       ? GIMBAL__STOPPED_REQUEST__CAUSE__DONE
+           : session_cancelled(session)  ? GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED
+           : session_quiesced(session)   ? GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED
+           : session_terminated(session) ? GIMBAL__STOPPED_REQUEST__CAUSE__FAULT
+           : by_peer                     ? GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST
+           : rc == -EBADMSG              ? GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED
+                                         : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
+}
+
 void session_stopped(struct session *session, int rank, int rc, bool keeps, const struct error *err)
 {
     Gimbal__StoppedRequest stopped = GIMBAL__STOPPED_REQUEST__INIT;
     Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    struct error why = {""};
+    if (rc < 0)
+        error_set(&why, rc, "%s%s", session_terminated(session) ? "SIGTERM: " : "", err->text);
     stopped.job = session_job(session);
     stopped.epoch = session_epoch(session);
     stopped.rank = (uint32_t)rank;
     stopped.step = session_steps(session);
-    bool by_peer = rc == -ECONNRESET || rc == -ECANCELED || rc == -ETIMEDOUT;
-    stopped.cause = rc == 0                      ? GIMBAL__STOPPED_REQUEST__CAUSE__DONE
-                    : session_cancelled(session) ? GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED
-                    : session_quiesced(session)  ? GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED
-                    : by_peer                    ? GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST
-                    : rc == -EBADMSG             ? GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED
-                                                 : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
-    stopped.reason = (char *)(rc < 0 ? err->text : "");
+    stopped.cause = cause_of(session, rc);
+    stopped.reason = why.text;
     stopped.keeps = keeps;
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED;
     event.stopped = &stopped;

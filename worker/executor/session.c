@@ -13,6 +13,7 @@ struct session *session_create(int fd)
     struct session *session = xcalloc(1, sizeof *session);
     channel_open(&session->channel, fd);
     session->finish_fd = eventfd(0, EFD_CLOEXEC);
+    session->signal_fd = -1;
     pthread_mutex_init(&session->write_lock, NULL);
     pthread_mutex_init(&session->lock, NULL);
     pthread_cond_init(&session->changed, NULL);
@@ -34,6 +35,8 @@ void session_destroy(struct session *session)
         return;
     channel_close(&session->channel);
     close(session->finish_fd);
+    if (session->signal_fd >= 0)
+        close(session->signal_fd);
     message_free((ProtobufCMessage *)session->first);
     pthread_mutex_destroy(&session->write_lock);
     pthread_mutex_destroy(&session->lock);
@@ -146,6 +149,14 @@ bool session_cancelled(struct session *session)
     bool cancelled = session->cancelled;
     pthread_mutex_unlock(&session->lock);
     return cancelled;
+}
+
+bool session_terminated(struct session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    bool terminated = session->terminated;
+    pthread_mutex_unlock(&session->lock);
+    return terminated;
 }
 
 bool session_quiesced(struct session *session)

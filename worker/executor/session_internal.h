@@ -6,6 +6,7 @@
 #include "worker/executor/session.h"
 
 #include <pthread.h>
+#include <sys/types.h>
 
 /* A rank that waits for the answer to a rendezvous. */
 struct asking {
@@ -24,10 +25,15 @@ struct guarded {
 struct session {
     struct channel channel;
     int finish_fd;
+    int signal_fd; /* -1: it does not listen */
+    pid_t parent;
     pthread_mutex_t write_lock, lock;
     pthread_cond_t changed;
+    bool gone; /* the other side; of the reader alone */
     bool go, cancelled, quiesced, gave_up;
     bool saves, stop; /* stop: with a checkpoint */
+    bool leaves;      /* and stay: an epoch follows */
+    bool terminated;  /* by SIGTERM */
     char *job;
     uint64_t epoch, next_id;
     struct data_file *files;
@@ -50,6 +56,9 @@ void session_abort_locked(struct session *session);
 /* Nothing goes on any more. */
 void session_cancel_locked(struct session *session);
 void session_forget_listed(struct session *session);
+
+/* session_signal.c: what is to be read from signal_fd. Takes the lock; may end the process. */
+void session_take_signal(struct session *session);
 
 /* session_meet.c: an answer of the other side, for whoever asked. Takes the lock. */
 void session_answer(struct session *session, const Gimbal__ExecutorRendezvous *rendezvous);

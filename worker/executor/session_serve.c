@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Under the lock. */
@@ -17,6 +18,17 @@ static void take_listed(struct session *session, const Gimbal__CheckpointListed 
     for (; session->listed.count < message->n_listed; session->listed.count++)
         session->listed.names[session->listed.count] =
             xstrdup(message->listed[session->listed.count]);
+}
+
+/* Under the lock: out of the epoch, behind a step that is saved or at once. */
+static void leave(struct session *session, bool save)
+{
+    if (save && session->saves && !session->stop) {
+        session->stop = session->leaves = true;
+    } else if (!save) {
+        session->quiesced = true;
+        session_abort_locked(session);
+    }
 }
 
 static void obey(struct session *session, const Gimbal__ExecutorCommand *command)
@@ -31,14 +43,14 @@ static void obey(struct session *session, const Gimbal__ExecutorCommand *command
         session->go = true;
         break;
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_CANCEL:
+        session->leaves = false;
         if (command->cancel->save && session->saves)
             session->stop = true;
         else
             session_cancel_locked(session);
         break;
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_QUIESCE:
-        session->quiesced = true;
-        session_abort_locked(session);
+        leave(session, command->quiesce->save);
         break;
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_PAUSE:
         raise_to(&session->paused, command->pause->number);
@@ -65,28 +77,52 @@ static void renew(struct session *session, Gimbal__ExecutorCommand *command)
     session->first = command;
     session->go = session->quiesced = session->gave_up = false;
     session->beginning = (struct beginning){0};
-    session->stop = session->saves = false;
+    session->stop = session->leaves = session->saves = false;
     session->steps = session->paused = session->resumed = session->listed_step = 0;
     session_forget_listed(session);
     pthread_mutex_unlock(&session->lock);
     session_name(session, command->assignment->job, command->assignment->epoch);
 }
 
-int session_assignment(struct session *session, const Gimbal__Assignment **out, struct error *err)
+/* Wait for a command: 1, and it is the caller's; 0: session_finish was called; or how the channel
+ * ended. What was sent before a signal came is read before it. */
+static int next_command(struct session *session, Gimbal__ExecutorCommand **out, struct error *err)
 {
     for (;;) {
         ProtobufCMessage *message;
-        int rc = channel_read(&session->channel, &gimbal__executor_command__descriptor, -1,
-                              &message, err);
+        int rc = session->gone
+                     ? 0
+                     : channel_read(&session->channel, &gimbal__executor_command__descriptor, 0,
+                                    &message, err);
+        if (rc > 0)
+            *out = (Gimbal__ExecutorCommand *)message;
+        if (rc != 0)
+            return rc;
+        struct pollfd wait[] = {{.fd = session->gone ? -1 : session->channel.fd, .events = POLLIN},
+                                {.fd = session->finish_fd, .events = POLLIN},
+                                {.fd = session->signal_fd, .events = POLLIN}};
+        if (poll(wait, 3, -1) < 0 && errno != EINTR)
+            return error_set(err, -errno, "poll: %s", strerror(errno));
+        if (wait[1].revents)
+            return 0;
+        if (wait[2].revents && !wait[0].revents)
+            session_take_signal(session);
+    }
+}
+
+int session_assignment(struct session *session, const Gimbal__Assignment **out, struct error *err)
+{
+    for (;;) {
+        Gimbal__ExecutorCommand *command;
+        int rc = next_command(session, &command, err);
         if (rc < 0)
             return rc;
-        Gimbal__ExecutorCommand *command = (Gimbal__ExecutorCommand *)message;
         if (command->command_case == GIMBAL__EXECUTOR_COMMAND__COMMAND_ASSIGNMENT) {
             renew(session, command);
             *out = command->assignment;
             return 0;
         }
-        message_free(message);
+        message_free(&command->base);
         if (!session->first)
             return error_set(err, -EPROTO, "the first command is not an assignment");
     }
@@ -95,6 +131,7 @@ int session_assignment(struct session *session, const Gimbal__Assignment **out, 
 /* Nobody is there to train for. */
 static void lose(struct session *session)
 {
+    session->gone = true;
     pthread_mutex_lock(&session->lock);
     session_cancel_locked(session);
     pthread_mutex_unlock(&session->lock);
@@ -102,24 +139,15 @@ static void lose(struct session *session)
 
 void session_serve(struct session *session)
 {
-    for (;;) {
-        struct pollfd wait[] = {{.fd = session->channel.fd, .events = POLLIN},
-                                {.fd = session->finish_fd, .events = POLLIN}};
-        if (poll(wait, 2, -1) < 0 && errno != EINTR)
-            break;
-        if (wait[1].revents)
-            break;
-        ProtobufCMessage *message;
-        int rc;
-        while ((rc = channel_read(&session->channel, &gimbal__executor_command__descriptor, 0,
-                                  &message, NULL)) > 0) {
-            obey(session, (const Gimbal__ExecutorCommand *)message);
-            message_free(message);
-        }
+    Gimbal__ExecutorCommand *command;
+    int rc;
+    while ((rc = next_command(session, &command, NULL)) != 0) {
         if (rc < 0) {
             lose(session);
-            break;
+            continue;
         }
+        obey(session, command);
+        message_free(&command->base);
     }
     uint64_t ignored;
     while (read(session->finish_fd, &ignored, sizeof ignored) < 0 && errno == EINTR)

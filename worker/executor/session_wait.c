@@ -36,6 +36,14 @@ bool session_wants_stop(struct session *session)
     return wants;
 }
 
+bool session_wants_end(struct session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    bool wants = session->stop && !session->leaves;
+    pthread_mutex_unlock(&session->lock);
+    return wants;
+}
+
 int session_wait_resumed(struct session *session, uint64_t number, struct error *err)
 {
     pthread_mutex_lock(&session->lock);

@@ -52,6 +52,8 @@ void supervisor_executor_kept(struct supervisor *supervisor, uint64_t id,
                               uint64_t step, uint64_t now_ms, struct supervisor_actions *actions)
 {
     struct rank *rank = ranks_find(supervisor, id);
+    if (rank && rank->state == RANK_STOPPING && rank->saving)
+        ranks_stop(rank, rank->cause, "it has left its epoch", now_ms, actions);
     if (!rank || (rank->state != RANK_RUNNING && rank->state != RANK_LEAVING))
         return; /* it was asked to stop meanwhile, and will */
     supervisor_executor_stepped(supervisor, id, step);

@@ -73,15 +73,15 @@ bool ranks_all_gone(const struct supervisor *supervisor);
  * that saves first is not waited for any longer. */
 void ranks_stop(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
                 uint64_t now_ms, struct supervisor_actions *actions);
-/* The same, but it saves first, if it can: one that trains, and of which the other ranks will hear.
- * `all`: they are asked, too, so that one that is paused may. */
+/* The same, but it saves first, if it can: one that trains. */
 void ranks_stop_saving(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
-                       bool all, uint64_t now_ms, struct supervisor_actions *actions);
+                       uint64_t now_ms, struct supervisor_actions *actions);
 /* All but those that save first. */
 void ranks_stop_all(struct supervisor *supervisor, Gimbal__StoppedRequest__Cause cause,
                     const char *reason, uint64_t now_ms, struct supervisor_actions *actions);
-/* Have it leave its epoch; an executor that cannot stay stops. */
-void ranks_leave(struct rank *rank, const char *reason, uint64_t now_ms,
+/* Have it leave its epoch, behind a step that is saved if it can be, or at once; one that saves is
+ * not waited for any longer when it is asked again. An executor that cannot stay stops. */
+void ranks_leave(struct rank *rank, const char *reason, bool save, uint64_t now_ms,
                  struct supervisor_actions *actions);
 /* All of them are of epochs that are over. */
 void ranks_lose_epoch(struct supervisor *supervisor, const char *reason, uint64_t now_ms,

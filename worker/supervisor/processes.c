@@ -104,6 +104,7 @@ void processes_quiesce(struct daemon *daemon, uint64_t id)
         return;
     quiesce.job = rank->job;
     quiesce.epoch = rank->epoch;
+    quiesce.save = rank->saving;
     command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_QUIESCE;
     command.quiesce = &quiesce;
     send_command(process, &command);

@@ -163,13 +163,19 @@ void ranks_stop(struct rank *rank, cause_t cause, const char *reason, uint64_t n
     }
 }
 
-void ranks_stop_saving(struct rank *rank, cause_t cause, const char *reason, bool all,
-                       uint64_t now_ms, struct supervisor_actions *actions)
+/* Before its first step there is nothing to save. */
+static bool can_save(const struct rank *rank)
 {
-    bool paused = rank->pause > rank->resumed;
-    if (rank->saving)
+    return rank->state == RANK_RUNNING && rank->saves && rank->going;
+}
+
+void ranks_stop_saving(struct rank *rank, cause_t cause, const char *reason, uint64_t now_ms,
+                       struct supervisor_actions *actions)
+{
+    bool leaving = rank->state == RANK_LEAVING && rank->saving;
+    if (rank->state == RANK_STOPPING && rank->saving)
         return;
-    if (rank->state != RANK_RUNNING || !rank->saves || !rank->going || (paused && !all)) {
+    if (!leaving && !can_save(rank)) {
         ranks_stop(rank, cause, reason, now_ms, actions);
         return;
     }
@@ -189,15 +195,23 @@ void ranks_stop_all(struct supervisor *supervisor, cause_t cause, const char *re
             ranks_stop(&supervisor->ranks[i], cause, reason, now_ms, actions);
 }
 
-/* Out of its epoch, and the state stays; an executor that cannot do that stops. */
-void ranks_leave(struct rank *rank, const char *reason, uint64_t now_ms,
+static void quiesce(struct rank *rank, bool save, uint64_t now_ms,
+                    struct supervisor_actions *actions)
+{
+    rank->state = RANK_LEAVING;
+    rank->saving = save;
+    rank->kill_at_ms = now_ms + (save ? SUPERVISOR_SAVING_MS : SUPERVISOR_PATIENCE_MS);
+    act_on_rank(actions, SUPERVISOR_QUIESCE, rank);
+}
+
+void ranks_leave(struct rank *rank, const char *reason, bool save, uint64_t now_ms,
                  struct supervisor_actions *actions)
 {
     if (rank->state == RANK_RUNNING && rank->keeps) {
         rank_set_cause(rank, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, reason);
-        rank->state = RANK_LEAVING;
-        rank->kill_at_ms = now_ms + SUPERVISOR_PATIENCE_MS;
-        act_on_rank(actions, SUPERVISOR_QUIESCE, rank);
+        quiesce(rank, save && can_save(rank), now_ms, actions);
+    } else if (rank->state == RANK_LEAVING && rank->saving && !save) {
+        quiesce(rank, false, now_ms, actions);
     } else if (rank->state == RANK_WAITING || rank->state == RANK_RUNNING) {
         ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, reason, now_ms, actions);
     }
@@ -209,7 +223,7 @@ void ranks_lose_epoch(struct supervisor *supervisor, const char *reason, uint64_
     for (size_t i = 0; i < supervisor->rank_count; i++) {
         struct rank *rank = &supervisor->ranks[i];
         if (rank->keeps && (rank->state == RANK_RUNNING || rank->state == RANK_KEPT))
-            ranks_leave(rank, reason, now_ms, actions);
+            ranks_leave(rank, reason, false, now_ms, actions);
         else
             ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason, now_ms, actions);
     }
@@ -285,7 +299,7 @@ static void make_room(struct supervisor *supervisor, const struct rank *newest, 
             continue;
         bool same = strcmp(rank->job, newest->job) == 0;
         if (same && rank->epoch != newest->epoch)
-            ranks_leave(rank, epoch, now_ms, actions);
+            ranks_leave(rank, epoch, false, now_ms, actions);
         else if (rank->device_index == newest->device_index)
             ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, device, now_ms, actions);
     }
@@ -368,6 +382,10 @@ void ranks_expire(struct supervisor *supervisor, uint64_t now_ms,
             continue;
         if (rank->state == RANK_KEPT) {
             stop_kept(rank, "nobody has asked for it", now_ms, actions);
+            continue;
+        }
+        if (rank->state == RANK_LEAVING && rank->saving) {
+            quiesce(rank, false, now_ms, actions);
             continue;
         }
         rank->asked = true; /* one that did not leave its epoch in time is no fault of the job's */

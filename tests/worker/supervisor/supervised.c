@@ -139,16 +139,27 @@ void assign_staying(struct supervised *supervised, const char *job, uint64_t epo
     assign_as(supervised, job, epoch, rank, device, true);
 }
 
-void quiesce(struct supervised *supervised, const char *job, uint64_t epoch)
+static void leave(struct supervised *supervised, const char *job, uint64_t epoch, bool save)
 {
     Gimbal__Quiesce message = GIMBAL__QUIESCE__INIT;
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     message.job = (char *)job;
     message.epoch = epoch;
     message.reason = (char *)"a rank was lost";
+    message.save = save;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_QUIESCE;
     record.quiesce = &message;
     feed(supervised, &record);
+}
+
+void quiesce(struct supervised *supervised, const char *job, uint64_t epoch)
+{
+    leave(supervised, job, epoch, false);
+}
+
+void quiesce_saving(struct supervised *supervised, const char *job, uint64_t epoch)
+{
+    leave(supervised, job, epoch, true);
 }
 
 void drop(struct supervised *supervised, const char *job)
