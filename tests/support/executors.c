@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void write_file(const char *path, const char *text)
+static void write_to(const char *path, const char *mode, const char *text)
 {
-    FILE *file = fopen(path, "w");
+    FILE *file = fopen(path, mode);
     ck_assert_ptr_nonnull(file);
     fputs(text, file);
     ck_assert_int_eq(fclose(file), 0);
@@ -42,7 +42,12 @@ void executor_job_make(struct executor_job *job, int steps)
              "train: {steps: %d, global_batch: 8, lr: 3.0e-3}\n"
              "eval: {every: 20, holdout: 0.05, sample: 40}\n",
              job->text, steps);
-    write_file(job->job, text);
+    write_to(job->job, "we", text);
+}
+
+void executor_job_append(const struct executor_job *job, const char *lines)
+{
+    write_to(job->job, "ae", lines);
 }
 
 struct graph *executor_job_graph(void)
@@ -58,7 +63,7 @@ void executor_job_plan(const struct executor_job *job, const struct plan *plan)
 {
     struct graph *graph = executor_job_graph();
     char *text = plan_encode(plan, graph);
-    write_file(job->plan, text);
+    write_to(job->plan, "we", text);
     free(text);
     graph_destroy(graph);
 }

@@ -22,6 +22,8 @@ struct executor_job {
 
 /* Of a byte-level GPT 2 x 32, 8 samples of 32 bytes a step. */
 void executor_job_make(struct executor_job *job, int steps);
+/* Lines of its file. */
+void executor_job_append(const struct executor_job *job, const char *lines);
 void executor_job_plan(const struct executor_job *job, const struct plan *plan);
 /* Its graph; the caller's. */
 struct graph *executor_job_graph(void);

@@ -89,7 +89,7 @@ static void renew(struct session *session, Gimbal__ExecutorCommand *command)
 static int next_command(struct session *session, Gimbal__ExecutorCommand **out, struct error *err)
 {
     for (;;) {
-        ProtobufCMessage *message;
+        ProtobufCMessage *message = NULL;
         int rc = session->gone
                      ? 0
                      : channel_read(&session->channel, &gimbal__executor_command__descriptor, 0,
@@ -113,7 +113,7 @@ static int next_command(struct session *session, Gimbal__ExecutorCommand **out, 
 int session_assignment(struct session *session, const Gimbal__Assignment **out, struct error *err)
 {
     for (;;) {
-        Gimbal__ExecutorCommand *command;
+        Gimbal__ExecutorCommand *command = NULL;
         int rc = next_command(session, &command, err);
         if (rc < 0)
             return rc;
@@ -139,7 +139,7 @@ static void lose(struct session *session)
 
 void session_serve(struct session *session)
 {
-    Gimbal__ExecutorCommand *command;
+    Gimbal__ExecutorCommand *command = NULL;
     int rc;
     while ((rc = next_command(session, &command, NULL)) != 0) {
         if (rc < 0) {
