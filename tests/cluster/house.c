@@ -160,7 +160,7 @@ static const char *one_core(int rank)
 void house_assign(struct house *house, const struct executor_job *job, const struct plan *plan,
                   uint64_t hash_offset)
 {
-    struct graph *graph = executor_job_graph();
+    struct graph *graph = executor_job_graph(job);
     house->count = plan_ranks(plan);
     house->seen.steps = house->start_step;
     char *yaml = read_whole(job->job), *json = plan_encode(plan, graph);
@@ -210,6 +210,27 @@ static void list(struct house *house, int rank, const Gimbal__StagedRequest *sta
     command(house, rank, &message);
 }
 
+static uint64_t resident_bytes(pid_t pid)
+{
+    char path[64], line[256];
+    unsigned long kib = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "re");
+    ck_assert_ptr_nonnull(file);
+    while (kib == 0 && fgets(line, sizeof line, file))
+        sscanf(line, "VmRSS: %lu", &kib);
+    fclose(file);
+    return (uint64_t)kib * 1024;
+}
+
+/* Rank 0 tells of a step when all have finished it. */
+static void look(struct house *house)
+{
+    for (int i = 0; i < house->count; i++)
+        house->resident_bytes[i] = resident_bytes(house->executors[i].pid);
+    house->looked = 0;
+}
+
 static void take_event(struct house *house, int rank, const Gimbal__ExecutorEvent *event)
 {
     executor_see(&house->seen, event);
@@ -223,6 +244,8 @@ static void take_event(struct house *house, int rank, const Gimbal__ExecutorEven
     if (event->event_case == GIMBAL__EXECUTOR_EVENT__EVENT_STAGED)
         list(house, rank, event->staged);
     ask_to_pause(house);
+    if (house->looked > 0 && house->seen.steps == house->looked)
+        look(house);
     if (house->victim >= 0 && house->seen.steps == house->after) {
         kill(house->executors[house->victim].pid, SIGKILL);
         house->victim = -1;
@@ -279,7 +302,7 @@ struct executor_seen house_alone(const struct executor_job *job)
 {
     struct executor executor;
     struct executor_seen seen = {0};
-    struct graph *graph = executor_job_graph();
+    struct graph *graph = executor_job_graph(job);
     struct plan *plan = engine_plan_one(graph, 1, 8);
     executor_job_plan(job, plan);
     executor_start(&executor, EXECUTOR,

@@ -37,7 +37,9 @@ struct house {
     struct house_waiting waiting[HOUSE_KEYS_MAX];
     size_t entry_count, waiting_count;
     struct executor_seen seen;
-    int victim, after;      /* the rank to kill, once there are so many steps; -1: none */
+    int victim, after; /* the rank to kill, once there are so many steps; -1: none */
+    int looked;        /* behind which step each executor's memory is looked at; 0: none */
+    uint64_t resident_bytes[HOUSE_RANKS_MAX];
     bool to_pause, pausing; /* to pause: a few times */
     int asked, paused;      /* pauses; ranks that are in the newest of them */
     uint64_t paused_step;

@@ -30,7 +30,7 @@ START_TEST(processes_over_gloo_train_like_one_rank)
     executor_job_make(&job, STEPS);
     struct executor_seen alone = house_alone(&job);
     struct house house = {.epoch = 1};
-    struct graph *graph = executor_job_graph();
+    struct graph *graph = executor_job_graph(&job);
     struct plan *plan = engine_plan(graph, plans[_i].stages, plans[_i].axes, plans[_i].axis_count,
                                     plans[_i].roles, 2, 4, plans[_i].schedule);
     house_assign(&house, &job, plan, 0);
@@ -62,13 +62,13 @@ static struct house train(const struct executor_job *job, const struct plan *pla
 START_TEST(a_pause_is_behind_the_same_step_for_all_and_changes_no_bit)
 {
     struct executor_job job;
-    struct graph *graph = executor_job_graph();
+    int steps = _i == 0 ? 8 * PAUSED_STEPS : PAUSED_STEPS; /* one rank is done the soonest */
+    executor_job_make(&job, steps);
+    struct graph *graph = executor_job_graph(&job);
     struct plan *plan = _i == 0 ? engine_plan_one(graph, 1, 8)
                                 : engine_plan(graph, plans[_i - 1].stages, plans[_i - 1].axes,
                                               plans[_i - 1].axis_count, plans[_i - 1].roles, 2, 4,
                                               plans[_i - 1].schedule);
-    int steps = _i == 0 ? 8 * PAUSED_STEPS : PAUSED_STEPS; /* one rank is done the soonest */
-    executor_job_make(&job, steps);
     struct house straight = train(&job, plan, steps, false);
     struct house paused = train(&job, plan, steps, true);
     ck_assert_int_eq(paused.asked, HOUSE_PAUSES);
@@ -87,9 +87,9 @@ START_TEST(another_program_is_refused_in_words)
 {
     struct executor_job job;
     struct house house = {.epoch = 1};
-    struct graph *graph = executor_job_graph();
-    struct plan *plan = engine_plan_one(graph, 1, 8);
     executor_job_make(&job, STEPS);
+    struct graph *graph = executor_job_graph(&job);
+    struct plan *plan = engine_plan_one(graph, 1, 8);
     house_assign(&house, &job, plan, 1);
     house_serve(&house, -1, 0);
     house_finish(&house, false);
@@ -106,10 +106,10 @@ START_TEST(a_killed_rank_ends_the_others_in_words)
 {
     struct executor_job job;
     struct house house = {.epoch = 1};
-    struct graph *graph = executor_job_graph();
+    executor_job_make(&job, 200);
+    struct graph *graph = executor_job_graph(&job);
     struct plan *plan = engine_plan(graph, plans[_i].stages, plans[_i].axes, plans[_i].axis_count,
                                     plans[_i].roles, 2, 4, plans[_i].schedule);
-    executor_job_make(&job, 200);
     house_assign(&house, &job, plan, 0);
     house_serve(&house, 3, 5);
     house_finish(&house, false);
@@ -154,10 +154,10 @@ START_TEST(random_plans_are_one_curve_from_whatever_checkpoint)
 {
     struct executor_job job;
     uint64_t seed = test_seed() + 2 * (uint64_t)_i;
-    struct graph *graph = executor_job_graph();
+    executor_job_make(&job, STEPS);
+    struct graph *graph = executor_job_graph(&job);
     struct plan *plan = engine_plan_random(graph, seed, HOUSE_RANKS_MAX, 8);
     struct plan *other = engine_plan_random(graph, seed + 1, HOUSE_RANKS_MAX, 8);
-    executor_job_make(&job, STEPS);
     char *folder = xasprintf("%s/saved", job.directory);
     char *start = xasprintf("%s/step-%d.epoch-1", folder, SAVED);
     struct executor_seen one = house_alone(&job);
