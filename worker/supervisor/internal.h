@@ -86,6 +86,14 @@ void ranks_leave(struct rank *rank, const char *reason, bool save, uint64_t now_
 /* All of them are of epochs that are over. */
 void ranks_lose_epoch(struct supervisor *supervisor, const char *reason, uint64_t now_ms,
                       struct supervisor_actions *actions);
+void rank_set_cause(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason);
+/* It has no executor any more; the cause is set. */
+void rank_end(struct rank *rank, struct supervisor_actions *actions);
+/* The same, but its executor stays. */
+void rank_keep(struct rank *rank, uint64_t now_ms, struct supervisor_actions *actions);
+void rank_finish(struct rank *rank);
+
+/* assign.c */
 /* Takes the assignment; lent until the next one comes. */
 struct rank *ranks_add(struct supervisor *supervisor, Gimbal__Assignment *assignment);
 /* The same, and start it or say why not. */
@@ -95,12 +103,6 @@ void ranks_go(struct supervisor *supervisor, const Gimbal__Go *message,
               struct supervisor_actions *actions);
 /* Start those whose device is free now. */
 void ranks_start_waiting(struct supervisor *supervisor, struct supervisor_actions *actions);
-void rank_set_cause(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason);
-/* It has no executor any more; the cause is set. */
-void rank_end(struct rank *rank, struct supervisor_actions *actions);
-/* The same, but its executor stays. */
-void rank_keep(struct rank *rank, uint64_t now_ms, struct supervisor_actions *actions);
-void rank_finish(struct rank *rank);
 
 /* orphans.c: stop those that are without a coordinator for too long; there is one again. */
 void orphans_expire(struct supervisor *supervisor, uint64_t now_ms,
