@@ -138,8 +138,9 @@ int move_route(struct lowering *l, int tensor, const struct placement *from,
  * source must be of no other use. */
 int move_within(struct lowering *l, const struct shape *shape, int tensor,
                 const struct placement *from, const struct placement *to, struct piece *piece);
-/* across.c: between stages, by the intersection of slices; replicas take turns in sending. `piece` is read
- * on the sending stage and made on the receiving one. use: of a weight; 0 for an activation. */
+/* across.c: between stages, by the intersection of slices; replicas take turns in sending. `piece`
+ * is read on the sending stage and made on the receiving one. use: of a weight; 0 for an
+ * activation. */
 void move_across(struct lowering *l, const struct shape *shape, int tensor, enum purpose purpose,
                  int use, int from_stage, const struct placement *from, int to_stage,
                  const struct placement *to, struct piece *piece);
