@@ -122,6 +122,21 @@ START_TEST(an_interrupted_training_goes_on_as_if_it_had_not_been)
 }
 END_TEST
 
+/* Its process is asked itself, past the command. */
+START_TEST(an_executor_that_is_asked_by_a_signal_saves)
+{
+    prepare(32);
+    command_start(&command, (const char *const[]){GIMBAL, TRAIN, "-o", "jsonl", NULL});
+    ck_assert(command_await(&command, "\"kind\":\"Step\""));
+    ck_assert_int_eq(kill(command_child(command.pid), SIGTERM), 0);
+    ck_assert_int_eq(command_finish(&command), 1);
+    ck_assert_msg(strstr(command.err, "SIGTERM: it was asked to stop, and did behind step ") &&
+                      strstr(command.err, ", which is saved"),
+                  "%s", command.err);
+    ck_assert_int_eq(RUN(TRAIN, "--resume", "-o", "json"), 0);
+}
+END_TEST
+
 START_TEST(a_damaged_checkpoint_is_passed_over_for_the_one_before)
 {
     prepare(32);
@@ -173,6 +188,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 100);
     tcase_add_test(tcase, an_interrupted_training_goes_on_as_if_it_had_not_been);
+    tcase_add_test(tcase, an_executor_that_is_asked_by_a_signal_saves);
     tcase_add_test(tcase, a_damaged_checkpoint_is_passed_over_for_the_one_before);
     tcase_add_test(tcase, without_an_undamaged_checkpoint_nothing_begins);
     tcase_add_test(tcase, a_checkpoint_of_another_model_is_refused);
