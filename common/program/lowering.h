@@ -178,6 +178,9 @@ int block_backward(struct lowering *l, int block);
 /* A tensor in this placement, redistributed if it is not there yet. */
 int blocks_fetch(struct lowering *l, int tensor, const struct placement *placement,
                  struct piece *out);
+/* It is in this placement, too, until the block is left. */
+void blocks_add(struct lowering *l, int tensor, const struct placement *placement,
+                const struct piece *piece);
 /* A weight that is gathered for every block that uses it: beside what comes before. */
 int blocks_gather(struct lowering *l, const struct weight_use *use, struct piece *out);
 /* Boxes of a node's operands on this rank. */

@@ -102,7 +102,7 @@ static int next_command(struct session *session, Gimbal__ExecutorCommand **out, 
                                 {.fd = session->finish_fd, .events = POLLIN},
                                 {.fd = session->signal_fd, .events = POLLIN}};
         if (poll(wait, 3, -1) < 0 && errno != EINTR)
-            return error_set(err, -errno, "poll: %s", strerror(errno));
+            return error_set(err, -EIO, "poll: %s", strerror(errno));
         if (wait[1].revents)
             return 0;
         if (wait[2].revents && !wait[0].revents)

@@ -171,6 +171,7 @@ static double slot_bytes(struct situation it, int layers)
 
 #define FFN 2048
 #define GPT(role, t) "gpt", role, t, 0, 0, 0, RECOMPUTE_NONE, 0, SAMPLES
+#define SELECTIVE(role, t) "gpt", role, t, 0, 0, 0, RECOMPUTE_SELECTIVE, 0, SAMPLES
 #define LLAMA(role, t, kv, recompute) "llama", role, t, 0, kv, FFN, recompute, 0, SAMPLES
 
 /* Elements per token on a rank. Tensor parallelism divides what lies between its two all-reduces,
@@ -185,9 +186,12 @@ static const struct {
     {{GPT("tensor_seq", 2)}, 16 * HIDDEN / 2.0},
     {{GPT("tensor_seq", 4)}, 16 * HIDDEN / 4.0},
     {{GPT("context", 4)}, 16 * HIDDEN / 4.0},
+    {{SELECTIVE("tensor_seq", 2)}, 10 * HIDDEN / 2.0},
+    {{SELECTIVE("hidden", 2)}, 10 * HIDDEN / 2.0}, /* of a sum the share, not the summand */
     {{LLAMA("batch", 1, HEADS, RECOMPUTE_NONE)}, 8 * HIDDEN + 3 * FFN},
     {{LLAMA("batch", 1, 4, RECOMPUTE_NONE)}, 6 * HIDDEN + 2 * HIDDEN / 3.0 + 3 * FFN},
     {{LLAMA("batch", 1, HEADS, RECOMPUTE_SELECTIVE)}, 6 * HIDDEN + 2 * FFN},
+    {{LLAMA("hidden", 2, HEADS, RECOMPUTE_SELECTIVE)}, (6 * HIDDEN + 2 * FFN) / 2.0},
     {{LLAMA("tensor_seq", 2, HEADS, RECOMPUTE_NONE)}, (8 * HIDDEN + 3 * FFN) / 2.0},
     {{LLAMA("batch", 1, HEADS, RECOMPUTE_FULL)}, HIDDEN},
 };
