@@ -2,8 +2,7 @@
  * two-layer network, tanh GELU, the embedding tied to the head. */
 #include "common/models/parts.h"
 
-extern const struct operation operation_embed, operation_position, operation_core, operation_logits,
-    operation_loss;
+extern const struct operation operation_core, operation_logits, operation_loss;
 
 enum { TYPE_EMBED, TYPE_LAYER, TYPE_HEAD };
 
@@ -19,10 +18,7 @@ static int build(const struct model_config *config, struct graph **out, struct e
     int targets = graph_data(graph, "targets", "bs", true);
 
     graph_block(graph, "embed", TYPE_EMBED);
-    int table = graph_weight(graph, "tokens.weight", "vh", parts_narrow, true);
-    int positions = graph_weight(graph, "positions.weight", "sh", parts_narrow, true);
-    int x = graph_node(graph, &operation_embed, "tokens", (int[]){tokens, table});
-    x = graph_node(graph, &operation_position, "positions", (int[]){x, positions});
+    int table, x = parts_embed(graph, tokens, &table);
 
     for (int64_t i = 0; i < config->layers; i++) {
         parts_layer(graph, i, TYPE_LAYER);

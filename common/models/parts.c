@@ -5,8 +5,9 @@
 #include <math.h>
 #include <stdio.h>
 
-extern const struct operation operation_norm, operation_rmsnorm, operation_qkv, operation_out,
-    operation_add, operation_fc1, operation_gelu, operation_fc2;
+extern const struct operation operation_embed, operation_position, operation_norm,
+    operation_rmsnorm, operation_qkv, operation_out, operation_add, operation_fc1, operation_gelu,
+    operation_fc2;
 
 static const struct initializer zero = {0, 0}, one = {1, 0};
 const struct initializer parts_narrow = {0, 0.02f};
@@ -44,6 +45,14 @@ int parts_linear(struct graph *graph, const struct operation *operation, const c
     if (operation->weight_count > 1)
         operands[2] = weight(graph, name, "bias", operation->dims[2], zero, false);
     return graph_node(graph, operation, name, operands);
+}
+
+int parts_embed(struct graph *graph, int tokens, int *table)
+{
+    *table = graph_weight(graph, "tokens.weight", "vh", parts_narrow, true);
+    int positions = graph_weight(graph, "positions.weight", "sh", parts_narrow, true);
+    int x = graph_node(graph, &operation_embed, "tokens", (int[]){tokens, *table});
+    return graph_node(graph, &operation_position, "positions", (int[]){x, positions});
 }
 
 int parts_attention(struct graph *graph, const struct operation *mixing, int input,

@@ -15,6 +15,8 @@ int parts_rmsnorm(struct graph *graph, const char *name, int input);
 /* A matrix product with its weight and, where the operation has two weights, its bias. */
 int parts_linear(struct graph *graph, const struct operation *operation, const char *name,
                  int input, struct initializer with);
+/* Tokens by a table, lent to a head that shares it, and their learned positions. */
+int parts_embed(struct graph *graph, int tokens, int *table);
 /* The two halves of a layer with biases and as many heads of keys and values as of queries, each
  * ending in a projection into the residual stream: heads mixed over places by this operation; a
  * wider layer with GELU. */

@@ -3,7 +3,7 @@
  * loss.c).
  *
  * p: the numbers of a patch, 3 x edge x edge. v: the classes. */
-#include "common/graph/operation.h"
+#include "common/graph/operations/product.h"
 
 const struct operation operation_patch = {
     .name = "patch",
@@ -42,16 +42,7 @@ const struct operation operation_pool = {
 };
 
 const struct operation operation_classify = {
-    .name = "classify",
-    .kernel = "linear",
-    .input_count = 1,
-    .weight_count = 2,
-    .dims = {"bh", "hv", "v", "bv"},
-    .saved = 1 << 0,
-    .once = 1 << 2,
-    .phases = {1, 1},
-    .flops = operation_matmul_flops,
-    .backward_flops = 2,
+    PRODUCT_AND_BIAS("classify", "bh", "hv", "v", "bv"),
     .cells = {{"batch", "b..>b"},
               {"tensor", ".vv>v"},
               {"tensor_seq", ".vv>v"},

@@ -1,12 +1,7 @@
 /* product.c - matrix products without a bias, y = x w: those of LLaMA (Touvron et al., arXiv
  * 2302.13971). Heads of queries lie in groups, one for each head of keys and values: attention.c.
  */
-#include "common/graph/operation.h"
-
-#define PRODUCT(operation_name, input, weight, output)                                             \
-    .name = operation_name, .kernel = "linear", .input_count = 1, .weight_count = 1,               \
-    .dims = {input, weight, output}, .saved = 1 << 0, .phases = {1, 1},                            \
-    .flops = operation_matmul_flops, .backward_flops = 2
+#include "common/graph/operations/product.h"
 
 /* From the residual stream into heads, or into the network: the output's own dim is split. */
 #define OUT_OF_STREAM(own)                                                                         \
