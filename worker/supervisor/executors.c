@@ -42,8 +42,9 @@ void supervisor_executor_stopping(struct supervisor *supervisor, uint64_t id,
     if (!rank->asked || cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE)
         rank_set_cause(rank, cause, reason);
     rank->said = true;
-    if (rank->state == RANK_RUNNING)
+    if (rank->state == RANK_RUNNING || rank->saving) /* what it saved is listed */
         rank->kill_at_ms = now_ms + SUPERVISOR_PATIENCE_MS;
+    rank->saving = false;
     rank->state = RANK_STOPPING;
 }
 

@@ -102,6 +102,7 @@ static void leave_epoch(struct rank *rank, struct supervisor_actions *actions, c
     if (rank->assignment)
         message_free(&rank->assignment->base);
     rank->assignment = NULL;
+    rank->saving = false;
     rank->stopped = DELIVERY_DUE;
     if (rank->ready == DELIVERY_DUE)
         rank->ready = DELIVERY_DONE;

@@ -70,6 +70,18 @@ START_TEST(one_that_does_not_come_to_an_end_is_killed)
 }
 END_TEST
 
+START_TEST(one_that_has_saved_and_does_not_leave_is_killed_soon)
+{
+    uint64_t rank = start_going();
+    terminate();
+    done(&it);
+    supervisor_executor_stopping(it.supervisor, rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED,
+                                 "behind step 7", 7, it.now_ms);
+    ck_assert_uint_eq(advance_to(&it, SUPERVISOR_SIGNAL), SUPERVISOR_PATIENCE_MS);
+    ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGKILL);
+}
+END_TEST
+
 START_TEST(who_is_to_stop_at_once_saves_no_longer)
 {
     start_going();
@@ -242,6 +254,23 @@ START_TEST(one_that_stays_away_ends_the_training_with_a_checkpoint)
 }
 END_TEST
 
+/* Whoever comes back looks for those that wait with a checkpoint; it is not one of them. */
+START_TEST(one_that_has_ended_is_due_for_nothing)
+{
+    uint64_t rank = _i ? start_staying() : start_going();
+    if (_i)
+        leave_saving();
+    else
+        cancel_saving(&it, "job-1", 1);
+    if (_i)
+        stay(rank);
+    rank_gone(&it, rank, "left with exit status 130");
+    stay_away(5000); /* before its end was taken */
+    come_back();
+    ck_assert_uint_eq(supervisor_rank(it.supervisor, rank)->kill_at_ms, UINT64_MAX);
+}
+END_TEST
+
 START_TEST(one_that_stays_away_ends_what_has_no_checkpoints_too)
 {
     it.orphan_ms = 20000;
@@ -281,6 +310,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_stopping_worker_lets_its_executors_save);
     tcase_add_test(tcase, one_that_does_not_come_to_an_end_is_killed);
+    tcase_add_test(tcase, one_that_has_saved_and_does_not_leave_is_killed_soon);
     tcase_add_test(tcase, who_is_to_stop_at_once_saves_no_longer);
     tcase_add_test(tcase, who_cannot_save_is_stopped_at_once);
     tcase_add_test(tcase, without_a_coordinator_nobody_could_list_it);
@@ -290,6 +320,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_node_that_stops_does_not_wait_for_what_stays, 0, 2);
     tcase_add_test(tcase, a_coordinator_that_is_back_in_time_finds_all_as_it_was);
     tcase_add_test(tcase, one_that_stays_away_ends_the_training_with_a_checkpoint);
+    tcase_add_loop_test(tcase, one_that_has_ended_is_due_for_nothing, 0, 2);
     tcase_add_test(tcase, one_that_stays_away_ends_what_has_no_checkpoints_too);
     tcase_add_test(tcase, a_worker_that_is_stopped_meanwhile_does_not_wait);
     tcase_add_test(tcase, a_paused_job_is_no_orphan);
