@@ -138,8 +138,9 @@ int move_route(struct lowering *l, int tensor, const struct placement *from,
  * source must be of no other use. */
 int move_within(struct lowering *l, const struct shape *shape, int tensor,
                 const struct placement *from, const struct placement *to, struct piece *piece);
-/* Between stages, by the intersection of slices; replicas take turns in sending. `piece` is read
- * on the sending stage and made on the receiving one. use: of a weight; 0 for an activation. */
+/* across.c: between stages, by the intersection of slices; replicas take turns in sending. `piece`
+ * is read on the sending stage and made on the receiving one. use: of a weight; 0 for an
+ * activation. */
 void move_across(struct lowering *l, const struct shape *shape, int tensor, enum purpose purpose,
                  int use, int from_stage, const struct placement *from, int to_stage,
                  const struct placement *to, struct piece *piece);
@@ -177,6 +178,9 @@ int block_backward(struct lowering *l, int block);
 /* A tensor in this placement, redistributed if it is not there yet. */
 int blocks_fetch(struct lowering *l, int tensor, const struct placement *placement,
                  struct piece *out);
+/* It is in this placement, too, until the block is left. */
+void blocks_add(struct lowering *l, int tensor, const struct placement *placement,
+                const struct piece *piece);
 /* A weight that is gathered for every block that uses it: beside what comes before. */
 int blocks_gather(struct lowering *l, const struct weight_use *use, struct piece *out);
 /* Boxes of a node's operands on this rank. */

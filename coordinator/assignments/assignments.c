@@ -269,6 +269,7 @@ void assignments_quiesce(struct assignments *assignments, const struct job *job)
     quiesce.job = (char *)job->id;
     quiesce.epoch = job->epoch;
     quiesce.reason = (char *)job->words;
+    quiesce.save = job->saves;
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_QUIESCE;
     record.quiesce = &quiesce;

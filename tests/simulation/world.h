@@ -64,7 +64,8 @@ struct world_options {
 struct tally {
     uint64_t events, calls, commits, coordinators, crashes, submitted, done, failed, cancelled;
     uint64_t executors, workers_killed, cuts, impostors, refused_impostors, watched, stale, waiting;
-    uint64_t excused_stops, stayed, gave, storms, storm_worst; /* per mille of workers in 10 ms */
+    uint64_t excused_stops, stayed, gave, saved, storms,
+        storm_worst; /* per mille of workers in 10 ms */
 };
 
 struct world {
