@@ -1,7 +1,12 @@
 /* kills.c - death to the next finished step: a coordinator and four workers on this machine train
- * the demo's model, and at random moments an executor or a worker with its executors is killed; a
- * worker is started again. Times are those of the coordinator's events; detection counts from the
- * kill. A restart from the newest checkpoint, of every 20 steps, is measured in the same way. */
+ * the demo's model, and at random moments an executor or a worker with its executors is killed, in
+ * turn; a worker is started again. Times are those of the coordinator's events; detection counts
+ * from the kill. A restart of everything from the newest checkpoint, of every 20 steps, is measured
+ * in the same way.
+ *
+ * A job that breaks by itself twice behind the same step is taken for a bad one and fails; so who
+ * is killed next is chosen when the job was heard of further on. */
+#include "bench/recovery/figures.h"
 #include "bench/recovery/recovery.h"
 
 #include "common/base/memory.h"
@@ -21,22 +26,13 @@
 #define WORKERS 4
 #define DELAY_MS_MOST 500 /* of a kill, once training goes on */
 #define NAP_MS 10
+#define START_S 60 /* that a cluster may take until its job trains */
+#define KILL_S 20  /* that one kill may take, with all that follows */
 
-enum phase { DETECT, QUIESCE, WAIT, PLAN, START, MOVE, STEP, WHOLE, LOST, PHASES };
-
-static const struct {
-    const char *name, *key, *unit;
-    double scale;
-} phases[PHASES] = {
-    [DETECT] = {"detect", NULL, "ms", 1},
-    [QUIESCE] = {"quiesce", "quiesce_s", "ms", 1e3},
-    [WAIT] = {"wait_for_devices", "wait_s", "ms", 1e3},
-    [PLAN] = {"plan", "plan_s", "ms", 1e3},
-    [START] = {"start", "start_s", "ms", 1e3},
-    [MOVE] = {"of_start_move", "move_s", "ms", 1e3},
-    [STEP] = {"first_step", "step_s", "ms", 1e3},
-    [WHOLE] = {"death_to_step", NULL, "ms", 1},
-    [LOST] = {"steps_lost", "steps_lost", "steps", 1},
+/* Keys of the event's own figures, in seconds but for the steps. */
+static const char *const keys[PHASES] = {
+    [QUIESCE] = "quiesce_s", [WAIT] = "wait_s", [PLAN] = "plan_s",       [START] = "start_s",
+    [PREPARE] = "prepare_s", [MOVE] = "move_s", [FIRST_STEP] = "step_s", [LOST] = "steps_lost",
 };
 
 struct kills {
@@ -49,8 +45,9 @@ struct kills {
     char victim[32]; /* whose worker or executor was killed; "": nobody is dead */
     bool worker;     /* ... the worker itself */
     uint64_t killed_ms, noticed_ms;
-    uint64_t step; /* that was reached then */
-    double (*measured)[PHASES];
+    uint64_t step;  /* that was reached then */
+    double usual_s; /* a step took before */
+    struct kill *kills;
 };
 
 static void need(int code, const struct error *err)
@@ -90,24 +87,15 @@ static Gimbal__GetJobReply *get_job(struct kills *kills)
     return (Gimbal__GetJobReply *)message;
 }
 
-/* A job that breaks twice behind the same step is taken for a bad one: let it get further. The
- * node of one of its ranks is the next victim. */
-static void choose(struct kills *kills)
+/* Where the job stands that does not go on. */
+static void give_up(struct kills *kills)
 {
-    for (;; nap(NAP_MS)) {
-        Gimbal__GetJobReply *reply = get_job(kills);
-        const Gimbal__JobStatus *status = reply->status;
-        bool further = status->step > kills->step + 1 && status->n_devices > 1;
-        if (further) {
-            const char *device = status->devices[draw(kills, status->n_devices)];
-            snprintf(kills->victim, sizeof kills->victim, "%.*s", (int)strcspn(device, "/"),
-                     device);
-            kills->step = status->step;
-        }
-        message_free(&reply->base);
-        if (further)
-            return;
-    }
+    Gimbal__GetJobReply *reply = get_job(kills);
+    fprintf(stderr, "after %d of %d kills the job is in state %d at step %llu: %s\n", kills->count,
+            kills->wanted, (int)reply->status->state, (unsigned long long)reply->status->step,
+            reply->status->reason);
+    message_free(&reply->base);
+    exit(EXIT_FAILURE);
 }
 
 static pid_t executor_of(const struct kills *kills)
@@ -123,90 +111,103 @@ static pid_t executor_of(const struct kills *kills)
     return executor;
 }
 
-/* Every other victim is a worker. */
+/* The node of one of the ranks, if the job trains, and has got further; false: not yet. */
+static bool choose(struct kills *kills, uint64_t behind)
+{
+    Gimbal__GetJobReply *reply = get_job(kills);
+    const Gimbal__JobStatus *status = reply->status;
+    bool trains = status->state == GIMBAL__JOB_STATUS__STATE__RUNNING;
+    if (status->finished_unix_ms) {
+        fprintf(stderr, "the job has ended after %d kills: %s\n", kills->count, status->reason);
+        exit(EXIT_FAILURE);
+    }
+    trains = trains && status->step > behind && status->n_devices > 1;
+    if (trains) {
+        const char *device = status->devices[draw(kills, status->n_devices)];
+        snprintf(kills->victim, sizeof kills->victim, "%.*s", (int)strcspn(device, "/"), device);
+        kills->step = status->step;
+        kills->usual_s = status->step_time_s;
+    }
+    message_free(&reply->base);
+    return trains;
+}
+
+/* Every other victim is a worker. The job may have moved meanwhile, onto devices that came back. */
 static void strike(struct kills *kills)
 {
-    choose(kills);
-    nap(draw(kills, DELAY_MS_MOST));
+    pid_t executor = 0;
+    uint64_t behind = kills->step + 1, until_ms = now_unix_ms() + KILL_S * 1000;
+    while (executor <= 0) {
+        while (!choose(kills, behind)) {
+            nap(NAP_MS);
+            if (now_unix_ms() > until_ms)
+                give_up(kills);
+        }
+        nap(draw(kills, DELAY_MS_MOST));
+        executor = choose(kills, behind) ? executor_of(kills) : 0;
+    }
     kills->worker = kills->count % 2 == 1;
     kills->noticed_ms = 0;
-    pid_t executor = executor_of(kills);
     kills->killed_ms = now_unix_ms();
     if (kills->worker)
         cluster_kill(&kills->cluster, kills->victim);
-    else if (executor > 0)
+    else
         kill(executor, SIGKILL);
 }
 
 static double since_kill(const struct kills *kills, uint64_t unix_ms)
 {
-    return unix_ms > kills->killed_ms ? (double)(unix_ms - kills->killed_ms) : 0;
+    return unix_ms > kills->killed_ms ? (double)(unix_ms - kills->killed_ms) * 1e-3 : 0;
 }
 
 static void measure(struct kills *kills, const Gimbal__Event *event)
 {
-    double *measured = kills->measured[kills->count++];
+    struct kill *kill = &kills->kills[kills->count++];
     json_t *json = json_loads(event->json, 0, NULL);
+    *kill = (struct kill){.worker = kills->worker};
     for (int phase = 0; phase < PHASES; phase++)
-        if (phases[phase].key)
-            measured[phase] =
-                phases[phase].scale * json_number_value(json_object_get(json, phases[phase].key));
-    measured[DETECT] = since_kill(kills, kills->noticed_ms);
-    measured[WHOLE] = since_kill(kills, event->unix_ms);
+        if (keys[phase])
+            kill->of[phase] = json_number_value(json_object_get(json, keys[phase]));
+    kill->of[DETECT] = since_kill(kills, kills->noticed_ms);
+    kill->of[WHOLE] = since_kill(kills, event->unix_ms);
+    kill->of[USUAL_STEP] = kills->usual_s;
+    kill->of[CAUGHT_UP] = kill->of[WHOLE] + kill->of[LOST] * kills->usual_s;
     json_decref(json);
 }
 
-static bool is_kind(const Gimbal__Event *event, const char *replan, const char *restart)
+static bool is_one_of(const Gimbal__Event *event, const char *a, const char *b, const char *c)
 {
-    return strcmp(event->kind, replan) == 0 || strcmp(event->kind, restart) == 0;
+    return strcmp(event->kind, a) == 0 || strcmp(event->kind, b) == 0 ||
+           strcmp(event->kind, c) == 0;
 }
 
-/* A worker that was killed comes back before anything else happens. */
+/* A worker that was killed comes back before anything else happens. What the coordinator told
+ * before it had heard of the kill is of something else, as a move to a node that came back. */
 static bool take(void *data, const Gimbal__Event *event)
 {
     struct kills *kills = data;
-    if (kills->victim[0] && is_kind(event, "job-replanning", "job-failing") && !kills->noticed_ms)
-        kills->noticed_ms = event->unix_ms;
-    if (is_kind(event, "job-failed", "job-cancelled")) {
+    bool killed = kills->victim[0] && event->unix_ms >= kills->killed_ms;
+    if (is_one_of(event, "job-failed", "job-cancelled", "job-done")) {
         fprintf(stderr, "%s\n", event->text);
         exit(EXIT_FAILURE);
     }
+    if (killed && !kills->noticed_ms &&
+        is_one_of(event, "job-replanning", "job-failing", "node-lost"))
+        kills->noticed_ms = event->unix_ms;
     bool next = !kills->victim[0] && strcmp(event->kind, "job-running") == 0;
-    if (kills->victim[0] && is_kind(event, "job-replanned", "job-restarted")) {
+    if (killed && kills->noticed_ms &&
+        is_one_of(event, "job-replanned", "job-restarted", "job-restarted")) {
         measure(kills, event);
+        kills->killed_ms = UINT64_MAX;
         next = !kills->worker;
         if (kills->worker)
             cluster_revive(&kills->cluster, kills->victim);
     }
-    if (kills->victim[0] && kills->worker && strcmp(event->kind, "node-joined") == 0)
+    if (kills->killed_ms == UINT64_MAX && kills->worker && strcmp(event->kind, "node-joined") == 0)
         next = true;
     if (next && kills->count < kills->wanted)
         strike(kills);
     return kills->count == kills->wanted;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static void print(const struct kills *kills)
-{
-    const char *what = kills->replans ? "replan" : "restart";
-    double *values = xcalloc((size_t)kills->count, sizeof *values);
-    for (int phase = 0; phase < PHASES; phase++) {
-        for (int i = 0; i < kills->count; i++)
-            values[i] = kills->measured[i][phase];
-        qsort(values, (size_t)kills->count, sizeof *values, ascending);
-        printf("bench recovery/%s_%s_median %.1f %s  # of %d kills, half of them of a worker%s\n",
-               what, phases[phase].name, values[kills->count / 2], phases[phase].unit, kills->count,
-               phase == WHOLE && kills->replans ? "; the bar is 500" : "");
-        printf("bench recovery/%s_%s_worst %.1f %s%s\n", what, phases[phase].name,
-               values[kills->count - 1], phases[phase].unit,
-               phase == WHOLE && kills->replans ? "  # the bar is 1500" : "");
-    }
-    free(values);
 }
 
 static char *write_job(const struct kills *kills)
@@ -231,7 +232,7 @@ static void run(bool replans, int wanted)
     char *left;
     if (wanted == 0)
         return;
-    kills.measured = xcalloc((size_t)wanted, sizeof *kills.measured);
+    kills.kills = xcalloc((size_t)wanted, sizeof *kills.kills);
     need(cluster_start(WORKERS, -1, &kills.cluster, &err), &err);
     common.address = kills.cluster.address;
     need(client_open(&common, &kills.client, &err), &err);
@@ -239,15 +240,22 @@ static void run(bool replans, int wanted)
     need(submission_send(&kills.client, "recovery", yaml, NULL, false, &kills.submission, &err),
          &err);
     const struct history_options options = {
-        .client = &kills.client, .signals = -1, .end_fd = kills.cluster.ended};
-    need(history_follow(&options, take, &kills, &err), &err);
-    print(&kills);
+        .client = &kills.client,
+        .signals = -1,
+        .end_fd = kills.cluster.ended,
+        .timeout_s = START_S + KILL_S * wanted,
+    };
+    int code = history_follow(&options, take, &kills, &err);
+    if (code == EXIT_TIMEOUT)
+        give_up(&kills);
+    need(code, &err);
+    figures_print(replans ? "replan" : "restart", replans, kills.kills, wanted);
     client_close(&kills.client);
     cluster_stop(&kills.cluster, false, &left);
     submission_finish(&kills.submission);
     free(left);
     free(yaml);
-    free(kills.measured);
+    free(kills.kills);
 }
 
 void bench_kills(int replans, int restarts)

@@ -15,12 +15,13 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: gimbal-executor --channel FD [--devices SET]                    one rank, as assigned\n"
+    "usage: gimbal-executor --channel FD [--state FD] [--devices SET]       one rank, as assigned\n"
     "       gimbal-executor --channel FD --local N --job FILE --plan FILE   N ranks as threads\n"
     "       gimbal-executor --channel FD --probe [--devices SETS]           measure devices\n"
     "       gimbal-executor --verify-checkpoint DIRECTORY                   read all of it\n"
     "\n"
     "  --channel FD    a socket to the process that started this one\n"
+    "  --state FD      a file for the rank's state, with what is left there of the last executor\n"
     "  --devices SETS  cores of each device, \"0-1;2-3\"; else the process's cores, shared out\n"
     "  --fabric NAME   what the probe measures links with: local or gloo\n"
     "  --checkpoint DIR  where N ranks save, in place of the job's checkpoint.dir\n"
@@ -40,6 +41,7 @@ static int parse(int argc, char **argv, struct executor_options *options)
 {
     static const struct option names[] = {
         {"channel", required_argument, NULL, 'c'},
+        {"state", required_argument, NULL, 's'},
         {"local", required_argument, NULL, 'l'},
         {"job", required_argument, NULL, 'j'},
         {"plan", required_argument, NULL, 'p'},
@@ -54,11 +56,16 @@ static int parse(int argc, char **argv, struct executor_options *options)
         {NULL, 0, NULL, 0},
     };
     int option;
-    *options = (struct executor_options){.channel = -1, .crowd = 1};
+    *options = (struct executor_options){.channel = -1, .state = -1, .crowd = 1};
     while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
         switch (option) {
         case 'c':
             options->channel = whole(optarg, 0);
+            break;
+        case 's':
+            options->state = whole(optarg, 0);
+            if (options->state < 0)
+                return -EINVAL;
             break;
         case 'l':
             options->local = whole(optarg, 1);

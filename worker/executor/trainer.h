@@ -88,6 +88,7 @@ struct trainer_config {
     uint64_t hash; /* of the program, as the planner has it; 0: not checked */
 };
 
+struct optimizer trainer_optimizer(const struct job_config *job);
 /* When it ends with an error, what is worth it is in config->kept.
  * -ECANCELED: it was asked to stop, and in words where; -EBADMSG: the checkpoint cannot be loaded;
  * -EPROTO: the program that was lowered here is another than the planner's (another version of

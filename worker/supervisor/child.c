@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define CHANNEL_FD 3
+#define STATE_FD 4
 #define ARGUMENTS_MAX 24
 /* Commands are few and small and executors read them at once: one that lets its buffer fill up
  * for so long is stuck, and must not keep the node waiting. */
@@ -28,14 +29,15 @@ extern char **environ;
 static void fill_arguments(const struct child_options *options, const char *parent,
                            const char **argv)
 {
-    const char *const fixed[] = {
-        options->shim,   "--parent", parent,           "--channel", "3", "--cpuset",
-        options->cpuset, "--",       options->program, "--channel", "3"};
-    size_t count = sizeof fixed / sizeof *fixed;
-    memcpy(argv, fixed, sizeof fixed);
-    for (const char *const *argument = options->arguments; *argument; argument++)
-        if (count < ARGUMENTS_MAX - 1)
-            argv[count++] = *argument;
+    const char *const shim[] = {options->shim, "--parent", parent,          "--channel",
+                                "3",           "--cpuset", options->cpuset, NULL};
+    const char *const program[] = {"--", options->program, "--channel", "3", NULL};
+    const char *const state[] = {options->state_fd < 0 ? NULL : "--state", "4", NULL};
+    const char *const *const words[] = {shim, state, program, state, options->arguments};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        for (const char *const *word = words[i]; *word && count < ARGUMENTS_MAX - 1; word++)
+            argv[count++] = *word;
     argv[count] = NULL;
 }
 
@@ -65,6 +67,8 @@ static int spawn(const struct child_options *options, int channel, int output, p
     posix_spawn_file_actions_adddup2(&actions, output, 1);
     posix_spawn_file_actions_adddup2(&actions, output, 2);
     posix_spawn_file_actions_adddup2(&actions, channel, CHANNEL_FD);
+    if (options->state_fd >= 0)
+        posix_spawn_file_actions_adddup2(&actions, options->state_fd, STATE_FD);
     int rc = posix_spawn(pid, options->shim, &actions, &attributes, (char **)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
