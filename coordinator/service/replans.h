@@ -33,7 +33,8 @@ struct replan {
     double prepare_s, fill_s;
     uint64_t bytes;
     bool from_memory;
-    uint64_t step; /* behind which it goes on */
+    unsigned inherited; /* ranks that found what a dead executor had left */
+    uint64_t step;      /* behind which it goes on */
     double took_s; /* the newest that is over; 0: there was none */
 };
 

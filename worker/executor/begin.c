@@ -41,6 +41,7 @@ static int take_over(const struct trainer_config *config, struct interpreter *in
 {
     const struct move_decision *decision = move_decided(move);
     begun->told.source = decision->source;
+    begun->told.inherited = config->kept->inherited;
     begun->age = decision->age;
     apply_kept(config, move);
     if (decision->source != MOVE_MEMORY)
@@ -111,6 +112,7 @@ int begin_give(const struct trainer_config *config, struct beginning *beginning,
     int rc = move_meet(&meeting, &move, err);
     if (rc == 0) {
         beginning->source = move_decided(move)->source;
+        beginning->inherited = config->kept->inherited;
         beginning->step = move_decided(move)->age.step;
         apply_kept(config, move);
     }

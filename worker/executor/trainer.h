@@ -34,6 +34,7 @@ struct beginning {
     double prepare_s;       /* lowering, memory, groups */
     double fill_s;          /* until the state was complete */
     uint64_t bytes_arrived; /* from other ranks */
+    bool inherited;         /* what an executor before this one had left was there */
     uint64_t bytes_copied;  /* host memory for copies of what only one node holds */
 };
 
