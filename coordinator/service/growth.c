@@ -55,9 +55,6 @@ static size_t pick(const struct job *job, const struct device_view *all, size_t 
 
 void service_consider_growth(struct service *service)
 {
-    if (!service->growth_due)
-        return;
-    service->growth_due = false;
     struct device_view *all;
     size_t count = membership_devices(service->membership, &all);
     struct device_view *picked = xcalloc(count, sizeof *picked);
@@ -71,7 +68,7 @@ void service_consider_growth(struct service *service)
             continue;
         dossier->growth_epoch = job->epoch;
         dossier->growth_devices = sum;
-        service_plan_trial(service, job, picked, sum);
+        service_plan_beside(service, ASKS_TRIAL, job, picked, sum);
     }
     free(picked);
     free(all);

@@ -35,7 +35,7 @@ struct replan {
     bool from_memory;
     unsigned inherited; /* ranks that found what a dead executor had left */
     uint64_t step;      /* behind which it goes on */
-    double took_s; /* the newest that is over; 0: there was none */
+    double took_s;      /* the newest that is over; 0: there was none */
 };
 
 /* The job is in the state that its record says, with the plan that it has. */

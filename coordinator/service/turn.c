@@ -59,6 +59,10 @@ static void act_on_membership(struct service *service, const struct membership_e
         event.kind = JOB_EVENT_WORKER_JOINED;
         break;
     case MEMBERSHIP_CHANGED:
+        service_forget_spares(service);
+        service->growth_due = true;
+        event.kind = JOB_EVENT_WORKER_JOINED;
+        break;
     case MEMBERSHIP_RECOVERED:
     case MEMBERSHIP_UNDRAINED: /* its devices can be had again */
         service->growth_due = true;
@@ -126,7 +130,7 @@ static void take_plan(struct service *service, const struct job *job)
 }
 
 /* The search goes on beside us, and service_planned() follows; unless the job has the devices that
- * its last plan was made for, as when an executor has died. */
+ * its last plan was made for, as when an executor has died, or one that was searched before. */
 static void plan(struct service *service, const struct job *job)
 {
     struct dossier *dossier = dossier_find(service, job->id);
@@ -136,6 +140,10 @@ static void plan(struct service *service, const struct job *job)
     }
     planning_finish(&dossier->planning);
     dossier->refusal.text[0] = '\0';
+    if (service_take_spare(service, job, &dossier->planning)) {
+        take_plan(service, job);
+        return;
+    }
     int rc = service_plan_job(service, job, &dossier->refusal);
     if (rc < 0)
         refuse(service, job, dossier, rc);
@@ -302,6 +310,10 @@ void service_turn(struct service *service)
         if (any)
             schedule(service);
     }
-    service_consider_growth(service);
+    if (service->growth_due) {
+        service->growth_due = false;
+        service_consider_growth(service);
+        service_consider_spares(service);
+    }
     wake(service);
 }

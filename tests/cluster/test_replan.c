@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define NODES 3
-#define STEPS 200
+#define STEPS 80
 #define LOSS_LIMIT 1e-3
 
 static struct cluster cluster;
@@ -197,7 +197,7 @@ int main(void)
 {
     TCase *tcase = tcase_create("replan");
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, 120);
+    tcase_set_timeout(tcase, 180);
     tcase_add_loop_test(tcase, a_killed_executor_costs_no_step_and_changes_no_loss, 0, DIVISIONS);
     tcase_add_loop_test(tcase, a_killed_worker_costs_a_step_at_most_and_changes_no_loss, 0,
                         DIVISIONS);
