@@ -88,15 +88,16 @@ void service_tell_replan(struct service *service, const struct job *job)
 
 void service_tell_plan(struct service *service, const struct job *job)
 {
-    const struct planning *planning = &dossier_find(service, job->id)->planning;
+    const struct dossier *dossier = dossier_find(service, job->id);
+    const struct planning *planning = &dossier->planning;
     const struct plan *plan = planning->plan;
     char division[64], step[32], memory[32];
     plan_print(division, sizeof division, plan);
     units_print_seconds(step, sizeof step, plan->predicted.step_time_s);
     units_print_bytes(memory, sizeof memory, (double)plan->predicted.memory_bytes_max);
-    json_t *json =
-        json_pack("{s:s, s:o, s:s}", "plan", plan->id, "content",
-                  json_loads(planning->json, 0, NULL), "candidates", planning->candidates);
+    json_t *json = json_pack("{s:s, s:o, s:s, s:b}", "plan", plan->id, "content",
+                             json_loads(planning->json, 0, NULL), "candidates",
+                             planning->candidates, "planned_before", (int)dossier->planned_before);
     service_tell(service, "plan-chosen", job->id, "", json,
                  "%s: plan %s, %s on %zu devices: %s a step, %.0f tok/s, %s predicted", job->id,
                  plan->id, division, planning->rank_count, step, plan->predicted.tokens_per_s,

@@ -38,6 +38,7 @@ struct dossier {
     char id[JOB_ID_SIZE];
     struct job_config *config; /* NULL: of an ended job, or one no longer understood */
     struct planning planning;  /* of the current epoch; plan NULL before there is one */
+    bool planned_before;       /* it was there when it was needed */
     struct corpus *corpus;     /* as its first rank reported it; NULL before */
     struct error refusal;      /* why no plan can be; "" where there is one, or may be one */
     enum job_state told_state; /* what events have said */

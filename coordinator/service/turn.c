@@ -134,16 +134,15 @@ static void take_plan(struct service *service, const struct job *job)
 static void plan(struct service *service, const struct job *job)
 {
     struct dossier *dossier = dossier_find(service, job->id);
-    if (service_plan_serves(job, &dossier->planning)) {
+    bool serves = service_plan_serves(job, &dossier->planning);
+    if (!serves)
+        planning_finish(&dossier->planning);
+    dossier->planned_before = serves || service_take_spare(service, job, &dossier->planning);
+    if (dossier->planned_before) {
         take_plan(service, job);
         return;
     }
-    planning_finish(&dossier->planning);
     dossier->refusal.text[0] = '\0';
-    if (service_take_spare(service, job, &dossier->planning)) {
-        take_plan(service, job);
-        return;
-    }
     int rc = service_plan_job(service, job, &dossier->refusal);
     if (rc < 0)
         refuse(service, job, dossier, rc);

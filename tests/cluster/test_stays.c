@@ -47,12 +47,11 @@ static void push_step(uint64_t number)
 }
 
 /* A job runs on both nodes. */
-static void start(void)
+static void start(const char *more)
 {
     workers[0] = cluster_worker(&cluster, "node-a", 1, GIB);
     workers[1] = cluster_worker(&cluster, "node-b", 1, GIB);
-    Gimbal__SubmitReply *reply =
-        submit(user, small, "devices: {min: 2, max: 2}\nplan: {search: uniform}\n");
+    Gimbal__SubmitReply *reply = submit(user, small, more);
     snprintf(job, sizeof job, "%s", reply->job);
     message_free(&reply->base);
     for (int i = 0; i < 2; i++) {
@@ -66,7 +65,7 @@ static void start(void)
 /* What the other ranks have is not in the coordinator's record; it is told by those that begin. */
 START_TEST(executors_that_stay_are_given_the_next_epoch)
 {
-    start();
+    start("devices: {min: 2, max: 2}\nplan: {search: uniform}\n");
     ck_assert(assignments[0]->keeps);
     for (uint64_t step = 1; step <= 2; step++)
         push_step(step);
@@ -99,11 +98,42 @@ START_TEST(executors_that_stay_are_given_the_next_epoch)
 }
 END_TEST
 
+/* One is looked at at a time, in order: so what was asked before it has been answered. */
+static void ask_for_a_plan(void)
+{
+    Gimbal__JobSpec spec = GIMBAL__JOB_SPEC__INIT;
+    Gimbal__SubmitRequest request = GIMBAL__SUBMIT_REQUEST__INIT;
+    spec.yaml = job_yaml(small, "plan: {search: uniform}\n");
+    request.spec = &spec;
+    request.dry_run = true;
+    party_tell(user, COORDINATOR_SUBMIT, &request);
+    free(spec.yaml);
+}
+
+START_TEST(the_plan_without_a_node_is_there_when_it_is_lost)
+{
+    start("devices: {min: 1, max: 2}\nplan: {search: uniform}\n");
+    push_step(1);
+    for (int i = 0; i < 3; i++)
+        ask_for_a_plan();
+    party_leave(&cluster, workers[_i]);
+    tell_stopped(workers[1 - _i], assignments[1 - _i], GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED,
+                 "");
+    cluster_event(&cluster, user, "plan-chosen");
+    const Gimbal__Event *event = cluster_event(&cluster, user, "plan-chosen");
+    ck_assert_msg(strstr(event->json, "\"planned_before\":true") != NULL ||
+                      strstr(event->json, "\"planned_before\": true") != NULL,
+                  "%s", event->json);
+    ck_assert_msg(strstr(event->text, "on 1 devices") != NULL, "%s", event->text);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("stays");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, executors_that_stay_are_given_the_next_epoch);
+    tcase_add_loop_test(tcase, the_plan_without_a_node_is_there_when_it_is_lost, 0, 2);
     return suite_run("stays", tcase, NULL);
 }
