@@ -2,10 +2,10 @@
  * workers on this machine, and losses by chance, so far apart on average: an executor alone or a
  * worker with its executor, in turn; a worker comes back after a while.
  *
- * Goodput is finished steps a second over those without losses, which are measured before and
- * after, for the machine may do other things as well; steps that are done twice count once. What a
- * loss has cost all in all, slower steps on fewer nodes included, says what to expect where losses
- * are rarer. `run SECONDS` trains for so long in each part; without a number 120. */
+ * Goodput is finished steps a second over those without losses, in turns, for the machine may do
+ * other things as well; steps that are done twice count once. What a loss has cost all in all,
+ * slower steps on fewer nodes included, says what to expect where losses are rarer. `run SECONDS`
+ * trains for so long in each part; without a number 240. */
 #include "bench/victims.h"
 
 #include "common/rpc/message.h"
@@ -21,6 +21,7 @@
 #define WARM_STEPS 20
 #define START_S 60
 #define AWAY_S 5.0
+#define ROUNDS 6
 
 struct losses {
     struct victims victims;
@@ -111,15 +112,17 @@ static void recover(struct losses *losses)
 
 static void measure(const char *what, bool replans, double between_s, double seconds)
 {
-    struct losses losses = {.back_ms = UINT64_MAX, .between_s = INFINITY};
+    struct losses losses = {.back_ms = UINT64_MAX};
+    double usual = 0, during = 0;
     victims_start(&losses.victims, replans);
     await_step(&losses.victims, WARM_STEPS);
-    double before = train(&losses, seconds / 4);
-    losses.between_s = between_s;
-    double during = train(&losses, seconds);
-    recover(&losses);
-    losses.between_s = INFINITY;
-    double usual = (before + train(&losses, seconds / 4)) / 2;
+    for (int round = 0; round < ROUNDS; round++) {
+        losses.between_s = INFINITY;
+        usual += train(&losses, seconds / ROUNDS / 2) / ROUNDS;
+        losses.between_s = between_s;
+        during += train(&losses, seconds / ROUNDS) / ROUNDS;
+        recover(&losses);
+    }
     double cost_s = losses.count > 0 ? (1 - during / usual) * seconds / losses.count : 0;
     printf("bench goodput/%s_%.0fs %.3f ratio  # %u losses in %.0f s; %.2f steps/s for %.2f\n",
            what, between_s, during / usual, losses.count, seconds, during, usual);
@@ -133,10 +136,10 @@ static void measure(const char *what, bool replans, double between_s, double sec
 int main(int argc, char **argv)
 {
     child_shim(argc, argv);
-    double seconds = argc > 1 ? atof(argv[1]) : 120;
+    double seconds = argc > 1 ? atof(argv[1]) : 240;
     measure("replan", true, 15, seconds);
     measure("restart", false, 15, seconds);
-    measure("replan", true, 60, 2 * seconds);
+    measure("replan", true, 60, seconds);
     printf("bench goodput done\n");
     return EXIT_SUCCESS;
 }

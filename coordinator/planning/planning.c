@@ -106,6 +106,9 @@ int planning_run(const struct planning_task *task, struct planning *out, struct 
         out->plan = plan_copy(result.best);
         out->json = plan_encode(out->plan, task->graph);
         name_ranks(out, task);
+        const struct planner_request asked = {task->graph, task->job, task->fleet.devices,
+                                              (int)task->fleet.count, &task->stop};
+        out->safety = safety_of(&asked, out->plan);
     }
     planner_result_finish(&result);
     return rc;

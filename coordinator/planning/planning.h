@@ -5,6 +5,7 @@
 #ifndef COORDINATOR_PLANNING_PLANNING_H
 #define COORDINATOR_PLANNING_PLANNING_H
 
+#include "coordinator/planning/safety.h"
 #include "coordinator/planning/task.h"
 
 struct planning {
@@ -14,6 +15,7 @@ struct planning {
     uint64_t *hashes;           /* of each rank's program */
     struct device_ref *devices; /* of each rank */
     size_t rank_count;
+    struct safety safety;
     /* After -ENOSPC: so many such devices would do, more than there were; 0: none would that the
      * job may have. */
     unsigned devices_needed;

@@ -11,7 +11,8 @@
 
 static struct replan_side side_of(const struct job *job, const struct planning *planning)
 {
-    struct replan_side side = {.devices = job_trainers(job)};
+    struct replan_side side = {.devices = job_trainers(job),
+                               .safety = safety_name(planning->safety.kind)};
     memcpy(side.plan, job->plan, sizeof side.plan);
     if (planning->plan)
         plan_print(side.division, sizeof side.division, planning->plan);
@@ -89,15 +90,17 @@ char *replan_end(struct replan *replan, const struct job *job, uint64_t now_ms, 
     replan->going = false;
     replan->took_s = all_s;
     *json = json_pack(
-        "{s:s, s:{s:s, s:s, s:I}, s:{s:s, s:s, s:I}, s:I, s:I, s:b, s:i, s:I, s:f, s:f, s:f, s:f,"
+        "{s:s, s:{s:s, s:s, s:s?, s:I}, s:{s:s, s:s, s:s?, s:I}, s:I, s:I, s:b, s:i, s:I, s:f, "
+        "s:f, s:f, s:f,"
         " s:f, s:f, s:f, s:f}",
         "cause", replan->cause, "before", "plan", before->plan, "division", before->division,
-        "devices", (json_int_t)before->devices, "after", "plan", after->plan, "division",
-        after->division, "devices", (json_int_t)after->devices, "step", (json_int_t)replan->step,
-        "steps_lost", (json_int_t)lost, "from_memory", replan->from_memory, "inherited",
-        (int)replan->inherited, "bytes_moved", (json_int_t)replan->bytes, "quiesce_s", quiesce_s,
-        "wait_s", wait_s, "plan_s", plan_s, "start_s", start_s, "prepare_s", replan->prepare_s,
-        "move_s", replan->fill_s, "step_s", step_s, "total_s", all_s);
+        "safety", before->safety, "devices", (json_int_t)before->devices, "after", "plan",
+        after->plan, "division", after->division, "safety", after->safety, "devices",
+        (json_int_t)after->devices, "step", (json_int_t)replan->step, "steps_lost",
+        (json_int_t)lost, "from_memory", replan->from_memory, "inherited", (int)replan->inherited,
+        "bytes_moved", (json_int_t)replan->bytes, "quiesce_s", quiesce_s, "wait_s", wait_s,
+        "plan_s", plan_s, "start_s", start_s, "prepare_s", replan->prepare_s, "move_s",
+        replan->fill_s, "step_s", step_s, "total_s", all_s);
     return xasprintf(
         "%s: %s; %s on %zu devices, then %s on %zu; on behind step %llu from %s%s, %llu steps "
         "lost, "

@@ -15,6 +15,7 @@ struct planning;
 /* One side of a replan. */
 struct replan_side {
     char plan[JOB_PLAN_SIZE], division[REPLAN_DIVISION_SIZE];
+    const char *safety; /* safety_name() of the plan */
     size_t devices;
 };
 

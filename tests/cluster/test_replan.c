@@ -1,16 +1,19 @@
-/* test_replan.c - real processes: one of three workers is killed, or an executor, in the middle of
- * a training. It goes on from memory with those that are left, and the loss in the end is that of
- * a training that nobody disturbed. */
+/* test_replan.c - real processes: of three workers one or two are killed, or an executor, in the
+ * middle of a training. It goes on with those that are left, and the loss in the end is that of a
+ * training that nobody disturbed. Afterwards no process and no file is left. */
 #include "common/base/memory.h"
 #include "tests/cluster/command.h"
 #include "tests/cluster/real_cluster.h"
 #include "tests/support/suite.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define NODES 3
@@ -106,6 +109,13 @@ static double finish_job(void)
     return loss;
 }
 
+static void check_loss(void)
+{
+    double loss = finish_job();
+    ck_assert_msg(fabs(loss - undisturbed) < LOSS_LIMIT, "the loss is %g, undisturbed %g", loss,
+                  undisturbed);
+}
+
 static void check_replan(int lost_most, int inherited)
 {
     ck_assert_msg(command_await(&command, "\"event\":\"job-replanned\""), "no replan");
@@ -116,13 +126,12 @@ static void check_replan(int lost_most, int inherited)
     ck_assert_msg((int)number(replan, "inherited") == inherited, "%s", text);
     ck_assert_msg(strstr(text, "from memory") != NULL, "%s", text);
     json_decref(replan);
-    double loss = finish_job();
-    ck_assert_msg(fabs(loss - undisturbed) < LOSS_LIMIT, "the loss is %g, undisturbed %g", loss,
-                  undisturbed);
+    check_loss();
 }
 
 static void setup(void)
 {
+    ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     strcpy(folder, "/tmp/gimbal-replan-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(job_path, sizeof job_path, "%s/job.yaml", folder);
@@ -141,17 +150,26 @@ static void setup(void)
     await_nodes("node-c joined");
 }
 
-static int killed = -1; /* the worker that is not there any more */
+static bool killed[NODES]; /* workers that are not there any more */
+
+/* Whoever outlives its parent becomes our child; all have ended, or will at once. */
+static void check_nothing_left(void)
+{
+    while (waitpid(-1, NULL, 0) > 0)
+        continue;
+    ck_assert_int_eq(errno, ECHILD);
+}
 
 static void teardown(void)
 {
     for (int i = 0; i < NODES; i++) {
-        if (i == killed)
+        if (killed[i])
             continue;
         kill(workers[i].pid, SIGTERM);
         ck_assert_int_eq(command_finish(&workers[i]), 0);
     }
     cluster_stop(&cluster);
+    check_nothing_left();
     char *remove = xasprintf("rm -rf '%s'", folder);
     ck_assert_int_eq(system(remove), 0);
     free(remove);
@@ -164,6 +182,12 @@ static int find_victim(void)
     while (index > 0 && command_child(workers[index].pid) == 0)
         index--;
     return index;
+}
+
+static void await_killed(int victim)
+{
+    ck_assert_int_eq(command_finish(&workers[victim]), 128 + SIGKILL);
+    killed[victim] = true;
 }
 
 /* Its worker holds the state: nothing is lost, although nothing of it is anywhere else. */
@@ -188,8 +212,38 @@ START_TEST(a_killed_worker_costs_a_step_at_most_and_changes_no_loss)
     int victim = find_victim();
     ck_assert_int_eq(kill(workers[victim].pid, SIGKILL), 0);
     check_replan(1, 0);
-    ck_assert_int_eq(command_finish(&workers[victim]), 128 + SIGKILL);
-    killed = victim;
+    await_killed(victim);
+}
+END_TEST
+
+/* Too few are left; it waits for one more, and goes on from a copy, or from the beginning. */
+START_TEST(two_killed_workers_change_no_loss)
+{
+    write_job(divisions[_i], 1);
+    start_job();
+    undisturbed = finish_job();
+    start_job();
+    for (int victim = 1; victim < NODES; victim++)
+        ck_assert_int_eq(kill(workers[victim].pid, SIGKILL), 0);
+    for (int victim = 1; victim < NODES; victim++)
+        await_killed(victim);
+    await_nodes("the cluster has 1");
+    start_worker(1);
+    killed[1] = false;
+    check_loss();
+}
+END_TEST
+
+START_TEST(a_cancelled_job_leaves_nothing)
+{
+    write_job(divisions[_i], 1);
+    start_job();
+    static struct command cancel;
+    command_start(&cancel, (const char *const[]){GIMBAL, "cancel", "j-1", NULL});
+    ck_assert_msg(command_finish(&cancel) == 0, "%s", cancel.err);
+    ck_assert_int_ne(command_finish(&command), 0);
+    for (int i = 0; i < NODES; i++)
+        ck_assert_int_eq(command_child(workers[i].pid), 0);
 }
 END_TEST
 
@@ -201,5 +255,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_killed_executor_costs_no_step_and_changes_no_loss, 0, DIVISIONS);
     tcase_add_loop_test(tcase, a_killed_worker_costs_a_step_at_most_and_changes_no_loss, 0,
                         DIVISIONS);
+    tcase_add_loop_test(tcase, two_killed_workers_change_no_loss, 0, 1);
+    tcase_add_loop_test(tcase, a_cancelled_job_leaves_nothing, 0, DIVISIONS);
     return suite_run("replan", tcase, NULL);
 }
