@@ -19,7 +19,7 @@
 
 #define NAP_MS 5
 #define WARM_STEPS 20
-#define START_S 60
+#define START_MS 60000
 #define AWAY_S 5.0
 #define ROUNDS 6
 
@@ -45,7 +45,7 @@ static uint64_t step_of(struct victims *victims, bool *trains)
 static void await_step(struct victims *victims, uint64_t step)
 {
     bool trains;
-    uint64_t until_ms = victims_now_unix_ms() + START_S * 1000;
+    uint64_t until_ms = victims_now_unix_ms() + START_MS;
     while (step_of(victims, &trains) < step || !trains) {
         victims_nap(NAP_MS);
         if (victims_now_unix_ms() > until_ms)

@@ -1,8 +1,9 @@
 /* kills.c - death to the next finished step: a coordinator and four workers on this machine train
- * the demo's model, and at random moments an executor or a worker with its executors is killed, in
- * turn; a worker is started again. Times are those of the coordinator's events; detection counts
- * from the kill. A restart of everything from the newest checkpoint, of every 20 steps, is measured
- * in the same way.
+ * the demo's model, and while a rank computes an instruction that is drawn by chance its executor
+ * is killed, or its worker with the executor, in turn; a worker is started again. Times are those
+ * of the coordinator's events; detection counts from the kill. A restart of everything from the
+ * newest checkpoint, of every 20 steps, is measured in the same way, but at any time: its executors
+ * keep nothing that says where they are.
  *
  * A job that breaks by itself twice behind the same step is taken for a bad one and fails; so who
  * is killed next is chosen when the job was heard of further on. */
@@ -23,6 +24,7 @@
 #define NAP_MS 10
 #define START_S 60 /* that a cluster may take until its job trains */
 #define KILL_S 20  /* that one kill may take, with all that follows */
+#define KILL_MS 20000
 
 /* Keys of the event's own figures, in seconds but for the steps. */
 static const char *const keys[PHASES] = {
@@ -32,6 +34,7 @@ static const char *const keys[PHASES] = {
 
 struct kills {
     struct victims victims;
+    bool replans;
     int wanted, count;
     bool worker; /* the newest victim is a worker */
     uint64_t killed_ms, noticed_ms;
@@ -43,7 +46,7 @@ static void strike(struct kills *kills)
 {
     struct victims *victims = &kills->victims;
     pid_t executor = 0;
-    uint64_t behind = victims->step + 1, until_ms = victims_now_unix_ms() + KILL_S * 1000;
+    uint64_t behind = victims->step + 1, until_ms = victims_now_unix_ms() + KILL_MS;
     while (executor <= 0) {
         while (!victims_choose(victims, behind)) {
             victims_nap(NAP_MS);
@@ -52,6 +55,9 @@ static void strike(struct kills *kills)
         }
         victims_nap(victims_draw(victims, DELAY_MS_MOST));
         executor = victims_choose(victims, behind) ? victims_executor(victims) : 0;
+        if (kills->replans && executor > 0 &&
+            !bench_await_moment(executor, victims_draw_share(victims)))
+            executor = 0;
     }
     kills->worker = kills->count % 2 == 1;
     kills->noticed_ms = 0;
@@ -117,7 +123,7 @@ static bool take(void *data, const Gimbal__Event *event)
 
 static void run(bool replans, int wanted)
 {
-    struct kills kills = {.wanted = wanted};
+    struct kills kills = {.replans = replans, .wanted = wanted};
     struct victims *victims = &kills.victims;
     struct error err;
     if (wanted == 0)

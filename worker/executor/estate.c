@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define MAGIC UINT64_C(0x6573746174650001) /* with the version of what follows */
-#define JOURNAL_BYTES (3 * PIECE_ELEMENTS * sizeof(float))
+#define JOURNAL_BYTES ((size_t)3 * PIECE_ELEMENTS * sizeof(float))
 
 uint64_t estate_pages(uint64_t bytes)
 {
@@ -123,4 +123,21 @@ int estate_take(struct estate *estate, struct holding *out[HOLDINGS_MAX], struct
         out[at] = holding;
     }
     return count;
+}
+
+int estate_watch(int fd, uint32_t *reached, uint32_t *count)
+{
+    struct page page;
+    const struct record *newest = NULL;
+    if (pread(fd, &page, sizeof page, 0) != sizeof page || page.magic != MAGIC ||
+        page.record_bytes != sizeof *page.records)
+        return -ENOENT;
+    for (size_t i = 0; i < HOLDINGS_MAX; i++) {
+        const struct record *record = &page.records[i];
+        if (atomic_load(&record->published) && (!newest || record->ran_in > newest->ran_in))
+            newest = record;
+    }
+    *count = newest ? (uint32_t)atomic_load(&newest->instructions) : 0;
+    *reached = newest ? (uint32_t)atomic_load(&newest->reached) : 0;
+    return *count > 0 ? 0 : -ENOENT;
 }

@@ -70,6 +70,13 @@ uint64_t holding_ran_in(const struct holding *holding);
 /* Lent until it stands otherwise. */
 const struct standing *holding_standing(const struct holding *holding);
 
+/* Computing is at this instruction, of so many: nobody needs to know, but anybody may. */
+void holding_reach(struct holding *holding, uint32_t instruction, uint32_t count);
+
+/* Of the epoch that runs, in a file that another process has open: at which instruction its
+ * computing is, and how many there are. 0, or -ENOENT: nothing runs. */
+int estate_watch(int fd, uint32_t *reached, uint32_t *count);
+
 /* The way of a step. It is armed, */
 void holding_arm(struct holding *holding);
 /* then it is applied by these metrics, */

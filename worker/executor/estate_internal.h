@@ -16,6 +16,10 @@ struct record {
     uint64_t share_count, ran_in;
     struct standing standings[2];
     atomic_uint_fast64_t begun, ended; /* numbers of pieces */
+    /* The instruction of the program that computing is at, of so many: for who watches from
+     * outside.
+     */
+    atomic_uint_fast32_t reached, instructions;
 };
 
 /* The first page, or more. */

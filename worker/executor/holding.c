@@ -135,6 +135,12 @@ const struct standing *holding_standing(const struct holding *holding)
     return &holding->record->standings[atomic_load(&holding->record->newest)];
 }
 
+void holding_reach(struct holding *holding, uint32_t instruction, uint32_t count)
+{
+    atomic_store_explicit(&holding->record->reached, instruction, memory_order_relaxed);
+    atomic_store_explicit(&holding->record->instructions, count, memory_order_relaxed);
+}
+
 /* ---- the way of a step ---- */
 
 void holding_arm(struct holding *holding)

@@ -206,6 +206,8 @@ static void read_metrics(struct interpreter *in)
 void interpreter_reach(struct interpreter *in, int index)
 {
     bool metrics = index >= in->program->sections[SECTION_METRICS].first;
+    if (in->holding)
+        holding_reach(in->holding, (uint32_t)index, (uint32_t)in->program->instruction_count);
     if (!in->wished && metrics) {
         /* They were cleared when the step began. */
         metrics_of(in)[METRIC_PAUSE] = in->wishes_pause ? 1 : 0;

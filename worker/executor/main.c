@@ -37,6 +37,54 @@ static int whole(const char *text, int least)
     return end == text || *end || number < least || number > INT_MAX ? -1 : (int)number;
 }
 
+static int take(int option, struct executor_options *options)
+{
+    switch (option) {
+    case 'c':
+        options->channel = whole(optarg, 0);
+        break;
+    case 's':
+        options->state = whole(optarg, 0);
+        return options->state < 0 ? -EINVAL : 0;
+    case 'l':
+        options->local = whole(optarg, 1);
+        break;
+    case 'j':
+        options->job = optarg;
+        break;
+    case 'p':
+        options->plan = optarg;
+        break;
+    case 'q':
+        options->probe = true;
+        break;
+    case 'd':
+        options->devices = optarg;
+        break;
+    case 'f':
+        options->fabric = optarg;
+        break;
+    case 'w':
+        options->crowd = atof(optarg);
+        break;
+    case 'k':
+        options->checkpoint = optarg;
+        break;
+    case 'r':
+        options->resume = true;
+        break;
+    case 'v':
+        options->verify = optarg;
+        break;
+    case 'h':
+        fputs(usage, stdout);
+        exit(EXIT_SUCCESS);
+    default:
+        return -EINVAL;
+    }
+    return 0;
+}
+
 static int parse(int argc, char **argv, struct executor_options *options)
 {
     static const struct option names[] = {
@@ -55,56 +103,13 @@ static int parse(int argc, char **argv, struct executor_options *options)
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    int option;
+    int option, rc = 0;
     *options = (struct executor_options){.channel = -1, .state = -1, .crowd = 1};
-    while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
-        switch (option) {
-        case 'c':
-            options->channel = whole(optarg, 0);
-            break;
-        case 's':
-            options->state = whole(optarg, 0);
-            if (options->state < 0)
-                return -EINVAL;
-            break;
-        case 'l':
-            options->local = whole(optarg, 1);
-            break;
-        case 'j':
-            options->job = optarg;
-            break;
-        case 'p':
-            options->plan = optarg;
-            break;
-        case 'q':
-            options->probe = true;
-            break;
-        case 'd':
-            options->devices = optarg;
-            break;
-        case 'f':
-            options->fabric = optarg;
-            break;
-        case 'w':
-            options->crowd = atof(optarg);
-            break;
-        case 'k':
-            options->checkpoint = optarg;
-            break;
-        case 'r':
-            options->resume = true;
-            break;
-        case 'v':
-            options->verify = optarg;
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            exit(EXIT_SUCCESS);
-        default:
-            return -EINVAL;
-        }
-    }
+    while (rc == 0 && (option = getopt_long(argc, argv, "h", names, NULL)) != -1)
+        rc = take(option, options);
     bool local = options->local > 0;
+    if (rc < 0)
+        return rc;
     if (options->verify)
         return optind < argc || local || options->probe ? -EINVAL : 0;
     return options->channel < 0 || options->local < 0 || !(options->crowd >= 1) || optind < argc ||

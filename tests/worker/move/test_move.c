@@ -250,8 +250,8 @@ static void run_rank(struct test_rank *rank)
 {
     struct epoch *epoch = rank->argument;
     struct kept *kept = &epoch->left[rank->rank];
-    struct program *program;
-    struct interpreter *in;
+    struct program *program = NULL;
+    struct interpreter *in = NULL;
     struct error err = {""};
     int fd = memfd_create("test", MFD_CLOEXEC), again = dup(fd);
     static const struct feed feed = {NULL, fill, targets};
