@@ -281,8 +281,58 @@ START_TEST(a_frontier_of_nothing_is_told_in_words)
 }
 END_TEST
 
+/* Of every role that a device's words differ by, on one stage and two. */
+static const char *const divisions[] = {
+    "{pin: {pp: 1}, forbid: {roles: [tensor, tensor_seq, hidden, context, ulysses], zero: [2, 3]}, "
+    "overlap: false}",
+    "{pin: {pp: 1}, forbid: {roles: [batch, tensor_seq, hidden, context, ulysses]}, "
+    "overlap: false}",
+    "{pin: {pp: 1, dp: 2}, forbid: {roles: [tensor, hidden, context, ulysses], zero: [0, 1, 2]}, "
+    "overlap: false}",
+    "{pin: {pp: 2}, forbid: {roles: [tensor_seq, hidden, context, ulysses], "
+    "recompute: [none, selective]}, overlap: false}",
+};
+
+/* A second program works out all that is said, from the dumped costs. */
+START_TEST(what_is_explained_follows_from_the_dumped_costs)
+{
+    char *more = xasprintf("devices: {min: 4}\nplan: %s\n", divisions[_i]);
+    write_job(more);
+    free(more);
+    ck_assert_int_eq(
+        RUN("plan", PLAN, "--dump-costs", in_folder("costs.json"), "-o", in_folder("plan.json")),
+        0);
+    ck_assert_int_eq(RUN("plan", "explain", PLAN, "--plan", in_folder("plan.json"), "-o",
+                         in_folder("explained.json")),
+                     0);
+    int code = run((const char *const[]){PYTHON, EXPLAINED, in_folder("costs.json"),
+                                         in_folder("plan.json"), in_folder("explained.json"), "2",
+                                         "32", "16", NULL});
+    ck_assert_msg(code == 0, "%s", command.err);
+    ck_assert_str_eq(command.out, "");
+}
+END_TEST
+
+START_TEST(a_table_says_how_far_a_block_is_from_the_least)
+{
+    write_job("plan: {pin: {dp: 4, pp: 1}, forbid: {zero: [1, 2, 3]}}\n");
+    ck_assert_int_eq(RUN("plan", "explain", PLAN), 0);
+    ck_assert_ptr_nonnull(strstr(command.out, "LEAST  SENT/LEAST"));
+    ck_assert_ptr_nonnull(strstr(command.out, "\nlayers.1 "));
+}
+END_TEST
+
 int main(void)
 {
+    TCase *explain = tcase_create("explain");
+    tcase_add_checked_fixture(explain, setup, teardown);
+    tcase_set_timeout(explain, 60);
+    if (PYTHON[0])
+        tcase_add_loop_test(explain, what_is_explained_follows_from_the_dumped_costs, 0,
+                            (int)(sizeof divisions / sizeof *divisions));
+    else
+        suite_skip("what is explained", "there is no python3");
+    tcase_add_test(explain, a_table_says_how_far_a_block_is_from_the_least);
     TCase *frontier = tcase_create("frontier");
     tcase_add_checked_fixture(frontier, setup, teardown);
     tcase_set_timeout(frontier, 60);
@@ -297,5 +347,5 @@ int main(void)
     tcase_add_loop_test(tcase, what_is_wrong_in_a_profile_is_named, 0,
                         (int)(sizeof overlaps / sizeof *overlaps));
     tcase_add_test(tcase, flags_of_galvatrons_formula_that_lack_something_are_usage);
-    return suite_run("plan", frontier, tcase, NULL);
+    return suite_run("plan", explain, frontier, tcase, NULL);
 }
