@@ -33,8 +33,7 @@ static void add_instruction(const struct pricing *pricing, const struct program 
         *(far ? &seconds->network : &seconds->host) += price;
     bool repeats = section == SECTION_FORWARD || section == SECTION_BACKWARD;
     *(far ? &to->network_bytes : &to->host_bytes) +=
-        (double)instruction_words(program, instruction) * ELEMENT_BYTES *
-        (repeats ? program->micro_batches : 1);
+        instruction_sent_bytes(program, instruction) * (repeats ? program->micro_batches : 1);
 }
 
 static void add_bytes(const struct program *program, const int *of, struct explained *blocks,
@@ -131,7 +130,7 @@ int explain_plan(const struct planner_request *request, const struct plan *plan,
     }
     for (int b = 0; b < plan->block_count && rc == 0; b++)
         out->blocks[b].least_bytes =
-            ELEMENT_BYTES *
+            request->graph->element_bytes *
             matmul_bound_block(request->graph, b, plan_global_batch(plan),
                                mesh_count(&plan->stages[plan->blocks[b].stage].mesh));
     return rc;

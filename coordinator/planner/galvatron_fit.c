@@ -105,12 +105,11 @@ static double rate_up_to(const struct galvatron_profile *measured, int least, in
     return 0;
 }
 
-/* A GB/s is a MB in a millisecond. Where they computed with 16 bits, words of 32 are half as many.
- */
-static void fit_link(struct profile_link *link, double gb_s, bool half)
+/* A GB/s is a MB in a millisecond. narrow: their words in bytes, over ours. */
+static void fit_link(struct profile_link *link, double gb_s, double narrow)
 {
     if (gb_s > 0)
-        link->seconds_per_byte = (half ? 0.5 : 1) / (gb_s * 1000 * MB);
+        link->seconds_per_byte = narrow / (gb_s * 1000 * MB);
 }
 
 struct profile galvatron_fit(const struct galvatron_profile *measured,
@@ -119,11 +118,12 @@ struct profile galvatron_fit(const struct galvatron_profile *measured,
     const struct planner_device *devices = request->devices;
     struct profile profile = *devices[0].profile;
     int host = 1, all = request->device_count;
+    double narrow = (measured->mixed ? 2.0 : 4.0) / request->graph->element_bytes;
     while (host < all && strcmp(devices[host].host, devices[0].host) == 0)
         host++;
     fit_kernels(measured, request->graph, &profile);
-    fit_link(&profile.host, rate_up_to(measured, 2, host), measured->mixed);
-    fit_link(&profile.network, rate_up_to(measured, host + 1, all), measured->mixed);
+    fit_link(&profile.host, rate_up_to(measured, 2, host), narrow);
+    fit_link(&profile.network, rate_up_to(measured, host + 1, all), narrow);
     profile.overlap = fmin(fmax(measured->overlap, 1), PROFILE_OVERLAP_MAX);
     return profile;
 }

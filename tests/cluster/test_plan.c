@@ -199,6 +199,34 @@ START_TEST(flags_of_galvatrons_formula_that_lack_something_are_usage)
 }
 END_TEST
 
+/* Activations take half, and masters as much as before, with a copy beside. */
+START_TEST(a_job_in_bf16_is_planned_and_not_trained)
+{
+    uint64_t bytes[2];
+    static const char *const dtypes[] = {"f32", "bf16"};
+    for (int i = 0; i < 2; i++) {
+        char *text = xasprintf("apiVersion: gimbal/v1\nname: small\n"
+                               "model: {family: gpt, layers: 2, hidden: 32, heads: 4, seq: 64, "
+                               "vocab: 64}\n"
+                               "data: {tokens: [corpus.bin]}\n"
+                               "train: {steps: 3, global_batch: 64, lr: 0.001, dtype: %s}\n"
+                               "devices: {max: 1}\nplan: {pin: {micro_batches: 1}}\n",
+                               dtypes[i]);
+        write_file("job.yaml", text);
+        free(text);
+        ck_assert_int_eq(RUN("plan", PLAN, "-o", "json"), 0);
+        json_t *plan = object_out("Plan");
+        bytes[i] = (uint64_t)json_integer_value(
+            json_object_get(json_object_get(plan, "predicted"), "memory_bytes_max"));
+        json_decref(plan);
+    }
+    ck_assert_uint_lt(bytes[1], bytes[0] * 6 / 10);
+    ck_assert_uint_gt(bytes[1], bytes[0] * 4 / 10);
+    ck_assert_int_eq(RUN("train", "--local", "1", "-f", in_folder("job.yaml")), 78);
+    expect_words("train.dtype bf16 can be planned with, and no device computes in it yet");
+}
+END_TEST
+
 struct point {
     double step_s, bytes;
     int devices;
@@ -333,6 +361,7 @@ int main(void)
     else
         suite_skip("what is explained", "there is no python3");
     tcase_add_test(explain, a_table_says_how_far_a_block_is_from_the_least);
+    tcase_add_test(explain, a_job_in_bf16_is_planned_and_not_trained);
     TCase *frontier = tcase_create("frontier");
     tcase_add_checked_fixture(frontier, setup, teardown);
     tcase_set_timeout(frontier, 60);
