@@ -194,13 +194,15 @@ static double between(struct draw *draw, double low, double high)
 static struct galvatron_profile draw_profile(struct draw *draw)
 {
     struct galvatron_profile drawn = profile;
-    drawn.parameter_mb = between(draw, 1, 80);
+    double rate = between(draw, .3, 1.5); /* collectives take as long as layers */
+    drawn.allreduce_gb_s[1][1] = rate;
+    drawn.parameter_mb = rate * between(draw, 2, 40); /* and reductions as long as some stages */
     drawn.layer.items[0].ms = between(draw, .5, 2);
     drawn.layer.count = 1; /* so data parallelism computes no slower than tensor's */
     drawn.overlap = between(draw, 1, 1.5);
-    drawn.allreduce_gb_s[1][1] = between(draw, .3, 1.5); /* collectives take as long as layers */
     drawn.activation_mb[0] = between(draw, 50, 200);
     drawn.activation_mb[1] = between(draw, 30, 100);
+    drawn.first = drawn.last = (struct galvatron_other){{4, 2}, {4, 2}};
     drawn.p2p_gb_s[1] = 0;
     memset(&drawn.alone, 0, sizeof drawn.alone);
     return drawn;
