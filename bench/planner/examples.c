@@ -1,6 +1,6 @@
 /* examples.c - a process per job and search, and a bound for each: after CPU_S seconds of CPU time
  * it is stopped, and the best plan that it has by then counts; after three times as many it ends,
- * with none. So twelve jobs and five searches take some minutes, and at most half an hour. */
+ * with none. So twelve jobs and five searches take some minutes, and at most a quarter of an hour. */
 #include "bench/planner/examples.h"
 
 #include "common/base/file.h"
@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CPU_S 10
+#define CPU_S 5
 #define PATH_SIZE 256
 
 static const struct {

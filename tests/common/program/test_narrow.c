@@ -7,12 +7,15 @@
 #include <stdlib.h>
 
 #define BATCH 8
+#define HIDDEN 32
+#define HEADS 4
+#define SEQ 16
 #define PLANS 60
 
 static struct graph *make_graph(int element_bytes)
 {
     struct model_config config = {
-        .family = "gpt", .layers = 3, .hidden = 32, .heads = 4, .seq = 16, .vocab = 48};
+        .family = "gpt", .layers = 3, .hidden = HIDDEN, .heads = HEADS, .seq = SEQ, .vocab = 48};
     struct graph *graph;
     ck_assert_int_eq(model_build(&config, &graph, NULL), 0);
     ck_assert_int_eq(graph->element_bytes, 4);
@@ -84,6 +87,25 @@ START_TEST(what_forward_saves_is_half)
 }
 END_TEST
 
+/* Of each token 32 bytes per hidden, which are norm-in 2, norm-out 2, qkv 6, attention 2, norm-in
+ * 2, norm-out 2, and 8 before and behind the GELU; 4 per head for the softmax, and mean and width
+ * of two norms. */
+START_TEST(a_layer_saves_what_attention_and_the_wide_pair_need)
+{
+    struct graph *graph = make_graph(2);
+    struct plan *plan = engine_plan_one(graph, 1, BATCH);
+    struct program *program = lower_rank(graph, plan, 0);
+    uint64_t tokens = (uint64_t)BATCH * SEQ, saved = 0;
+    for (size_t i = 0; i < program->buffer_count; i++)
+        if (program->buffers[i].region == REGION_SAVED && program->buffers[i].block == 2)
+            saved += program->buffers[i].bytes;
+    ck_assert_uint_eq(saved, tokens * (32 * HIDDEN + 4 * HEADS + 2 * 2 * 4));
+    program_destroy(program);
+    plan_destroy(plan);
+    graph_destroy(graph);
+}
+END_TEST
+
 static double sent_bytes(const struct program *program, enum section section)
 {
     struct range range = program->sections[section];
@@ -150,6 +172,7 @@ int main(void)
     TCase *sizes = tcase_create("sizes");
     tcase_add_test(sizes, a_parameter_takes_eighteen_bytes);
     tcase_add_test(sizes, what_forward_saves_is_half);
+    tcase_add_test(sizes, a_layer_saves_what_attention_and_the_wide_pair_need);
     tcase_add_test(sizes, activations_travel_in_half_and_sums_of_gradients_do_not);
     tcase_add_loop_test(sizes, a_narrow_program_is_the_wide_one_with_copies, 0, test_share(PLANS));
     return suite_run("narrow", sizes, NULL);
