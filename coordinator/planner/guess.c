@@ -62,7 +62,7 @@ struct plan *guess_plan(struct instance *instance, double *formula_s)
         for (int b = 0; b < plan->block_count; b++)
             plan->blocks[b].stage = stages / 2;
         if (set_all(instance, plan, &choices->items[i].strategy, seconds) &&
-            scout_balance(plan, seconds) &&
+            scout_balance(plan, seconds, 0) &&
             evaluate_plan(instance->costs, plan, &step_s, &bound_s, &fits, NULL) == 0 &&
             (fits || instance->relaxed) && step_s < best_s) {
             best_s = step_s;

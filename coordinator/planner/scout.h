@@ -1,5 +1,5 @@
 /* scout.h - the plans that an expert would try first: one strategy for all blocks, tensor roles on
- * the fast axes and batch on the slow ones, stages as equal in time as can be. They are cheap to
+ * the fast axes of each stage and batch on the slow ones, stages as equal in time as can be. They are cheap to
  * price, so an exact search knows early what it has to beat, and where to begin. */
 #ifndef COORDINATOR_PLANNER_SCOUT_H
 #define COORDINATOR_PLANNER_SCOUT_H
@@ -14,8 +14,8 @@ struct plan *scout_point(struct costs *costs, const struct space_point *point, d
 /* Of a point's plans of this kind the one whose fullest stage takes the least share of its devices'
  * memory, whether it fits or not; NULL: there is none. */
 struct plan *scout_smallest(struct costs *costs, const struct space_point *point, double *share);
-/* Divides a plan's blocks, which take so many seconds each, into stages so that the longest is as
- * short as can be. false: there are too few. */
-bool scout_balance(struct plan *plan, const double *seconds);
+/* Divides a plan's blocks into stages so that the longest is as short as can be; a block takes
+ * seconds[stage * stride + block], infinity where it cannot be. false: there is no such way. */
+bool scout_balance(struct plan *plan, const double *seconds, int stride);
 
 #endif
