@@ -24,6 +24,9 @@
 /* Where memory is short it is searched for so much longer: where it would save such a share. */
 #define TIGHT 4
 #define TIGHT_SHARE 0.001
+/* As long as the best takes so much longer than the least bound, little is known yet. */
+#define IGNORANT 16
+#define IGNORANT_RATIO 1.6
 
 const struct hunt_limits hunt_limits_standard = {.labels = 120,
                                                  .choices = 60,
@@ -322,6 +325,16 @@ static bool is_tight(const struct hunt *hunt)
     return false;
 }
 
+/* Has hardly any point been looked at that might be good? */
+static bool is_ignorant(const struct hunt *hunt)
+{
+    double least_s = INFINITY;
+    for (size_t i = 0; i < hunt->point_count; i++)
+        if (!hunt->points[i].too_small)
+            least_s = fmin(least_s, hunt->points[i].bound.formula_s);
+    return hunt->best_s > IGNORANT_RATIO * least_s;
+}
+
 /* So many programs of parts may be lowered now. */
 static size_t parts_allowed(const struct hunt *hunt, int most)
 {
@@ -331,6 +344,8 @@ static size_t parts_allowed(const struct hunt *hunt, int most)
     size_t parts = limits->parts * (size_t)most * (is_tight(hunt) ? TIGHT : 1);
     size_t parts_most = limits->parts_most * PARTS_DEVICES / (PARTS_DEVICES + (size_t)most);
     parts = parts < parts_most ? parts : parts_most;
+    if (hunt->found_count > 0 && is_ignorant(hunt))
+        parts *= IGNORANT;
     return hunt->found_count > 0 ? parts : parts / HOPELESS;
 }
 

@@ -233,8 +233,7 @@ struct plan *scout_point(struct costs *costs, const struct space_point *point, d
     for (int fast = 0; fast <= axes; fast++) {
         double found_s, hoped_s;
         struct wanted wanted = {.role = "tensor", .fast = fast};
-        struct plan *plan =
-            try_vector(&scout, wanted, fast < axes, upper_s, &found_s, &hoped_s);
+        struct plan *plan = try_vector(&scout, wanted, fast < axes, upper_s, &found_s, &hoped_s);
         if (!plan)
             continue;
         *hope_s = fmin(*hope_s, hoped_s);

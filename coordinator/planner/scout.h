@@ -1,6 +1,6 @@
 /* scout.h - the plans that an expert would try first: one strategy for all blocks, tensor roles on
- * the fast axes of each stage and batch on the slow ones, stages as equal in time as can be. They are cheap to
- * price, so an exact search knows early what it has to beat, and where to begin. */
+ * the fast axes of each stage and batch on the slow ones, stages as equal in time as can be. They
+ * are cheap to price, so an exact search knows early what it has to beat, and where to begin. */
 #ifndef COORDINATOR_PLANNER_SCOUT_H
 #define COORDINATOR_PLANNER_SCOUT_H
 
