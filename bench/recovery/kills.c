@@ -107,8 +107,9 @@ static bool take(void *data, const Gimbal__Event *event)
         (is(event, "job-replanning") || is(event, "job-failing") || is(event, "node-lost")))
         kills->noticed_ms = event->unix_ms;
     bool next = !kills->victims.node[0] && is(event, "job-running");
-    if (killed && kills->noticed_ms && (is(event, "job-replanned") || is(event, "job-restarted"))) {
-        measure(kills, event);
+    if (killed && (is(event, "job-replanned") || is(event, "job-restarted"))) {
+        if (kills->noticed_ms) /* else it fell into a move that was under way, as part of it */
+            measure(kills, event);
         kills->killed_ms = UINT64_MAX;
         next = !kills->worker;
         if (kills->worker)

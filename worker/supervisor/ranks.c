@@ -129,13 +129,12 @@ void rank_keep(struct rank *rank, uint64_t now_ms, struct supervisor_actions *ac
 void rank_leave_state(struct rank *rank, uint64_t now_ms)
 {
     rank->leaves = true;
-    rank->kill_at_ms = now_ms + SUPERVISOR_KEEP_MS;
+    rank->let_go_ms = now_ms + SUPERVISOR_KEEP_MS;
 }
 
 void rank_let_go(struct rank *rank)
 {
     rank->leaves = false;
-    rank->kill_at_ms = UINT64_MAX;
 }
 
 static void terminate(struct rank *rank, uint64_t now_ms, struct supervisor_actions *actions)
@@ -248,7 +247,7 @@ void ranks_expire(struct supervisor *supervisor, uint64_t now_ms,
 {
     for (size_t i = 0; i < supervisor->rank_count; i++) {
         struct rank *rank = &supervisor->ranks[i];
-        if (rank->leaves && now_ms >= rank->kill_at_ms)
+        if (rank->leaves && now_ms >= rank->let_go_ms)
             rank_let_go(rank);
         if (!rank_has_executor(rank) || now_ms < rank->kill_at_ms)
             continue;
@@ -270,9 +269,12 @@ void ranks_expire(struct supervisor *supervisor, uint64_t now_ms,
 uint64_t ranks_next_ms(const struct supervisor *supervisor)
 {
     uint64_t next = UINT64_MAX;
-    for (size_t i = 0; i < supervisor->rank_count; i++)
-        if (supervisor->ranks[i].kill_at_ms < next)
-            next = supervisor->ranks[i].kill_at_ms;
+    for (size_t i = 0; i < supervisor->rank_count; i++) {
+        const struct rank *rank = &supervisor->ranks[i];
+        uint64_t due_ms =
+            rank->leaves && rank->let_go_ms < rank->kill_at_ms ? rank->let_go_ms : rank->kill_at_ms;
+        next = due_ms < next ? due_ms : next;
+    }
     return next;
 }
 

@@ -102,12 +102,13 @@ struct rank {
     bool keeps;           /* its executor can leave an epoch and stay */
     bool left;            /* its executor left the epoch before it ended: that was reported */
     bool leaves;          /* its executor is gone, and its state is held for the next one */
+    uint64_t let_go_ms;   /* ... until then */
     bool saves;           /* its job has checkpoints */
     uint64_t orphan_ms;   /* so long it trains without a coordinator; 0: for ever */
     bool saving;          /* it was asked to stop with one */
     bool asked;           /* somebody wants it stopped, for the reason that `stopped` will have */
     bool said;            /* the executor itself said why it stopped */
-    uint64_t kill_at_ms;  /* UINT64_MAX: it may run; of what is kept or left: it is to go */
+    uint64_t kill_at_ms;  /* UINT64_MAX: it may run; of one that is kept: it is to be stopped */
     uint64_t assigned_in; /* term of its assignment */
     uint64_t sent_in;     /* term in which the newest message of it was sent */
     uint64_t refused_in;  /* ... and in which one was refused as stale; 0: none */
