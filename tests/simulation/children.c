@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/memory.h"
 #include "common/rpc/message.h"
@@ -29,6 +30,7 @@ static void drop(struct executor *executor)
     for (size_t i = 0; i < executor->event_count; i++)
         message_free(executor->events[i]);
     free(executor->events);
+    trail_close(executor->trail);
     executors[executor->id - 1] = NULL;
     free(executor);
 }
@@ -70,7 +72,14 @@ int child_start(const struct child_options *options, struct child *out, struct e
     executors[count++] = executor;
     executor->id = (int)count;
     executor->node = node;
-    *out = (struct child){.pid = executor->id, .pid_fd = FDS * executor->id, .output_fd = -1};
+    int trail;
+    if (trail_create(&executor->trail, &trail, err) < 0)
+        world_fail("%s", err->text);
+    close(trail);
+    *out = (struct child){.pid = executor->id,
+                          .pid_fd = FDS * executor->id,
+                          .output_fd = -1,
+                          .trail = executor->trail};
     out->channel.fd = FDS * executor->id + CHANNEL_FD;
     world->tally.executors++;
     return 0;
@@ -98,6 +107,12 @@ void child_signal(const struct child *child, int number)
         executor_end(executor, 0, SIGKILL);
     else
         executor_terminate(executor);
+}
+
+bool child_stopped(const struct child *child)
+{
+    const struct executor *executor = find(child->pid);
+    return executor && executor->stopped;
 }
 
 void child_read_output(struct child *child, lines_cb callback, void *data)

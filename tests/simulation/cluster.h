@@ -109,6 +109,8 @@ struct executor {
     size_t event_count, event_capacity;
     uint64_t questions;
     struct event *next;
+    struct trail *trail;
+    bool stopped; /* its process is */
 };
 /* Its process ends, unless it has. */
 void executor_end(struct executor *executor, int status, int signal);

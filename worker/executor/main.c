@@ -21,6 +21,7 @@ static const char usage[] =
     "       gimbal-executor --verify-checkpoint DIRECTORY                   read all of it\n"
     "\n"
     "  --channel FD    a socket to the process that started this one\n"
+    "  --trail FD      memory in which it tells that process how far its rank is\n"
     "  --devices SETS  cores of each device, \"0-1;2-3\"; else the process's cores, shared out\n"
     "  --fabric NAME   what the probe measures links with: local or gloo\n"
     "  --checkpoint DIR  where N ranks save, in place of the job's checkpoint.dir\n"
@@ -40,6 +41,7 @@ static int parse(int argc, char **argv, struct executor_options *options)
 {
     static const struct option names[] = {
         {"channel", required_argument, NULL, 'c'},
+        {"trail", required_argument, NULL, 't'},
         {"local", required_argument, NULL, 'l'},
         {"job", required_argument, NULL, 'j'},
         {"plan", required_argument, NULL, 'p'},
@@ -54,11 +56,14 @@ static int parse(int argc, char **argv, struct executor_options *options)
         {NULL, 0, NULL, 0},
     };
     int option;
-    *options = (struct executor_options){.channel = -1, .crowd = 1};
+    *options = (struct executor_options){.channel = -1, .trail = -1, .crowd = 1};
     while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
         switch (option) {
         case 'c':
             options->channel = whole(optarg, 0);
+            break;
+        case 't':
+            options->trail = whole(optarg, 0);
             break;
         case 'l':
             options->local = whole(optarg, 1);

@@ -266,6 +266,7 @@ static int prepare(struct run *run, const struct feed *feed, struct error *err)
         .fabric = config->fabric,
         .feed = feed,
         .optimizer = optimizer_of(&config->job->train),
+        .trail = config->trail,
     };
     double started = now();
     int rc = lower(config->graph, config->plan, config->rank, &run->state.program, err);

@@ -85,7 +85,8 @@ struct trainer_config {
     const char *const *nodes; /* of each rank, where something is kept; lent */
     /* Where checkpoints go; its program is filled in here. NULL: none are written. */
     const struct saver_config *saving;
-    uint64_t hash; /* of the program, as the planner has it; 0: not checked */
+    struct trail *trail; /* NULL: nobody reads how far it is */
+    uint64_t hash;       /* of the program, as the planner has it; 0: not checked */
 };
 
 /* When it ends with an error, what is worth it is in config->kept.

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define CHANNEL_FD 3
+#define TRAIL_FD 4
 #define ARGUMENTS_MAX 24
 /* Commands are few and small and executors read them at once: one that lets its buffer fill up
  * for so long is stuck, and must not keep the node waiting. */
@@ -28,15 +29,18 @@ extern char **environ;
 static void fill_arguments(const struct child_options *options, const char *parent,
                            const char **argv)
 {
-    const char *const fixed[] = {
-        options->shim,   "--parent", parent,           "--channel", "3", "--cpuset",
-        options->cpuset, "--",       options->program, "--channel", "3"};
+    const char *const fixed[] = {options->shim,    "--parent",  parent,     "--channel",     "3",
+                                 "--trail",        "4",         "--cpuset", options->cpuset, "--",
+                                 options->program, "--channel", "3"};
+    static const char *const last[] = {"--trail", "4"};
+    const size_t most = ARGUMENTS_MAX - 1 - sizeof last / sizeof *last;
     size_t count = sizeof fixed / sizeof *fixed;
     memcpy(argv, fixed, sizeof fixed);
     for (const char *const *argument = options->arguments; *argument; argument++)
-        if (count < ARGUMENTS_MAX - 1)
+        if (count < most)
             argv[count++] = *argument;
-    argv[count] = NULL;
+    memcpy(&argv[count], last, sizeof last);
+    argv[count + sizeof last / sizeof *last] = NULL;
 }
 
 /* All signals as a new program expects them, whatever we block or ignore. */
@@ -51,7 +55,12 @@ static void fill_attributes(posix_spawnattr_t *attributes)
     posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 }
 
-static int spawn(const struct child_options *options, int channel, int output, pid_t *pid)
+/* The descriptors that it begins with, beside 0. */
+struct ends {
+    int output, channel, trail;
+};
+
+static int spawn(const struct child_options *options, const struct ends *ends, pid_t *pid)
 {
     const char *argv[ARGUMENTS_MAX];
     char parent[16];
@@ -62,9 +71,10 @@ static int spawn(const struct child_options *options, int channel, int output, p
     fill_attributes(&attributes);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, output, 1);
-    posix_spawn_file_actions_adddup2(&actions, output, 2);
-    posix_spawn_file_actions_adddup2(&actions, channel, CHANNEL_FD);
+    posix_spawn_file_actions_adddup2(&actions, ends->output, 1);
+    posix_spawn_file_actions_adddup2(&actions, ends->output, 2);
+    posix_spawn_file_actions_adddup2(&actions, ends->channel, CHANNEL_FD);
+    posix_spawn_file_actions_adddup2(&actions, ends->trail, TRAIL_FD);
     int rc = posix_spawn(pid, options->shim, &actions, &attributes, (char **)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
@@ -80,13 +90,17 @@ static void close_all(const int *fds, size_t count)
 
 int child_start(const struct child_options *options, struct child *out, struct error *err)
 {
-    enum { PARENT, CHILD, READ, WRITE, FDS };
-    int fds[FDS] = {-1, -1, -1, -1}, pid_fd = -1;
+    enum { PARENT, CHILD, READ, WRITE, TRAIL, FDS };
+    int fds[FDS] = {-1, -1, -1, -1, -1}, pid_fd = -1;
+    struct trail *trail = NULL;
     pid_t pid = -1;
     int rc = channel_pair(&fds[PARENT], &fds[CHILD], err);
     if (rc == 0 && pipe2(&fds[READ], O_CLOEXEC) < 0)
         rc = error_set(err, -errno, "pipe: %s", strerror(errno));
-    if (rc == 0 && (rc = spawn(options, fds[CHILD], fds[WRITE], &pid)) < 0)
+    if (rc == 0)
+        rc = trail_create(&trail, &fds[TRAIL], err);
+    const struct ends ends = {fds[WRITE], fds[CHILD], fds[TRAIL]};
+    if (rc == 0 && (rc = spawn(options, &ends, &pid)) < 0)
         error_set(err, rc, "%s: %s", options->shim, strerror(-rc));
     if (rc == 0 && (pid_fd = pidfd_open(pid, 0)) < 0) {
         rc = error_set(err, -errno, "pidfd_open: %s", strerror(errno));
@@ -95,14 +109,16 @@ int child_start(const struct child_options *options, struct child *out, struct e
     }
     if (rc < 0) {
         close_all(fds, FDS);
+        trail_close(trail);
         return rc;
     }
     close(fds[CHILD]);
     close(fds[WRITE]);
+    close(fds[TRAIL]);
     fcntl(fds[READ], F_SETFL, O_NONBLOCK);
     setsockopt(fds[PARENT], SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){.tv_sec = SEND_TIMEOUT_S},
                sizeof(struct timeval));
-    *out = (struct child){.pid = pid, .pid_fd = pid_fd, .output_fd = fds[READ]};
+    *out = (struct child){.pid = pid, .pid_fd = pid_fd, .output_fd = fds[READ], .trail = trail};
     channel_open(&out->channel, fds[PARENT]);
     return 0;
 }
@@ -117,6 +133,21 @@ void child_signal(const struct child *child, int signal)
     /* Until the shim leads a group there is none, but only the process itself. */
     if (kill(-child->pid, signal) < 0)
         kill(child->pid, signal);
+}
+
+/* Its state is the word behind its name, which is in brackets and may have any in it. */
+bool child_stopped(const struct child *child)
+{
+    char path[40], line[256] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)child->pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    size_t size = fread(line, 1, sizeof line - 1, file);
+    fclose(file);
+    line[size] = '\0';
+    const char *end = strrchr(line, ')');
+    return end && end[1] == ' ' && (end[2] == 'T' || end[2] == 't');
 }
 
 void child_read_output(struct child *child, lines_cb callback, void *data)
@@ -150,6 +181,7 @@ char *child_kill(struct child *child, char *how, size_t size)
         snprintf(how, size, "was killed by signal %d (%s)", info.si_status,
                  strsignal(info.si_status));
     channel_close(&child->channel);
+    trail_close(child->trail);
     close_all((const int[]){child->pid_fd, child->output_fd}, 2);
     return how;
 }

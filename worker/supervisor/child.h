@@ -7,6 +7,7 @@
 #include "common/base/error.h"
 #include "common/channel/channel.h"
 #include "worker/supervisor/lines.h"
+#include "worker/trail/trail.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -23,6 +24,7 @@ struct child {
     int output_fd; /* what it prints, not blocking; -1 once that has ended */
     struct channel channel;
     struct lines lines;
+    struct trail *trail; /* how far it is */
 };
 
 /* -errno when it cannot be spawned; *out is then untouched. */
@@ -31,6 +33,8 @@ int child_start(const struct child_options *options, struct child *out, struct e
 int child_send(struct child *child, const ProtobufCMessage *command, struct error *err);
 /* To the whole process group. */
 void child_signal(const struct child *child, int signal);
+/* Whether its process is stopped, by a signal or a debugger, at this moment. */
+bool child_stopped(const struct child *child);
 /* Take what it has printed, without waiting. */
 void child_read_output(struct child *child, lines_cb callback, void *data);
 /* Kill whatever is left of it and its group, collect it and close everything. How it ended, as in

@@ -29,13 +29,14 @@ static const char usage[] =
     "\n"
     "  --parent PID     the process that starts this one; the program dies with it\n"
     "  --channel FD     a descriptor that the program keeps beside 0 to 2\n"
+    "  --trail FD       the same, the next one\n"
     "  --cpuset CORES   run on these, as in 0-3,8\n"
     "  --nice N         run at this niceness, -20 to 19\n"
     "  -h, --help       this text\n";
 
 struct shim {
     long parent;
-    long channel; /* -1: none */
+    long channel, trail; /* -1: none */
     const char *cpuset;
     long nice;
     bool renice;
@@ -52,13 +53,17 @@ static bool parse_number(const char *text, long least, long greatest, long *out)
 static bool parse(int argc, char **argv, struct shim *shim)
 {
     static const struct option names[] = {
-        {"parent", required_argument, NULL, 'p'}, {"channel", required_argument, NULL, 'c'},
-        {"cpuset", required_argument, NULL, 's'}, {"nice", required_argument, NULL, 'n'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+        {"parent", required_argument, NULL, 'p'},
+        {"channel", required_argument, NULL, 'c'},
+        {"trail", required_argument, NULL, 't'},
+        {"cpuset", required_argument, NULL, 's'},
+        {"nice", required_argument, NULL, 'n'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     int option;
     bool right = true;
-    *shim = (struct shim){.parent = 0, .channel = -1};
+    *shim = (struct shim){.parent = 0, .channel = -1, .trail = -1};
     while (right && (option = getopt_long(argc, argv, "+h", names, NULL)) != -1) {
         switch (option) {
         case 'p':
@@ -66,6 +71,9 @@ static bool parse(int argc, char **argv, struct shim *shim)
             break;
         case 'c':
             right = parse_number(optarg, 3, INT32_MAX - 1, &shim->channel);
+            break;
+        case 't':
+            right = parse_number(optarg, shim->channel + 1, shim->channel + 1, &shim->trail);
             break;
         case 's':
             shim->cpuset = optarg;
@@ -108,8 +116,8 @@ static int keep_to(const char *cpuset, struct error *err)
     return rc < 0 ? rc : cpuset_bind(&set, &threads, err);
 }
 
-/* Close all but 0, 1, 2 and the channel, which may cross the exec. */
-static int close_others(long channel, struct error *err)
+/* Close all but 0, 1, 2, the channel and the trail behind it, which may cross the exec. */
+static int close_others(long channel, long trail, struct error *err)
 {
     unsigned first = 3;
     if (channel >= 0) {
@@ -118,6 +126,11 @@ static int close_others(long channel, struct error *err)
         if (channel > 3 && close_range(3, (unsigned)channel - 1, 0) < 0)
             return failed("close_range", err);
         first = (unsigned)channel + 1;
+    }
+    if (trail >= 0) {
+        if (fcntl((int)trail, F_SETFD, 0) < 0)
+            return failed("trail", err);
+        first = (unsigned)trail + 1;
     }
     return close_range(first, ~0u, 0) < 0 ? failed("close_range", err) : 0;
 }
@@ -134,7 +147,7 @@ static int prepare(const struct shim *shim, struct error *err)
     if (rc == 0 && shim->cpuset)
         rc = keep_to(shim->cpuset, err);
     if (rc == 0)
-        rc = close_others(shim->channel, err);
+        rc = close_others(shim->channel, shim->trail, err);
     return rc;
 }
 
