@@ -270,6 +270,20 @@ void assignments_quiesce(struct assignments *assignments, const struct job *job)
     append_lists(assignments, job, &record, &quiesce.ranks, &quiesce.n_ranks);
 }
 
+void assignments_end(struct assignments *assignments, const struct job *job, size_t rank,
+                     const char *reason)
+{
+    Gimbal__EndRank end = GIMBAL__END_RANK__INIT;
+    end.job = (char *)job->id;
+    end.epoch = job->epoch;
+    end.rank = (uint32_t)rank;
+    end.reason = (char *)reason;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_END;
+    record.end = &end;
+    append(assignments, job->ranks[rank].device.instance, &record);
+}
+
 void assignments_drop(struct assignments *assignments, const struct job *job)
 {
     Gimbal__DropJob drop = GIMBAL__DROP_JOB__INIT;

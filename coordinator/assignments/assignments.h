@@ -55,6 +55,9 @@ void assignments_pause(struct assignments *assignments, const struct job *job);
 void assignments_cancel(struct assignments *assignments, const struct job *job);
 /* As cancel, but executors that can stay do, with their state. */
 void assignments_quiesce(struct assignments *assignments, const struct job *job);
+/* To the worker of one rank: end its executor, for this reason. */
+void assignments_end(struct assignments *assignments, const struct job *job, size_t rank,
+                     const char *reason);
 /* To every worker: whoever keeps state of the job may let it go. */
 void assignments_drop(struct assignments *assignments, const struct job *job);
 

@@ -29,6 +29,7 @@ struct dossier *dossier_add(struct service *service, const char *job, struct job
 static void dossier_destroy(struct dossier *dossier)
 {
     planning_finish(&dossier->planning);
+    stalls_finish(&dossier->stalls);
     corpus_destroy(dossier->corpus);
     job_config_destroy(dossier->config);
     free(dossier);

@@ -14,6 +14,7 @@
 #include "coordinator/rendezvous/rendezvous.h"
 #include "coordinator/service/replans.h"
 #include "coordinator/service/service.h"
+#include "coordinator/stalls/stalls.h"
 #include "coordinator/telemetry/telemetry.h"
 
 #include <jansson.h>
@@ -29,6 +30,7 @@ struct dossier {
     enum job_reason told_reason;
     uint64_t told_step, told_ms;
     struct replan replan;
+    struct stalls stalls;
     uint64_t growth_epoch; /* in which so many devices were last looked at */
     size_t growth_devices;
     uint64_t unsaved_step; /* the newest that was told to have no checkpoint */
@@ -102,6 +104,10 @@ uint64_t service_now_ms(const struct service *service);
 int service_find_rank(const struct service *service, struct rpc_call *call, const char *id,
                       uint64_t epoch, const uint32_t *rank, const struct job **out,
                       struct error *err);
+
+/* stalls.c: where the ranks of a worker are, with its heartbeat. */
+void service_hear_positions(struct service *service, struct rpc_call *call,
+                            const Gimbal__HeartbeatRequest *request);
 
 /* How long a caller may be kept waiting for what takes long: its answer is to be back before its
  * deadline. */

@@ -23,7 +23,8 @@ struct process {
     struct daemon *daemon;
     uint64_t rank; /* the supervisor's id */
     struct child child;
-    bool deaf; /* its channel is closed or broken */
+    bool deaf;           /* its channel is closed or broken */
+    uint64_t stopped_ms; /* when it was first seen to be stopped; 0: it is not */
 };
 
 struct daemon {
@@ -57,7 +58,8 @@ void calls_staged(struct daemon *daemon, uint64_t rank);
 void calls_stopped(struct daemon *daemon, uint64_t rank);
 void calls_push(struct daemon *daemon, const Gimbal__TelemetryRecord *record);
 
-/* processes.c: executors, by the supervisor's id. */
+/* processes.c: executors, by the supervisor's id; find lends, NULL when it is gone. */
+struct process *processes_find(const struct daemon *daemon, uint64_t rank);
 void processes_start(struct daemon *daemon, uint64_t rank);
 /* The executor of the rank `from` is now that of this one. */
 void processes_adopt(struct daemon *daemon, uint64_t rank, uint64_t from);
@@ -77,6 +79,10 @@ void process_read(struct process *process);
 /* It has ended: tell why, and forget it. */
 void process_end(struct process *process);
 void processes_kill_all(struct daemon *daemon);
+
+/* positions.c: where it is, if it has been there for long enough to be told; for message_free, or
+ * NULL: it moves on. */
+Gimbal__RankPosition *processes_position(struct daemon *daemon, uint64_t rank);
 
 /* daemon.c, for the loop. What a daemon waits for: so many descriptors, listed into fds, and a
  * time, UINT64_MAX for none. Then its turn comes, with what poll() said of them. */

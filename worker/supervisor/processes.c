@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-static struct process *find(const struct daemon *daemon, uint64_t rank)
+struct process *processes_find(const struct daemon *daemon, uint64_t rank)
 {
     for (size_t i = 0; i < daemon->process_count; i++)
         if (daemon->processes[i]->rank == rank)
@@ -79,7 +79,7 @@ void processes_start(struct daemon *daemon, uint64_t id)
 /* It may have ended meanwhile. */
 void processes_adopt(struct daemon *daemon, uint64_t id, uint64_t from)
 {
-    struct process *process = find(daemon, from);
+    struct process *process = processes_find(daemon, from);
     Gimbal__Assignment *assignment = supervisor_take_assignment(daemon->supervisor, id);
     if (process) {
         relay_forget(daemon->relay, from);
@@ -97,7 +97,7 @@ void processes_adopt(struct daemon *daemon, uint64_t id, uint64_t from)
 void processes_quiesce(struct daemon *daemon, uint64_t id)
 {
     const struct rank *rank = supervisor_rank(daemon->supervisor, id);
-    struct process *process = find(daemon, id);
+    struct process *process = processes_find(daemon, id);
     Gimbal__Quiesce quiesce = GIMBAL__QUIESCE__INIT;
     Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
     if (!process)
@@ -112,7 +112,7 @@ void processes_quiesce(struct daemon *daemon, uint64_t id)
 void processes_go(struct daemon *daemon, uint64_t id)
 {
     const struct rank *rank = supervisor_rank(daemon->supervisor, id);
-    struct process *process = find(daemon, id);
+    struct process *process = processes_find(daemon, id);
     Gimbal__Go go = GIMBAL__GO__INIT;
     Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
     if (!process)
@@ -127,7 +127,7 @@ void processes_go(struct daemon *daemon, uint64_t id)
 void processes_pause(struct daemon *daemon, uint64_t id)
 {
     const struct rank *rank = supervisor_rank(daemon->supervisor, id);
-    struct process *process = find(daemon, id);
+    struct process *process = processes_find(daemon, id);
     Gimbal__PauseJob pause = GIMBAL__PAUSE_JOB__INIT;
     Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
     if (!process)
@@ -143,7 +143,7 @@ void processes_pause(struct daemon *daemon, uint64_t id)
 void processes_resume(struct daemon *daemon, uint64_t id)
 {
     const struct rank *rank = supervisor_rank(daemon->supervisor, id);
-    struct process *process = find(daemon, id);
+    struct process *process = processes_find(daemon, id);
     Gimbal__ResumeJob resume = GIMBAL__RESUME_JOB__INIT;
     Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
     if (!process)
@@ -159,7 +159,7 @@ void processes_resume(struct daemon *daemon, uint64_t id)
 void processes_save(struct daemon *daemon, uint64_t id)
 {
     const struct rank *rank = supervisor_rank(daemon->supervisor, id);
-    struct process *process = find(daemon, id);
+    struct process *process = processes_find(daemon, id);
     Gimbal__CancelJob cancel = GIMBAL__CANCEL_JOB__INIT;
     Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
     if (!process)
@@ -175,7 +175,7 @@ void processes_save(struct daemon *daemon, uint64_t id)
 
 void processes_signal(struct daemon *daemon, uint64_t id, int signal)
 {
-    const struct process *process = find(daemon, id);
+    const struct process *process = processes_find(daemon, id);
     if (process)
         child_signal(&process->child, signal);
 }
@@ -183,7 +183,7 @@ void processes_signal(struct daemon *daemon, uint64_t id, int signal)
 void processes_listed(struct daemon *daemon, uint64_t id, uint64_t step, char *const *listed,
                       size_t count)
 {
-    struct process *process = find(daemon, id);
+    struct process *process = processes_find(daemon, id);
     Gimbal__CheckpointListed message = GIMBAL__CHECKPOINT_LISTED__INIT;
     Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
     if (!process)
@@ -198,7 +198,7 @@ void processes_listed(struct daemon *daemon, uint64_t id, uint64_t step, char *c
 
 void processes_answer(void *data, uint64_t id, const Gimbal__ExecutorRendezvous *answer)
 {
-    struct process *process = find(data, id);
+    struct process *process = processes_find(data, id);
     Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
     command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_RENDEZVOUS;
     command.rendezvous = (Gimbal__ExecutorRendezvous *)answer;

@@ -42,6 +42,19 @@ static void drop_job(struct supervisor *supervisor, const char *job, uint64_t no
     }
 }
 
+/* It may have left meanwhile; then nobody waits for it. */
+static void end_rank(struct supervisor *supervisor, const Gimbal__EndRank *message, uint64_t now_ms,
+                     struct supervisor_actions *actions)
+{
+    for (size_t i = 0; i < supervisor->rank_count; i++) {
+        struct rank *rank = &supervisor->ranks[i];
+        if (rank->rank == message->rank && rank->epoch == message->epoch &&
+            strcmp(rank->job, message->job) == 0)
+            ranks_kill(rank, GIMBAL__STOPPED_REQUEST__CAUSE__STALLED, message->reason, now_ms,
+                       actions);
+    }
+}
+
 static bool knows(const struct supervisor *supervisor, const char *job, uint64_t epoch,
                   uint32_t number)
 {
@@ -98,6 +111,9 @@ void supervisor_record(struct supervisor *supervisor, uint64_t revision,
         break;
     case GIMBAL__WORKER_RECORD__RECORD_DROP:
         drop_job(supervisor, record->drop->job, now_ms, actions);
+        break;
+    case GIMBAL__WORKER_RECORD__RECORD_END:
+        end_rank(supervisor, record->end, now_ms, actions);
         break;
     case GIMBAL__WORKER_RECORD__RECORD_PAUSE:
         ranks_pause(supervisor, record->pause, actions);
