@@ -86,8 +86,9 @@ const struct stream *assignments_stream(const struct assignments *assignments, u
     return post ? post->stream : NULL;
 }
 
-int assignments_hash(const struct graph *graph, const struct plan *plan, uint64_t **out,
-                     struct error *err)
+int assignments_hash(const struct graph *graph, const struct plan *plan,
+                     void (*each_cb)(void *data, int rank, const struct program *program),
+                     void *data, uint64_t **out, struct error *err)
 {
     int ranks = plan_ranks(plan);
     uint64_t *hashes = xcalloc((size_t)ranks, sizeof *hashes);
@@ -99,6 +100,7 @@ int assignments_hash(const struct graph *graph, const struct plan *plan, uint64_
             return error_prefix(err, rc, "rank %d", rank);
         }
         hashes[rank] = program->hash;
+        each_cb(data, rank, program);
         program_destroy(program);
     }
     *out = hashes;
@@ -159,6 +161,7 @@ void assignments_assign(struct assignments *assignments, const struct assignment
         assignment.rank = (uint32_t)i;
         assignment.device_index = job->ranks[i].device.index;
         assignment.program_hash = i < epoch->trainers ? epoch->hashes[i] : 0;
+        assignment.compute_s = epoch->compute_s && i < epoch->trainers ? epoch->compute_s[i] : 0;
         append(assignments, job->ranks[i].device.instance, &record);
     }
     free(pointers);

@@ -8,6 +8,7 @@
 
 #include "common/graph/graph.h"
 #include "common/plan/plan.h"
+#include "common/program/program.h"
 #include "common/rpc/stream.h"
 #include "coordinator/jobs/job.h"
 
@@ -36,15 +37,18 @@ struct assignments_epoch {
     size_t trainers;       /* ranks of the plan; those behind them only give */
     const char *plan_id, *plan_json;
     const uint64_t *hashes;       /* of each rank's program */
+    const double *compute_s;      /* predicted of each rank's kernels in a step; NULL: not known */
     const char *const *addresses; /* of each rank's host; "" where it has none */
     uint64_t orphan_ms;           /* so long it trains without a coordinator */
     const char *checkpoint_root;  /* where its checkpoints go; NULL: nowhere */
     const char *checkpoint;       /* of the job's checkpoint_step; NULL: it starts anew */
 };
 
-/* Hashes of all ranks' programs, an array that is yours. -EINVAL as lower(). */
-int assignments_hash(const struct graph *graph, const struct plan *plan, uint64_t **out,
-                     struct error *err);
+/* Hashes of all ranks' programs, an array that is yours; each program is lent to each_cb meanwhile.
+ * -EINVAL as lower(). */
+int assignments_hash(const struct graph *graph, const struct plan *plan,
+                     void (*each_cb)(void *data, int rank, const struct program *program),
+                     void *data, uint64_t **out, struct error *err);
 
 /* Append to the streams of the workers that are open; the others are lost, and their ranks with
  * them. Go, pause and cancel are said once to each worker that has a rank. Go also says which of

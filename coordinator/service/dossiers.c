@@ -30,6 +30,7 @@ static void dossier_destroy(struct dossier *dossier)
 {
     planning_finish(&dossier->planning);
     stalls_finish(&dossier->stalls);
+    pace_finish(&dossier->pace);
     corpus_destroy(dossier->corpus);
     job_config_destroy(dossier->config);
     free(dossier);

@@ -108,6 +108,7 @@ void service_close(struct service *service)
     planning_queue_destroy(service->plans);
     service_forget_askers(service);
     free(service->submitters);
+    free(service->slow);
     rpc_server_destroy(service->server);
     dossiers_finish(service);
     identity_destroy(service->identity);

@@ -49,6 +49,7 @@ static void act_on_membership(struct service *service, const struct membership_e
     case MEMBERSHIP_LOST:
         event.kind = JOB_EVENT_WORKER_LOST;
         assignments_close(service->assignments, happened->instance);
+        service_forget_slow(service, happened->instance);
         break;
     case MEMBERSHIP_DRAINING:
         event.kind = JOB_EVENT_WORKER_DRAINS;
@@ -130,7 +131,7 @@ static void take_plan(struct service *service, const struct job *job)
 static void plan(struct service *service, const struct job *job)
 {
     struct dossier *dossier = dossier_find(service, job->id);
-    if (service_plan_serves(job, &dossier->planning)) {
+    if (service_plan_serves(service, job, &dossier->planning)) {
         take_plan(service, job);
         return;
     }
@@ -174,6 +175,7 @@ static void assign(struct service *service, const struct job *job)
         .plan_id = dossier->planning.plan->id,
         .plan_json = dossier->planning.json,
         .hashes = dossier->planning.hashes,
+        .compute_s = dossier->planning.compute_s,
         .addresses = addresses,
     };
     assignments_assign(service->assignments, &epoch);

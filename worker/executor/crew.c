@@ -150,6 +150,7 @@ static int train_rank(struct rank *rank, const struct device *device, struct err
         .nodes = work->nodes,
         .saving = work->saving.root ? &work->saving : NULL,
         .trail = work->trail,
+        .compute_s = work->compute_s,
         .hash = work->hash,
     };
     int rc = rank->rank < plan_ranks(work->plan) ? check_shared(rank, err) : 0;

@@ -76,6 +76,7 @@ static int open_epoch(struct work *work, const Gimbal__Assignment *assignment, s
     work->plan = NULL;
     work->assignment = assignment;
     work->hash = assignment->program_hash;
+    work->compute_s = assignment->compute_s;
     work->interface = own_address(assignment);
     set_checkpoints(work, assignment);
     int rc = plan_decode(assignment->plan ? assignment->plan->json : "", &work->plan, err);

@@ -95,8 +95,8 @@ static int follow_step(const struct trainer_config *config, struct interpreter *
     bool last = done == (uint64_t)config->job->train.steps;
     if (is_traced(done) && reporter->trace)
         trace(config, in, done);
-    if ((done % TIMES_EVERY == 0 || last) && reporter->times)
-        times_report(times, in, config->rank, reporter);
+    if ((done % TIMES_EVERY == 0 || last || times_due(times, now())) && reporter->times)
+        times_report(times, in, config->rank, now(), reporter);
     if (!every || (done % every != 0 && !last))
         return 0;
     int rc = evaluate(config, in, done, err);
@@ -237,7 +237,7 @@ static int run_prepared(struct run *run, struct error *err)
     const struct trainer_config *config = run->config;
     const struct reporter *reporter = config->reporter;
     struct interpreter *in = run->state.in;
-    struct times *times = times_create(run->state.program);
+    struct times *times = times_create(run->state.program, config->compute_s, now());
     struct saver *saver = NULL;
     int rc = begin(run, err);
     if (rc == 0)
