@@ -287,6 +287,20 @@ void assignments_end(struct assignments *assignments, const struct job *job, siz
     append(assignments, job->ranks[rank].device.instance, &record);
 }
 
+void assignments_drill(struct assignments *assignments, const struct job *job, size_t rank,
+                       Gimbal__DrillFault fault)
+{
+    Gimbal__Drill drill = GIMBAL__DRILL__INIT;
+    drill.job = (char *)job->id;
+    drill.epoch = job->epoch;
+    drill.rank = (uint32_t)rank;
+    drill.fault = fault;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_DRILL;
+    record.drill = &drill;
+    append(assignments, job->ranks[rank].device.instance, &record);
+}
+
 void assignments_drop(struct assignments *assignments, const struct job *job)
 {
     Gimbal__DropJob drop = GIMBAL__DROP_JOB__INIT;

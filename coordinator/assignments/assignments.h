@@ -11,6 +11,7 @@
 #include "common/program/program.h"
 #include "common/rpc/stream.h"
 #include "coordinator/jobs/job.h"
+#include "proto/drill.pb-c.h"
 
 /* Records kept for a worker that is slow to ask: several per rank and epoch. */
 #define ASSIGNMENTS_KEPT 4096
@@ -62,6 +63,9 @@ void assignments_quiesce(struct assignments *assignments, const struct job *job)
 /* To the worker of one rank: end its executor, for this reason. */
 void assignments_end(struct assignments *assignments, const struct job *job, size_t rank,
                      const char *reason);
+/* The same: do this fault to it. */
+void assignments_drill(struct assignments *assignments, const struct job *job, size_t rank,
+                       Gimbal__DrillFault fault);
 /* To every worker: whoever keeps state of the job may let it go. */
 void assignments_drop(struct assignments *assignments, const struct job *job);
 

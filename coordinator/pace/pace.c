@@ -15,8 +15,9 @@ void pace_finish(struct pace *pace)
 static struct pace_rank *rank_of(struct pace *pace, uint32_t epoch, size_t count, size_t rank)
 {
     if (pace->epoch != epoch || pace->count != count) {
-        pace_finish(pace);
-        *pace = (struct pace){epoch, xcalloc(count, sizeof *pace->ranks), count};
+        struct pace_rank *ranks = xcalloc(count, sizeof *ranks);
+        free(pace->ranks);
+        *pace = (struct pace){epoch, ranks, count};
     }
     return &pace->ranks[rank];
 }

@@ -104,7 +104,7 @@ struct service_handler {
     rpc_handler_cb cb; /* its data is the service */
 };
 extern const struct service_handler worker_handlers[], telemetry_handlers[], submit_handlers[],
-    user_handlers[], pause_handlers[], checkpoint_handlers[], cluster_handlers[],
+    user_handlers[], pause_handlers[], checkpoint_handlers[], cluster_handlers[], drill_handlers[],
     history_handlers[], identity_handlers[], trace_handlers[];
 
 uint64_t service_now_ms(const struct service *service);

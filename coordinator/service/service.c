@@ -79,6 +79,7 @@ int service_open(const struct service_options *options, struct service **out, st
     install(service, pause_handlers);
     install(service, checkpoint_handlers);
     install(service, cluster_handlers);
+    install(service, drill_handlers);
     install(service, history_handlers);
     install(service, identity_handlers);
     install(service, trace_handlers);

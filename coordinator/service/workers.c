@@ -297,12 +297,8 @@ static void stopped(struct rpc_call *call, void *data)
 }
 
 const struct service_handler worker_handlers[] = {
-    {COORDINATOR_HELLO, hello},
-    {COORDINATOR_REPORT_HARDWARE, report_hardware},
-    {COORDINATOR_HEARTBEAT, heartbeat},
-    {COORDINATOR_WATCH_ASSIGNMENTS, watch_assignments},
-    {COORDINATOR_RENDEZVOUS, meet},
-    {COORDINATOR_READY, ready},
-    {COORDINATOR_STOPPED, stopped},
-    {0, NULL},
+    {COORDINATOR_HELLO, hello},         {COORDINATOR_REPORT_HARDWARE, report_hardware},
+    {COORDINATOR_HEARTBEAT, heartbeat}, {COORDINATOR_WATCH_ASSIGNMENTS, watch_assignments},
+    {COORDINATOR_RENDEZVOUS, meet},     {COORDINATOR_READY, ready},
+    {COORDINATOR_STOPPED, stopped},     {0, NULL},
 };

@@ -37,6 +37,16 @@ static int whole(const char *text, int least)
     return end == text || *end || number < least || number > INT_MAX ? -1 : (int)number;
 }
 
+/* Whether they go together; `more` words were left over. */
+static bool are_right(const struct executor_options *options, bool more)
+{
+    bool local = options->local > 0;
+    if (options->verify)
+        return !more && !local && !options->probe;
+    return options->channel >= 0 && options->local >= 0 && options->crowd >= 1 && !more &&
+           !(local && options->probe) && (!local || (options->job && options->plan));
+}
+
 static int parse(int argc, char **argv, struct executor_options *options)
 {
     static const struct option names[] = {
@@ -102,13 +112,7 @@ static int parse(int argc, char **argv, struct executor_options *options)
             return -EINVAL;
         }
     }
-    bool local = options->local > 0;
-    if (options->verify)
-        return optind < argc || local || options->probe ? -EINVAL : 0;
-    return options->channel < 0 || options->local < 0 || !(options->crowd >= 1) || optind < argc ||
-                   (local && options->probe) || (local && (!options->job || !options->plan))
-               ? -EINVAL
-               : 0;
+    return are_right(options, optind < argc) ? 0 : -EINVAL;
 }
 
 int main(int argc, char **argv)
