@@ -31,6 +31,7 @@ static void drop(struct executor *executor)
         message_free(executor->events[i]);
     free(executor->events);
     trail_close(executor->trail);
+    executor_drop_held(executor);
     executors[executor->id - 1] = NULL;
     free(executor);
 }
@@ -59,6 +60,11 @@ struct executor *executor_at(size_t index)
 static struct executor *find(int id)
 {
     return id > 0 && (size_t)id <= count ? executors[id - 1] : NULL;
+}
+
+struct executor *executor_numbered(int id)
+{
+    return find(id);
 }
 
 int child_start(const struct child_options *options, struct child *out, struct error *err)

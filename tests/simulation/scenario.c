@@ -6,6 +6,7 @@
 #include "common/base/memory.h"
 #include "tests/simulation/checks.h"
 #include "tests/simulation/cluster.h"
+#include "tests/simulation/matrix.h"
 
 #define SETTLE_MS ((uint64_t)3 * 3600 * 1000)
 #define SETTLE_CHECK_MS 1000
@@ -124,7 +125,9 @@ static void draw_faults(struct faults *faults)
 static void begin(void)
 {
     cluster = xcalloc(1, sizeof *cluster);
-    draw_faults(&world->faults);
+    if (!world->options.cell)
+        draw_faults(&world->faults);
+    matrix_open();
     coordinator_init(&cluster->coordinator, false);
     cluster->coordinator.disk = disk_create();
     coordinator_start(&cluster->coordinator);

@@ -24,6 +24,7 @@ struct process {
     uint64_t rank; /* the supervisor's id */
     struct child child;
     bool deaf;           /* its channel is closed or broken */
+    uint64_t began_ms;   /* when it was given its rank */
     uint64_t stopped_ms; /* when it was first seen to be stopped; 0: it is not */
 };
 

@@ -42,7 +42,8 @@ Gimbal__RankPosition *processes_position(struct daemon *daemon, uint64_t rank)
     if (!process)
         return NULL;
     uint64_t now_ms = daemon_now_ms(), stopped_ms = look_at(process, now_ms);
-    bool known = trail_read(process->child.trail, &at);
+    /* What it was at in the epoch before says nothing. */
+    bool known = trail_read(process->child.trail, &at) && at.call.entered_ms >= process->began_ms;
     uint64_t held_ms = known && now_ms > at.call.entered_ms ? now_ms - at.call.entered_ms : 0;
     if (stopped_ms == 0 && held_ms < POSITION_MS)
         return NULL;

@@ -39,6 +39,7 @@ static void send_assignment(struct process *process, Gimbal__Assignment *assignm
     Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
     command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_ASSIGNMENT;
     command.assignment = assignment;
+    process->began_ms = daemon_now_ms();
     send_command(process, &command);
 }
 
