@@ -5,25 +5,17 @@
  * norm and the logits. */
 #include "common/models/parts.h"
 
-extern const struct operation operation_embed, operation_position, operation_qkv, operation_attend,
-    operation_out, operation_add, operation_fc1, operation_gelu, operation_fc2, operation_logits,
-    operation_loss;
+extern const struct operation operation_attend, operation_add, operation_logits, operation_loss;
 
 enum { TYPE_EMBED, TYPE_LAYER, TYPE_HEAD };
 
 static int layer(struct graph *graph, int64_t index, int input, struct initializer residual)
 {
     parts_layer(graph, index, TYPE_LAYER);
-    int q = parts_linear(graph, &operation_qkv, "q", input, parts_narrow);
-    int k = parts_linear(graph, &operation_qkv, "k", input, parts_narrow);
-    int v = parts_linear(graph, &operation_qkv, "v", input, parts_narrow);
-    int mixed = graph_node(graph, &operation_attend, "attend", (int[]){q, k, v});
-    int out = parts_linear(graph, &operation_out, "out", mixed, residual);
+    int out = parts_attention(graph, &operation_attend, input, residual);
     int middle = graph_node(graph, &operation_add, "add1", (int[]){input, out});
     middle = parts_norm(graph, "norm1", middle);
-    int wide = parts_linear(graph, &operation_fc1, "fc1", middle, parts_narrow);
-    int active = graph_node(graph, &operation_gelu, "gelu", (int[]){wide});
-    int back = parts_linear(graph, &operation_fc2, "fc2", active, residual);
+    int back = parts_network(graph, middle, residual);
     int sum = graph_node(graph, &operation_add, "add2", (int[]){middle, back});
     return parts_norm(graph, "norm2", sum);
 }
@@ -35,16 +27,12 @@ static int build(const struct model_config *config, struct graph **out, struct e
         return rc;
     struct graph *graph = graph_create();
     parts_sizes(graph, config, 4 * config->hidden);
-    sizes_set(&graph->sizes, 'n', config->heads);
-    sizes_set(&graph->sizes, 'd', config->hidden / config->heads);
+    parts_heads(graph, config);
     int tokens = graph_data(graph, "tokens", "bs", false);
     int targets = graph_data(graph, "targets", "bs", true);
 
     graph_block(graph, "embed", TYPE_EMBED);
-    int table = graph_weight(graph, "tokens.weight", "vh", parts_narrow, true);
-    int positions = graph_weight(graph, "positions.weight", "sh", parts_narrow, true);
-    int x = graph_node(graph, &operation_embed, "tokens", (int[]){tokens, table});
-    x = graph_node(graph, &operation_position, "positions", (int[]){x, positions});
+    int table, x = parts_embed(graph, tokens, &table);
     x = parts_norm(graph, "norm", x);
 
     for (int64_t i = 0; i < config->layers; i++)

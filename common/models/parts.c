@@ -5,7 +5,9 @@
 #include <math.h>
 #include <stdio.h>
 
-extern const struct operation operation_norm, operation_rmsnorm;
+extern const struct operation operation_embed, operation_position, operation_norm,
+    operation_rmsnorm, operation_qkv, operation_out, operation_add, operation_fc1, operation_gelu,
+    operation_fc2;
 
 static const struct initializer zero = {0, 0}, one = {1, 0};
 const struct initializer parts_narrow = {0, 0.02f};
@@ -45,6 +47,42 @@ int parts_linear(struct graph *graph, const struct operation *operation, const c
     return graph_node(graph, operation, name, operands);
 }
 
+int parts_embed(struct graph *graph, int tokens, int *table)
+{
+    *table = graph_weight(graph, "tokens.weight", "vh", parts_narrow, true);
+    int positions = graph_weight(graph, "positions.weight", "sh", parts_narrow, true);
+    int x = graph_node(graph, &operation_embed, "tokens", (int[]){tokens, *table});
+    return graph_node(graph, &operation_position, "positions", (int[]){x, positions});
+}
+
+int parts_attention(struct graph *graph, const struct operation *mixing, int input,
+                    struct initializer residual)
+{
+    int q = parts_linear(graph, &operation_qkv, "q", input, parts_narrow);
+    int k = parts_linear(graph, &operation_qkv, "k", input, parts_narrow);
+    int v = parts_linear(graph, &operation_qkv, "v", input, parts_narrow);
+    int mixed = graph_node(graph, mixing, mixing->name, (int[]){q, k, v});
+    return parts_linear(graph, &operation_out, "out", mixed, residual);
+}
+
+int parts_network(struct graph *graph, int input, struct initializer residual)
+{
+    int wide = parts_linear(graph, &operation_fc1, "fc1", input, parts_narrow);
+    int active = graph_node(graph, &operation_gelu, "gelu", (int[]){wide});
+    return parts_linear(graph, &operation_fc2, "fc2", active, residual);
+}
+
+int parts_prenorm(struct graph *graph, const struct operation *mixing, int input,
+                  struct initializer residual)
+{
+    int normed = parts_norm(graph, "norm1", input);
+    int out = parts_attention(graph, mixing, normed, residual);
+    int middle = graph_node(graph, &operation_add, "add1", (int[]){input, out});
+    normed = parts_norm(graph, "norm2", middle);
+    int back = parts_network(graph, normed, residual);
+    return graph_node(graph, &operation_add, "add2", (int[]){middle, back});
+}
+
 void parts_layer(struct graph *graph, int64_t index, int type)
 {
     char name[32];
@@ -58,6 +96,12 @@ void parts_sizes(struct graph *graph, const struct model_config *config, int64_t
     sizes_set(&graph->sizes, 'h', config->hidden);
     sizes_set(&graph->sizes, 'f', config->ffn ? config->ffn : ffn);
     sizes_set(&graph->sizes, 'v', config->vocab);
+}
+
+void parts_heads(struct graph *graph, const struct model_config *config)
+{
+    sizes_set(&graph->sizes, 'n', config->heads);
+    sizes_set(&graph->sizes, 'd', config->hidden / config->heads);
 }
 
 int parts_check_heads(const struct model_config *config, struct error *err)

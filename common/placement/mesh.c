@@ -13,6 +13,14 @@ int mesh_coordinate(const struct mesh *mesh, int rank, int axis)
     return rank % mesh->size[axis];
 }
 
+void mesh_coordinates(const struct mesh *mesh, int rank, int *at)
+{
+    for (int i = 0; i < mesh->axes; i++) {
+        at[i] = rank % mesh->size[i];
+        rank /= mesh->size[i];
+    }
+}
+
 int mesh_span(const struct mesh *mesh, unsigned axes)
 {
     int span = 1;
@@ -24,26 +32,19 @@ int mesh_span(const struct mesh *mesh, unsigned axes)
 
 int mesh_group(const struct mesh *mesh, int rank, unsigned axes, int *members)
 {
-    int base = 0, stride = 1, own = 0, step[AXES_MAX], size[AXES_MAX], count = 0, scale = 1;
-    for (int i = 0; i < mesh->axes; i++) {
-        int coordinate = mesh_coordinate(mesh, rank, i);
+    int stride = 1, own = 0, count = 1, at[AXES_MAX];
+    mesh_coordinates(mesh, rank, at);
+    members[0] = rank;
+    for (int i = 0; i < mesh->axes; i++) { /* along each axis the members so far once more */
         if (axes >> i & 1) {
-            step[count] = stride;
-            size[count++] = mesh->size[i];
-            own += coordinate * scale;
-            scale *= mesh->size[i];
-        } else {
-            base += coordinate * stride;
+            own += at[i] * count;
+            for (int m = 0; m < count; m++)
+                members[m] -= at[i] * stride;
+            for (int m = count; m < count * mesh->size[i]; m++)
+                members[m] = members[m - count] + stride;
+            count *= mesh->size[i];
         }
         stride *= mesh->size[i];
-    }
-    for (int index = 0; index < scale; index++) {
-        int member = base, rest = index;
-        for (int i = 0; i < count; i++) {
-            member += rest % size[i] * step[i];
-            rest /= size[i];
-        }
-        members[index] = member;
     }
     return own;
 }

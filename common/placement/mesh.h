@@ -18,6 +18,8 @@ struct mesh {
 
 int mesh_count(const struct mesh *mesh);
 int mesh_coordinate(const struct mesh *mesh, int rank, int axis);
+/* On all axes. */
+void mesh_coordinates(const struct mesh *mesh, int rank, int *at);
 /* Ranks along these axes (a bit mask) together. */
 int mesh_span(const struct mesh *mesh, unsigned axes);
 /* The ranks that differ from this one on no axes but these, ascending: the same list on every

@@ -82,11 +82,13 @@ struct box placement_slice(const struct mesh *mesh, const struct shape *shape,
                            const struct placement *placement, int rank)
 {
     struct box box = shape_box(shape);
+    int at[AXES_MAX];
+    mesh_coordinates(mesh, rank, at);
     for (int dim = 0; dim < shape->dims; dim++) {
         unsigned fixed = 0;
         for (int i = 0; i < placement->count[dim]; i++) {
             int axis = placement->axis[dim][i];
-            int64_t before = mesh_coordinate(mesh, rank, axis), own = 1, total = mesh->size[axis];
+            int64_t before = at[axis], own = 1, total = mesh->size[axis];
             if (shape->dim[dim] == 'b' && mesh->weights)
                 share_of(mesh, rank, axis, fixed, &before, &own, &total);
             assert(total > 0);
@@ -117,9 +119,10 @@ bool placement_divides(const struct mesh *mesh, const struct shape *shape,
 int64_t placement_elements(const struct mesh *mesh, const struct shape *shape,
                            const struct placement *placement)
 {
-    struct box whole = shape_box(shape);
-    return box_count(&whole) *
-           (mesh_count(mesh) / mesh_span(mesh, placement_split_axes(placement)));
+    int64_t elements = mesh_span(mesh, ~placement_split_axes(placement));
+    for (int dim = 0; dim < shape->dims; dim++)
+        elements *= shape->size[dim];
+    return elements;
 }
 
 bool placement_first(const struct mesh *mesh, const struct placement *placement, int rank)

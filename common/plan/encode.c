@@ -77,9 +77,10 @@ static void add_predictions(json_t *root, const struct plan *plan)
                             json_real(plan->predicted.formula_s));
     if (plan->predicted.lower_bound_s > 0)
         json_object_set_new(root, "certificate",
-                            json_pack("{s:f, s:f, s:f}", "formula_gap", plan->predicted.formula_gap,
-                                      "lower_bound_s", plan->predicted.lower_bound_s, "gap",
-                                      plan->predicted.gap));
+                            json_pack("{s:f, s:f, s:f, s:s}", "formula_gap",
+                                      plan->predicted.formula_gap, "lower_bound_s",
+                                      plan->predicted.lower_bound_s, "gap", plan->predicted.gap,
+                                      "roles", plan->predicted.roles));
 }
 
 char *plan_encode(const struct plan *plan, const struct graph *graph)

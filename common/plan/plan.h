@@ -74,6 +74,7 @@ struct plan {
         /* How far from the best plan it may be: by the formula; and the shortest step that a
          * plan could have by simulation, and the gap to that. lower_bound_s 0: nothing is known. */
         double formula_gap, lower_bound_s, gap;
+        char roles[64]; /* the best plan of these roles alone; "": of all there are */
         struct plan_alternative alternatives[PLAN_ALTERNATIVES_MAX];
         int alternative_count;
     } predicted;

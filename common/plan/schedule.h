@@ -18,7 +18,8 @@ struct schedule {
     void (*order)(int stage, int stages, int micro_batches, struct event *events);
 };
 
-extern const struct schedule *const schedules[]; /* ends with NULL */
+/* Ends with NULL. On no stage does any need fewer slots than the first. */
+extern const struct schedule *const schedules[];
 const struct schedule *schedule_find(const char *name);
 
 /* The order, with slots: the lowest free one at each forward. Returns how many there are. */

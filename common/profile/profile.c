@@ -193,3 +193,28 @@ int profile_decode(const char *text, struct profile *out, struct error *err)
         *out = profile;
     return rc;
 }
+
+static bool same_rate(const struct profile_rate *a, const struct profile_rate *b)
+{
+    bool same = strcmp(a->operation, b->operation) == 0;
+    for (int direction = 0; direction < DIRECTIONS; direction++)
+        same = same && a->fixed_s[direction] == b->fixed_s[direction] &&
+               a->seconds_per_flop[direction] == b->seconds_per_flop[direction];
+    return same;
+}
+
+static bool same_link(const struct profile_link *a, const struct profile_link *b)
+{
+    return a->latency_s == b->latency_s && a->seconds_per_byte == b->seconds_per_byte;
+}
+
+bool profile_equal(const struct profile *a, const struct profile *b)
+{
+    bool same = a->rate_count == b->rate_count && a->seconds_per_flop == b->seconds_per_flop &&
+                a->seconds_per_byte == b->seconds_per_byte && a->overhead_s == b->overhead_s &&
+                same_link(&a->host, &b->host) && same_link(&a->network, &b->network) &&
+                a->overlap == b->overlap;
+    for (size_t i = 0; same && i < a->rate_count; i++)
+        same = same_rate(&a->rates[i], &b->rates[i]);
+    return same;
+}

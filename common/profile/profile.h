@@ -50,6 +50,9 @@ double profile_seconds(const struct profile *profile, const struct profile_link 
 double profile_fixed_seconds(const struct profile *profile, const struct program *program,
                              const struct instruction *instruction);
 
+/* Whether two devices are equally fast, to the last bit. */
+bool profile_equal(const struct profile *a, const struct profile *b);
+
 /* JSON of one line, the caller's to free. Reading: -EINVAL with the member that is wrong. */
 char *profile_encode(const struct profile *profile);
 int profile_decode(const char *text, struct profile *out, struct error *err);

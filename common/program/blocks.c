@@ -29,8 +29,8 @@ static struct held *find_version(struct lowering *l, int tensor, const struct pl
     return NULL;
 }
 
-static void add_version(struct lowering *l, int tensor, const struct placement *placement,
-                        const struct piece *piece)
+void blocks_add(struct lowering *l, int tensor, const struct placement *placement,
+                const struct piece *piece)
 {
     struct held_list *list = &l->versions;
     list->items = grow(list->items, list->count, &list->capacity, sizeof *list->items);
@@ -74,7 +74,7 @@ int blocks_fetch(struct lowering *l, int tensor, const struct placement *placeme
             return 0;
         }
     }
-    add_version(l, tensor, placement, out);
+    blocks_add(l, tensor, placement, out);
     return 0;
 }
 

@@ -60,16 +60,19 @@ int lowering_build(struct lowering *l)
         return rc;
     weights_update(l);
     arena_layout(l);
-    waits_find(l->program);
+    if (!l->part) /* what nobody runs waits for nobody */
+        waits_find(l->program);
     return 0;
 }
 
+/* ways: (optional) those of many parts. */
 void lowering_init(struct lowering *l, const struct graph *graph, const struct plan *plan, int rank,
-                   struct error *err)
+                   struct ways *ways, struct error *err)
 {
     assert(rank >= 0 && rank < plan_ranks(plan));
-    struct program *program = xcalloc(1, sizeof *program);
-    *l = (struct lowering){.graph = graph, .plan = plan, .program = program, .err = err};
+    struct program *program = ways ? ways_program(ways) : xcalloc(1, sizeof *program);
+    *l = (struct lowering){
+        .graph = graph, .plan = plan, .program = program, .ways = ways, .err = err};
     l->stage = plan_rank_stage(plan, rank, &l->inside);
     l->mesh = stage_mesh(l, l->stage);
     l->homes = xcalloc(graph->tensor_count, sizeof *l->homes);
@@ -110,11 +113,17 @@ void lowering_finish(struct lowering *l)
 int lower(const struct graph *graph, const struct plan *plan, int rank, struct program **out,
           struct error *err)
 {
+    return lower_with(NULL, graph, plan, rank, out, err);
+}
+
+int lower_with(struct ways *ways, const struct graph *graph, const struct plan *plan, int rank,
+               struct program **out, struct error *err)
+{
     struct lowering l;
     int rc = plan_check(plan, graph, err);
     if (rc < 0)
         return rc;
-    lowering_init(&l, graph, plan, rank, err);
+    lowering_init(&l, graph, plan, rank, ways, err);
     make_events(&l);
     rc = lowering_build(&l);
     if (rc == 0) {

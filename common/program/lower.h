@@ -13,6 +13,16 @@
 int lower(const struct graph *graph, const struct plan *plan, int rank, struct program **out,
           struct error *err);
 
+/* What many ranks' programs, or many parts, share: ways between placements, found once, on any mesh
+ * whose weights (if it has some) stay where they are meanwhile; and the memory of a part that is
+ * done with. */
+struct ways;
+struct ways *ways_create(void);
+void ways_destroy(struct ways *ways);
+/* lower(), for many ranks: the same programs, sooner. ways: may be NULL. */
+int lower_with(struct ways *ways, const struct graph *graph, const struct plan *plan, int rank,
+               struct program **out, struct error *err);
+
 /* Part of a rank's program, by itself. What a stage's blocks and joints take is the sum of its
  * parts', and its transient region the largest of theirs, so a planner lowers every part once. */
 enum part_kind {
@@ -36,17 +46,13 @@ struct lowered_part {
     uint64_t passing_bytes;  /* of the output that a joint or crossing finds: kept no longer */
 };
 
-/* Ways between placements, found once and taken by many parts, on any mesh whose weights (if it
- * has some) stay where they are meanwhile. */
-struct ways;
-struct ways *ways_create(void);
-void ways_destroy(struct ways *ways);
-
 /* `rank` of a plan that plan_check accepted, at least in the blocks that the part touches.
  * The program is the caller's. */
 int lower_part(const struct graph *graph, const struct plan *plan, int rank,
                const struct part *part, struct ways *ways, struct lowered_part *out,
                struct error *err);
+/* In place of program_destroy(): the next part's program is written over this one. */
+void lower_part_done(struct ways *ways, struct lowered_part *part);
 
 /* Where a block meets its neighbours: how it finds its input and leaves that one's gradient (one
  * placement for each way in which it leaves), how it makes its output and wants its gradient.

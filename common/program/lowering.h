@@ -126,6 +126,10 @@ int ways_find(struct ways *ways, const struct mesh *mesh, const struct shape *sh
               const struct placement *from, const struct placement *to, const struct step **steps,
               struct error *err);
 
+/* An empty program with the arrays of the one that was given back last; gives one back. */
+struct program *ways_program(struct ways *ways);
+void ways_give_back(struct ways *ways, struct program *program);
+
 /* move.c: redistribute_path() for a tensor on this rank's mesh; *steps are lent until the next
  * call. */
 int move_route(struct lowering *l, int tensor, const struct placement *from,
@@ -134,8 +138,9 @@ int move_route(struct lowering *l, int tensor, const struct placement *from,
  * source must be of no other use. */
 int move_within(struct lowering *l, const struct shape *shape, int tensor,
                 const struct placement *from, const struct placement *to, struct piece *piece);
-/* Between stages, by the intersection of slices; replicas take turns in sending. `piece` is read
- * on the sending stage and made on the receiving one. use: of a weight; 0 for an activation. */
+/* across.c: between stages, by the intersection of slices; replicas take turns in sending. `piece`
+ * is read on the sending stage and made on the receiving one. use: of a weight; 0 for an
+ * activation. */
 void move_across(struct lowering *l, const struct shape *shape, int tensor, enum purpose purpose,
                  int use, int from_stage, const struct placement *from, int to_stage,
                  const struct placement *to, struct piece *piece);
@@ -173,6 +178,9 @@ int block_backward(struct lowering *l, int block);
 /* A tensor in this placement, redistributed if it is not there yet. */
 int blocks_fetch(struct lowering *l, int tensor, const struct placement *placement,
                  struct piece *out);
+/* It is in this placement, too, until the block is left. */
+void blocks_add(struct lowering *l, int tensor, const struct placement *placement,
+                const struct piece *piece);
 /* A weight that is gathered for every block that uses it: beside what comes before. */
 int blocks_gather(struct lowering *l, const struct weight_use *use, struct piece *out);
 /* Boxes of a node's operands on this rank. */
@@ -206,7 +214,7 @@ int recompute_block(struct lowering *l, int block);
 
 /* lower.c */
 void lowering_init(struct lowering *l, const struct graph *graph, const struct plan *plan, int rank,
-                   struct error *err);
+                   struct ways *ways, struct error *err);
 int lowering_signatures(struct lowering *l);
 int lowering_build(struct lowering *l);
 void lowering_finish(struct lowering *l);

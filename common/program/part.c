@@ -182,9 +182,8 @@ int lower_part(const struct graph *graph, const struct plan *plan, int rank,
 {
     struct lowering l;
     *out = (struct lowered_part){0};
-    lowering_init(&l, graph, plan, rank, err);
+    lowering_init(&l, graph, plan, rank, ways, err);
     l.part = part;
-    l.ways = ways;
     l.found = l.forward_room = -1;
     int rc = lowering_build(&l);
     if (rc == 0) {
@@ -196,13 +195,19 @@ int lower_part(const struct graph *graph, const struct plan *plan, int rank,
     return rc;
 }
 
+void lower_part_done(struct ways *ways, struct lowered_part *part)
+{
+    ways_give_back(ways, part->program);
+    part->program = NULL;
+}
+
 int lower_ends(const struct graph *graph, const struct plan *plan, int block, struct part_ends *out,
                struct error *err)
 {
     struct part part = {PART_BLOCK, block, -1};
     struct lowering l;
     int last = (int)graph->block_count - 1;
-    lowering_init(&l, graph, plan, plan_stage_rank(plan, plan->blocks[block].stage), err);
+    lowering_init(&l, graph, plan, plan_stage_rank(plan, plan->blocks[block].stage), NULL, err);
     l.part = &part;
     *out = (struct part_ends){0};
     int rc = lowering_signatures(&l);

@@ -58,6 +58,20 @@ static int refresh(struct lowering *l, int node, const bool *again)
     return 0;
 }
 
+/* A sum that forward has finished is not finished once more: what the node has read of it is no
+ * larger than the summand, and is saved in its place. */
+static void keep_sums(struct lowering *l, int node, const bool *again)
+{
+    const struct node *n = &l->graph->nodes[node];
+    for (int i = 0; i < n->operation->input_count; i++) {
+        int tensor = n->operands[i], producer = l->graph->tensors[tensor].producer;
+        const struct held *home = &l->homes[tensor];
+        const struct fetched *fetched = &l->fetched[node][i];
+        if (home->tensor == tensor && home->placement.partial && (producer < 0 || !again[producer]))
+            blocks_add(l, tensor, &fetched->placement, &fetched->piece);
+    }
+}
+
 int recompute_block(struct lowering *l, int index)
 {
     enum recompute recompute = l->plan->blocks[index].recompute;
@@ -68,6 +82,9 @@ int recompute_block(struct lowering *l, int index)
     bool *again = xcalloc(l->graph->node_count, sizeof *again);
     int end = block->node_first + block->node_count, rc = 0;
     choose(l, block, recompute, wanted, again);
+    for (int n = block->node_first; n < end; n++)
+        if (again[n])
+            keep_sums(l, n, again);
     for (int n = block->node_first; n < end && rc == 0; n++)
         if (again[n])
             rc = forward_node(l, n);

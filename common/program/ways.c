@@ -1,4 +1,5 @@
-/* ways.c - a table of ways between placements, by mesh and shape. */
+/* ways.c - what many programs share: a table of ways between placements, by mesh and shape, and the
+ * memory of the last part's. */
 #include "common/program/lowering.h"
 
 #include "common/base/hash.h"
@@ -27,6 +28,7 @@ struct way {
 
 struct ways {
     struct way *buckets[BUCKETS];
+    struct program *spare; /* or NULL */
 };
 
 struct ways *ways_create(void)
@@ -45,7 +47,42 @@ void ways_destroy(struct ways *ways)
             free(way);
         }
     }
+    program_destroy(ways->spare);
     free(ways);
+}
+
+struct program *ways_program(struct ways *ways)
+{
+    struct program *spare = ways->spare, *program = xcalloc(1, sizeof *program);
+    ways->spare = NULL;
+    if (!spare)
+        return program;
+    for (size_t i = 0; i < spare->group_count; i++)
+        free(spare->groups[i].ranks);
+    *program = (struct program){
+        .buffers = spare->buffers,
+        .pieces = spare->pieces,
+        .instructions = spare->instructions,
+        .groups = spare->groups,
+        .parameters = spare->parameters,
+        .counts = spare->counts,
+        .buffer_capacity = spare->buffer_capacity,
+        .piece_capacity = spare->piece_capacity,
+        .instruction_capacity = spare->instruction_capacity,
+        .group_capacity = spare->group_capacity,
+        .parameter_capacity = spare->parameter_capacity,
+        .counts_capacity = spare->counts_capacity,
+    };
+    free(spare->waits);
+    free(spare->events);
+    free(spare);
+    return program;
+}
+
+void ways_give_back(struct ways *ways, struct program *program)
+{
+    program_destroy(ways->spare);
+    ways->spare = program;
 }
 
 int ways_find(struct ways *ways, const struct mesh *mesh, const struct shape *shape,

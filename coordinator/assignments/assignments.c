@@ -90,21 +90,26 @@ int assignments_hash(const struct graph *graph, const struct plan *plan,
                      void (*each_cb)(void *data, int rank, const struct program *program),
                      void *data, uint64_t **out, struct error *err)
 {
-    int ranks = plan_ranks(plan);
+    int ranks = plan_ranks(plan), rc = 0;
     uint64_t *hashes = xcalloc((size_t)ranks, sizeof *hashes);
-    for (int rank = 0; rank < ranks; rank++) {
+    struct ways *ways = ways_create();
+    for (int rank = 0; rank < ranks && rc == 0; rank++) {
         struct program *program;
-        int rc = lower(graph, plan, rank, &program, err);
+        rc = lower_with(ways, graph, plan, rank, &program, err);
         if (rc < 0) {
-            free(hashes);
-            return error_prefix(err, rc, "rank %d", rank);
+            error_prefix(err, rc, "rank %d", rank);
+            break;
         }
         hashes[rank] = program->hash;
         each_cb(data, rank, program);
         program_destroy(program);
     }
-    *out = hashes;
-    return 0;
+    ways_destroy(ways);
+    if (rc < 0)
+        free(hashes);
+    else
+        *out = hashes;
+    return rc;
 }
 
 static void append(struct assignments *assignments, uint64_t instance,
@@ -267,6 +272,7 @@ void assignments_quiesce(struct assignments *assignments, const struct job *job)
     quiesce.job = (char *)job->id;
     quiesce.epoch = job->epoch;
     quiesce.reason = (char *)job->words;
+    quiesce.save = job->saves;
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_QUIESCE;
     record.quiesce = &quiesce;

@@ -245,6 +245,17 @@ static void find_root(struct job *job, const struct job_cause *cause)
     memcpy(job->words, cause->words, sizeof job->words);
 }
 
+/* Ranks that save wait for each other, and one of them is lost: the others are asked again, to stop
+ * at once. */
+static void save_no_more(struct job *job, struct job_actions *actions)
+{
+    if (!job->saves)
+        return;
+    job->saves = false;
+    job_act(job, JOB_ACTION_STORE, actions);
+    job_resume(job, actions);
+}
+
 /* What follows when a rank is lost. What was refused is refused for good: nobody has to stay. */
 static enum job_trigger broken(const struct job *job, enum job_reason reason)
 {
@@ -296,6 +307,15 @@ static int handle_exited(struct job *job, const struct job_event *event, struct 
         return TRIGGER_NONE;
     }
     return broken(job, reason);
+}
+
+/* What else follows from an exit, whatever becomes of the job. */
+static void follow_exit(struct job *job, const struct job_event *event, struct job_actions *actions)
+{
+    if (job->ranks[event->rank].role == JOB_RANK_GIVES)
+        job_act(job, JOB_ACTION_HOLD, actions); /* one device less */
+    if (event->exited.status != 0 && !event->exited.by_others && (STOPPING & IN(job->state)))
+        save_no_more(job, actions);
 }
 
 static const struct row {
@@ -356,8 +376,8 @@ int job_event_apply(struct job *job, const struct job_event *event, uint64_t now
         return trigger;
     if (row->store)
         job_act(job, JOB_ACTION_STORE, actions);
-    if (event->kind == JOB_EVENT_EXITED && job->ranks[event->rank].role == JOB_RANK_GIVES)
-        job_act(job, JOB_ACTION_HOLD, actions); /* one device less */
+    if (event->kind == JOB_EVENT_EXITED)
+        follow_exit(job, event, actions);
     if (trigger != TRIGGER_NONE)
         job_fire(job, (enum job_trigger)trigger, &cause, now_ms, actions);
     job_settle(job, now_ms, actions);
@@ -383,10 +403,12 @@ static void lose_worker(struct job *job, const struct job_event *event, uint64_t
     struct job_cause cause;
     job_cause_set(&cause, JOB_REASON_WORKER_LOST, "worker %s was lost: %s", event->worker.name,
                   words_of(event));
-    if (runs && STOPPING & IN(job->state))
+    if (runs && STOPPING & IN(job->state)) {
         find_root(job, &cause);
-    else if (runs)
+        save_no_more(job, actions);
+    } else if (runs) {
         job_fire(job, broken(job, cause.reason), &cause, now_ms, actions);
+    }
     job_settle(job, now_ms, actions);
 }
 
@@ -403,6 +425,7 @@ static void leave_worker(struct job *job, const struct job_event *event, uint64_
     struct job_cause cause;
     job_cause_set(&cause, JOB_REASON_REPLAN, "node %s is drained%s%s", event->worker.name,
                   words_of(event)[0] ? ": " : "", words_of(event));
+    job->saves = (LIVE & IN(job->state)) != 0;
     job_fire(job, TRIGGER_LEAVE, &cause, now_ms, actions);
     job_settle(job, now_ms, actions);
 }

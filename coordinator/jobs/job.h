@@ -126,7 +126,7 @@ struct job {
     char plan[JOB_PLAN_SIZE];   /* its id; "" before there is one */
     char held[JOB_WORDS_SIZE];  /* who wants it not to run, and why; "": nobody does */
     uint32_t pauses, resumes;   /* of this epoch, that have begun and that are over */
-    bool saves;                 /* cancelled: its executors save before they stop */
+    bool saves;                 /* cancelled, or leaving a node: its executors save first */
     bool holding;               /* the devices of its ranks are its own */
     bool replans;               /* executors outlive an epoch that breaks */
     /* In the order of grant, then of the plan; kept when it ended, and, where executors have

@@ -153,6 +153,7 @@ static void enter(struct job *job, uint64_t now_ms)
         job->epoch++;
         job->plan[0] = '\0';
         job->pauses = job->resumes = 0;
+        job->saves = false;
         break;
     case JOB_PAUSING:
         job->pauses++;

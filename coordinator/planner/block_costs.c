@@ -240,7 +240,7 @@ static int lower_and_sum(struct costs *costs, const struct plan *plan, const str
         if (rc < 0)
             return rc;
         struct part_cost cost = sum_up(&pricing, &lowered);
-        program_destroy(lowered.program);
+        lower_part_done(costs->ways, &lowered);
         double seconds = cost.seconds.forward[QUEUE_COMPUTE] + cost.seconds.backward[QUEUE_COMPUTE];
         take_larger(out, &cost);
         out->least_s = i == 0 || seconds < out->least_s ? seconds : out->least_s;
@@ -475,7 +475,7 @@ static int base_cost(struct costs *costs, const struct site *site, int devices,
     int rc = lower_part(costs->model.graph, plan, site->first, &part, costs->ways, &lowered, err);
     if (rc == 0) {
         *out = sum_up(&pricing, &lowered);
-        program_destroy(lowered.program);
+        lower_part_done(costs->ways, &lowered);
     }
     plan_destroy(plan);
     return rc;

@@ -16,7 +16,8 @@ struct alone {
     int64_t samples;
     double fixed_s, shared_s, once_s;
     double state_bytes, tied_bytes;
-    bool one_profile; /* of all devices */
+    double saved_bytes, room_bytes; /* of one micro-batch; of the largest block's room */
+    bool one_profile;               /* of all devices */
     /* The longest run of equal blocks: each of them. */
     int run;
     double run_fixed_s, run_shared_s;
@@ -46,6 +47,29 @@ static void add_block(struct alone *alone, const struct part_cost *cost, int run
     }
 }
 
+/* The least that recomputation leaves of a block between forward and backward, and of its room;
+ * and what the joint before it keeps for it. */
+static void add_saved(struct alone *alone, struct costs *costs, const struct site *site, int block)
+{
+    const struct job_plan *plan = &costs->request->job->plan;
+    struct strategy strategy = {0}, plain = {0};
+    struct part_cost cost;
+    double saved = INFINITY, room = INFINITY;
+    for (int recompute = 0; recompute < RECOMPUTES; recompute++) {
+        strategy.recompute = (enum recompute)recompute;
+        if (plan->forbid.recompute >> recompute & 1 ||
+            costs_block(costs, site, block, &strategy, NULL, alone->samples, &cost, NULL) < 0)
+            continue;
+        saved = fmin(saved, (double)cost.saved_bytes);
+        room = fmin(room, fmax((double)cost.other_bytes, (double)cost.forward_bytes));
+    }
+    alone->saved_bytes += isfinite(saved) ? saved : 0;
+    alone->room_bytes = fmax(alone->room_bytes, isfinite(room) ? room : 0);
+    if (block > 0 &&
+        costs_joint(costs, site, block - 1, &plain, &plain, alone->samples, &cost, NULL) == 0)
+        alone->saved_bytes += (double)cost.saved_bytes;
+}
+
 static struct alone find_alone(struct costs *costs, int device, int64_t samples)
 {
     struct mesh mesh = {0};
@@ -59,6 +83,7 @@ static struct alone find_alone(struct costs *costs, int device, int64_t samples)
         run = b > 0 && place[b] == place[b - 1] ? run + 1 : 1;
         costs_block(costs, site, b, &strategy, NULL, samples, &cost, NULL);
         add_block(&alone, &cost, run);
+        add_saved(&alone, costs, site, b);
         if (costs->model.tied && (b == 0 || b + 1 == blocks))
             alone.tied_bytes = fmax(alone.tied_bytes, (double)cost.state_bytes);
     }
@@ -153,14 +178,15 @@ struct point_bound bounds_devices(struct bounds *bounds, int devices)
 
 /* Every element lies somewhere, once at least. Tied weights, which two blocks have, are counted as
  * if the larger of the two had none. */
-bool bounds_fit(struct bounds *bounds, int devices)
+bool bounds_fit(struct bounds *bounds, const struct space_point *point)
 {
     const struct costs *costs = bounds->costs;
-    const struct alone *alone = get_alone(bounds, costs->request->job->train.global_batch);
+    const struct alone *alone = get_alone(bounds, point->samples);
     double memory = 0;
-    for (int i = 0; i < costs->request->device_count && i < devices; i++)
+    for (int i = 0; i < costs->request->device_count && i < point->devices; i++)
         memory += (double)site_memory_limit(costs->request, i);
     if (costs->sites.memory_scale > 0)
         memory *= costs->sites.memory_scale;
-    return alone->state_bytes - alone->tied_bytes <= memory;
+    return alone->state_bytes - alone->tied_bytes + alone->saved_bytes + alone->room_bytes <=
+           memory;
 }

@@ -23,7 +23,8 @@ double bounds_block(struct bounds *bounds, const struct space_point *point, int 
                     double seconds);
 /* Of all points on so many devices. */
 struct point_bound bounds_devices(struct bounds *bounds, int devices);
-/* May the weights, gradients and moments of the model lie on so many devices? */
-bool bounds_fit(struct bounds *bounds, int devices);
+/* May the weights, gradients and moments of the model lie on the point's devices, and what the
+ * backward of one micro-batch needs? */
+bool bounds_fit(struct bounds *bounds, const struct space_point *point);
 
 #endif

@@ -215,6 +215,7 @@ int confirm_run(struct hunt *hunt, struct planner_result *out, struct error *err
     best->predicted.formula_gap = hunt->best_s / hunt->formula_least_s - 1;
     best->predicted.lower_bound_s = least_s;
     best->predicted.gap = best_s / least_s - 1;
+    space_roles(&hunt->costs, best->predicted.roles, sizeof best->predicted.roles);
     return rc;
 }
 

@@ -19,6 +19,8 @@
 #define PIPELINE_LABELS 3
 /* Where nothing was found to fit, it is searched for so much shorter. */
 #define HOPELESS 10
+/* Parts of so many devices take twice as long to lower as those of one. */
+#define PARTS_DEVICES 256
 /* Where memory is short it is searched for so much longer: where it would save such a share. */
 #define TIGHT 4
 #define TIGHT_SHARE 0.001
@@ -28,12 +30,23 @@ const struct hunt_limits hunt_limits_standard = {.labels = 120,
                                                  .pairs = 8,
                                                  .points = 20000,
                                                  .scouts = 1600,
-                                                 .parts = 50,
-                                                 .parts_most = 2000,
+                                                 .parts = 600,
+                                                 .parts_most = 16000,
                                                  .wide_devices = 8,
                                                  .plans = 20000,
                                                  .simulations = 48,
                                                  .slack = 0.03};
+const struct hunt_limits hunt_limits_quick = {.labels = 60,
+                                              .choices = 40,
+                                              .pairs = 4,
+                                              .points = 20000,
+                                              .scouts = 600,
+                                              .parts = 20,
+                                              .parts_most = 600,
+                                              .wide_devices = 4,
+                                              .plans = 2000,
+                                              .simulations = 8,
+                                              .slack = 0.01};
 const struct hunt_limits hunt_limits_none = {.labels = SIZE_MAX,
                                              .choices = SIZE_MAX,
                                              .pairs = SIZE_MAX,
@@ -112,7 +125,7 @@ static void list_points(struct hunt *hunt, int least, int most)
         hunt->points[i] =
             (struct hunt_point){points[i], bounds_point(&hunt->bounds, &points[i]), INFINITY, i};
     for (size_t i = 0; i < hunt->point_count; i++)
-        hunt->points[i].too_small = !bounds_fit(&hunt->bounds, points[i].devices);
+        hunt->points[i].too_small = !bounds_fit(&hunt->bounds, &points[i]);
     free(points);
     if (hunt->point_count > 1)
         qsort(hunt->points, hunt->point_count, sizeof *hunt->points, hunt_by_bound);
@@ -155,7 +168,7 @@ static struct plan *solve(struct hunt *hunt, struct instance *instance, double u
 {
     struct frontiers frontiers;
     struct plan *plan = NULL;
-    *least_s = fmax(*least_s, instance_formula_bound(instance));
+    *least_s = fmax(*least_s, fmax(instance_formula_bound(instance), instance->price.bound_s));
     if (*least_s >= upper_s)
         return NULL;
     double guess_s;
@@ -164,7 +177,7 @@ static struct plan *solve(struct hunt *hunt, struct instance *instance, double u
     frontiers_init(&frontiers, instance);
     frontiers.upper_s = fmin(upper_s, tie_s);
     size_t choices = instance->relaxed ? SIZE_MAX : hunt->limits.choices;
-    frontiers.cut = instance_prune(instance, frontiers.upper_s, choices);
+    frontiers.omitted_s = instance_prune(instance, frontiers.upper_s, choices);
     set_limits(hunt, &frontiers);
     plan = partition_solve(&frontiers);
     *formula_s = frontiers.upper_s;
@@ -174,29 +187,9 @@ static struct plan *solve(struct hunt *hunt, struct instance *instance, double u
         *formula_s = guess_s;
     }
     plan_destroy(guess);
-    if (!frontiers.cut)
-        *least_s = fmax(*least_s, plan ? *formula_s : upper_s);
+    *least_s = fmax(*least_s, fmin(plan ? *formula_s : upper_s, frontiers.omitted_s));
     frontiers_finish(&frontiers);
     return plan;
-}
-
-/* With all strategies and memory as it is. */
-static int solve_whole(struct hunt *hunt, const struct space_point *point, double upper_s,
-                       double *least_s, struct error *err)
-{
-    struct instance instance;
-    double formula_s;
-    struct instance_hint hint = {&hunt->bounds, upper_s};
-    int rc = instance_init_below(&instance, &hunt->costs, point, false, &hint, err);
-    if (rc == 0) {
-        struct plan *plan = solve(hunt, &instance, upper_s, least_s, &formula_s);
-        if (plan)
-            hunt_add(hunt, plan, formula_s);
-        if (plan && formula_s < hunt->best_s)
-            hunt->best_s = formula_s;
-    }
-    instance_finish(&instance);
-    return rc;
 }
 
 /* Plans that take so long by the formula are not looked for. It over-estimates pipelines whose
@@ -206,47 +199,97 @@ static double reach(const struct hunt *hunt, const struct space_point *point)
     return hunt->best_s * (point->stages > 1 ? 1 + hunt->limits.slack : 1);
 }
 
-/* What was learnt of a point holds for all of its plans if all roles were tried. */
-static void learn(const struct hunt *hunt, struct hunt_point *point, double formula_s,
-                  double simulated_s)
+/* The first schedule needs the least memory, and by the formula all take the same time: what a
+ * point with another has, its like with the first has too. */
+static bool is_covered(const struct hunt *hunt, const struct space_point *point)
 {
-    if (hunt->costs.narrow)
-        return;
-    point->bound.formula_s = fmax(point->bound.formula_s, formula_s);
-    point->bound.simulated_s = fmax(point->bound.simulated_s, simulated_s);
+    return point->schedule != schedules[0] && !hunt->request->job->plan.schedule;
 }
 
-/* Relaxed first: a point whose best is too slow with all the memory there could be is done with,
- * and so is one whose fastest plan fits. 0: it was legal. */
-static int open_point(struct hunt *hunt, struct hunt_point *at, struct error *err)
+static bool are_like(const struct space_point *a, const struct space_point *b)
+{
+    return a->devices == b->devices && a->stages == b->stages && a->extra == b->extra &&
+           a->weighted == b->weighted && a->micro_batches == b->micro_batches;
+}
+
+/* What is learnt of a point holds for those that it covers. With few roles it holds for plans of
+ * these alone: see space_roles. */
+static void learn(struct hunt *hunt, struct hunt_point *point, double formula_s, double simulated_s)
+{
+    for (size_t i = 0; i < hunt->point_count; i++) {
+        struct hunt_point *like = &hunt->points[i];
+        if (like != point &&
+            !(is_covered(hunt, &like->point) && are_like(&like->point, &point->point)))
+            continue;
+        like->bound.formula_s = fmax(like->bound.formula_s, formula_s);
+        like->bound.simulated_s = fmax(like->bound.simulated_s, simulated_s);
+    }
+}
+
+/* With all strategies and memory as it is. 0: it was legal. */
+static int open_whole(struct hunt *hunt, struct hunt_point *at, double upper_s, double least_s,
+                      struct error *err)
 {
     struct instance instance;
-    double upper_s = reach(hunt, &at->point), least_s = 0, formula_s, again_s, bound_s = 0;
-    bool fits = false;
+    double formula_s;
     struct instance_hint hint = {&hunt->bounds, upper_s};
-    int rc = instance_init_below(&instance, &hunt->costs, &at->point, true, &hint, err);
-    struct plan *plan = NULL;
+    int rc = instance_init_below(&instance, &hunt->costs, &at->point, false, &hint, err);
     if (rc == 0) {
-        hunt->opened++;
-        plan = solve(hunt, &instance, upper_s, &least_s, &formula_s);
+        struct plan *plan = solve(hunt, &instance, upper_s, &least_s, &formula_s);
+        if (plan)
+            hunt_add(hunt, plan, formula_s);
+        if (plan && formula_s < hunt->best_s)
+            hunt->best_s = formula_s;
         learn(hunt, at, least_s, instance_bound(&instance));
     }
     instance_finish(&instance);
-    if (rc < 0)
-        learn(hunt, at, INFINITY, INFINITY); /* it has no plans */
-    if (rc < 0 || least_s >= upper_s)
-        return rc;
+    return rc;
+}
+
+/* With all the memory there could be: *least_s is what no plan of the point is shorter than. *done:
+ * its fastest plan fits, nothing else has to be looked for. */
+static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s, double *least_s,
+                        bool *done, struct error *err)
+{
+    struct instance instance;
+    struct plan *plan = NULL;
+    double formula_s, again_s, bound_s;
+    bool fits = false;
+    struct instance_hint hint = {&hunt->bounds, upper_s};
+    int rc = instance_init_below(&instance, &hunt->costs, &at->point, true, &hint, err);
+    if (rc == 0) {
+        plan = solve(hunt, &instance, upper_s, least_s, &formula_s);
+        learn(hunt, at, *least_s, instance_bound(&instance));
+    }
+    instance_finish(&instance); /* and with it times of one rank alone */
     if (plan)
         evaluate_plan(&hunt->costs, plan, &again_s, &bound_s, &fits, NULL);
-    if (plan && fits && again_s <= least_s * (1 + 1e-9)) {
-        learn(hunt, at, again_s, 0);
-        hunt_add(hunt, plan, again_s);
-        hunt->best_s = fmin(hunt->best_s, again_s);
-        return 0;
+    *done = plan && fits && again_s <= *least_s * (1 + 1e-9);
+    if (!*done) {
+        plan_destroy(plan);
+        return rc;
     }
-    plan_destroy(plan);
-    rc = solve_whole(hunt, &at->point, upper_s, &least_s, err);
-    learn(hunt, at, least_s, 0);
+    learn(hunt, at, again_s, 0);
+    hunt_add(hunt, plan, again_s);
+    hunt->best_s = fmin(hunt->best_s, again_s);
+    return rc;
+}
+
+/* Relaxed first: a point whose best is too slow with all the memory there could be is done with,
+ * and so is one whose fastest plan fits. Where scouts found nothing that fits, neither is likely.
+ * 0: it was legal. */
+static int open_point(struct hunt *hunt, struct hunt_point *at, struct error *err)
+{
+    double upper_s = reach(hunt, &at->point), least_s = 0;
+    bool done = false;
+    int rc = 0;
+    hunt->opened++;
+    if (isfinite(at->hope_s))
+        rc = open_relaxed(hunt, at, upper_s, &least_s, &done, err);
+    if (rc == 0 && !done && least_s < upper_s)
+        rc = open_whole(hunt, at, upper_s, least_s, err);
+    if (rc < 0)
+        learn(hunt, at, INFINITY, INFINITY); /* it has no plans */
     return rc;
 }
 
@@ -260,7 +303,8 @@ static int by_formula(const void *first, const void *second)
 
 bool hunt_is_hopeless(const struct hunt *hunt, const struct hunt_point *point)
 {
-    return point->too_small || point->bound.formula_s >= reach(hunt, &point->point);
+    return point->too_small || is_covered(hunt, &point->point) ||
+           point->bound.formula_s >= reach(hunt, &point->point);
 }
 
 /* Is all known that is wanted? */
@@ -285,7 +329,8 @@ static size_t parts_allowed(const struct hunt *hunt, int most)
     if (limits->parts == SIZE_MAX)
         return SIZE_MAX;
     size_t parts = limits->parts * (size_t)most * (is_tight(hunt) ? TIGHT : 1);
-    parts = parts < limits->parts_most ? parts : limits->parts_most;
+    size_t parts_most = limits->parts_most * PARTS_DEVICES / (PARTS_DEVICES + (size_t)most);
+    parts = parts < parts_most ? parts : parts_most;
     return hunt->found_count > 0 ? parts : parts / HOPELESS;
 }
 
@@ -356,6 +401,14 @@ int hunt_points(struct hunt *hunt, int least, int most, struct error *err)
     return 0;
 }
 
+/* With all roles points are worth opening again. */
+static void widen(struct hunt *hunt)
+{
+    hunt->costs.narrow = false;
+    for (size_t i = 0; i < hunt->point_count; i++)
+        hunt->points[i].bound = bounds_point(&hunt->bounds, &hunt->points[i].point);
+}
+
 int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
 {
     int rc = hunt_points(hunt, least, most, err);
@@ -371,7 +424,7 @@ int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
     if (hunt->costs.narrow)
         open_points(hunt, most, &legal, &rc, err);
     if (most <= hunt->limits.wide_devices || !legal) {
-        hunt->costs.narrow = false;
+        widen(hunt);
         open_points(hunt, most, &legal, &rc, err);
     }
     if (!legal)

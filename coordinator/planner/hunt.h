@@ -19,7 +19,8 @@ struct hunt_limits {
     size_t simulations; /* of these */
     double slack;       /* points whose best is so much worse by the formula are confirmed too */
 };
-extern const struct hunt_limits hunt_limits_standard, hunt_limits_none;
+/* quick: somebody stands still until there is a plan. */
+extern const struct hunt_limits hunt_limits_standard, hunt_limits_quick, hunt_limits_none;
 
 struct found {
     struct plan *plan;
@@ -63,8 +64,8 @@ int hunt_run(struct hunt *hunt, int least, int most, struct error *err);
 
 /* For qsort: points by their bounds. */
 int hunt_by_bound(const void *first, const void *second);
-/* For scouting: takes the plan; can no plan of the point be good enough; is all known that is
- * wanted? */
+/* For scouting: takes the plan; can no plan of the point be good enough, or better than those of
+ * another; is all known that is wanted? */
 void hunt_add(struct hunt *hunt, struct plan *plan, double formula_s);
 bool hunt_is_hopeless(const struct hunt *hunt, const struct hunt_point *point);
 bool hunt_is_enough(const struct hunt *hunt);

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LONGEST_BISECTIONS 50
+
 /* Those of this stage's kind and the block's place, made if there are none yet. */
 static int find_choices(struct instance *instance, int stage, int block, const struct choices **out,
                         struct error *err)
@@ -44,6 +46,42 @@ static int fill_stage(struct instance *instance, int stage, struct error *err)
     return rc;
 }
 
+/* Do chains of blocks, none of which takes longer than this, come to no more than all stages? */
+static bool may_divide(const double *seconds, int blocks, int stages, double most_s)
+{
+    double sum = INFINITY;
+    for (int b = 0; b < blocks; b++) {
+        if (sum + seconds[b] > most_s) {
+            sum = 0;
+            stages--;
+        }
+        sum += seconds[b];
+        if (stages < 0 || sum > most_s)
+            return false;
+    }
+    return true;
+}
+
+/* However the blocks are divided, some stage takes so long: each block the least of it. */
+static double find_longest(const struct instance *instance, size_t member)
+{
+    double low = 0, high = 0, *seconds = xcalloc((size_t)instance->blocks, sizeof *seconds);
+    for (int b = 0; b < instance->blocks; b++) {
+        seconds[b] = instance_least(instance, b, member);
+        high += seconds[b];
+    }
+    low = high / instance->point.stages * (1 - 1e-12);
+    for (int i = 0; i < LONGEST_BISECTIONS && isfinite(high); i++) {
+        double middle = (low + high) / 2;
+        if (may_divide(seconds, instance->blocks, instance->point.stages, middle))
+            high = middle;
+        else
+            low = middle;
+    }
+    free(seconds);
+    return low; /* which is too little */
+}
+
 static void sum_least(struct instance *instance)
 {
     instance->before = xcalloc((size_t)instance->blocks + 1, sizeof *instance->before);
@@ -54,6 +92,7 @@ static void sum_least(struct instance *instance)
             sum->forward_s + instance_least(instance, b, offsetof(struct choices, least_forward_s)),
             sum->alone_s + instance_least(instance, b, offsetof(struct choices, least_alone_s))};
     }
+    instance->longest_s = find_longest(instance, offsetof(struct choices, least_s));
 }
 
 struct least instance_between(const struct instance *instance, int first, int end)
@@ -89,8 +128,10 @@ int instance_init_below(struct instance *instance, struct costs *costs,
         rc = fill_stage(instance, i, err);
     for (int i = 1; i < point->stages; i++)
         instance->pairs[i] = sites_pair(&costs->sites, instance->sites[i - 1], instance->sites[i]);
-    if (rc == 0)
+    if (rc == 0) {
         sum_least(instance);
+        memory_price_init(&instance->price, instance);
+    }
     return rc;
 }
 
@@ -115,6 +156,7 @@ void instance_finish(struct instance *instance)
     free(instance->bases);
     free(instance->pairs);
     free(instance->before);
+    memory_price_finish(&instance->price);
     free(instance->of);
 }
 
@@ -139,7 +181,7 @@ static double choice_bound(const struct instance *instance, const struct choices
         least_once = fmin(least_once, first->items[i].cost.once_s);
     double once = choices == first ? choice->floor_once_s : least_once;
     sum += seconds - choices->least_s;
-    return sum + (m - 1) * fmax(seconds, sum / stages) + once;
+    return sum + (m - 1) * fmax(fmax(seconds, instance->longest_s), sum / stages) + once;
 }
 
 struct ranked_choice {
@@ -160,11 +202,13 @@ static uint64_t bytes_of(const struct choice *choice)
     return choice->cost.state_bytes + choice->cost.saved_bytes;
 }
 
-/* Half of what may stay is the fastest, half the smallest of the others. */
-static bool keep_best(struct choices *choices, struct ranked_choice *ranked, size_t count,
-                      size_t most)
+/* Half of what may stay is the fastest, half the smallest of the others. Returns the least bound of
+ * what does not stay. */
+static double keep_best(struct choices *choices, struct ranked_choice *ranked, size_t count,
+                        size_t most)
 {
     bool more = count > most;
+    double omitted_s = more ? ranked[most / 2].bound_s : INFINITY;
     struct choice *kept = xcalloc(count, sizeof *kept);
     for (size_t i = 0; i < count; i++)
         kept[i] = choices->items[ranked[i].index];
@@ -180,12 +224,12 @@ static bool keep_best(struct choices *choices, struct ranked_choice *ranked, siz
     choices->count = more ? most : count;
     memcpy(choices->items, kept, choices->count * sizeof *kept);
     free(kept);
-    return more;
+    return omitted_s;
 }
 
-bool instance_prune(struct instance *instance, double upper_s, size_t most)
+double instance_prune(struct instance *instance, double upper_s, size_t most)
 {
-    bool cut = false;
+    double omitted_s = INFINITY;
     for (size_t c = 0; c < instance->all_count; c++) {
         struct choices *choices = instance->all[c];
         struct ranked_choice *ranked = xcalloc(choices->count, sizeof *ranked);
@@ -197,10 +241,10 @@ bool instance_prune(struct instance *instance, double upper_s, size_t most)
         }
         if (count > 1)
             qsort(ranked, count, sizeof *ranked, by_bound);
-        cut = keep_best(choices, ranked, count, most) || cut;
+        omitted_s = fmin(omitted_s, keep_best(choices, ranked, count, most));
         free(ranked);
     }
-    return cut;
+    return omitted_s;
 }
 
 const struct choices *instance_choices(const struct instance *instance, int stage, int block)
@@ -280,17 +324,6 @@ double instance_least(const struct instance *instance, int block, size_t member)
     return least;
 }
 
-static double bound(const struct instance *instance, size_t member)
-{
-    double sum = 0, longest = 0;
-    for (int b = 0; b < instance->blocks; b++) {
-        double seconds = instance_least(instance, b, member);
-        sum += seconds;
-        longest = fmax(longest, seconds);
-    }
-    return sum + (instance->point.micro_batches - 1) * fmax(longest, sum / instance->point.stages);
-}
-
 double instance_formula_bound(const struct instance *instance)
 {
     double once = INFINITY;
@@ -299,18 +332,18 @@ double instance_formula_bound(const struct instance *instance)
     const struct choices *first = instance_choices(instance, 0, 0);
     for (size_t i = 0; i < first->count; i++)
         once = fmin(once, first->items[i].cost.once_s);
-    return bound(instance, offsetof(struct choices, least_s)) + once + instance->bases[0].once_s;
+    return instance->before[instance->blocks].seconds +
+           (instance->point.micro_batches - 1) * instance->longest_s + once +
+           instance->bases[0].once_s;
 }
 
 /* The stage that works longest on a micro-batch works on all of them, and the first one passes
  * all stages: no less than either. */
 double instance_bound(const struct instance *instance)
 {
-    double sum = 0, longest = 0;
-    for (int b = 0; b < instance->blocks; b++) {
-        double seconds = instance_least(instance, b, offsetof(struct choices, least_bound_s));
-        sum += seconds;
-        longest = fmax(longest, seconds);
-    }
-    return fmax(sum, instance->point.micro_batches * fmax(longest, sum / instance->point.stages));
+    size_t member = offsetof(struct choices, least_bound_s);
+    double sum = 0;
+    for (int b = 0; b < instance->blocks; b++)
+        sum += instance_least(instance, b, member);
+    return fmax(sum, instance->point.micro_batches * find_longest(instance, member));
 }

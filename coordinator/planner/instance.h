@@ -4,6 +4,7 @@
 #define COORDINATOR_PLANNER_INSTANCE_H
 
 #include "coordinator/planner/bounds.h"
+#include "coordinator/planner/memory_price.h"
 
 /* A strategy that is not worse in everything than another with the same ends. */
 struct choice {
@@ -65,6 +66,8 @@ struct instance {
     size_t joints_count, joints_capacity, joints_last;
     int *pairs;           /* per stage: what the one before is to it */
     struct least *before; /* per block, and of the whole: of all blocks before it */
+    double longest_s;     /* the longest stage's T is no less, however the blocks are divided */
+    struct memory_price price;
 };
 
 /* choices.c: those of a block on a site, for instance_init; errors as there. */
@@ -81,9 +84,9 @@ int instance_init_below(struct instance *instance, struct costs *costs,
 void instance_finish(struct instance *instance);
 /* Bytes that a stage may have. */
 uint64_t instance_memory(const struct instance *instance, int stage);
-/* Leave out choices with which no plan takes less than this; keep the `most` that look best, and
- * say whether others were left out as well. */
-bool instance_prune(struct instance *instance, double upper_s, size_t most);
+/* Leave out choices with which no plan takes less than this; keep the `most` that look best.
+ * Returns what no plan with others that were left out is shorter than; infinity: there are none. */
+double instance_prune(struct instance *instance, double upper_s, size_t most);
 const struct choices *instance_choices(const struct instance *instance, int stage, int block);
 /* Between `block` and the next, both on the stage; or on its side of a crossing from it (0) or
  * into it (1, `stage` being the second). */

@@ -88,8 +88,9 @@ static double least_step(const struct solver *solver, int stage, int first,
 {
     const struct instance *instance = solver->frontiers->instance;
     const struct least *before = &instance->before[first];
-    double longest =
-        stage > 0 ? fmax(suffix->longest_s, before->seconds / stage) : suffix->longest_s;
+    double longest = fmax(suffix->longest_s, instance->longest_s);
+    if (stage > 0)
+        longest = fmax(longest, before->seconds / stage);
     return suffix->sum_s + fmax(before->seconds, before->forward_s + suffix->rest_s) +
            (instance->point.micro_batches - 1) * longest;
 }
@@ -149,7 +150,8 @@ static void cut_off(struct solver *solver, struct suffixes *list)
         return;
     qsort(list->items, list->count, sizeof *list->items, by_least);
     list->count = solver->frontiers->most;
-    solver->frontiers->cut = true;
+    solver->frontiers->omitted_s =
+        fmin(solver->frontiers->omitted_s, list->items[list->count].least_s);
 }
 
 static void offer(struct solver *solver, int stage, int first, struct suffix suffix,
@@ -201,7 +203,7 @@ static bool is_too_slow(const struct solver *solver, int stage, int first, int e
 {
     const struct instance *instance = solver->frontiers->instance;
     int stages = instance->point.stages, blocks = instance->blocks;
-    double longest = instance_between(instance, first, end).seconds;
+    double longest = fmax(instance->longest_s, instance_between(instance, first, end).seconds);
     if (stage > 0)
         longest = fmax(longest, instance->before[first].seconds / stage);
     if (stage < stages - 1)
@@ -375,7 +377,7 @@ static double pair_bound(const struct instance *instance, const struct choices *
     if (instance->point.stages == 1)
         return instance_formula_bound(instance) - firsts->least_alone_s +
                instance->point.micro_batches * first + first_once;
-    double sum = first + last, longest = fmax(first, last);
+    double sum = first + last, longest = fmax(fmax(first, last), instance->longest_s);
     sum += instance_between(instance, 1, instance->blocks - 1).seconds;
     return sum + first_once + instance->bases[0].once_s +
            (instance->point.micro_batches - 1) * fmax(longest, sum / instance->point.stages);
@@ -405,7 +407,7 @@ static struct plan *solve_pairs(struct solver *solver)
     qsort(pairs, count, sizeof *pairs, by_bound);
     for (size_t i = 0; i < count && pairs[i].bound_s < solver->frontiers->upper_s; i++) {
         if (i == solver->frontiers->pairs) {
-            solver->frontiers->cut = true;
+            solver->frontiers->omitted_s = fmin(solver->frontiers->omitted_s, pairs[i].bound_s);
             break;
         }
         set_pair(solver, &pairs[i]);

@@ -165,9 +165,11 @@ void planner_add(struct planner_result *out, const struct candidate *candidate)
 static int lower_all(const struct planner_request *request, const struct plan *plan,
                      struct program **programs, struct error *err)
 {
+    struct ways *ways = ways_create();
     int rc = 0;
     for (int rank = 0; rank < plan_ranks(plan) && rc == 0; rank++)
-        rc = lower(request->graph, plan, rank, &programs[rank], err);
+        rc = lower_with(ways, request->graph, plan, rank, &programs[rank], err);
+    ways_destroy(ways);
     return rc;
 }
 

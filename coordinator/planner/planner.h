@@ -26,6 +26,7 @@ struct planner_request {
     const struct planner_device *devices;
     int device_count;
     const atomic_bool *stop; /* (optional) set by another thread: the answer is not wanted */
+    bool hurry;              /* somebody stands still meanwhile: a search may look at less */
     bool any; /* does anything fit? A search may answer with the first plan that does */
 };
 

@@ -4,6 +4,7 @@
 #include "common/base/memory.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,26 +185,43 @@ static void add_choices(struct costs *costs, const struct site *site, int block,
     }
 }
 
+/* In the order in which like axes have them. With many devices the wide ones are left to smaller
+ * stages and to plans that are given. */
+static const struct {
+    const char *name;
+    bool wide;
+} offered[] = {
+    {"tensor", false}, {"tensor_seq", false}, {"hidden", true},
+    {"context", true}, {"ulysses", true},     {"batch", false},
+};
+#define OFFERED (int)(sizeof offered / sizeof *offered)
+
+void space_roles(const struct costs *costs, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; i < OFFERED && costs->narrow && used < size; i++)
+        if (!offered[i].wide)
+            used +=
+                (size_t)snprintf(text + used, size - used, used ? ", %s" : "%s", offered[i].name);
+}
+
 /* Fast axes are offered to the roles that talk most first: of like axes the roles stand in this
  * order. The last, batch, talks once a step. */
 static void add_vectors(struct costs *costs, const struct site *site, int block, int64_t samples,
                         int axis, int least, struct strategy *strategy, struct strategy_list *list)
 {
-    static const char *const order[] = {"tensor",  "tensor_seq", "hidden",
-                                        "context", "ulysses",    "batch"};
     if (axis == site->mesh.axes) {
         if (allowed(costs->request, site, strategy, samples) &&
             costs_accepts(costs, site, block, strategy, samples, list->err))
             add_choices(costs, site, block, *strategy, list);
         return;
     }
-    /* With many devices the others are left to smaller stages and to plans that are given. */
-    static const bool wide[] = {false, false, true, true, true, false};
     bool like = axis > 0 && is_like(costs->request, site, axis);
-    for (int i = like ? least : 0; i < (int)(sizeof order / sizeof *order); i++) {
-        if (costs->narrow && wide[i])
+    for (int i = like ? least : 0; i < OFFERED; i++) {
+        if (costs->narrow && offered[i].wide)
             continue;
-        strategy->roles[axis] = role_find(order[i]);
+        strategy->roles[axis] = role_find(offered[i].name);
         add_vectors(costs, site, block, samples, axis + 1, i, strategy, list);
     }
 }

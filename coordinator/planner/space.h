@@ -42,6 +42,9 @@ void space_sites(struct costs *costs, const struct space_point *point, const str
 struct strategy *space_strategies(struct costs *costs, const struct site *site, int block,
                                   int64_t samples, size_t *count, struct error *err);
 
+/* "batch, tensor": the roles that strategies have; "" if that is all there are. */
+void space_roles(const struct costs *costs, char *text, size_t size);
+
 /* Is this strategy one of them, but for the order of like axes? */
 bool space_allows(struct costs *costs, const struct site *site, int block,
                   const struct strategy *strategy, int64_t samples);

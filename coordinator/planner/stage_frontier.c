@@ -15,6 +15,7 @@ void frontiers_init(struct frontiers *frontiers, struct instance *instance)
 {
     *frontiers = (struct frontiers){.instance = instance,
                                     .upper_s = INFINITY,
+                                    .omitted_s = INFINITY,
                                     .most = SIZE_MAX,
                                     .pairs = SIZE_MAX,
                                     .one_stage = instance->point.stages == 1};
@@ -73,15 +74,29 @@ static double alone_seconds(const struct frontiers *frontiers, const struct labe
     return frontiers->instance->point.micro_batches * label->seconds + label->once_s;
 }
 
-/* What the plan takes at least with this label on some stage. */
+/* What the plan takes at least with this label on some stage: the longest stage is no shorter than
+ * the mean, and the label's gradients are not ready before all backwards of its stage. */
 static double least_step(const struct frontiers *frontiers, const struct label *label,
                          const struct least *others)
 {
-    double m = frontiers->instance->point.micro_batches;
+    const struct space_point *point = &frontiers->instance->point;
     if (frontiers->one_stage)
         return alone_seconds(frontiers, label) + others->alone_s;
-    return fmax(m * label->seconds + others->seconds,
-                m * label->seconds + label->once_s + others->forward_s);
+    double sum = label->seconds + others->seconds;
+    double longest =
+        fmax(fmax(label->seconds, frontiers->instance->longest_s), sum / point->stages);
+    return (point->micro_batches - 1) * longest +
+           fmax(sum, label->seconds + label->once_s + others->forward_s);
+}
+
+/* The same, and because memory is scarce. */
+static double label_bound(const struct frontiers *frontiers, const struct frontier *frontier,
+                          const struct label *label, const struct least *others)
+{
+    const struct instance *instance = frontiers->instance;
+    return fmax(least_step(frontiers, label, others),
+                memory_price_bound(&instance->price, instance->blocks, frontier->first,
+                                   frontier->end, label->seconds, label->once_s, label->bytes));
 }
 
 struct label_list {
@@ -173,8 +188,8 @@ static int by_least(const void *first, const void *second)
 
 /* Of more than so many labels half of what stays is the fastest, half the smallest of the others.
  */
-static void cut_off(struct frontiers *frontiers, const struct least *others,
-                    struct label_list *list)
+static void cut_off(struct frontiers *frontiers, const struct frontier *frontier,
+                    const struct least *others, struct label_list *list)
 {
     size_t most = frontiers->most;
     if (list->count <= most)
@@ -182,16 +197,20 @@ static void cut_off(struct frontiers *frontiers, const struct least *others,
     struct ranked_label *ranked = xcalloc(list->count, sizeof *ranked);
     struct label *kept = xcalloc(most, sizeof *kept);
     for (size_t i = 0; i < list->count; i++)
-        ranked[i] = (struct ranked_label){least_step(frontiers, &list->items[i], others), i};
+        ranked[i] =
+            (struct ranked_label){label_bound(frontiers, frontier, &list->items[i], others), i};
     qsort(ranked, list->count, sizeof *ranked, by_least);
     for (size_t i = most / 2; i < list->count; i++)
         ranked[i].least_s = (double)list->items[ranked[i].index].bytes;
     qsort(&ranked[most / 2], list->count - most / 2, sizeof *ranked, by_least);
+    for (size_t i = most; i < list->count; i++)
+        frontiers->omitted_s =
+            fmin(frontiers->omitted_s,
+                 label_bound(frontiers, frontier, &list->items[ranked[i].index], others));
     for (size_t i = 0; i < most; i++)
         kept[i] = list->items[ranked[i].index];
     memcpy(list->items, kept, most * sizeof *kept);
     list->count = most;
-    frontiers->cut = true;
     free(ranked);
     free(kept);
 }
@@ -277,13 +296,13 @@ static void fill_one(struct frontiers *frontiers, struct frontier *frontier, int
     for (size_t c = 0; c < count; c++) {
         struct label label = label_of(frontiers, frontier, &choices[c]);
         if (bytes_of(&label) > frontier->limit ||
-            least_step(frontiers, &label, &others) >= frontiers->upper_s)
+            label_bound(frontiers, frontier, &label, &others) >= frontiers->upper_s)
             continue;
         label.node = add_node(frontiers, (struct frontier_node){-1, -1, choices[c].strategy});
         add_label(&list, &label);
     }
     reduce(frontiers, &list);
-    cut_off(frontiers, &others, &list);
+    cut_off(frontiers, frontier, &others, &list);
     frontier->labels = list.items;
     frontier->count = list.count;
 }
@@ -315,14 +334,14 @@ static void fill(struct frontiers *frontiers, struct frontier *frontier, int sta
                 instance_joint(frontiers->instance, stage, cut - 1, a->exit, b->entry);
             struct label both;
             if (!join(frontiers, frontier, a, b, joint, &both) ||
-                least_step(frontiers, &both, &others) >= frontiers->upper_s)
+                label_bound(frontiers, frontier, &both, &others) >= frontiers->upper_s)
                 continue;
             both.node = (int)(i * right->count + j); /* until it is kept, the number of the pair */
             add_label(&list, &both);
         }
     }
     reduce(frontiers, &list);
-    cut_off(frontiers, &others, &list);
+    cut_off(frontiers, frontier, &others, &list);
     for (size_t i = 0; i < list.count; i++) {
         size_t pair = (size_t)list.items[i].node;
         list.items[i].node = add_node(

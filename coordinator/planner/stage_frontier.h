@@ -37,11 +37,11 @@ struct frontier_node {
  * partition.c sets: where they share weights, their costs depend on each other. */
 struct frontiers {
     struct instance *instance;
-    double upper_s; /* labels that cannot lead to less are dropped; may be lowered at any time */
-    size_t most;    /* labels of one frontier, shared by its pairs of ends; more are cut off */
-    size_t pairs;   /* of ties of the first and the last block that are looked at */
-    bool cut;       /* some were */
-    bool one_stage; /* only m T + u counts */
+    double upper_s;   /* labels that cannot lead to less are dropped; may be lowered at any time */
+    size_t most;      /* labels of one frontier, shared by its pairs of ends; more are cut off */
+    size_t pairs;     /* of ties of the first and the last block that are looked at */
+    double omitted_s; /* no plan with what was cut off is shorter; infinity: nothing was */
+    bool one_stage;   /* only m T + u counts */
     const struct choice *firsts, *lasts;
     size_t first_count, last_count;
     struct frontier *buckets[FRONTIER_BUCKETS]; /* by a hash of what tells them apart */

@@ -148,9 +148,8 @@ int sweep_run(const struct planner_request *request, const struct sweep *sweep,
     int least, most, rc = planner_limits(request, &least, &most, err);
     if (rc == 0)
         rc = hunt_init(&hunt, request, &hunt_limits_standard, err);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
-    // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult)
     hunt.costs.narrow = most > hunt.limits.wide_devices;
     bool fewest = request->job->plan.objective == JOB_DEVICES, legal = false;
     for (int devices = least; fewest && devices <= most && !confirm_fits(out); devices++)

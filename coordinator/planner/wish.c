@@ -37,18 +37,17 @@ static const char *keep(struct wished *wished, char *text)
 int wished_add(struct wished *wished, int more, struct error *err)
 {
     const struct planner_device last = wished->devices[wished->count - 1];
-    int each = 0;
+    int each = 1; /* devices of the last host */
     if (!(last.profile->network.seconds_per_byte > 0))
         return error_set(
             err, -EINVAL,
             "devices that are added are on other nodes than %s, and no network is told "
             "of: write links.network in the cluster file",
             last.name);
-    for (size_t i = 0; i < wished->count; i++)
+    for (size_t i = 0; i + 1 < wished->count; i++)
         each += strcmp(wished->devices[i].host, last.host) == 0;
     for (int i = 0; i < more; i++) {
         struct planner_device device = last;
-        // NOLINTNEXTLINE(clang-analyzer-core.DivideZero)
         device.name = keep(wished, xasprintf("added-%d/%d", i / each, i % each));
         device.host = keep(wished, xasprintf("added-%d", i / each));
         wished->devices = grow(wished->devices, wished->count, &wished->capacity, sizeof device);
@@ -61,8 +60,7 @@ int wished_add(struct wished *wished, int more, struct error *err)
 static const struct profile *share(struct wished *wished, const struct profile *profile)
 {
     for (size_t i = 0; i < wished->profile_count; i++)
-        // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
-        if (memcmp(wished->profiles[i], profile, sizeof *profile) == 0)
+        if (profile_equal(wished->profiles[i], profile))
             return wished->profiles[i];
     struct profile *copy = xcalloc(1, sizeof *copy);
     *copy = *profile;
@@ -108,6 +106,7 @@ void wished_memory(struct wished *wished, uint64_t bytes)
 
 int wish_pin(struct job_plan *plan, const char *text, struct error *err)
 {
+    int64_t zero = -1; /* a pin of it forbids the others */
     const struct {
         const char *name;
         int64_t *to;
@@ -117,7 +116,7 @@ int wish_pin(struct job_plan *plan, const char *text, struct error *err)
         {"tp", &plan->pin.tp, 1, PLAN_RANKS_MAX},
         {"pp", &plan->pin.pp, 1, PLAN_RANKS_MAX},
         {"micro_batches", &plan->pin.micro_batches, 1, PLAN_MICRO_BATCHES_MAX},
-        {"zero", NULL, 0, 3},
+        {"zero", &zero, 0, 3},
     };
     size_t length = strcspn(text, "=");
     for (size_t i = 0; i < sizeof pins / sizeof *pins; i++) {
@@ -128,11 +127,9 @@ int wish_pin(struct job_plan *plan, const char *text, struct error *err)
         if (value < pins[i].least || value > pins[i].most || end == text + length + 1 || *end)
             return error_set(err, -EINVAL, "'%s': write %s=N, %lld to %lld", text, pins[i].name,
                              (long long)pins[i].least, (long long)pins[i].most);
-        if (pins[i].to)
-            *pins[i].to = value;
-        else
-            // NOLINTNEXTLINE(clang-analyzer-core.NullDereference)
-            plan->forbid.zero = 0xfu & ~(1u << value);
+        *pins[i].to = value;
+        if (zero >= 0)
+            plan->forbid.zero = 0xfu & ~(1u << zero);
         return 0;
     }
     return error_set(err, -EINVAL,

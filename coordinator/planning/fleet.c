@@ -86,8 +86,7 @@ void fleet_finish(struct fleet *fleet)
 static const struct profile *share_profile(struct fleet *fleet, const struct profile *profile)
 {
     for (size_t i = 0; i < fleet->profile_count; i++)
-        // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
-        if (memcmp(&fleet->profiles[i], profile, sizeof *profile) == 0)
+        if (profile_equal(&fleet->profiles[i], profile))
             return &fleet->profiles[i];
     fleet->profiles[fleet->profile_count] = *profile;
     return &fleet->profiles[fleet->profile_count++];

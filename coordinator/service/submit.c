@@ -221,12 +221,11 @@ static void submit(struct rpc_call *call, void *data)
     if (rc == 0)
         rc = jobs_submit(service->jobs, &submission, service_now_ms(service), &job,
                          &service->actions, &err);
-    if (rc < 0) {
+    if (rc != 0) {
         submitted_finish(&submitted);
         rpc_call_fail_errno(call, rc, &err);
         return;
     }
-    // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage)
     memcpy(id, job->id, sizeof id);
     if (dossier_find(service, id)) {
         submitted_finish(&submitted); /* the same wish once more */

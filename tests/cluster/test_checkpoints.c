@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define STEPS 6
@@ -194,45 +195,57 @@ static void let_the_header_lie(const char *shard)
 static void (*const spoilers[])(const char *) = {flip_a_byte, take_away, let_the_header_lie};
 #define SPOILERS ((int)(sizeof spoilers / sizeof *spoilers))
 
-/* The job pauses behind its `count`th checkpoint, which is spoilt, and then loses an executor. Path
- * and step of that checkpoint. */
-static uint64_t spoil_newest(struct command *events, int count, int spoiler, char **path)
+/* Of the checkpoint before the newest; 0: there is none. */
+static uint64_t step_before(void)
 {
-    for (int i = 0; i < count; i++)
-        pair_await(events, "\"event\":\"checkpoint\"");
+    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "list", "j-1", "-o", "json"), 0);
+    json_t *root = json_loads(pair.command.out, 0, NULL);
+    uint64_t step = pair_number(json_array_get(json_object_get(root, "checkpoints"), 1), "step");
+    json_decref(root);
+    return step;
+}
+
+/* The job pauses, which saves, and what it saved is spoilt; then it loses an executor. Path of that
+ * checkpoint, and the step of the one before. */
+static char *spoil_newest(struct command *events, int spoiler, uint64_t *before)
+{
+    char *path;
     ck_assert_int_eq(PAIR_GIMBAL("pause", "j-1", "--reason", "test"), 0);
     pair_await(events, "\"event\":\"job-paused\"");
-    uint64_t step = pair_newest("j-1", path);
-    char *shard = xasprintf("%s/rank-00000.safetensors", *path);
+    ck_assert_uint_gt(pair_newest("j-1", &path), 0);
+    *before = step_before();
+    char *shard = xasprintf("%s/rank-00000.safetensors", path);
     spoilers[spoiler](shard);
-    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", *path), 1);
+    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", path), 1);
     ck_assert_msg(strstr(pair.command.err, "not to be trusted"), "%s", pair.command.err);
     ck_assert_int_eq(kill(command_child(pair.workers[1].pid), SIGKILL), 0);
     pair_await(events, "RestartPending");
     ck_assert_int_eq(PAIR_GIMBAL("resume", "j-1"), 0);
     free(shard);
-    return step;
+    return path;
 }
 
 START_TEST(a_damaged_checkpoint_is_passed_over_for_the_one_before)
 {
     static struct command events;
-    char *path, words[128];
     pair_write_job(PAIR_ENDLESS,
                    "elastic: {replan: false}\ncheckpoint: {dir: '%s', every: 60, keep: 3}\n",
                    pair.dir);
     pair_submit(&events);
-    uint64_t step = spoil_newest(&events, 2, _i, &path);
+    for (int i = 0; i < 2; i++)
+        pair_await(&events, "\"event\":\"checkpoint\"");
+    uint64_t before;
+    char *path = spoil_newest(&events, _i, &before);
     pair_await(&events, "\"event\":\"checkpoint-damaged\"");
-    snprintf(words, sizeof words, "from the checkpoint of step %d", (int)step - 60);
+    char *words = xasprintf("from the checkpoint of step %d", (int)before);
     pair_await(&events, words);
     pair_await(&events, "\"event\":\"job-running\"");
     ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", path), 1); /* it is as it was */
-    while (pair_newest("j-1", NULL) <= step)
-        pair_await(&events, "\"event\":\"checkpoint\"");
+    pair_await(&events, "\"event\":\"checkpoint\"");
     ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", "j-1"), 0); /* it is not listed any more */
     ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--reason", "seen enough"), 0);
     command_finish(&events);
+    free(words);
     free(path);
 }
 END_TEST
@@ -240,10 +253,12 @@ END_TEST
 START_TEST(without_an_undamaged_checkpoint_a_job_has_failed)
 {
     static struct command events;
-    char *path;
-    write_job(PAIR_ENDLESS, 60, pair.dir); /* it is paused long before the next */
+    write_job(PAIR_ENDLESS, PAIR_ENDLESS, pair.dir);
     pair_submit(&events);
-    spoil_newest(&events, 1, 0, &path);
+    pair_await(&events, "\"event\":\"step\"");
+    uint64_t before;
+    char *path = spoil_newest(&events, 0, &before);
+    ck_assert_uint_eq(before, 0);
     ck_assert_int_eq(command_finish(&events), 1);
     ck_assert_msg(strstr(events.err, "no older checkpoint is listed") &&
                       strstr(events.err, "load the checkpoint '") &&
@@ -255,55 +270,34 @@ START_TEST(without_an_undamaged_checkpoint_a_job_has_failed)
 }
 END_TEST
 
-/* None but the last step is due. */
-static void submit_unsaved(struct command *events)
+/* No file of an executor may be larger; RLIM_INFINITY: as large as it likes. */
+static void limit_files(int node, rlim_t bytes)
 {
-    pair_write_job(PAIR_ENDLESS, "elastic: {replan: false}\ncheckpoint: {dir: '%s'}\n", pair.dir);
-    pair_submit(events);
-    pair_await(events, "\"event\":\"step\"");
-    ck_assert_uint_eq(pair_newest("j-1", NULL), 0);
+    const struct rlimit limit = {bytes, RLIM_INFINITY};
+    ck_assert_int_eq(prlimit(command_child(pair.workers[node].pid), RLIMIT_FSIZE, &limit, NULL), 0);
 }
 
-/* While it runs, and while it is paused: then behind the step that it is paused behind. */
-START_TEST(a_job_is_cancelled_with_a_checkpoint)
+/* To one rank or to all of them. What was saved before stays, and is still the newest. */
+START_TEST(a_disk_that_is_full_costs_a_checkpoint_and_no_training)
 {
     static struct command events;
-    submit_unsaved(&events);
-    if (_i) {
-        ck_assert_int_eq(PAIR_GIMBAL("pause", "j-1"), 0);
-        pair_await(&events, "\"event\":\"job-paused\"");
-    }
-    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--save"), 0);
+    write_job(PAIR_ENDLESS, 20, pair.dir);
+    pair_submit(&events);
     pair_await(&events, "\"event\":\"checkpoint\"");
-    command_finish(&events);
-    ck_assert_msg(strstr(events.out, "\"event\":\"job-cancelled\"") != NULL, "%s", events.out);
-    ck_assert_uint_gt(pair_newest("j-1", NULL), 0);
+    for (int node = 0; node <= _i; node++)
+        limit_files(node, 4096);
+    pair_await(&events, "\"event\":\"checkpoint-failed\"");
+    pair_await(&events, "File too large; training goes on");
+    uint64_t step = pair_newest("j-1", NULL);
+    ck_assert_uint_ge(step, 20);
     ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", "j-1"), 0);
-}
-END_TEST
-
-START_TEST(a_job_without_checkpoints_is_not_cancelled_with_one)
-{
-    pair_write_job(PAIR_ENDLESS, "%s", "");
-    PAIR_GIMBAL("submit", "-f", pair.job_path);
-    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--save"), 65);
-    ck_assert_msg(strstr(pair.command.err, "has no checkpoint.dir"), "%s", pair.command.err);
-    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1"), 0);
-}
-END_TEST
-
-/* All its ranks, though one node alone is stopped. */
-START_TEST(a_node_that_is_stopped_saves_what_it_trains)
-{
-    static struct command events;
-    submit_unsaved(&events);
-    ck_assert_int_eq(kill(pair.workers[1].pid, SIGTERM), 0);
-    ck_assert_int_eq(command_finish(&pair.workers[1]), 0);
-    pair_await(&events, "\"event\":\"checkpoint\"");
-    pair_await(&events, "restart 1 of 20, from the checkpoint of step ");
-    pair_start_worker(1);
-    pair_await(&events, "\"event\":\"job-running\"");
+    pair_await(&events, "\"event\":\"step\"");
+    for (int node = 0; node <= _i; node++)
+        limit_files(node, RLIM_INFINITY);
+    while (pair_newest("j-1", NULL) <= step)
+        pair_await(&events, "\"event\":\"checkpoint\"");
     ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", "j-1"), 0);
+    ck_assert(!strstr(events.out, "\"event\":\"job-pending\""));
     ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--reason", "seen enough"), 0);
     command_finish(&events);
 }
@@ -360,9 +354,8 @@ int main(void)
     tcase_add_test(tcase, checkpoints_go_on_when_the_coordinator_was_killed);
     tcase_add_loop_test(tcase, a_damaged_checkpoint_is_passed_over_for_the_one_before, 0, SPOILERS);
     tcase_add_test(tcase, without_an_undamaged_checkpoint_a_job_has_failed);
-    tcase_add_loop_test(tcase, a_job_is_cancelled_with_a_checkpoint, 0, 2);
-    tcase_add_test(tcase, a_job_without_checkpoints_is_not_cancelled_with_one);
-    tcase_add_test(tcase, a_node_that_is_stopped_saves_what_it_trains);
+    tcase_add_loop_test(tcase, a_disk_that_is_full_costs_a_checkpoint_and_no_training, 0,
+                        PAIR_NODES);
     tcase_add_test(tcase, a_job_whose_coordinator_stays_away_stops_with_a_checkpoint);
     tcase_add_test(tcase, a_folder_that_cannot_be_made_is_refused_before_the_first_step);
     tcase_add_test(tcase, a_save_that_is_killed_anywhere_costs_no_listed_checkpoint);

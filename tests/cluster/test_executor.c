@@ -18,10 +18,10 @@ static struct executor_seen seen;
 static void make_job(int steps, int stages, int dp)
 {
     seen = (struct executor_seen){0};
-    struct graph *graph = executor_job_graph();
+    executor_job_make(&job, steps);
+    struct graph *graph = executor_job_graph(&job);
     struct plan *plan =
         engine_plan(graph, stages, (int[]){dp}, 1, (const char *[]){"batch"}, 2, 4, "1f1b");
-    executor_job_make(&job, steps);
     executor_job_plan(&job, plan);
     plan_destroy(plan);
     graph_destroy(graph);

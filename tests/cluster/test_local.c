@@ -52,14 +52,14 @@ static int run(const char *const *words)
     "train", "--local", "2", "-f", job_path, "--plan", plan_path, "--checkpoint", checkpoints
 
 /* The job, and a plan of two ranks that every run takes. */
-static void prepare(const char *more)
+static void prepare(int hidden)
 {
     char *text = xasprintf("apiVersion: gimbal/v1\nname: bottles\n"
-                           "model: {family: gpt, layers: 2, hidden: 32, heads: 2, seq: 16}\n"
+                           "model: {family: gpt, layers: 2, hidden: %d, heads: 2, seq: 16}\n"
                            "data: {text: ['%s/text']}\n"
                            "train: {steps: " STEPS_TEXT ", global_batch: 4, lr: 3.0e-3}\n"
-                           "devices: {min: 2}\n%s",
-                           folder, more);
+                           "devices: {min: 2}\n",
+                           hidden, folder);
     char *words = xasprintf("%s/text", folder);
     write_file(job_path, text);
     FILE *file = fopen(words, "we");
@@ -109,7 +109,7 @@ static void spoil(int step, int epoch)
 
 START_TEST(an_interrupted_training_goes_on_as_if_it_had_not_been)
 {
-    prepare("");
+    prepare(32);
     ck_assert_int_eq(
         RUN("train", "--local", "2", "-f", job_path, "--plan", plan_path, "-o", "json"), 0);
     double loss = final_loss();
@@ -122,9 +122,24 @@ START_TEST(an_interrupted_training_goes_on_as_if_it_had_not_been)
 }
 END_TEST
 
+/* Its process is asked itself, past the command. */
+START_TEST(an_executor_that_is_asked_by_a_signal_saves)
+{
+    prepare(32);
+    command_start(&command, (const char *const[]){GIMBAL, TRAIN, "-o", "jsonl", NULL});
+    ck_assert(command_await(&command, "\"kind\":\"Step\""));
+    ck_assert_int_eq(kill(command_child(command.pid), SIGTERM), 0);
+    ck_assert_int_eq(command_finish(&command), 1);
+    ck_assert_msg(strstr(command.err, "SIGTERM: it was asked to stop, and did behind step ") &&
+                      strstr(command.err, ", which is saved"),
+                  "%s", command.err);
+    ck_assert_int_eq(RUN(TRAIN, "--resume", "-o", "json"), 0);
+}
+END_TEST
+
 START_TEST(a_damaged_checkpoint_is_passed_over_for_the_one_before)
 {
-    prepare("");
+    prepare(32);
     int first = interrupt((const char *const[]){GIMBAL, TRAIN, "-o", "jsonl", NULL});
     int second = interrupt((const char *const[]){GIMBAL, TRAIN, "--resume", "-o", "jsonl", NULL});
     ck_assert_int_gt(second, first);
@@ -141,7 +156,7 @@ END_TEST
 
 START_TEST(without_an_undamaged_checkpoint_nothing_begins)
 {
-    prepare("");
+    prepare(32);
     ck_assert_int_eq(RUN(TRAIN, "--resume"), 1);
     ck_assert_msg(strstr(command.err, "lists no checkpoint to go on from"), "%s", command.err);
     int step = interrupt((const char *const[]){GIMBAL, TRAIN, "-o", "jsonl", NULL});
@@ -151,13 +166,31 @@ START_TEST(without_an_undamaged_checkpoint_nothing_begins)
 }
 END_TEST
 
+/* Its files stay as they are, and its own model goes on from them. */
+START_TEST(a_checkpoint_of_another_model_is_refused)
+{
+    prepare(32);
+    int step = interrupt((const char *const[]){GIMBAL, TRAIN, "-o", "jsonl", NULL});
+    prepare(64);
+    ck_assert_int_eq(RUN(TRAIN, "--resume"), 1);
+    ck_assert_msg(strstr(command.err, "another model: ") != NULL, "%s", command.err);
+    char *path = xasprintf("%s/bottles-local/step-%d.epoch-1", checkpoints, step);
+    ck_assert_int_eq(RUN("checkpoint", "verify", path), 0);
+    free(path);
+    prepare(32);
+    ck_assert_int_eq(RUN(TRAIN, "--resume", "-o", "json"), 0);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("local");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 100);
     tcase_add_test(tcase, an_interrupted_training_goes_on_as_if_it_had_not_been);
+    tcase_add_test(tcase, an_executor_that_is_asked_by_a_signal_saves);
     tcase_add_test(tcase, a_damaged_checkpoint_is_passed_over_for_the_one_before);
     tcase_add_test(tcase, without_an_undamaged_checkpoint_nothing_begins);
+    tcase_add_test(tcase, a_checkpoint_of_another_model_is_refused);
     return suite_run("local", tcase, NULL);
 }

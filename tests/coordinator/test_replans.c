@@ -142,6 +142,53 @@ START_TEST(a_node_that_is_drained_gives_what_it_has_and_is_left)
 }
 END_TEST
 
+START_TEST(whoever_leaves_a_drained_node_saves_before)
+{
+    const struct job *job = running(2);
+    reach(job, 7);
+    actions_are("");
+    must(drained("b"));
+    ck_assert(job->saves);
+    actions_are("store j-1, quiesce j-1");
+    must(left(job, 0)); /* saved, and out of it */
+    ck_assert(job->saves);
+    must(left(job, 1));
+    schedule();
+    ck_assert_int_eq(job->state, JOB_PLANNING);
+    ck_assert(!job->saves);
+}
+END_TEST
+
+/* Nobody waits for a checkpoint that one who is gone would have to write. */
+START_TEST(a_loss_among_those_that_save_ends_the_saving)
+{
+    const struct job *job = running(2);
+    reach(job, 7);
+    if (_i < 2) {
+        must(drained("b"));
+    } else {
+        struct job_event cancel = cancelled(job);
+        cancel.save = true;
+        must(cancel);
+    }
+    ck_assert(job->saves);
+    actions_are(_i < 2 ? "store j-1, quiesce j-1" : "store j-1, stop j-1");
+    must(_i == 1 ? exited(job, 1, 139, "killed by signal 9") : lost("b"));
+    ck_assert(!job->saves);
+    actions_are(_i < 2 ? "store j-1, hold j-1, quiesce j-1" : "store j-1, hold j-1, stop j-1");
+}
+END_TEST
+
+START_TEST(before_its_first_step_a_job_has_nothing_to_save)
+{
+    replans = true;
+    const struct job *job = job_in(JOB_STARTING);
+    must(drained("b"));
+    ck_assert_int_eq(job->state, JOB_REPLANNING);
+    ck_assert(!job->saves);
+}
+END_TEST
+
 START_TEST(a_loss_before_all_are_ready_is_another_replan)
 {
     const struct job *job = running(2);
@@ -194,6 +241,9 @@ int main(void)
     tcase_add_test(tcase, what_was_refused_lets_nobody_stay);
     tcase_add_test(tcase, a_budget_that_is_used_up_lets_go_of_those_that_stayed);
     tcase_add_test(tcase, a_node_that_is_drained_gives_what_it_has_and_is_left);
+    tcase_add_test(tcase, whoever_leaves_a_drained_node_saves_before);
+    tcase_add_loop_test(tcase, a_loss_among_those_that_save_ends_the_saving, 0, 3);
+    tcase_add_test(tcase, before_its_first_step_a_job_has_nothing_to_save);
     tcase_add_test(tcase, a_loss_before_all_are_ready_is_another_replan);
     tcase_add_test(tcase, who_asks_for_a_replan_is_in_the_history);
     tcase_add_test(tcase, a_job_whose_executors_do_not_stay_is_not_moved);

@@ -255,6 +255,7 @@ static unsigned total(const struct membership *membership, enum hardware_kind ki
 void check_begin(struct coordinator *coordinator)
 {
     const struct membership *membership = coordinator->service->membership;
+    coordinator->polled_before_ms = coordinator->polled_ms;
     coordinator->polled_ms = service_now_ms(coordinator->service);
     for (int kind = HARDWARE_CPU; kind <= HARDWARE_GPU; kind++)
         coordinator->polled_devices[kind] = total(membership, (enum hardware_kind)kind);
@@ -266,7 +267,8 @@ static enum job_kind kind_of(enum hardware_kind kind)
 }
 
 /* Grants are seen when they are committed, after all that has come was handled: who was granted
- * first, and suspected, lost or drained then, was heard of when that began. */
+ * first, and lost or drained then, was heard of when that began. Who is suspected has been silent
+ * for too long only since the turn before: what has come, and may be from it, is handled first. */
 static bool may_be_granted(const struct coordinator *coordinator, const struct worker *worker)
 {
     uint64_t patience_ms = 3 * coordinator->service->options.membership.heartbeat_ms;
@@ -279,7 +281,7 @@ static bool may_be_granted(const struct coordinator *coordinator, const struct w
         return stored && !stored->draining;
     }
     return worker_state(worker) == WORKER_ALIVE ||
-           (worker->suspect && worker->heard_ms + patience_ms >= coordinator->polled_ms);
+           (worker->suspect && worker->heard_ms + patience_ms >= coordinator->polled_before_ms);
 }
 
 /* A job was granted devices of one kind, of workers that are heard of; an earlier one that was

@@ -14,6 +14,7 @@ struct coordinator {
     struct service *service; /* NULL: it does not run */
     uint64_t term, calendar_ms;
     uint64_t polled_ms;          /* its own time when it began to handle what had come */
+    uint64_t polled_before_ms;   /* and the time before that */
     unsigned polled_devices[2];  /* that could be free one day, then, by kind */
     uint64_t slow_until_ms;      /* when its last turn ended that took any time */
     uint64_t away_ms, outage_ms; /* since when it does not run; how long it was away last */
@@ -105,6 +106,7 @@ struct executor {
     bool ready, going, arrived, paused, told, ended,
         killed;                /* told: it has said why it stops, or was asked to */
     bool keeps, leaving, kept; /* it can leave an epoch and stay; is asked to; has */
+    bool saving;               /* and saves before it leaves, or stops */
     int status, signal;
     ProtobufCMessage **events; /* for the worker, oldest first */
     size_t event_count, event_capacity;

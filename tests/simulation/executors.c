@@ -21,9 +21,11 @@
 #define PREPARE_MS_MAX 3000
 #define STOP_MS_MAX 1500
 #define PEER_LOST_MS_MAX 3000
+#define SAVING_MS_MAX 10000
 /* A worker's timers are that exact; and one that is kept is asked to leave first. */
 #define KILL_MS_MAX (SUPERVISOR_PATIENCE_MS + 100)
 #define KEPT_MS_MAX (SUPERVISOR_KEEP_MS + 100)
+#define SAVE_MS_MAX (SUPERVISOR_SAVING_MS + 100) /* then it is asked once more, and has to go */
 
 void executor_say(struct executor *executor, const Gimbal__ExecutorEvent *event)
 {
@@ -101,7 +103,7 @@ static void stay(struct executor *executor, Gimbal__StoppedRequest__Cause cause)
 {
     executor_rest(executor);
     executor->kept = true;
-    executor->leaving = false;
+    executor->leaving = executor->saving = false;
     crew_leave(executor);
     say_end(executor, cause, "its epoch is over", true);
     executor->next = world_after(KEPT_MS_MAX, outlive, executor);
@@ -281,20 +283,47 @@ static void resume(struct executor *executor, uint64_t number)
         training_begin(executor);
 }
 
-/* Asked to leave its epoch, it does, or it hangs. */
-static void quiesce(struct executor *executor)
+/* Asked to leave its epoch, it does, or it hangs. One that saves before takes longer, and does at
+ * once when it is asked again. */
+static void quiesce(struct executor *executor, bool save)
 {
-    if (executor->told)
+    if (executor->told && (!executor->saving || save))
         return;
     if (!executor->keeps)
         world_fail("%s rank %u cannot stay and is asked to", executor->job, executor->rank);
+    if (save && !executor->going)
+        world_fail("%s rank %u is to save what it has not begun", executor->job, executor->rank);
     check_executor_stop(executor);
     executor->told = executor->leaving = true;
+    executor->saving = save;
+    world->tally.saved += save;
     executor_rest(executor);
     if (executor->stuck || world_chance(world->faults.executor_stubborn))
-        executor->next = world_after(KILL_MS_MAX, outlive, executor);
+        executor->next = world_after(save ? SAVE_MS_MAX : KILL_MS_MAX, outlive, executor);
     else
-        executor_after(executor, world_between(1, STOP_MS_MAX), leave_epoch);
+        executor_after(executor, world_between(1, save ? SAVING_MS_MAX : STOP_MS_MAX), leave_epoch);
+}
+
+static void end_saved(struct executor *executor)
+{
+    executor_fail_peers(executor); /* they have stopped behind the same step */
+    executor_say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, "behind a step");
+}
+
+/* Asked to save and stop. */
+static void save(struct executor *executor)
+{
+    if (executor->told && !executor->saving)
+        return;
+    check_executor_stop(executor);
+    executor->told = executor->saving = true;
+    executor->leaving = false;
+    world->tally.saved++;
+    executor_rest(executor);
+    if (executor->stuck)
+        executor->next = world_after(SAVE_MS_MAX, outlive, executor);
+    else
+        executor_after(executor, world_between(1, SAVING_MS_MAX), end_saved);
 }
 
 static void take_answer(struct executor *executor, const Gimbal__ExecutorRendezvous *answer)
@@ -335,7 +364,10 @@ void executor_take(struct executor *executor, const Gimbal__ExecutorCommand *com
         resume(executor, command->resume->number);
         break;
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_QUIESCE:
-        quiesce(executor);
+        quiesce(executor, command->quiesce->save);
+        break;
+    case GIMBAL__EXECUTOR_COMMAND__COMMAND_CANCEL:
+        save(executor);
         break;
     default:
         break;
@@ -347,7 +379,8 @@ void executor_terminate(struct executor *executor)
     executor->terminated = true;
     if (executor->stopped)
         return;
-    if (executor->killed || (executor->told && !executor->kept && !executor->leaving))
+    if (executor->killed ||
+        (executor->told && !executor->kept && !executor->leaving && !executor->saving))
         return;
     executor->killed = executor->told = true;
     executor->signal = SIGTERM;

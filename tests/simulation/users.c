@@ -253,10 +253,12 @@ static char *draw_job(const struct user *user)
                      "data: {text: [/data/text]}\n"
                      "train: {steps: %llu, global_batch: 64, lr: 1.0e-3}\n"
                      "devices: {min: %llu%s}\n"
-                     "elastic: {replan: %s}\n",
+                     "elastic: {replan: %s}\n"
+                     "%s",
                      user->name, user->submitted,
                      (unsigned long long)world_between(2, world->options.big ? 200 : 20),
-                     (unsigned long long)least, upper, world_chance(600) ? "true" : "false");
+                     (unsigned long long)least, upper, world_chance(600) ? "true" : "false",
+                     world_chance(500) ? "checkpoint: {dir: /checkpoints}\n" : "");
 }
 
 static void submit(struct user *user)

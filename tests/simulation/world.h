@@ -68,7 +68,8 @@ struct tally {
     uint64_t events, calls, commits, coordinators, crashes, submitted, done, failed, cancelled;
     uint64_t executors, workers_killed, cuts, impostors, refused_impostors, watched, stale, waiting;
     uint64_t applied, struck; /* steps, by ranks; faults of the matrix */
-    uint64_t excused_stops, stayed, gave, storms, storm_worst; /* per mille of workers in 10 ms */
+    uint64_t excused_stops, stayed, gave, saved, storms,
+        storm_worst; /* per mille of workers in 10 ms */
 };
 
 struct world {

@@ -1,7 +1,6 @@
 /* executors.c - starting executors and listening to them. */
 #include "tests/support/executors.h"
 
-#include "common/models/model.h"
 #include "common/rpc/message.h"
 
 #include <check.h>
@@ -14,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void write_file(const char *path, const char *text)
+static void write_to(const char *path, const char *mode, const char *text)
 {
-    FILE *file = fopen(path, "w");
+    FILE *file = fopen(path, mode);
     ck_assert_ptr_nonnull(file);
     fputs(text, file);
     ck_assert_int_eq(fclose(file), 0);
@@ -24,7 +23,15 @@ static void write_file(const char *path, const char *text)
 
 void executor_job_make(struct executor_job *job, int steps)
 {
+    const struct model_config model = {
+        .family = "gpt", .layers = 2, .hidden = 32, .heads = 4, .seq = 32, .vocab = 256};
+    executor_job_make_of(job, steps, &model);
+}
+
+void executor_job_make_of(struct executor_job *job, int steps, const struct model_config *model)
+{
     char text[1024];
+    job->model = *model;
     strcpy(job->directory, "/tmp/gimbal-test-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(job->directory));
     snprintf(job->job, sizeof job->job, "%s/job.yaml", job->directory);
@@ -37,28 +44,32 @@ void executor_job_make(struct executor_job *job, int steps)
     fclose(file);
     snprintf(text, sizeof text,
              "apiVersion: gimbal/v1\nname: small\n"
-             "model: {family: gpt, layers: 2, hidden: 32, heads: 4, seq: 32}\n"
+             "model: {family: %s, layers: %d, hidden: %d, heads: %d, seq: %d}\n"
              "data: {text: [%s]}\n"
              "train: {steps: %d, global_batch: 8, lr: 3.0e-3}\n"
              "eval: {every: 20, holdout: 0.05, sample: 40}\n",
-             job->text, steps);
-    write_file(job->job, text);
+             model->family, (int)model->layers, (int)model->hidden, (int)model->heads,
+             (int)model->seq, job->text, steps);
+    write_to(job->job, "we", text);
 }
 
-struct graph *executor_job_graph(void)
+void executor_job_append(const struct executor_job *job, const char *lines)
 {
-    struct model_config config = {
-        .family = "gpt", .layers = 2, .hidden = 32, .heads = 4, .seq = 32, .vocab = 256};
+    write_to(job->job, "ae", lines);
+}
+
+struct graph *executor_job_graph(const struct executor_job *job)
+{
     struct graph *graph;
-    ck_assert_int_eq(model_build(&config, &graph, NULL), 0);
+    ck_assert_int_eq(model_build(&job->model, &graph, NULL), 0);
     return graph;
 }
 
 void executor_job_plan(const struct executor_job *job, const struct plan *plan)
 {
-    struct graph *graph = executor_job_graph();
+    struct graph *graph = executor_job_graph(job);
     char *text = plan_encode(plan, graph);
-    write_file(job->plan, text);
+    write_to(job->plan, "we", text);
     free(text);
     graph_destroy(graph);
 }

@@ -3,6 +3,7 @@
 #define TESTS_SUPPORT_EXECUTORS_H
 
 #include "common/channel/channel.h"
+#include "common/models/model.h"
 #include "common/plan/plan.h"
 #include "proto/executor.pb-c.h"
 
@@ -17,14 +18,19 @@ struct executor {
 
 /* A directory with a text, a job file and a plan file. */
 struct executor_job {
+    struct model_config model;
     char directory[64], job[96], plan[96], text[96];
 };
 
 /* Of a byte-level GPT 2 x 32, 8 samples of 32 bytes a step. */
 void executor_job_make(struct executor_job *job, int steps);
+/* Of another model of bytes. */
+void executor_job_make_of(struct executor_job *job, int steps, const struct model_config *model);
+/* Lines of its file. */
+void executor_job_append(const struct executor_job *job, const char *lines);
 void executor_job_plan(const struct executor_job *job, const struct plan *plan);
 /* Its graph; the caller's. */
-struct graph *executor_job_graph(void);
+struct graph *executor_job_graph(const struct executor_job *job);
 void executor_job_clean(const struct executor_job *job);
 
 /* Start the program at path; arguments end with NULL, without its name and the channel. */

@@ -1,118 +1,30 @@
-/* read.c - shards, an index over all their slices, and pieces of them. */
+/* read.c - an index over the slices of all shards, and pieces of whole tensors from them. */
 #include "worker/checkpoint/read.h"
 
 #include "common/base/memory.h"
 #include "common/base/units.h"
+#include "worker/checkpoint/shard_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
-
-#define LENGTH_BYTES 8
-#define VERIFY_BYTES ((size_t)1 << 20)
-
-struct file {
-    char *path;
-    int fd;
-    struct shard shard;
-};
 
 /* A slice and where it is. */
 struct found {
     const struct slice *slice;
-    const struct file *file;
+    const struct shard_file *file;
 };
 
 struct checkpoint {
     struct manifest manifest;
-    struct file *files;  /* in the manifest's order */
-    struct found *index; /* by tensor and part */
+    struct shard_file *files; /* in the manifest's order */
+    struct found *index;      /* by tensor and part */
     size_t index_count;
     char *scratch; /* one slice */
     size_t scratch_size;
 };
-
-static int read_at(const struct file *file, void *out, size_t size, uint64_t offset,
-                   struct error *err)
-{
-    for (size_t done = 0; done < size;) {
-        ssize_t n = pread(file->fd, (char *)out + done, size - done, (off_t)(offset + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return error_set(err, n < 0 ? -errno : -EIO, "read '%s': %s", file->path,
-                             n < 0 ? strerror(errno) : "it ends too early");
-        done += (size_t)n;
-    }
-    return 0;
-}
-
-static int check_size(const struct file *file, const struct manifest_shard *told, struct error *err)
-{
-    struct stat status;
-    if (fstat(file->fd, &status) < 0)
-        return error_set(err, -errno, "%s: %s", file->path, strerror(errno));
-    if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size != told->size)
-        return error_set(err, -EIO, "'%s' has %lld bytes, %" PRIu64 " were written: it is damaged",
-                         file->path, (long long)status.st_size, told->size);
-    return 0;
-}
-
-/* The bytes before the data, yours, with their checksum found right. */
-static int read_header(const struct file *file, const struct manifest_shard *told, char **out,
-                       uint64_t *length, struct error *err)
-{
-    unsigned char prefix[LENGTH_BYTES];
-    int rc = told->size < LENGTH_BYTES
-                 ? error_set(err, -EINVAL, "'%s' is too short for a shard", file->path)
-                 : read_at(file, prefix, sizeof prefix, 0, err);
-    if (rc < 0)
-        return rc;
-    *length = 0;
-    for (int i = 0; i < LENGTH_BYTES; i++)
-        *length |= (uint64_t)prefix[i] << 8 * i;
-    if (*length > SHARD_HEADER_MAX || *length > told->size - LENGTH_BYTES)
-        return error_set(err, -EINVAL,
-                         "'%s' claims a header of %" PRIu64 " bytes: at most %" PRIu64
-                         " can be here",
-                         file->path, *length,
-                         told->size - LENGTH_BYTES < SHARD_HEADER_MAX ? told->size - LENGTH_BYTES
-                                                                      : SHARD_HEADER_MAX);
-    char *header = xcalloc(1, LENGTH_BYTES + *length + 1);
-    rc = read_at(file, header, LENGTH_BYTES + *length, 0, err);
-    if (rc == 0 && XXH3_64bits(header, LENGTH_BYTES + *length) != told->header)
-        rc = error_set(err, -EIO, "the header of '%s' is not what was written: it is damaged",
-                       file->path);
-    if (rc < 0)
-        free(header);
-    else
-        *out = header;
-    return rc;
-}
-
-static int open_shard(const char *folder, const struct manifest_shard *told, struct file *file,
-                      struct error *err)
-{
-    char *header = NULL;
-    uint64_t length;
-    file->path = xasprintf("%s/%s", folder, told->file);
-    file->fd = open(file->path, O_RDONLY | O_CLOEXEC);
-    if (file->fd < 0)
-        return error_set(err, -errno, "open '%s': %s", file->path, strerror(errno));
-    int rc = check_size(file, told, err);
-    if (rc == 0)
-        rc = read_header(file, told, &header, &length, err);
-    if (rc == 0 && (rc = shard_parse(header + LENGTH_BYTES, length,
-                                     told->size - LENGTH_BYTES - length, &file->shard, err)) < 0)
-        error_prefix(err, rc, "%s", file->path);
-    free(header);
-    return rc;
-}
 
 static int compare(const char *a, enum checkpoint_part part_a, const struct slice *b)
 {
@@ -130,7 +42,7 @@ static void make_index(struct checkpoint *checkpoint)
 {
     size_t capacity = 0;
     for (size_t f = 0; f < checkpoint->manifest.shard_count; f++) {
-        const struct file *file = &checkpoint->files[f];
+        const struct shard_file *file = &checkpoint->files[f];
         for (size_t i = 0; i < file->shard.count; i++) {
             checkpoint->index = grow(checkpoint->index, checkpoint->index_count, &capacity,
                                      sizeof *checkpoint->index);
@@ -151,7 +63,7 @@ int checkpoint_open(const char *folder, struct checkpoint **out, struct error *e
     for (size_t i = 0; i < count; i++)
         checkpoint->files[i].fd = -1;
     for (size_t i = 0; i < count && rc == 0; i++)
-        rc = open_shard(folder, &checkpoint->manifest.shards[i], &checkpoint->files[i], err);
+        rc = shard_file_open(folder, &checkpoint->manifest.shards[i], &checkpoint->files[i], err);
     if (rc < 0) {
         checkpoint_close(checkpoint);
         return rc;
@@ -165,12 +77,8 @@ void checkpoint_close(struct checkpoint *checkpoint)
 {
     if (!checkpoint)
         return;
-    for (size_t i = 0; i < checkpoint->manifest.shard_count; i++) {
-        if (checkpoint->files[i].fd >= 0)
-            close(checkpoint->files[i].fd);
-        shard_finish(&checkpoint->files[i].shard);
-        free(checkpoint->files[i].path);
-    }
+    for (size_t i = 0; i < checkpoint->manifest.shard_count; i++)
+        shard_file_close(&checkpoint->files[i]);
     manifest_finish(&checkpoint->manifest);
     free(checkpoint->files);
     free(checkpoint->index);
@@ -236,8 +144,8 @@ static int read_slice(struct checkpoint *checkpoint, const struct found *found, 
         return error_set(err, -ENOMEM, "no %" PRIu64 " bytes of memory to read a slice",
                          slice->bytes);
     }
-    int rc = read_at(found->file, checkpoint->scratch, slice->bytes,
-                     found->file->shard.start + slice->offset, err);
+    int rc = shard_file_read(found->file, checkpoint->scratch, slice->bytes,
+                             found->file->shard.start + slice->offset, err);
     if (rc == 0 && XXH3_64bits(checkpoint->scratch, slice->bytes) != slice->checksum)
         rc = error_set(err, -EIO, "%s in '%s' is not what was written: it is damaged",
                        slice_name(slice->tensor, slice->part).text, found->file->path);
@@ -288,27 +196,6 @@ int checkpoint_load(struct checkpoint *checkpoint, const char *tensor, enum chec
     return 0;
 }
 
-static int verify_file(const struct file *file, const struct manifest_shard *told,
-                       struct error *err)
-{
-    char *bytes = xcalloc(1, VERIFY_BYTES);
-    XXH3_state_t *state = XXH3_createState();
-    XXH3_64bits_reset(state);
-    int rc = 0;
-    for (uint64_t done = 0; done < told->size && rc == 0;) {
-        size_t size = told->size - done < VERIFY_BYTES ? told->size - done : VERIFY_BYTES;
-        rc = read_at(file, bytes, size, done, err);
-        if (rc == 0)
-            XXH3_64bits_update(state, bytes, size);
-        done += size;
-    }
-    if (rc == 0 && XXH3_64bits_digest(state) != told->checksum)
-        rc = error_set(err, -EIO, "'%s' is not what was written: it is damaged", file->path);
-    XXH3_freeState(state);
-    free(bytes);
-    return rc;
-}
-
 /* Without reading data: slices that lie apart, and that are the whole together. */
 static int verify_tensor(const struct checkpoint *checkpoint, const struct manifest_tensor *tensor,
                          enum checkpoint_part part, struct error *err)
@@ -343,7 +230,7 @@ int checkpoint_verify(const char *folder, FILE *out, struct error *err)
     for (size_t i = 0; i < manifest->shard_count && rc == 0; i++) {
         const struct manifest_shard *shard = &manifest->shards[i];
         char size[32];
-        rc = verify_file(&checkpoint->files[i], shard, err);
+        rc = shard_file_verify(&checkpoint->files[i], shard, err);
         if (rc == 0 && out)
             fprintf(out, "%s  %s  xxh3 %016" PRIx64 "  %zu slices\n", shard->file,
                     units_print_bytes(size, sizeof size, (double)shard->size), shard->checksum,

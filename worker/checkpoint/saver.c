@@ -27,7 +27,7 @@ struct saver {
     struct teller *teller;
     bool filled; /* the copy holds a step that is not on the disk */
     bool busy, quit;
-    uint64_t step; /* of the copy */
+    uint64_t step; /* of the copy; 0: none yet */
     double waited_s;
 };
 
@@ -138,7 +138,7 @@ int saver_take(struct saver *saver, uint64_t step, state_buffer_cb *buffer, void
 {
     double begin = now_s();
     int rc = teller_failed(saver->teller, err);
-    if (rc < 0)
+    if (rc < 0 || step == saver->step)
         return rc;
     pthread_mutex_lock(&saver->lock);
     while (saver->filled)
@@ -169,20 +169,23 @@ static char *print_end(char *key, size_t size, uint64_t step, int rank)
     return key;
 }
 
-/* Rank 0 is the last to know. */
-int saver_part(struct saver *saver, uint64_t step, struct error *err)
+/* Rank 0 is the first to know. */
+int saver_part(struct saver *saver, uint64_t step, bool *listed, struct error *err)
 {
     const struct rendezvous *rendezvous = saver->config.rendezvous;
     int ranks = saver->config.program->ranks, rc = saver_finish(saver, err);
-    char key[64], word[2] = "";
+    char key[64], word = '-';
     size_t size = sizeof word;
-    if (rc == 0 && saver->config.program->rank != 0)
-        return rendezvous->get(rendezvous->context,
-                               print_end(key, sizeof key, step, saver->config.program->rank), word,
-                               &size, err);
-    for (int rank = 1; rank < ranks && rc == 0; rank++)
-        rc = rendezvous->put(rendezvous->context, print_end(key, sizeof key, step, rank), "!", 1,
+    if (rc == 0 && saver->config.program->rank != 0) {
+        print_end(key, sizeof key, step, saver->config.program->rank);
+        rc = rendezvous->get(rendezvous->context, key, &word, &size, err);
+    } else if (rc == 0) {
+        word = teller_listed(saver->teller) == step ? '+' : '-';
+    }
+    for (int rank = 1; saver->config.program->rank == 0 && rank < ranks && rc == 0; rank++)
+        rc = rendezvous->put(rendezvous->context, print_end(key, sizeof key, step, rank), &word, 1,
                              err);
+    *listed = word == '+';
     return rc;
 }
 

@@ -50,15 +50,16 @@ struct saver_config {
 /* Lent until it is destroyed: program and rendezvous. -ENOMEM with the size of the copy; what the
  * folder says. */
 int saver_create(const struct saver_config *config, struct saver **out, struct error *err);
-/* Copy the state behind `step`; allocates nothing. Errors are those of telling: what it waited for
- * was cancelled. */
+/* Copy the state behind `step`, unless that was done already; allocates nothing. Errors are those
+ * of telling: what it waited for was cancelled. */
 int saver_take(struct saver *saver, uint64_t step, state_buffer_cb *buffer, void *context,
                struct error *err);
 /* Until all that was taken is written, and listed. */
 int saver_finish(struct saver *saver, struct error *err);
-/* The same for ranks that end for good behind `step`: none of them returns before it is listed, so
- * that no rank's end is heard of while another still has to write. */
-int saver_part(struct saver *saver, uint64_t step, struct error *err);
+/* The same for ranks that all stop behind `step`, which they have taken: none of them returns
+ * before it is listed, so that no rank's end is heard of while another still has to write. *listed:
+ * false where it could not be written. Once for each step. */
+int saver_part(struct saver *saver, uint64_t step, bool *listed, struct error *err);
 /* What is not written then is left. Accepts NULL. */
 void saver_destroy(struct saver *saver);
 /* Of the copy. */

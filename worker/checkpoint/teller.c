@@ -30,7 +30,8 @@ struct teller {
     pthread_cond_t changed;
     struct entry *first, **last; /* the first is being told of */
     bool quit;
-    int rc; /* the thread's end */
+    uint64_t listed; /* see teller_listed */
+    int rc;          /* the thread's end */
     struct error words;
 };
 
@@ -114,6 +115,13 @@ static int stage(struct teller *teller, const struct saver_report *report, struc
     return rc;
 }
 
+static void note_listed(struct teller *teller, uint64_t step)
+{
+    pthread_mutex_lock(&teller->lock);
+    teller->listed = step;
+    pthread_mutex_unlock(&teller->lock);
+}
+
 /* Rank 0: the manifest, when all shards are there. */
 static int complete(struct teller *teller, uint64_t step, double waited_s, const char *folder,
                     char *own, struct error *err)
@@ -141,6 +149,8 @@ static int complete(struct teller *teller, uint64_t step, double waited_s, const
         rc = stage(teller, &report, &words);
         if (rc < 0)
             error_set(err, rc, "%s", words.text);
+        else if (failed == 0)
+            note_listed(teller, step);
     }
     manifest_finish(&manifest);
     return rc;
@@ -234,6 +244,14 @@ int teller_failed(struct teller *teller, struct error *err)
     int rc = end_of(teller, err);
     pthread_mutex_unlock(&teller->lock);
     return rc;
+}
+
+uint64_t teller_listed(struct teller *teller)
+{
+    pthread_mutex_lock(&teller->lock);
+    uint64_t step = teller->listed;
+    pthread_mutex_unlock(&teller->lock);
+    return step;
 }
 
 int teller_finish(struct teller *teller, struct error *err)

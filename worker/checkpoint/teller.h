@@ -20,6 +20,8 @@ void teller_add(struct teller *teller, uint64_t step, const char *folder, double
 int teller_failed(struct teller *teller, struct error *err);
 /* Until all that was added is told, and listed. */
 int teller_finish(struct teller *teller, struct error *err);
+/* Rank 0: the newest step whose checkpoint is listed; 0: none is. */
+uint64_t teller_listed(struct teller *teller);
 /* What is not told then never will be. Accepts NULL. */
 void teller_destroy(struct teller *teller);
 

@@ -162,7 +162,7 @@ bool crew_stays(const struct work *work, int rank, int rc)
     bool by_others = rc == -ECONNRESET || rc == -ECANCELED || rc == -ETIMEDOUT;
     bool gave = rc == 0 && rank >= plan_ranks(work->plan);
     return work->kept && (by_others || gave) && !session_cancelled(work->session) &&
-           !session_wants_stop(work->session);
+           !session_wants_end(work->session);
 }
 
 static void *rank_run(void *context)

@@ -70,6 +70,7 @@ int executor_local(const struct executor_options *options, struct error *err)
     struct work work = {.session = session_create(options->channel),
                         .collectives = &collectives_local};
     static cpu_set_t sets[CPUSETS_MAX];
+    session_listen(work.session);
     session_name(work.session, "local", 1);
     int rc = job_config_load(options->job, &work.job, err);
     if (rc == 0)

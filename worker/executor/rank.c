@@ -129,6 +129,7 @@ int executor_rank(const struct executor_options *options, struct error *err)
     static cpu_set_t sets[CPUSETS_MAX];
     struct rank rank = {.work = &work};
     struct kept kept = {0};
+    session_listen(work.session);
     int rc = session_assignment(work.session, &work.assignment, err);
     if (rc < 0) {
         session_destroy(work.session);

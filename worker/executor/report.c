@@ -1,17 +1,16 @@
-/* report.c - what ranks tell through a session, as events of the channel. */
+/* report.c - what ranks tell of themselves through a session: that they have begun, are ready, have
+ * paused, staged a checkpoint, stopped. What they measure is in telemetry.c. */
 #include "worker/executor/session.h"
+#include "worker/executor/telemetry.h"
 
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/units.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define WAIT_WORTH_TELLING_S 0.1
-#define TRACE_PART 4096 /* instructions in a record */
 
 static int report_ready(struct session *session, int rank, uint64_t program_hash)
 {
@@ -145,136 +144,6 @@ static void reserved(void *context, int rank, uint64_t bytes)
              units_print_bytes(size, sizeof size, (double)bytes));
 }
 
-static void send_telemetry(struct session *session, Gimbal__TelemetryRecord *record)
-{
-    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
-    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_TELEMETRY;
-    event.telemetry = record;
-    session_send(session, &event);
-}
-
-/* All ranks know the loss; the first one tells it. */
-static void step(void *context, int rank, uint64_t number, const struct step_result *result,
-                 double seconds)
-{
-    struct session *session = context;
-    Gimbal__StepRecord record = GIMBAL__STEP_RECORD__INIT;
-    Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
-    session_stepped(session, number);
-    if (rank != 0)
-        return;
-    if (result->skipped)
-        log_line(LOG_WARN,
-                 "step %llu: loss %g, norm of the gradient %g: not finite, nothing was updated",
-                 (unsigned long long)number, result->loss, result->norm);
-    record.job = session_job(session);
-    record.epoch = session_epoch(session);
-    record.step = number;
-    record.loss = result->loss;
-    record.gradient_norm = result->norm;
-    record.skipped = result->skipped;
-    record.seconds = seconds;
-    telemetry.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_STEP;
-    telemetry.step = &record;
-    send_telemetry(session, &telemetry);
-}
-
-static void evaluation_record(struct session *session, Gimbal__EvaluationRecord *record)
-{
-    Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
-    record->job = session_job(session);
-    record->epoch = session_epoch(session);
-    telemetry.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_EVALUATION;
-    telemetry.evaluation = record;
-    send_telemetry(session, &telemetry);
-}
-
-static void evaluation(void *context, int rank, uint64_t number, double loss, double targets)
-{
-    Gimbal__EvaluationRecord record = GIMBAL__EVALUATION_RECORD__INIT;
-    record.step = number;
-    record.loss = loss;
-    record.targets = (uint64_t)targets;
-    if (rank == 0)
-        evaluation_record(context, &record);
-}
-
-static void sample(void *context, int rank, uint64_t number, const uint8_t *text, size_t size)
-{
-    Gimbal__EvaluationRecord record = GIMBAL__EVALUATION_RECORD__INIT;
-    (void)rank;
-    record.step = number;
-    record.text = (ProtobufCBinaryData){.len = size, .data = (uint8_t *)text};
-    evaluation_record(context, &record);
-}
-
-static void times(void *context, int rank, const char *block_type, const char *instruction,
-                  uint64_t steps, double seconds, double predicted_s)
-{
-    struct session *session = context;
-    Gimbal__InstructionRecord record = GIMBAL__INSTRUCTION_RECORD__INIT;
-    Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
-    record.job = session_job(session);
-    record.epoch = session_epoch(session);
-    record.rank = (uint32_t)rank;
-    record.block_type = (char *)block_type;
-    record.instruction = (char *)instruction;
-    record.count = steps;
-    record.seconds = seconds;
-    record.predicted_seconds = predicted_s;
-    telemetry.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_INSTRUCTION;
-    telemetry.instruction = &record;
-    send_telemetry(session, &telemetry);
-}
-
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
-/* The second queue may be the first to begin. */
-static double earliest(const struct stamp *stamps, size_t count)
-{
-    double begin_s = count > 0 ? stamps[0].begin_s : 0;
-    for (size_t i = 1; i < count; i++)
-        begin_s = fmin(begin_s, stamps[i].begin_s);
-    return begin_s;
-}
-
-/* In records of which each is small beside what telemetry takes at once. */
-static void trace(void *context, int rank, uint64_t number, const struct stamp *stamps,
-                  size_t count, size_t total)
-{
-    uint64_t begin_ns[TRACE_PART], end_ns[TRACE_PART];
-    double begin_s = earliest(stamps, count);
-    Gimbal__TraceRecord record = GIMBAL__TRACE_RECORD__INIT;
-    Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
-    record.job = session_job(context);
-    record.epoch = session_epoch(context);
-    record.rank = (uint32_t)rank;
-    record.step = number;
-    record.unix_ns =
-        clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - (uint64_t)(begin_s * 1e9));
-    record.total = total;
-    record.count = count;
-    record.begin_ns = begin_ns;
-    record.end_ns = end_ns;
-    telemetry.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_TRACE;
-    telemetry.trace = &record;
-    for (size_t first = 0; first < count; first += record.n_begin_ns) {
-        record.first = first;
-        record.n_begin_ns = count - first < TRACE_PART ? count - first : TRACE_PART;
-        record.n_end_ns = record.n_begin_ns;
-        for (size_t i = 0; i < record.n_begin_ns; i++) {
-            begin_ns[i] = (uint64_t)((stamps[first + i].begin_s - begin_s) * 1e9);
-            end_ns[i] = (uint64_t)((stamps[first + i].end_s - begin_s) * 1e9);
-        }
-        send_telemetry(context, &telemetry);
-    }
-}
-
 struct reporter session_reporter(struct session *session, bool wait)
 {
     return (struct reporter){
@@ -285,30 +154,39 @@ struct reporter session_reporter(struct session *session, bool wait)
         .wants_stop = wants_stop,
         .paused = paused,
         .reserved = reserved,
-        .step = step,
-        .evaluation = evaluation,
-        .times = times,
-        .sample = sample,
-        .trace = trace,
+        .step = telemetry_step,
+        .evaluation = telemetry_evaluation,
+        .times = telemetry_times,
+        .sample = telemetry_sample,
+        .trace = telemetry_trace,
     };
+}
+
+static Gimbal__StoppedRequest__Cause cause_of(struct session *session, int rc)
+{
+    bool by_peer = rc == -ECONNRESET || rc == -ECANCELED || rc == -ETIMEDOUT;
+    return rc == 0                       ? GIMBAL__STOPPED_REQUEST__CAUSE__DONE
+           : session_cancelled(session)  ? GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED
+           : session_quiesced(session)   ? GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED
+           : session_terminated(session) ? GIMBAL__STOPPED_REQUEST__CAUSE__FAULT
+           : by_peer                     ? GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST
+           : rc == -EBADMSG              ? GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED
+                                         : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
 }
 
 void session_stopped(struct session *session, int rank, int rc, bool keeps, const struct error *err)
 {
     Gimbal__StoppedRequest stopped = GIMBAL__STOPPED_REQUEST__INIT;
     Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    struct error why = {""};
+    if (rc < 0)
+        error_set(&why, rc, "%s%s", session_terminated(session) ? "SIGTERM: " : "", err->text);
     stopped.job = session_job(session);
     stopped.epoch = session_epoch(session);
     stopped.rank = (uint32_t)rank;
     stopped.step = session_steps(session);
-    bool by_peer = rc == -ECONNRESET || rc == -ECANCELED || rc == -ETIMEDOUT;
-    stopped.cause = rc == 0                      ? GIMBAL__STOPPED_REQUEST__CAUSE__DONE
-                    : session_cancelled(session) ? GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED
-                    : session_quiesced(session)  ? GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED
-                    : by_peer                    ? GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST
-                    : rc == -EBADMSG             ? GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED
-                                                 : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
-    stopped.reason = (char *)(rc < 0 ? err->text : "");
+    stopped.cause = cause_of(session, rc);
+    stopped.reason = why.text;
     stopped.keeps = keeps;
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED;
     event.stopped = &stopped;

@@ -16,6 +16,9 @@ struct session;
 struct session *session_create(int fd);
 void session_destroy(struct session *session);
 
+/* SIGTERM comes to the session from now on; before other threads are started. */
+void session_listen(struct session *session);
+
 /* What the ranks report is of this job and epoch; texts are copied. */
 void session_name(struct session *session, const char *job, uint64_t epoch);
 char *session_job(const struct session *session); /* lent */
@@ -49,6 +52,10 @@ bool session_wants_pause(struct session *session, uint64_t pauses);
 void session_saves(struct session *session);
 /* Whether they are to stop with a checkpoint. */
 bool session_wants_stop(struct session *session);
+/* And the process is to end then: no epoch follows. */
+bool session_wants_end(struct session *session);
+/* By SIGTERM. */
+bool session_terminated(struct session *session);
 /* Until the other side says that pause `number` is over: 0, or 1 when they are to stop with a
  * checkpoint instead; -ECANCELED when it cancels. */
 int session_wait_resumed(struct session *session, uint64_t number, struct error *err);

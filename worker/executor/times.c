@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct class
 {
@@ -26,6 +27,13 @@ struct times {
     double reported_s; /* when the last report was */
 };
 
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
 static struct class class_make(const struct program *program, const struct instruction *instruction)
 {
     const struct graph *graph = program->graph;
@@ -44,12 +52,12 @@ static struct class class_make(const struct program *program, const struct instr
     return class;
 }
 
-struct times *times_create(const struct program *program, double compute_s, double now_s)
+struct times *times_create(const struct program *program, double compute_s)
 {
     struct times *times = xcalloc(1, sizeof *times);
     times->program = program;
     times->compute_s = compute_s;
-    times->reported_s = now_s;
+    times->reported_s = now();
     times->class_of = xcalloc(program->instruction_count, sizeof *times->class_of);
     times->seconds = xcalloc(program->instruction_count, sizeof *times->seconds);
     times->runs = xcalloc(program->instruction_count, sizeof *times->runs);
@@ -107,15 +115,15 @@ static double seconds_of_kernels(const struct times *times, const struct interpr
     return seconds;
 }
 
-bool times_due(const struct times *times, double now_s)
+bool times_due(const struct times *times)
 {
-    return now_s >= times->reported_s + TIMES_EVERY_S;
+    return now() >= times->reported_s + TIMES_EVERY_S;
 }
 
-void times_report(struct times *times, const struct interpreter *in, int rank, double now_s,
+void times_report(struct times *times, const struct interpreter *in, int rank,
                   const struct reporter *reporter)
 {
-    times->reported_s = now_s;
+    times->reported_s = now();
     double *sums = xcalloc(times->count, sizeof *sums);
     for (size_t i = 0; i < times->program->instruction_count; i++)
         sums[times->class_of[i]] += interpreter_seconds(in)[i] - times->seconds[i];

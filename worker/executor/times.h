@@ -10,14 +10,13 @@
 struct reporter;
 struct times;
 
-/* The program is lent; its kernels are predicted to take compute_s in a step, 0: not known. Now is
- * in seconds of CLOCK_MONOTONIC. */
-struct times *times_create(const struct program *program, double compute_s, double now_s);
+/* The program is lent; its kernels are predicted to take compute_s in a step, 0: not known. */
+struct times *times_create(const struct program *program, double compute_s);
 void times_destroy(struct times *times); /* accepts NULL */
 /* Whether the last report was long ago. */
-bool times_due(const struct times *times, double now_s);
+bool times_due(const struct times *times);
 /* Tell the reporter what was spent since the last report. */
-void times_report(struct times *times, const struct interpreter *in, int rank, double now_s,
+void times_report(struct times *times, const struct interpreter *in, int rank,
                   const struct reporter *reporter);
 /* Count from here on; what was spent since the last report is told to nobody. */
 void times_forget(struct times *times, const struct interpreter *in);

@@ -3,6 +3,7 @@
 
 #include "common/program/lower.h"
 #include "worker/executor/begin.h"
+#include "worker/executor/behind.h"
 #include "worker/executor/sample.h"
 #include "worker/executor/times.h"
 
@@ -41,106 +42,6 @@ static double targets(const void *context, enum program_kind kind, uint64_t firs
     return (double)data_targets(context, split_of(kind), first, samples);
 }
 
-static int evaluate(const struct trainer_config *config, struct interpreter *in, uint64_t step,
-                    struct error *err)
-{
-    uint64_t batch = (uint64_t)plan_global_batch(config->plan);
-    uint64_t batches = (data_samples(config->data, DATA_HOLDOUT) + batch - 1) / batch;
-    batches = batches > EVALUATION_BATCHES_MAX ? EVALUATION_BATCHES_MAX : batches;
-    double sum = 0, count = 0;
-    for (uint64_t i = 0; i < batches; i++) {
-        struct step_result result;
-        int rc = interpreter_run(in, PROGRAM_EVALUATE, i, &result, err);
-        if (rc < 0)
-            return rc;
-        double here = targets(config->data, PROGRAM_EVALUATE, i * batch, batch);
-        sum += result.loss * here;
-        count += here;
-    }
-    if (count > 0 && config->reporter->evaluation)
-        config->reporter->evaluation(config->reporter->context, config->rank, step, sum / count,
-                                     count);
-    return 0;
-}
-
-/* What is on its way arrives first: a peer may be gone before the ranks go on. */
-static int pause_behind(const struct trainer_config *config, struct interpreter *in, uint64_t step,
-                        uint64_t number, struct error *err)
-{
-    const struct reporter *reporter = config->reporter;
-    int rc = interpreter_quiesce(in, err);
-    if (rc == 0 && reporter->paused)
-        rc = reporter->paused(reporter->context, config->rank, step, number, err);
-    return rc;
-}
-
-static bool is_traced(uint64_t step)
-{
-    return step < TRACE_EVERY ? (step & (step - 1)) == 0 : step % TRACE_EVERY == 0;
-}
-
-static void trace(const struct trainer_config *config, const struct interpreter *in, uint64_t done)
-{
-    size_t count, total = program_step_count(interpreter_program(in), PROGRAM_TRAIN);
-    const struct stamp *stamps = interpreter_stamps(in, &count);
-    config->reporter->trace(config->reporter->context, config->rank, done, stamps, count, total);
-}
-
-/* What is due behind a step; `done` steps are. */
-static int follow_step(const struct trainer_config *config, struct interpreter *in,
-                       struct times *times, uint64_t done, struct error *err)
-{
-    const struct reporter *reporter = config->reporter;
-    uint64_t every = (uint64_t)config->job->eval.every;
-    bool last = done == (uint64_t)config->job->train.steps;
-    if (is_traced(done) && reporter->trace)
-        trace(config, in, done);
-    if ((done % TIMES_EVERY == 0 || last || times_due(times, now())) && reporter->times)
-        times_report(times, in, config->rank, now(), reporter);
-    if (!every || (done % every != 0 && !last))
-        return 0;
-    int rc = evaluate(config, in, done, err);
-    times_forget(times, in);
-    return rc;
-}
-
-static void *buffer_of(void *context, int buffer)
-{
-    return interpreter_buffer(context, buffer);
-}
-
-/* The copy is taken while nothing runs; writing it goes on beside the steps. */
-static int save_behind(const struct trainer_config *config, struct interpreter *in,
-                       struct saver *saver, uint64_t done, bool last, struct error *err)
-{
-    uint64_t every = (uint64_t)config->job->checkpoint.every;
-    if (!saver || (!last && (!every || done % every != 0)))
-        return 0;
-    return saver_take(saver, done, buffer_of, in, err);
-}
-
-/* All ranks stop here: what is on its way is waited for, on the network and on the disk. */
-static int stop_behind(struct interpreter *in, struct saver *saver, uint64_t done,
-                       struct error *err)
-{
-    int rc = interpreter_quiesce(in, err);
-    if (rc == 0 && saver)
-        rc = saver_part(saver, done, err);
-    return rc < 0 ? rc
-                  : error_set(err, -ECANCELED, "it was asked to stop, and did behind step %llu%s",
-                              (unsigned long long)done, saver ? ", which is saved" : "");
-}
-
-/* Both are due again where an epoch takes up a step that another one has finished: it may have
- * broken off between. */
-static int finish_step(const struct trainer_config *config, struct interpreter *in,
-                       struct times *times, struct saver *saver, uint64_t done, struct error *err)
-{
-    bool last = done == (uint64_t)config->job->train.steps;
-    int rc = save_behind(config, in, saver, done, last, err);
-    return rc == 0 ? follow_step(config, in, times, done, err) : rc;
-}
-
 static int copy_behind(struct run *run, uint64_t done, struct error *err)
 {
     if (!run->begun.copies || done % (uint64_t)run->config->job->elastic.copy_every != 0)
@@ -149,7 +50,7 @@ static int copy_behind(struct run *run, uint64_t done, struct error *err)
                        interpreter_applied(run->state.in), err);
 }
 
-static int train(struct run *run, struct times *times, struct saver *saver, struct error *err)
+static int train(struct run *run, const struct behind *behind, struct error *err)
 {
     const struct trainer_config *config = run->config;
     const struct reporter *reporter = config->reporter;
@@ -157,7 +58,7 @@ static int train(struct run *run, struct times *times, struct saver *saver, stru
     uint64_t steps = (uint64_t)config->job->train.steps, pauses = 0;
     int rc = 0;
     if (run->begun.told.source == MOVE_MEMORY && run->begun.told.step > 0)
-        rc = finish_step(config, in, times, saver, run->begun.told.step, err);
+        rc = behind_step(behind, run->begun.told.step, err);
     for (uint64_t step = run->begun.told.step; step < steps && rc == 0; step++) {
         struct step_result result;
         bool wish = reporter->wants_pause && reporter->wants_pause(reporter->context, pauses);
@@ -174,16 +75,9 @@ static int train(struct run *run, struct times *times, struct saver *saver, stru
             reporter->step(reporter->context, config->rank, step + 1, &result, now() - begin);
         bool last = step + 1 == steps, stop = result.stop && !last;
         if (rc == 0)
-            rc = stop ? save_behind(config, in, saver, step + 1, true, err)
-                      : finish_step(config, in, times, saver, step + 1, err);
-        if (rc == 0 && !stop && result.pause && !last) {
-            rc = pause_behind(config, in, step + 1, ++pauses, err);
-            stop = rc > 0;
-            if (stop)
-                rc = save_behind(config, in, saver, step + 1, true, err);
-        }
-        if (rc == 0 && stop)
-            return stop_behind(in, saver, step + 1, err);
+            rc = stop ? behind_stop(behind, step + 1, err) : behind_step(behind, step + 1, err);
+        if (rc == 0 && result.pause && !last)
+            rc = behind_pause(behind, step + 1, ++pauses, err);
     }
     return rc;
 }
@@ -237,7 +131,7 @@ static int run_prepared(struct run *run, struct error *err)
     const struct trainer_config *config = run->config;
     const struct reporter *reporter = config->reporter;
     struct interpreter *in = run->state.in;
-    struct times *times = times_create(run->state.program, config->compute_s, now());
+    struct times *times = times_create(run->state.program, config->compute_s);
     struct saver *saver = NULL;
     int rc = begin(run, err);
     if (rc == 0)
@@ -245,7 +139,7 @@ static int run_prepared(struct run *run, struct error *err)
     if (rc == 0 && reporter->ready)
         rc = reporter->ready(reporter->context, config->rank, run->state.program->hash, err);
     if (rc == 0)
-        rc = train(run, times, saver, err);
+        rc = train(run, &(struct behind){config, in, times, saver}, err);
     if (rc == 0)
         rc = interpreter_quiesce(in, err);
     if (rc == 0 && config->job->eval.sample > 0)

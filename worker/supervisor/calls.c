@@ -251,8 +251,8 @@ static void staged_answered(void *data, const struct rpc_result *result)
     const struct rank *rank = supervisor_rank(call->daemon->supervisor, call->rank);
     const Gimbal__StagedReply *reply = result->reply;
     if (reply && rank)
-        processes_listed(call->daemon, call->rank, rank->said_staged->step, reply->listed,
-                         reply->n_listed);
+        orders_listed(call->daemon, call->rank, rank->said_staged->step, reply->listed,
+                      reply->n_listed);
     rank_answered(call, result);
 }
 

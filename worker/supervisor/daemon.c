@@ -55,23 +55,15 @@ static void carry_out(struct daemon *daemon, const struct supervisor_action *act
     case SUPERVISOR_START:
         processes_start(daemon, action->rank);
         break;
-    case SUPERVISOR_GO:
-        processes_go(daemon, action->rank);
-        break;
     case SUPERVISOR_ADOPT:
         processes_adopt(daemon, action->rank, action->from);
         break;
-    case SUPERVISOR_QUIESCE:
-        processes_quiesce(daemon, action->rank);
-        break;
+    case SUPERVISOR_GO:
     case SUPERVISOR_PAUSE:
-        processes_pause(daemon, action->rank);
-        break;
     case SUPERVISOR_RESUME:
-        processes_resume(daemon, action->rank);
-        break;
+    case SUPERVISOR_QUIESCE:
     case SUPERVISOR_SAVE:
-        processes_save(daemon, action->rank);
+        orders_give(daemon, action->rank, action->kind);
         break;
     case SUPERVISOR_SIGNAL:
         processes_signal(daemon, action->rank, action->signal);
@@ -185,7 +177,7 @@ static void refused(void *data, uint64_t rank, uint64_t term, enum rpc_status st
 int daemon_open(const struct daemon_options *options, struct daemon **out, struct error *err)
 {
     struct daemon *daemon = xcalloc(1, sizeof *daemon);
-    struct relay_hooks hooks = {processes_answer, refused, daemon};
+    struct relay_hooks hooks = {orders_answer, refused, daemon};
     daemon->options = *options;
     daemon->report = hardware_report_to_wire(options->report);
     daemon->relay = relay_create(&hooks);

@@ -42,8 +42,9 @@ void supervisor_executor_stopping(struct supervisor *supervisor, uint64_t id,
     if (!rank->asked || cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE)
         rank_set_cause(rank, cause, reason);
     rank->said = true;
-    if (rank->state == RANK_RUNNING)
+    if (rank->state == RANK_RUNNING || rank->saving) /* what it saved is listed */
         rank->kill_at_ms = now_ms + SUPERVISOR_PATIENCE_MS;
+    rank->saving = false;
     rank->state = RANK_STOPPING;
 }
 
@@ -52,6 +53,8 @@ void supervisor_executor_kept(struct supervisor *supervisor, uint64_t id,
                               uint64_t step, uint64_t now_ms, struct supervisor_actions *actions)
 {
     struct rank *rank = ranks_find(supervisor, id);
+    if (rank && rank->state == RANK_STOPPING && rank->saving)
+        ranks_stop(rank, rank->cause, "it has left its epoch", now_ms, actions);
     if (!rank || (rank->state != RANK_RUNNING && rank->state != RANK_LEAVING))
         return; /* it was asked to stop meanwhile, and will */
     supervisor_executor_stepped(supervisor, id, step);

@@ -73,22 +73,30 @@ bool ranks_all_gone(const struct supervisor *supervisor);
  * that saves first is not waited for any longer. */
 void ranks_stop(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
                 uint64_t now_ms, struct supervisor_actions *actions);
-/* The same, but it saves first, if it can: one that trains, and of which the other ranks will hear.
- * `all`: they are asked, too, so that one that is paused may. */
+/* The same, but it saves first, if it can: one that trains. */
 void ranks_stop_saving(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
-                       bool all, uint64_t now_ms, struct supervisor_actions *actions);
+                       uint64_t now_ms, struct supervisor_actions *actions);
 /* All but those that save first. */
 void ranks_stop_all(struct supervisor *supervisor, Gimbal__StoppedRequest__Cause cause,
                     const char *reason, uint64_t now_ms, struct supervisor_actions *actions);
 /* End what may not even hear that it is asked to. */
 void ranks_kill(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
                 uint64_t now_ms, struct supervisor_actions *actions);
-/* Have it leave its epoch; an executor that cannot stay stops. */
-void ranks_leave(struct rank *rank, const char *reason, uint64_t now_ms,
+/* Have it leave its epoch, behind a step that is saved if it can be, or at once; one that saves is
+ * not waited for any longer when it is asked again. An executor that cannot stay stops. */
+void ranks_leave(struct rank *rank, const char *reason, bool save, uint64_t now_ms,
                  struct supervisor_actions *actions);
 /* All of them are of epochs that are over. */
 void ranks_lose_epoch(struct supervisor *supervisor, const char *reason, uint64_t now_ms,
                       struct supervisor_actions *actions);
+void rank_set_cause(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason);
+/* It has no executor any more; the cause is set. */
+void rank_end(struct rank *rank, struct supervisor_actions *actions);
+/* The same, but its executor stays. */
+void rank_keep(struct rank *rank, uint64_t now_ms, struct supervisor_actions *actions);
+void rank_finish(struct rank *rank);
+
+/* assign.c */
 /* Takes the assignment; lent until the next one comes. */
 struct rank *ranks_add(struct supervisor *supervisor, Gimbal__Assignment *assignment);
 /* The same, and start it or say why not. */
@@ -98,12 +106,6 @@ void ranks_go(struct supervisor *supervisor, const Gimbal__Go *message,
               struct supervisor_actions *actions);
 /* Start those whose device is free now. */
 void ranks_start_waiting(struct supervisor *supervisor, struct supervisor_actions *actions);
-void rank_set_cause(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason);
-/* It has no executor any more; the cause is set. */
-void rank_end(struct rank *rank, struct supervisor_actions *actions);
-/* The same, but its executor stays. */
-void rank_keep(struct rank *rank, uint64_t now_ms, struct supervisor_actions *actions);
-void rank_finish(struct rank *rank);
 
 /* orphans.c: stop those that are without a coordinator for too long; there is one again. */
 void orphans_expire(struct supervisor *supervisor, uint64_t now_ms,

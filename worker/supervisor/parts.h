@@ -59,22 +59,22 @@ void calls_staged(struct daemon *daemon, uint64_t rank);
 void calls_stopped(struct daemon *daemon, uint64_t rank);
 void calls_push(struct daemon *daemon, const Gimbal__TelemetryRecord *record);
 
-/* processes.c: executors, by the supervisor's id; find lends, NULL when it is gone. */
+/* orders.c: what executors are told; whoever cannot be talked to any more is said to be faulty. */
+void orders_assign(struct process *process, Gimbal__Assignment *assignment);
+/* To go, pause, resume, leave its epoch, or save and stop: the action, as its rank is now. */
+void orders_give(struct daemon *daemon, uint64_t rank, enum supervisor_action_kind kind);
+/* The checkpoint that it told of is listed, with these. */
+void orders_listed(struct daemon *daemon, uint64_t rank, uint64_t step, char *const *listed,
+                   size_t count);
+/* The answer to what an executor asked of the coordinator. */
+void orders_answer(void *daemon, uint64_t rank, const Gimbal__ExecutorRendezvous *answer);
+
+/* processes.c: executors, by the supervisor's id. NULL: there is none, or no more. */
 struct process *processes_find(const struct daemon *daemon, uint64_t rank);
 void processes_start(struct daemon *daemon, uint64_t rank);
 /* The executor of the rank `from` is now that of this one. */
 void processes_adopt(struct daemon *daemon, uint64_t rank, uint64_t from);
-void processes_quiesce(struct daemon *daemon, uint64_t rank);
-void processes_go(struct daemon *daemon, uint64_t rank);
-void processes_pause(struct daemon *daemon, uint64_t rank);
-void processes_resume(struct daemon *daemon, uint64_t rank);
-void processes_save(struct daemon *daemon, uint64_t rank);
 void processes_signal(struct daemon *daemon, uint64_t rank, int signal);
-/* The checkpoint that it told of is listed, with these. */
-void processes_listed(struct daemon *daemon, uint64_t rank, uint64_t step, char *const *listed,
-                      size_t count);
-/* The answer to what an executor asked of the coordinator. */
-void processes_answer(void *daemon, uint64_t rank, const Gimbal__ExecutorRendezvous *answer);
 /* Take what it has sent and printed. */
 void process_read(struct process *process);
 /* It has ended: tell why, and forget it. */

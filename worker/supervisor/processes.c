@@ -1,4 +1,4 @@
-/* processes.c - the executors: what they are told, what they say, and how they end. */
+/* processes.c - the executors: how they begin, what they say, and how they end. */
 #include "worker/supervisor/parts.h"
 
 #include "common/base/log.h"
@@ -17,30 +17,6 @@ struct process *processes_find(const struct daemon *daemon, uint64_t rank)
         if (daemon->processes[i]->rank == rank)
             return daemon->processes[i];
     return NULL;
-}
-
-/* Whoever cannot be talked to any more is of no use. */
-static void send_command(struct process *process, const Gimbal__ExecutorCommand *command)
-{
-    struct error err;
-    if (process->deaf)
-        return;
-    int rc = child_send(&process->child, &command->base, &err);
-    if (rc == 0)
-        return;
-    process->deaf = true;
-    if (rc != -EPIPE) /* else it is going, and will say why */
-        supervisor_executor_faulty(process->daemon->supervisor, process->rank, err.text,
-                                   daemon_now_ms(), &process->daemon->actions);
-}
-
-static void send_assignment(struct process *process, Gimbal__Assignment *assignment)
-{
-    Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
-    command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_ASSIGNMENT;
-    command.assignment = assignment;
-    process->began_ms = daemon_now_ms();
-    send_command(process, &command);
 }
 
 void processes_start(struct daemon *daemon, uint64_t id)
@@ -72,7 +48,7 @@ void processes_start(struct daemon *daemon, uint64_t id)
         log_line(LOG_INFO, "job %s epoch %" PRIu64 " rank %" PRIu32 " runs as process %d on %s",
                  assignment->job, assignment->epoch, assignment->rank, (int)process->child.pid,
                  options.cpuset);
-        send_assignment(process, assignment);
+        orders_assign(process, assignment);
     }
     message_free(&assignment->base);
 }
@@ -87,7 +63,7 @@ void processes_adopt(struct daemon *daemon, uint64_t id, uint64_t from)
         process->rank = id;
         log_line(LOG_INFO, "job %s epoch %" PRIu64 " rank %" PRIu32 " goes on in process %d",
                  assignment->job, assignment->epoch, assignment->rank, (int)process->child.pid);
-        send_assignment(process, assignment);
+        orders_assign(process, assignment);
     } else {
         supervisor_executor_gone(daemon->supervisor, id, "ended between two epochs", "",
                                  daemon_now_ms(), &daemon->actions);
@@ -95,116 +71,11 @@ void processes_adopt(struct daemon *daemon, uint64_t id, uint64_t from)
     message_free(&assignment->base);
 }
 
-void processes_quiesce(struct daemon *daemon, uint64_t id)
-{
-    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
-    struct process *process = processes_find(daemon, id);
-    Gimbal__Quiesce quiesce = GIMBAL__QUIESCE__INIT;
-    Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
-    if (!process)
-        return;
-    quiesce.job = rank->job;
-    quiesce.epoch = rank->epoch;
-    command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_QUIESCE;
-    command.quiesce = &quiesce;
-    send_command(process, &command);
-}
-
-void processes_go(struct daemon *daemon, uint64_t id)
-{
-    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
-    struct process *process = processes_find(daemon, id);
-    Gimbal__Go go = GIMBAL__GO__INIT;
-    Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
-    if (!process)
-        return;
-    go.job = rank->job;
-    go.epoch = rank->epoch;
-    command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_GO;
-    command.go = &go;
-    send_command(process, &command);
-}
-
-void processes_pause(struct daemon *daemon, uint64_t id)
-{
-    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
-    struct process *process = processes_find(daemon, id);
-    Gimbal__PauseJob pause = GIMBAL__PAUSE_JOB__INIT;
-    Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
-    if (!process)
-        return;
-    pause.job = rank->job;
-    pause.epoch = rank->epoch;
-    pause.number = rank->pause;
-    command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_PAUSE;
-    command.pause = &pause;
-    send_command(process, &command);
-}
-
-void processes_resume(struct daemon *daemon, uint64_t id)
-{
-    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
-    struct process *process = processes_find(daemon, id);
-    Gimbal__ResumeJob resume = GIMBAL__RESUME_JOB__INIT;
-    Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
-    if (!process)
-        return;
-    resume.job = rank->job;
-    resume.epoch = rank->epoch;
-    resume.number = rank->resumed;
-    command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_RESUME;
-    command.resume = &resume;
-    send_command(process, &command);
-}
-
-void processes_save(struct daemon *daemon, uint64_t id)
-{
-    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
-    struct process *process = processes_find(daemon, id);
-    Gimbal__CancelJob cancel = GIMBAL__CANCEL_JOB__INIT;
-    Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
-    if (!process)
-        return;
-    cancel.job = rank->job;
-    cancel.epoch = rank->epoch;
-    cancel.reason = rank->reason;
-    cancel.save = true;
-    command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_CANCEL;
-    command.cancel = &cancel;
-    send_command(process, &command);
-}
-
 void processes_signal(struct daemon *daemon, uint64_t id, int signal)
 {
     const struct process *process = processes_find(daemon, id);
     if (process)
         child_signal(&process->child, signal);
-}
-
-void processes_listed(struct daemon *daemon, uint64_t id, uint64_t step, char *const *listed,
-                      size_t count)
-{
-    struct process *process = processes_find(daemon, id);
-    Gimbal__CheckpointListed message = GIMBAL__CHECKPOINT_LISTED__INIT;
-    Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
-    if (!process)
-        return;
-    message.step = step;
-    message.listed = (char **)listed;
-    message.n_listed = count;
-    command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_LISTED;
-    command.listed = &message;
-    send_command(process, &command);
-}
-
-void processes_answer(void *data, uint64_t id, const Gimbal__ExecutorRendezvous *answer)
-{
-    struct process *process = processes_find(data, id);
-    Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
-    command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_RENDEZVOUS;
-    command.rendezvous = (Gimbal__ExecutorRendezvous *)answer;
-    if (process)
-        send_command(process, &command);
 }
 
 /* Where a record does not say whose it is, it is this rank's. */

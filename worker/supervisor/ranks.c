@@ -4,8 +4,7 @@
  *        '----------'----------------------^
  *     running -> leaving -> kept -> ended, its executor now another rank's; or -> stopping
  *
- * The newest assignment has its device: whatever else is there is stopped first, unless it is an
- * executor of the same job that can take part in the new epoch. */
+ * How it begins is in assign.c; how it stops, or leaves its epoch, is here. */
 #include "worker/supervisor/internal.h"
 
 #include "common/base/memory.h"
@@ -14,7 +13,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef Gimbal__StoppedRequest__Cause cause_t;
 
@@ -106,6 +104,7 @@ static void leave_epoch(struct rank *rank, struct supervisor_actions *actions, c
     if (rank->assignment)
         message_free(&rank->assignment->base);
     rank->assignment = NULL;
+    rank->saving = false;
     rank->stopped = DELIVERY_DUE;
     if (rank->ready == DELIVERY_DUE)
         rank->ready = DELIVERY_DONE;
@@ -184,17 +183,24 @@ void ranks_kill(struct rank *rank, cause_t cause, const char *reason, uint64_t n
         return;
     rank_set_cause(rank, cause, reason);
     rank->asked = true;
+    rank->saving = false;
     rank->state = RANK_STOPPING;
     kill_now(rank, actions);
 }
 
-void ranks_stop_saving(struct rank *rank, cause_t cause, const char *reason, bool all,
-                       uint64_t now_ms, struct supervisor_actions *actions)
+/* Before its first step there is nothing to save. */
+static bool can_save(const struct rank *rank)
 {
-    bool paused = rank->pause > rank->resumed;
-    if (rank->saving)
+    return rank->state == RANK_RUNNING && rank->saves && rank->going;
+}
+
+void ranks_stop_saving(struct rank *rank, cause_t cause, const char *reason, uint64_t now_ms,
+                       struct supervisor_actions *actions)
+{
+    bool leaving = rank->state == RANK_LEAVING && rank->saving;
+    if (rank->state == RANK_STOPPING && rank->saving)
         return;
-    if (rank->state != RANK_RUNNING || !rank->saves || !rank->going || (paused && !all)) {
+    if (!leaving && !can_save(rank)) {
         ranks_stop(rank, cause, reason, now_ms, actions);
         return;
     }
@@ -214,15 +220,23 @@ void ranks_stop_all(struct supervisor *supervisor, cause_t cause, const char *re
             ranks_stop(&supervisor->ranks[i], cause, reason, now_ms, actions);
 }
 
-/* Out of its epoch, and the state stays; an executor that cannot do that stops. */
-void ranks_leave(struct rank *rank, const char *reason, uint64_t now_ms,
+static void quiesce(struct rank *rank, bool save, uint64_t now_ms,
+                    struct supervisor_actions *actions)
+{
+    rank->state = RANK_LEAVING;
+    rank->saving = save;
+    rank->kill_at_ms = now_ms + (save ? SUPERVISOR_SAVING_MS : SUPERVISOR_PATIENCE_MS);
+    act_on_rank(actions, SUPERVISOR_QUIESCE, rank);
+}
+
+void ranks_leave(struct rank *rank, const char *reason, bool save, uint64_t now_ms,
                  struct supervisor_actions *actions)
 {
     if (rank->state == RANK_RUNNING && rank->keeps) {
         rank_set_cause(rank, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, reason);
-        rank->state = RANK_LEAVING;
-        rank->kill_at_ms = now_ms + SUPERVISOR_PATIENCE_MS;
-        act_on_rank(actions, SUPERVISOR_QUIESCE, rank);
+        quiesce(rank, save && can_save(rank), now_ms, actions);
+    } else if (rank->state == RANK_LEAVING && rank->saving && !save) {
+        quiesce(rank, false, now_ms, actions);
     } else if (rank->state == RANK_WAITING || rank->state == RANK_RUNNING) {
         ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, reason, now_ms, actions);
     }
@@ -234,153 +248,9 @@ void ranks_lose_epoch(struct supervisor *supervisor, const char *reason, uint64_
     for (size_t i = 0; i < supervisor->rank_count; i++) {
         struct rank *rank = &supervisor->ranks[i];
         if (rank->keeps && (rank->state == RANK_RUNNING || rank->state == RANK_KEPT))
-            ranks_leave(rank, reason, now_ms, actions);
+            ranks_leave(rank, reason, false, now_ms, actions);
         else
             ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason, now_ms, actions);
-    }
-}
-
-/* The rank whose executor is on the device; NULL: none is. */
-static struct rank *find_on_device(struct supervisor *supervisor, uint32_t device_index)
-{
-    for (size_t i = 0; i < supervisor->rank_count; i++)
-        if (supervisor->ranks[i].device_index == device_index &&
-            rank_has_executor(&supervisor->ranks[i]))
-            return &supervisor->ranks[i];
-    return NULL;
-}
-
-void ranks_start_waiting(struct supervisor *supervisor, struct supervisor_actions *actions)
-{
-    for (size_t i = 0; i < supervisor->rank_count; i++) {
-        struct rank *rank = &supervisor->ranks[i];
-        if (rank->state != RANK_WAITING)
-            continue;
-        struct rank *there = find_on_device(supervisor, rank->device_index);
-        if (there && (there->state != RANK_KEPT || strcmp(there->job, rank->job) != 0))
-            continue;
-        rank->state = RANK_RUNNING;
-        act_on_rank(actions, there ? SUPERVISOR_ADOPT : SUPERVISOR_START, rank);
-        if (there) {
-            actions->items[actions->count - 1].from = there->id;
-            rank_end(there, actions);
-        }
-    }
-}
-
-/* The same assignment again: from a coordinator that does not know what became of it. */
-static bool repeated(struct supervisor *supervisor, const Gimbal__Assignment *assignment)
-{
-    for (size_t i = 0; i < supervisor->rank_count; i++) {
-        struct rank *rank = &supervisor->ranks[i];
-        if (rank->epoch != assignment->epoch || rank->rank != assignment->rank ||
-            strcmp(rank->job, assignment->job) != 0)
-            continue;
-        if (rank->stopped == DELIVERY_DONE)
-            rank->stopped = DELIVERY_DUE;
-        if (rank->state == RANK_RUNNING && rank->ready == DELIVERY_DONE)
-            rank->ready = DELIVERY_DUE;
-        return true;
-    }
-    return false;
-}
-
-/* Whether a newer epoch was here. What an older term assigned says nothing: this one rules. */
-static bool is_stale(const struct supervisor *supervisor, const Gimbal__Assignment *assignment)
-{
-    for (size_t i = 0; i < supervisor->rank_count; i++)
-        if (supervisor->ranks[i].epoch > assignment->epoch &&
-            supervisor->ranks[i].assigned_in == supervisor->link.term &&
-            strcmp(supervisor->ranks[i].job, assignment->job) == 0)
-            return true;
-    return false;
-}
-
-/* Whatever is on the device of this new rank, or waits for it, makes room; and what is left of
- * another epoch of its job is over. What is kept of the job stays where it is. */
-static void make_room(struct supervisor *supervisor, const struct rank *newest, uint64_t now_ms,
-                      struct supervisor_actions *actions)
-{
-    char *device = xasprintf("its device was given to job %s epoch %" PRIu64 " rank %" PRIu32,
-                             newest->job, newest->epoch, newest->rank);
-    char *epoch = xasprintf("epoch %" PRIu64 " has begun", newest->epoch);
-    for (size_t i = 0; i < supervisor->rank_count; i++) {
-        struct rank *rank = &supervisor->ranks[i];
-        if (rank == newest)
-            continue;
-        bool same = strcmp(rank->job, newest->job) == 0;
-        if (same && rank->epoch != newest->epoch)
-            ranks_leave(rank, epoch, now_ms, actions);
-        else if (rank->device_index == newest->device_index)
-            ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, device, now_ms, actions);
-    }
-    free(epoch);
-    free(device);
-}
-
-struct rank *ranks_add(struct supervisor *supervisor, Gimbal__Assignment *assignment)
-{
-    supervisor->ranks = grow(supervisor->ranks, supervisor->rank_count, &supervisor->rank_capacity,
-                             sizeof *supervisor->ranks);
-    struct rank *rank = &supervisor->ranks[supervisor->rank_count++];
-    *rank = (struct rank){
-        .id = ++supervisor->next_id,
-        .job = xstrdup(assignment->job),
-        .epoch = assignment->epoch,
-        .rank = assignment->rank,
-        .device_index = assignment->device_index,
-        .assigned_in = supervisor->link.term,
-        .assignment = assignment,
-        .keeps = assignment->keeps,
-        .kill_at_ms = UINT64_MAX,
-        .reason = xstrdup(""),
-        .step = assignment->start_step,
-        .orphan_ms = assignment->orphan_ms,
-        .saves = assignment->checkpoint_folder[0] != '\0',
-    };
-    return rank;
-}
-
-void ranks_assign(struct supervisor *supervisor, Gimbal__Assignment *assignment, uint64_t now_ms,
-                  struct supervisor_actions *actions)
-{
-    bool again = repeated(supervisor, assignment);
-    if (again || is_stale(supervisor, assignment)) {
-        if (!again)
-            act_log(actions, LOG_WARN,
-                    "job %s: an assignment of epoch %" PRIu64 " is stale, a newer one was here",
-                    assignment->job, assignment->epoch);
-        message_free(&assignment->base);
-        return;
-    }
-    struct rank *rank = ranks_add(supervisor, assignment);
-    char *reason = NULL;
-    cause_t cause = GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED;
-    if (supervisor->leaving) {
-        reason = xasprintf("node '%s' is being stopped", supervisor->node);
-    } else if (rank->device_index >= supervisor->device_count) {
-        cause = GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
-        reason = xasprintf("node '%s' has no device %" PRIu32 ": it offers %" PRIu32,
-                           supervisor->node, rank->device_index, supervisor->device_count);
-    }
-    if (reason)
-        ranks_stop(rank, cause, reason, now_ms, actions);
-    else
-        make_room(supervisor, rank, now_ms, actions);
-    free(reason);
-    ranks_start_waiting(supervisor, actions);
-}
-
-void ranks_go(struct supervisor *supervisor, const Gimbal__Go *message,
-              struct supervisor_actions *actions)
-{
-    for (size_t i = 0; i < supervisor->rank_count; i++) {
-        struct rank *rank = &supervisor->ranks[i];
-        if (rank->state != RANK_RUNNING || rank->going || rank->epoch != message->epoch ||
-            strcmp(rank->job, message->job) != 0)
-            continue;
-        rank->going = true;
-        act_on_rank(actions, SUPERVISOR_GO, rank);
     }
 }
 
@@ -393,6 +263,10 @@ void ranks_expire(struct supervisor *supervisor, uint64_t now_ms,
             continue;
         if (rank->state == RANK_KEPT) {
             stop_kept(rank, "nobody has asked for it", now_ms, actions);
+            continue;
+        }
+        if (rank->state == RANK_LEAVING && rank->saving) {
+            quiesce(rank, false, now_ms, actions);
             continue;
         }
         rank->asked = true; /* one that did not leave its epoch in time is no fault of the job's */

@@ -8,12 +8,13 @@
 #include <signal.h>
 #include <string.h>
 
-enum end { END_EPOCH, END_AT_ONCE, END_SAVING };
+enum end { END_EPOCH, END_JOB };
 
-/* Stop what there is of the job up to this epoch. What has ended is reported once more: who asks
- * to stop it does not know. */
+/* Stop what there is of the job up to this epoch, with a checkpoint or at once. What has ended is
+ * reported once more: who asks to stop it does not know. */
 static void end_job(struct supervisor *supervisor, const char *job, uint64_t epoch, enum end end,
-                    const char *reason, uint64_t now_ms, struct supervisor_actions *actions)
+                    bool save, const char *reason, uint64_t now_ms,
+                    struct supervisor_actions *actions)
 {
     for (size_t i = 0; i < supervisor->rank_count; i++) {
         struct rank *rank = &supervisor->ranks[i];
@@ -22,9 +23,9 @@ static void end_job(struct supervisor *supervisor, const char *job, uint64_t epo
         if (rank->stopped == DELIVERY_DONE && rank->epoch == epoch)
             rank->stopped = DELIVERY_DUE;
         if (end == END_EPOCH)
-            ranks_leave(rank, reason, now_ms, actions);
-        else if (end == END_SAVING)
-            ranks_stop_saving(rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, reason, true, now_ms,
+            ranks_leave(rank, reason, save, now_ms, actions);
+        else if (save)
+            ranks_stop_saving(rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, reason, now_ms,
                               actions);
         else
             ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, reason, now_ms, actions);
@@ -120,14 +121,13 @@ void supervisor_record(struct supervisor *supervisor, uint64_t revision,
         break;
     case GIMBAL__WORKER_RECORD__RECORD_QUIESCE:
         end_job(supervisor, record->quiesce->job, record->quiesce->epoch, END_EPOCH,
-                record->quiesce->reason, now_ms, actions);
+                record->quiesce->save, record->quiesce->reason, now_ms, actions);
         end_unknown(supervisor, record->quiesce->job, record->quiesce->epoch,
                     record->quiesce->ranks, record->quiesce->n_ranks, actions);
         break;
     case GIMBAL__WORKER_RECORD__RECORD_CANCEL:
-        end_job(supervisor, record->cancel->job, record->cancel->epoch,
-                record->cancel->save ? END_SAVING : END_AT_ONCE, record->cancel->reason, now_ms,
-                actions);
+        end_job(supervisor, record->cancel->job, record->cancel->epoch, END_JOB,
+                record->cancel->save, record->cancel->reason, now_ms, actions);
         end_unknown(supervisor, record->cancel->job, record->cancel->epoch, record->cancel->ranks,
                     record->cancel->n_ranks, actions);
         break;

@@ -125,7 +125,7 @@ void supervisor_terminate(struct supervisor *supervisor, uint64_t now_ms,
     for (size_t i = 0; i < supervisor->rank_count; i++)
         if (supervisor->link.state == LINK_UP)
             ranks_stop_saving(&supervisor->ranks[i], GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED,
-                              reason, false, now_ms, actions);
+                              reason, now_ms, actions);
         else
             ranks_stop(&supervisor->ranks[i], GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, reason,
                        now_ms, actions);

@@ -1,8 +1,9 @@
 /* image.c - what a vision transformer has at its ends (Dosovitskiy et al., arXiv 2010.11929):
- * patches of an image become the places of a sequence; their mean is classified.
+ * patches of an image become the places of a sequence; their mean is classified (class_loss:
+ * loss.c).
  *
  * p: the numbers of a patch, 3 x edge x edge. v: the classes. */
-#include "common/graph/operation.h"
+#include "common/graph/operations/product.h"
 
 const struct operation operation_patch = {
     .name = "patch",
@@ -41,50 +42,11 @@ const struct operation operation_pool = {
 };
 
 const struct operation operation_classify = {
-    .name = "classify",
-    .kernel = "linear",
-    .input_count = 1,
-    .weight_count = 2,
-    .dims = {"bh", "hv", "v", "bv"},
-    .saved = 1 << 0,
-    .once = 1 << 2,
-    .phases = {1, 1},
-    .flops = operation_matmul_flops,
-    .backward_flops = 2,
+    PRODUCT_AND_BIAS("classify", "bh", "hv", "v", "bv"),
     .cells = {{"batch", "b..>b"},
               {"tensor", ".vv>v"},
               {"tensor_seq", ".vv>v"},
               {"ulysses", "...>."},
               {"context", "...>."},
               {"hidden", "hh.>+"}},
-};
-
-static double loss_flops(const struct operation *operation, const struct box *operands)
-{
-    return 20 * operation_pass_flops(operation, operands);
-}
-
-/* As loss.c, of one target per sample. */
-const struct operation operation_class_loss = {
-    .name = "class_loss",
-    .input_count = 2,
-    .dims = {"bv", "b", ""},
-    .saved = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4, /* logits, targets, largest, exponentials */
-    .constant = 1 << 1,
-    .is_loss = true,
-    .planned = true,
-    .exchange = 'v',
-    .phases = {3, 1},
-    .statistics = {{{"largest", "b", 0, REDUCTION_MAX},
-                    {"exponentials", "b", 1, REDUCTION_SUM},
-                    {"target", "b", 1, REDUCTION_SUM}}},
-    .statistic_count = {3, 0},
-    .flops = loss_flops,
-    .backward_flops = 1,
-    .cells = {{"batch", "bb>+"},
-              {"tensor", "v.>."},
-              {"tensor_seq", "v.>."},
-              {"ulysses", "..>."},
-              {"context", "..>."},
-              {"hidden", "v.>."}},
 };

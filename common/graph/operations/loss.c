@@ -10,19 +10,27 @@ static double flops(const struct operation *operation, const struct box *operand
     return 20 * operation_pass_flops(operation, operands);
 }
 
-const struct operation operation_loss = {
-    .name = "loss",
-    .input_count = 2,
-    .dims = {"bsv", "bs", ""},
-    .saved = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4, /* logits, targets, largest, exponentials */
-    .constant = 1 << 1,
-    .is_loss = true,
-    .exchange = 'v',
-    .phases = {3, 1},
-    .statistics = {{{"largest", "bs", 0, REDUCTION_MAX},
-                    {"exponentials", "bs", 1, REDUCTION_SUM},
-                    {"target", "bs", 1, REDUCTION_SUM}}},
-    .statistic_count = {3, 0},
-    .flops = flops,
-    .backward_flops = 1,
+/* Saved are logits, targets, largest and exponentials. */
+#define LOSS(operation_name, logits, rows)                                                         \
+    .name = operation_name, .input_count = 2, .dims = {logits, rows, ""},                          \
+    .saved = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4, .constant = 1 << 1, .is_loss = true,               \
+    .exchange = 'v', .phases = {3, 1},                                                             \
+    .statistics = {{{"largest", rows, 0, REDUCTION_MAX},                                           \
+                    {"exponentials", rows, 1, REDUCTION_SUM},                                      \
+                    {"target", rows, 1, REDUCTION_SUM}}},                                          \
+    .statistic_count = {3, 0}, .flops = flops, .backward_flops = 1
+
+/* Of every place. Its cells are in the roles' own files. */
+const struct operation operation_loss = {LOSS("loss", "bsv", "bs")};
+
+/* Of every sample. */
+const struct operation operation_class_loss = {
+    LOSS("class_loss", "bv", "b"),
+    .planned = true,
+    .cells = {{"batch", "bb>+"},
+              {"tensor", "v.>."},
+              {"tensor_seq", "v.>."},
+              {"ulysses", "..>."},
+              {"context", "..>."},
+              {"hidden", "v.>."}},
 };

@@ -98,7 +98,8 @@ int exact_run(const struct planner_request *request, const struct hunt_limits *l
 
 static int run(const struct planner_request *request, struct planner_result *out, struct error *err)
 {
-    return exact_run(request, &hunt_limits_standard, out, err);
+    return exact_run(request, request->hurry ? &hunt_limits_quick : &hunt_limits_standard, out,
+                     err);
 }
 
 const struct search search_exact = {.name = "exact", .run = run};

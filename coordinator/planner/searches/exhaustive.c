@@ -32,7 +32,6 @@ static int walk(struct costs *costs, const struct space_point *points, size_t co
                          "plan.search exhaustive looks at %.0f plans at most, and here are more: "
                          "pin or forbid something, or search exact",
                          PLANS_MAX);
-    // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage)
     for (size_t i = 0; i < count && all.rc == 0 && !planner_stopped(all.request); i++)
         space_walk(costs, &points[i], consider, &all);
     if (all.rc == 0 && out->count == 0)
@@ -48,7 +47,7 @@ static int run(const struct planner_request *request, struct planner_result *out
     int least, most, rc = planner_limits(request, &least, &most, err);
     if (rc == 0)
         rc = costs_init(&costs, request, err);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     struct space_point *points = space_points(request, least, most, &count);
     rc = walk(&costs, points, count, out, err);

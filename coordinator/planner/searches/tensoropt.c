@@ -15,6 +15,7 @@
 #include "coordinator/planner/layer_dp.h"
 #include "coordinator/planner/sweep.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -336,8 +337,8 @@ static struct ft_frontier solve_chain(struct ft *ft)
 
 static void unroll(const struct ft *ft, int trace, struct strategy *out)
 {
+    assert(ft->traces && (size_t)trace < ft->trace_count);
     const struct trace *of = &ft->traces[trace];
-    // NOLINTNEXTLINE(clang-analyzer-core.NullDereference)
     if (of->block >= 0) {
         out[of->block] = instance_choices(ft->instance, 0, of->block)->items[of->right].strategy;
         return;

@@ -329,11 +329,25 @@ START_TEST(a_plan_prints_as_one_line)
 END_TEST
 
 /* The lowest free slot, by trying each. */
+START_TEST(the_first_schedule_needs_the_fewest_slots)
+{
+    struct event events[2 * 24];
+    for (int stages = 1; stages <= 9; stages++)
+        for (int stage = 0; stage < stages; stage++)
+            for (int count = 1; count <= 24; count++) {
+                int least = schedule_events(schedules[0], stage, stages, count, events);
+                for (int i = 1; schedules[i]; i++)
+                    ck_assert_int_le(least,
+                                     schedule_events(schedules[i], stage, stages, count, events));
+            }
+}
+END_TEST
+
 START_TEST(slots_are_the_lowest_that_are_free)
 {
     const struct schedule *schedule = schedules[_i % 2];
     int stages = 1 + _i / 2 % 4, count = 1 + _i / 8, stage = stages - 1 - _i % stages;
-    struct event *events = xcalloc((size_t)(2 * count), sizeof *events);
+    struct event *events = xcalloc(2 * (size_t)count, sizeof *events);
     int *holder = xcalloc((size_t)count, sizeof *holder), most = 0; /* slot -> micro-batch + 1 */
     int slots = schedule_events(schedule, stage, stages, count, events);
     for (int i = 0; i < 2 * count; i++) {
@@ -370,6 +384,7 @@ int main(void)
     tcase_add_test(check, equal_weights_are_as_none);
     tcase_add_test(check, a_name_is_of_the_content_alone);
     tcase_add_test(check, a_plan_prints_as_one_line);
+    tcase_add_test(check, the_first_schedule_needs_the_fewest_slots);
     tcase_add_loop_test(check, slots_are_the_lowest_that_are_free, 0, 64);
     return suite_run("plan", text, check, NULL);
 }

@@ -46,22 +46,47 @@ static double search(struct costs *costs, const struct space_point *point)
             ck_assert(fits);
             ck_assert_double_eq_tol(formula_s, best_s, 1e-9 * best_s);
             ck_assert_double_le(instance_formula_bound(&instance), best_s * (1 + 1e-9));
+            ck_assert_double_le(instance.price.bound_s, best_s * (1 + 1e-9));
             plan_destroy(plan);
         }
-        ck_assert(!frontiers.cut);
+        ck_assert(!isfinite(frontiers.omitted_s));
         frontiers_finish(&frontiers);
     }
     instance_finish(&instance);
     return best_s;
 }
 
+/* With little of one thing: either the best is found, or what was left out may hold it. */
+static void search_briefly(struct costs *costs, const struct space_point *point, double best_s,
+                           size_t choices, size_t labels, size_t pairs)
+{
+    struct instance instance;
+    struct frontiers frontiers;
+    if (instance_init(&instance, costs, point, false, NULL) == 0) {
+        frontiers_init(&frontiers, &instance);
+        frontiers.omitted_s = instance_prune(&instance, INFINITY, choices);
+        frontiers.most = labels;
+        frontiers.pairs = pairs;
+        struct plan *plan = partition_solve(&frontiers);
+        bool found = plan && frontiers.upper_s <= best_s * (1 + 1e-9);
+        ck_assert_msg(found || isinf(best_s) || frontiers.omitted_s <= best_s * (1 + 1e-9),
+                      "%.9g was missed, and left out is nothing below %.9g", best_s,
+                      frontiers.omitted_s);
+        plan_destroy(plan);
+        frontiers_finish(&frontiers);
+    }
+    instance_finish(&instance);
+}
+
 START_TEST(no_plan_of_the_space_is_better_by_the_formula)
 {
     struct drawn drawn;
     struct costs costs;
+    struct bounds bounds;
     size_t count;
     drawn_init(&drawn, test_seed() + (uint64_t)_i);
     ck_assert_int_eq(costs_init(&costs, &drawn.request, NULL), 0);
+    bounds_init(&bounds, &costs);
     struct space_point *points = space_points(&drawn.request, drawn.devices, drawn.devices, &count);
     for (size_t i = 0; i < count; i++) {
         struct oracle oracle = {&costs, INFINITY, 0, 0};
@@ -70,13 +95,18 @@ START_TEST(no_plan_of_the_space_is_better_by_the_formula)
             continue;
         space_walk(&costs, &points[i], look, &oracle);
         ck_assert_double_eq(plans, oracle.plans);
+        ck_assert(isinf(oracle.best_s) || bounds_fit(&bounds, &points[i]));
         double found_s = search(&costs, &points[i]);
         if (isinf(oracle.best_s))
             ck_assert(isinf(found_s));
         else
             ck_assert_double_eq_tol(found_s, oracle.best_s, 1e-9 * oracle.best_s);
+        search_briefly(&costs, &points[i], oracle.best_s, 2, SIZE_MAX, SIZE_MAX);
+        search_briefly(&costs, &points[i], oracle.best_s, SIZE_MAX, 2, SIZE_MAX);
+        search_briefly(&costs, &points[i], oracle.best_s, SIZE_MAX, SIZE_MAX, 1);
     }
     free(points);
+    bounds_finish(&bounds);
     costs_finish(&costs);
     drawn_finish(&drawn);
 }

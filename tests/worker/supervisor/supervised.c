@@ -139,16 +139,27 @@ void assign_staying(struct supervised *supervised, const char *job, uint64_t epo
     assign_as(supervised, job, epoch, rank, device, true);
 }
 
-void quiesce(struct supervised *supervised, const char *job, uint64_t epoch)
+static void leave(struct supervised *supervised, const char *job, uint64_t epoch, bool save)
 {
     Gimbal__Quiesce message = GIMBAL__QUIESCE__INIT;
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     message.job = (char *)job;
     message.epoch = epoch;
     message.reason = (char *)"a rank was lost";
+    message.save = save;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_QUIESCE;
     record.quiesce = &message;
     feed(supervised, &record);
+}
+
+void quiesce(struct supervised *supervised, const char *job, uint64_t epoch)
+{
+    leave(supervised, job, epoch, false);
+}
+
+void quiesce_saving(struct supervised *supervised, const char *job, uint64_t epoch)
+{
+    leave(supervised, job, epoch, true);
 }
 
 void drop(struct supervised *supervised, const char *job)
@@ -196,42 +207,36 @@ void resume_job(struct supervised *supervised, const char *job, uint64_t epoch, 
     feed(supervised, &record);
 }
 
-void cancel(struct supervised *supervised, const char *job, uint64_t epoch)
+/* The ends of these ranks are waited for. */
+static void end(struct supervised *supervised, const char *job, uint64_t epoch, bool save,
+                uint32_t *ranks, size_t count)
 {
     Gimbal__CancelJob message = GIMBAL__CANCEL_JOB__INIT;
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     message.job = (char *)job;
     message.epoch = epoch;
     message.reason = (char *)"asked for";
+    message.save = save;
+    message.ranks = ranks;
+    message.n_ranks = count;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_CANCEL;
     record.cancel = &message;
     feed(supervised, &record);
+}
+
+void cancel(struct supervised *supervised, const char *job, uint64_t epoch)
+{
+    end(supervised, job, epoch, false, NULL, 0);
 }
 
 void cancel_rank(struct supervised *supervised, const char *job, uint64_t epoch, uint32_t rank)
 {
-    Gimbal__CancelJob message = GIMBAL__CANCEL_JOB__INIT;
-    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
-    message.job = (char *)job;
-    message.epoch = epoch;
-    message.ranks = &rank;
-    message.n_ranks = 1;
-    record.record_case = GIMBAL__WORKER_RECORD__RECORD_CANCEL;
-    record.cancel = &message;
-    feed(supervised, &record);
+    end(supervised, job, epoch, false, &rank, 1);
 }
 
 void cancel_saving(struct supervised *supervised, const char *job, uint64_t epoch)
 {
-    Gimbal__CancelJob message = GIMBAL__CANCEL_JOB__INIT;
-    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
-    message.job = (char *)job;
-    message.epoch = epoch;
-    message.reason = "wished";
-    message.save = true;
-    record.record_case = GIMBAL__WORKER_RECORD__RECORD_CANCEL;
-    record.cancel = &message;
-    feed(supervised, &record);
+    end(supervised, job, epoch, true, NULL, 0);
 }
 
 uint64_t start_rank(struct supervised *supervised, const char *job, uint64_t epoch)

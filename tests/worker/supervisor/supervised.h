@@ -46,6 +46,7 @@ void assign(struct supervised *supervised, const char *job, uint64_t epoch, uint
 void assign_staying(struct supervised *supervised, const char *job, uint64_t epoch, uint32_t rank,
                     uint32_t device);
 void quiesce(struct supervised *supervised, const char *job, uint64_t epoch);
+void quiesce_saving(struct supervised *supervised, const char *job, uint64_t epoch);
 void drop(struct supervised *supervised, const char *job);
 void go(struct supervised *supervised, const char *job, uint64_t epoch);
 void pause_job(struct supervised *supervised, const char *job, uint64_t epoch, uint64_t number);

@@ -1,4 +1,5 @@
 /* test_saving.c - which executors may save before they stop, and for how long. */
+#include "common/rpc/message.h"
 #include "tests/support/suite.h"
 #include "tests/worker/supervisor/supervised.h"
 
@@ -69,6 +70,18 @@ START_TEST(one_that_does_not_come_to_an_end_is_killed)
 }
 END_TEST
 
+START_TEST(one_that_has_saved_and_does_not_leave_is_killed_soon)
+{
+    uint64_t rank = start_going();
+    terminate();
+    done(&it);
+    supervisor_executor_stopping(it.supervisor, rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED,
+                                 "behind step 7", 7, it.now_ms);
+    ck_assert_uint_eq(advance_to(&it, SUPERVISOR_SIGNAL), SUPERVISOR_PATIENCE_MS);
+    ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGKILL);
+}
+END_TEST
+
 START_TEST(who_is_to_stop_at_once_saves_no_longer)
 {
     start_going();
@@ -109,20 +122,90 @@ START_TEST(without_a_coordinator_nobody_could_list_it)
 }
 END_TEST
 
-/* The other ranks wait for a word from the coordinator, and would not hear of a step. */
-START_TEST(a_paused_one_saves_only_if_all_do)
+/* Its step was saved before it paused: it has only to wait until that is listed. */
+START_TEST(a_paused_one_comes_to_an_end_by_itself)
 {
     start_going();
     pause_job(&it, "job-1", 1, 1);
     done(&it);
-    if (_i) {
+    if (_i)
         cancel_saving(&it, "job-1", 1);
-        ck_assert_uint_eq(wanted(&it, SUPERVISOR_SAVE), 1);
-    } else {
+    else
         terminate();
-        ck_assert_uint_eq(wanted(&it, SUPERVISOR_SAVE), 0);
-        ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGTERM);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SAVE), 1);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
+}
+END_TEST
+
+/* One that trains, and can stay. */
+static uint64_t start_staying(void)
+{
+    assign_staying(&it, "job-1", 1, 0, 0);
+    uint64_t rank = want(&it, SUPERVISOR_START)->rank;
+    message_free(&supervisor_take_assignment(it.supervisor, rank)->base);
+    go(&it, "job-1", 1);
+    done(&it);
+    return rank;
+}
+
+static void leave_saving(void)
+{
+    quiesce_saving(&it, "job-1", 1);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_QUIESCE), 1);
+    done(&it);
+}
+
+static void stay(uint64_t rank)
+{
+    supervisor_executor_kept(it.supervisor, rank, GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST,
+                             "it was asked to stop", 7, it.now_ms, &it.actions);
+}
+
+START_TEST(whoever_leaves_a_node_saves_and_stays)
+{
+    uint64_t rank = start_staying();
+    leave_saving();
+    ck_assert(supervisor_rank(it.supervisor, rank)->saving);
+    quiesce_saving(&it, "job-1", 1); /* again: from a coordinator that is new */
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_QUIESCE), 0);
+    stay(rank);
+    ck_assert_int_eq(supervisor_rank(it.supervisor, rank)->state, RANK_KEPT);
+    ck_assert_int_eq(supervisor_rank(it.supervisor, rank)->cause,
+                     GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED);
+}
+END_TEST
+
+/* Asked once more, or after its time, it is to leave at once, and keeps what it has. */
+START_TEST(whoever_is_to_leave_at_once_saves_no_longer)
+{
+    uint64_t rank = start_staying(), waited_ms = 0;
+    leave_saving();
+    if (_i)
+        quiesce(&it, "job-1", 1);
+    for (; wanted(&it, SUPERVISOR_QUIESCE) == 0; waited_ms += 100) {
+        supervisor_heartbeat_answered(it.supervisor, RPC_OK, "", 0, it.now_ms, &it.actions);
+        advance(&it, 100);
     }
+    ck_assert_uint_eq(waited_ms, _i ? 0 : SUPERVISOR_SAVING_MS);
+    ck_assert(!supervisor_rank(it.supervisor, rank)->saving);
+    done(&it);
+    ck_assert_uint_eq(advance_to(&it, SUPERVISOR_SIGNAL), SUPERVISOR_PATIENCE_MS);
+}
+END_TEST
+
+/* Before its node stops, or behind that: then it has nothing to stay for. */
+START_TEST(a_node_that_stops_does_not_wait_for_what_stays)
+{
+    uint64_t rank = start_staying();
+    leave_saving();
+    terminate();
+    ck_assert_uint_eq(want(&it, SUPERVISOR_SAVE)->rank, rank);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
+    if (_i)
+        stay(rank); /* it had not heard yet */
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), _i ? 1 : 0);
+    rank_gone(&it, rank, "left with exit status 130");
+    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
 }
 END_TEST
 
@@ -171,6 +254,23 @@ START_TEST(one_that_stays_away_ends_the_training_with_a_checkpoint)
 }
 END_TEST
 
+/* Whoever comes back looks for those that wait with a checkpoint; it is not one of them. */
+START_TEST(one_that_has_ended_is_due_for_nothing)
+{
+    uint64_t rank = _i ? start_staying() : start_going();
+    if (_i)
+        leave_saving();
+    else
+        cancel_saving(&it, "job-1", 1);
+    if (_i)
+        stay(rank);
+    rank_gone(&it, rank, "left with exit status 130");
+    stay_away(5000); /* before its end was taken */
+    come_back();
+    ck_assert_uint_eq(supervisor_rank(it.supervisor, rank)->kill_at_ms, UINT64_MAX);
+}
+END_TEST
+
 START_TEST(one_that_stays_away_ends_what_has_no_checkpoints_too)
 {
     it.orphan_ms = 20000;
@@ -210,12 +310,17 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_stopping_worker_lets_its_executors_save);
     tcase_add_test(tcase, one_that_does_not_come_to_an_end_is_killed);
+    tcase_add_test(tcase, one_that_has_saved_and_does_not_leave_is_killed_soon);
     tcase_add_test(tcase, who_is_to_stop_at_once_saves_no_longer);
     tcase_add_test(tcase, who_cannot_save_is_stopped_at_once);
     tcase_add_test(tcase, without_a_coordinator_nobody_could_list_it);
-    tcase_add_loop_test(tcase, a_paused_one_saves_only_if_all_do, 0, 2);
+    tcase_add_loop_test(tcase, a_paused_one_comes_to_an_end_by_itself, 0, 2);
+    tcase_add_test(tcase, whoever_leaves_a_node_saves_and_stays);
+    tcase_add_loop_test(tcase, whoever_is_to_leave_at_once_saves_no_longer, 0, 2);
+    tcase_add_loop_test(tcase, a_node_that_stops_does_not_wait_for_what_stays, 0, 2);
     tcase_add_test(tcase, a_coordinator_that_is_back_in_time_finds_all_as_it_was);
     tcase_add_test(tcase, one_that_stays_away_ends_the_training_with_a_checkpoint);
+    tcase_add_loop_test(tcase, one_that_has_ended_is_due_for_nothing, 0, 2);
     tcase_add_test(tcase, one_that_stays_away_ends_what_has_no_checkpoints_too);
     tcase_add_test(tcase, a_worker_that_is_stopped_meanwhile_does_not_wait);
     tcase_add_test(tcase, a_paused_job_is_no_orphan);

@@ -1,0 +1,26 @@
+/* behind.h - what is due behind a step, behind the same one on all ranks: its records, an
+ * evaluation, a checkpoint; a pause; the end. */
+#ifndef WORKER_EXECUTOR_BEHIND_H
+#define WORKER_EXECUTOR_BEHIND_H
+
+#include "worker/executor/times.h"
+#include "worker/executor/trainer.h"
+
+/* All lent. */
+struct behind {
+    const struct trainer_config *config;
+    struct interpreter *in;
+    struct times *times;
+    struct saver *saver; /* NULL: the job has no checkpoints */
+};
+
+/* `done` steps are. May be said again of a step that an earlier epoch has finished: it may have
+ * broken off before all this was done. */
+int behind_step(const struct behind *behind, uint64_t done, struct error *err);
+/* Pause `number`: the step is saved before anybody hears that the ranks have paused, so that one
+ * that is stopped meanwhile has nothing left to do. -ECANCELED, in words, when it was. */
+int behind_pause(const struct behind *behind, uint64_t done, uint64_t number, struct error *err);
+/* The last step of all, with a checkpoint: -ECANCELED, in words. */
+int behind_stop(const struct behind *behind, uint64_t done, struct error *err);
+
+#endif

@@ -1,0 +1,17 @@
+/* telemetry.h - what ranks measure, as records of the session that is their context: entries of a
+ * reporter. Any rank's thread. */
+#ifndef WORKER_EXECUTOR_TELEMETRY_H
+#define WORKER_EXECUTOR_TELEMETRY_H
+
+#include "worker/executor/trainer.h"
+
+void telemetry_step(void *context, int rank, uint64_t number, const struct step_result *result,
+                    double seconds);
+void telemetry_evaluation(void *context, int rank, uint64_t number, double loss, double targets);
+void telemetry_sample(void *context, int rank, uint64_t number, const uint8_t *text, size_t size);
+void telemetry_times(void *context, int rank, const char *block_type, const char *instruction,
+                     uint64_t steps, double seconds, double predicted_s);
+void telemetry_trace(void *context, int rank, uint64_t number, const struct stamp *stamps,
+                     size_t count, size_t total);
+
+#endif
