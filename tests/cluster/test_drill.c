@@ -5,7 +5,10 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define ROUNDS 3 /* of the soak */
 
 static struct command events, drill;
 
@@ -42,17 +45,23 @@ static void give_up(void)
     command_finish(&events);
 }
 
+static const char *const faults[] = {"kill-executor", "stop", "kill-worker"};
+#define FAULTS ((int)(sizeof faults / sizeof *faults))
+
 START_TEST(a_job_comes_back_from_every_fault)
 {
+    int rounds = getenv("GIMBAL_TEST_SOAK") ? ROUNDS : 1;
+    bool takes_worker = strcmp(faults[_i], "kill-worker") == 0;
     start_job("max_restarts: 20");
-    start_drill("kill-executor");
-    comes_back();
-    start_drill("stop");
-    comes_back();
-    start_drill("kill-worker");
-    ck_assert_int_eq(command_finish(&pair.workers[1]), 128 + SIGKILL);
-    pair_start_worker(1);
-    comes_back();
+    for (int round = 0; round < rounds; round++) {
+        start_drill(faults[_i]);
+        if (takes_worker) {
+            ck_assert_int_eq(command_finish(&pair.workers[1]), 128 + SIGKILL);
+            pair_start_worker(1);
+        }
+        comes_back();
+    }
+    printf("%s: the job came back %d of %d times\n", faults[_i], rounds, rounds);
     give_up();
 }
 END_TEST
@@ -91,7 +100,7 @@ int main(void)
     TCase *allowed = tcase_create("drills"), *not = tcase_create("no drills");
     tcase_add_checked_fixture(allowed, set_up, pair_stop);
     tcase_set_timeout(allowed, 120);
-    tcase_add_test(allowed, a_job_comes_back_from_every_fault);
+    tcase_add_loop_test(allowed, a_job_comes_back_from_every_fault, 0, FAULTS);
     tcase_add_test(allowed, one_that_does_not_come_back_is_an_error);
     tcase_add_test(allowed, what_cannot_be_done_is_refused_in_words);
     tcase_add_checked_fixture(not, pair_start, pair_stop);
