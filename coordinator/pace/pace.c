@@ -15,9 +15,10 @@ void pace_finish(struct pace *pace)
 static struct pace_rank *rank_of(struct pace *pace, uint32_t epoch, size_t count, size_t rank)
 {
     if (pace->epoch != epoch || pace->count != count) {
-        struct pace_rank *ranks = xcalloc(count, sizeof *ranks);
-        free(pace->ranks);
-        *pace = (struct pace){epoch, ranks, count};
+        pace->ranks = xrealloc(pace->ranks, count * sizeof *pace->ranks);
+        memset(pace->ranks, 0, count * sizeof *pace->ranks);
+        pace->epoch = epoch;
+        pace->count = count;
     }
     return &pace->ranks[rank];
 }

@@ -135,21 +135,6 @@ void child_signal(const struct child *child, int signal)
         kill(child->pid, signal);
 }
 
-/* Its state is the word behind its name, which is in brackets and may have any in it. */
-bool child_stopped(const struct child *child)
-{
-    char path[40], line[256] = "";
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)child->pid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return false;
-    size_t size = fread(line, 1, sizeof line - 1, file);
-    fclose(file);
-    line[size] = '\0';
-    const char *end = strrchr(line, ')');
-    return end && end[1] == ' ' && (end[2] == 'T' || end[2] == 't');
-}
-
 void child_read_output(struct child *child, lines_cb callback, void *data)
 {
     char bytes[4096];

@@ -33,8 +33,6 @@ int child_start(const struct child_options *options, struct child *out, struct e
 int child_send(struct child *child, const ProtobufCMessage *command, struct error *err);
 /* To the whole process group. */
 void child_signal(const struct child *child, int signal);
-/* Whether its process is stopped, by a signal or a debugger, at this moment. */
-bool child_stopped(const struct child *child);
 /* Take what it has printed, without waiting. */
 void child_read_output(struct child *child, lines_cb callback, void *data);
 /* Kill whatever is left of it and its group, collect it and close everything. How it ended, as in

@@ -13,6 +13,7 @@
 #include "worker/supervisor/child.h"
 #include "worker/supervisor/daemon.h"
 #include "worker/supervisor/fence.h"
+#include "worker/supervisor/look.h"
 #include "worker/supervisor/relay.h"
 #include "worker/supervisor/supervisor.h"
 
@@ -25,6 +26,7 @@ struct process {
     struct child child;
     bool deaf;           /* its channel is closed or broken */
     uint64_t began_ms;   /* when it was given its rank */
+    struct look look;    /* the newest */
     uint64_t stopped_ms; /* when it was first seen to be stopped; 0: it is not */
 };
 

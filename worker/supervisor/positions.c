@@ -1,5 +1,5 @@
 /* positions.c - where an executor is that does not move on, from its trail and its process: it need
- * not do anything for it, and may be stopped. */
+ * not do anything for it, and may be stopped. One that waits for a processor moves on, slowly. */
 #include "common/base/memory.h"
 #include "common/rpc/message.h"
 #include "worker/supervisor/parts.h"
@@ -28,7 +28,8 @@ static void tell_call(const struct trail_position *at, Gimbal__RankPosition *out
 /* Since when its process has been stopped, as far as was seen; 0: it runs. */
 static uint64_t look_at(struct process *process, uint64_t now_ms)
 {
-    if (!child_stopped(&process->child))
+    look_again(&process->look, process->child.pid, now_ms);
+    if (!process->look.stopped)
         process->stopped_ms = 0;
     else if (process->stopped_ms == 0)
         process->stopped_ms = now_ms;
@@ -45,7 +46,7 @@ Gimbal__RankPosition *processes_position(struct daemon *daemon, uint64_t rank)
     /* What it was at in the epoch before says nothing. */
     bool known = trail_read(process->child.trail, &at) && at.call.entered_ms >= process->began_ms;
     uint64_t held_ms = known && now_ms > at.call.entered_ms ? now_ms - at.call.entered_ms : 0;
-    if (stopped_ms == 0 && held_ms < POSITION_MS)
+    if (process->look.starved || (stopped_ms == 0 && held_ms < POSITION_MS))
         return NULL;
     Gimbal__RankPosition *position = xcalloc(1, sizeof *position);
     gimbal__rank_position__init(position);
