@@ -72,7 +72,6 @@ START_TEST(a_stopped_executor_is_named_and_ended_and_the_job_goes_on)
         worst_s = took_s > worst_s ? took_s : worst_s;
         ck_assert_msg(took_s < SENTENCE_S_MAX, "the sentence came after %.1f s", took_s);
         pair_await(&events, "\"event\":\"job-replanned\"");
-        pair_await(&events, "stalled: holds up");
         pair_await(&events, "from memory");
     }
     printf(
