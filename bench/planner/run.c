@@ -3,7 +3,11 @@
  *
  * Wall time is that of planner_run: search and confirmation together; CPU time is what counts on a
  * machine that others use too. Each case runs in a process of its own, for its largest resident
- * set. 120 of 128: a node is gone. usage: run [CASE [SEARCH]], by their names. */
+ * set. 120 of 128: a node is gone. Then the jobs of examples/: see examples.h.
+ *
+ * usage: run [CASE [SEARCH]], or run examples [JOB [SEARCH]], by their names. */
+#include "bench/planner/examples.h"
+
 #include "common/base/memory.h"
 #include "coordinator/planner/planner.h"
 
@@ -131,12 +135,12 @@ static int run_case(const struct bench_case *c)
     return 0;
 }
 
-int main(int argc, char **argv)
+static int run_cases(const char *name, const char *search)
 {
     int failed = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        if ((argc > 1 && strcmp(argv[1], cases[i].name) != 0) ||
-            (argc > 2 && strcmp(argv[2], cases[i].search) != 0))
+        if ((name && strcmp(name, cases[i].name) != 0) ||
+            (search && strcmp(search, cases[i].search) != 0))
             continue;
         pid_t child = fork();
         if (child == 0)
@@ -145,6 +149,18 @@ int main(int argc, char **argv)
         waitpid(child, &status, 0);
         failed |= status != 0;
     }
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : NULL;
+    bool examples = what && strcmp(what, "examples") == 0;
+    int failed = 0;
+    if (!examples)
+        failed |= run_cases(what, argc > 2 ? argv[2] : NULL);
+    if (examples || !what)
+        failed |= examples_run(argc > 2 ? argv[2] : NULL, argc > 3 ? argv[3] : NULL);
     printf("bench planner done\n");
     return failed;
 }

@@ -10,7 +10,9 @@
 
 struct graph *graph_create(void)
 {
-    return xcalloc(1, sizeof(struct graph));
+    struct graph *graph = xcalloc(1, sizeof *graph);
+    graph->element_bytes = sizeof(float);
+    return graph;
 }
 
 void graph_destroy(struct graph *graph)
@@ -147,6 +149,7 @@ uint64_t graph_hash(const struct graph *graph, uint64_t hash)
 {
     for (int i = 0; i < 26; i++)
         hash = hash_number(hash, (uint64_t)graph->sizes.of[i]);
+    hash = hash_number(hash, (uint64_t)graph->element_bytes);
     for (size_t i = 0; i < graph->tensor_count; i++) {
         const struct tensor *tensor = &graph->tensors[i];
         hash = hash_text(hash, tensor->name);

@@ -46,6 +46,9 @@ struct block {
 
 struct graph {
     struct sizes sizes; /* b is the samples of a micro-batch: 0 here, the plan knows it */
+    /* Of activations, their gradients, and weights while they are computed with: 4 is f32, 2 is
+     * bf16. Masters, moments and sums of gradients are f32 in any case. */
+    int element_bytes;
     struct tensor *tensors;
     struct node *nodes;
     struct block *blocks;

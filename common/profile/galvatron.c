@@ -69,8 +69,9 @@ static int read_file(const char *folder, const char *prefix, char **path, json_t
         *out = json_loads(text, JSON_REJECT_DUPLICATES, &where);
         free(text);
         if (!json_is_object(*out))
-            rc = error_set(err, -EINVAL, "'%s' is no JSON object%s%s", *path, *out ? "" : ": ",
-                           *out ? "" : where.text);
+            rc = *out ? error_set(err, -EINVAL, "'%s' is no JSON object", *path)
+                      : error_set(err, -EINVAL, "'%s' is no JSON object: line %d: %s", *path,
+                                  where.line, where.text);
     }
     return rc;
 }

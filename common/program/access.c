@@ -1,12 +1,14 @@
 /* access.c - which memory an instruction reads and writes. */
 #include "common/program/program.h"
 
-static struct access access_of(const struct program *program, int buffer, int64_t offset,
-                               uint64_t bytes, bool writes)
+static struct access access_of(const struct program *program, const struct piece *piece,
+                               bool writes)
 {
-    const struct buffer *at = &program->buffers[buffer];
-    uint64_t low = at->offset + (uint64_t)offset * ELEMENT_BYTES;
-    return (struct access){at->region, low, low + bytes, writes};
+    const struct buffer *at = &program->buffers[piece->buffer];
+    uint64_t element = (uint64_t)at->element_bytes;
+    uint64_t low = at->offset + (uint64_t)piece->offset * element;
+    return (struct access){at->region, low, low + (uint64_t)box_count(&piece->box) * element,
+                           writes};
 }
 
 /* A kernel writes its output and its statistics, or the gradients. */
@@ -45,7 +47,8 @@ static bool writes(const struct program *program, const struct instruction *inst
 
 static struct access whole(const struct program *program, int buffer)
 {
-    return access_of(program, buffer, 0, program->buffers[buffer].bytes, true);
+    const struct buffer *at = &program->buffers[buffer];
+    return (struct access){at->region, at->offset, at->offset + at->bytes, true};
 }
 
 int instruction_accesses(const struct program *program, const struct instruction *instruction,
@@ -55,9 +58,7 @@ int instruction_accesses(const struct program *program, const struct instruction
     for (int i = 0; i < instruction->piece_count; i++) {
         const struct piece *piece = &program_pieces(program, instruction)[i];
         if (piece->buffer >= 0 && box_count(&piece->box) > 0)
-            out[count++] = access_of(program, piece->buffer, piece->offset,
-                                     (uint64_t)box_count(&piece->box) * ELEMENT_BYTES,
-                                     writes(program, instruction, i));
+            out[count++] = access_of(program, piece, writes(program, instruction, i));
     }
     if (instruction->kind == INSTRUCTION_KERNEL && instruction->kernel.workspace >= 0)
         out[count++] = whole(program, instruction->kernel.workspace);

@@ -6,15 +6,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Masters and moments are state, finished gradients are summed up as such, and what is no tensor
+ * are statistics and scratch: all of it f32. */
+static int element_bytes(const struct lowering *l, enum region region, int tensor)
+{
+    if (region == REGION_STATE || l->section == SECTION_REDUCE || tensor < 0)
+        return ELEMENT_BYTES;
+    enum tensor_kind kind = l->graph->tensors[tensor].kind;
+    return kind == TENSOR_ACTIVATION || kind == TENSOR_WEIGHT ? l->graph->element_bytes
+                                                              : ELEMENT_BYTES;
+}
+
 int emit_buffer(struct lowering *l, enum region region, int64_t count, int tensor)
 {
     struct program *p = l->program;
     bool beside = region == REGION_TRANSIENT && l->queue == QUEUE_COMMUNICATION;
+    int element = element_bytes(l, region, tensor);
     p->buffers = grow(p->buffers, p->buffer_count, &p->buffer_capacity, sizeof *p->buffers);
     l->shares = grow(l->shares, p->buffer_count, &l->shares_capacity, sizeof *l->shares);
     p->buffers[p->buffer_count] = (struct buffer){
         .region = beside ? REGION_COMMUNICATION : region,
-        .bytes = (uint64_t)count * ELEMENT_BYTES,
+        .bytes = (uint64_t)count * (uint64_t)element,
+        .element_bytes = element,
         .tensor = tensor,
         .block = l->block,
         .first = (int)p->instruction_count,

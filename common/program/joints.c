@@ -43,8 +43,8 @@ const struct placement *joint_wanted(const struct lowering *l, int block)
 /* A slice may still lie in the whole's buffer: into one of its own size. */
 static void fit(struct lowering *l, int tensor, struct piece *piece)
 {
-    uint64_t bytes = (uint64_t)box_count(&piece->box) * ELEMENT_BYTES;
-    if (l->program->buffers[piece->buffer].bytes == bytes)
+    const struct buffer *buffer = &l->program->buffers[piece->buffer];
+    if (buffer->bytes == (uint64_t)box_count(&piece->box) * (uint64_t)buffer->element_bytes)
         return;
     struct piece own = emit_new(l, REGION_TRANSIENT, tensor, &piece->box);
     emit_copy(l, piece, &own, &piece->box);

@@ -62,7 +62,7 @@ static void print_instruction(const struct program *program, const struct instru
         char box[128];
         fprintf(out, "  %s%s+%" PRIu64 "%s", piece->operand >= VIEWS_MAX ? "d:" : "",
                 region_names[buffer->region],
-                buffer->offset + (uint64_t)piece->offset * ELEMENT_BYTES,
+                buffer->offset + (uint64_t)piece->offset * (uint64_t)buffer->element_bytes,
                 box_print(box, sizeof box, &piece->box));
     }
     for (int i = 0; i < instruction->wait_count; i++)

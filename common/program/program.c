@@ -89,6 +89,15 @@ int64_t instruction_words(const struct program *program, const struct instructio
     return 0;
 }
 
+double instruction_sent_bytes(const struct program *program, const struct instruction *instruction)
+{
+    int64_t words = instruction_words(program, instruction);
+    if (words == 0)
+        return 0;
+    int buffer = program_pieces(program, instruction)[0].buffer;
+    return (double)words * program->buffers[buffer].element_bytes;
+}
+
 int64_t program_words(const struct program *program)
 {
     struct program_cursor cursor = {0};
@@ -116,19 +125,28 @@ double instruction_flops(const struct program *program, const struct instruction
     return direction == FORWARD ? flops : flops * operation->backward_flops;
 }
 
+static double piece_bytes(const struct program *program, const struct piece *piece)
+{
+    return piece->buffer < 0
+               ? 0
+               : (double)box_count(&piece->box) * program->buffers[piece->buffer].element_bytes;
+}
+
 double instruction_bytes(const struct program *program, const struct instruction *instruction)
 {
     const struct piece *pieces = program_pieces(program, instruction);
-    double elements = 0;
-    if (instruction->kind == INSTRUCTION_COPY)
-        return 2.0 * ELEMENT_BYTES * (double)box_count(&instruction->part);
-    for (int i = 0; i < instruction->piece_count; i++)
-        elements += pieces[i].buffer >= 0 ? (double)box_count(&pieces[i].box) : 0;
+    double bytes = 0;
+    for (int i = 0; i < instruction->piece_count; i++) {
+        struct piece part = pieces[i];
+        if (instruction->kind == INSTRUCTION_COPY)
+            part.box = instruction->part;
+        bytes += piece_bytes(program, &part);
+    }
     if (instruction->kind == INSTRUCTION_ADD)
-        elements *= 1.5; /* the sum is read and written */
+        bytes += piece_bytes(program, &pieces[1]); /* the sum is read and written */
     if (instruction->kind == INSTRUCTION_UPDATE)
-        elements *= 7; /* parameter and moments read and written, the gradient read */
-    return elements * ELEMENT_BYTES;
+        bytes *= 7; /* parameter and moments read and written, the gradient read */
+    return bytes;
 }
 
 /* What a kind of step runs, in order; EVENTS stands for the schedule. */

@@ -2,8 +2,8 @@
  *
  * This one object is costed (instruction times under a profile), simulated (all ranks' programs
  * as discrete events) and executed. Buffers are named by index and lie at fixed offsets in four
- * regions; pieces say which part of a tensor a buffer holds. All data is f32 or int32: 4 bytes
- * an element.
+ * regions; pieces say which part of a tensor a buffer holds. All data is f32 or int32, 4 bytes an
+ * element, but for what a graph computes with in fewer.
  *
  * A step runs the sections of its kind in order; between them the events of the schedule: the
  * forward or the backward section for one micro-batch, in one slot of the saved region.
@@ -20,7 +20,7 @@
 
 #include <stdio.h>
 
-#define ELEMENT_BYTES 4
+#define ELEMENT_BYTES 4 /* of what is kept and summed up */
 
 enum region {
     REGION_STATE,         /* parameters, gradients, moments: between steps */
@@ -44,7 +44,8 @@ static inline enum queue program_other_queue(enum queue queue)
 struct buffer {
     enum region region;
     uint64_t offset, bytes; /* saved: inside a slot */
-    int tensor;             /* what for, or -1 */
+    int element_bytes;
+    int tensor; /* what for, or -1 */
     int block;
     int first, last; /* instructions that touch it */
     /* A room is one block's forward or backward, what joins two blocks, or a section outside of
@@ -194,7 +195,9 @@ int program_find_output(const struct program *program, int tensor, struct box *b
 
 /* Words (elements) that this rank sends to others in one instruction; all-reduce as a ring. */
 int64_t instruction_words(const struct program *program, const struct instruction *instruction);
-/* The same for a whole training step. */
+/* The same in bytes. */
+double instruction_sent_bytes(const struct program *program, const struct instruction *instruction);
+/* Words of a whole training step. */
 int64_t program_words(const struct program *program);
 /* Floating-point operations of an instruction, and bytes it reads and writes in memory. */
 double instruction_flops(const struct program *program, const struct instruction *instruction);

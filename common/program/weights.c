@@ -157,6 +157,18 @@ void weights_buffers(struct lowering *l)
     }
 }
 
+/* What the weight is computed with: the master, or where that is wider a copy for this step. */
+static struct piece narrow(struct lowering *l, int tensor)
+{
+    struct piece master = master_piece(l, tensor);
+    if (l->graph->element_bytes == ELEMENT_BYTES)
+        return master;
+    struct piece copy = emit_new(l, REGION_TRANSIENT, tensor, &master.box);
+    emit_copy(l, &master, &copy, &master.box);
+    weights_keep(l, &copy);
+    return copy;
+}
+
 int weights_travel(struct lowering *l)
 {
     emit_section(l, SECTION_WEIGHTS);
@@ -167,10 +179,10 @@ int weights_travel(struct lowering *l)
         struct shape shape = tensor_shape(l, use->tensor);
         struct piece piece = {0};
         int rc = 0;
-        if (weights_here(l, owner)) {
-            piece = master_piece(l, use->tensor);
-            l->homes[use->tensor] = (struct held){use->tensor, *storage, piece};
-        }
+        if ((int)u == l->owner[use->tensor] && weights_here(l, owner))
+            l->homes[use->tensor] = (struct held){use->tensor, *storage, narrow(l, use->tensor)};
+        if (weights_here(l, owner))
+            piece = l->homes[use->tensor].piece;
         if (weights_gathered(l, use))
             continue;
         emit_room(l, -1);

@@ -33,6 +33,7 @@ extern const struct command command_pause;
 extern const struct command command_plan;
 extern const struct command command_plan_diff;
 extern const struct command command_plan_explain;
+extern const struct command command_plan_frontier;
 extern const struct command command_plan_show;
 extern const struct command command_plan_trace;
 extern const struct command command_plan_what_if;

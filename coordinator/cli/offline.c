@@ -65,6 +65,8 @@ static int read_job(const struct offline_request *request, struct offline *offli
         if (code != EXIT_DONE)
             return code;
     }
+    if (request->frontier)
+        offline->job->plan.objective = JOB_FRONTIER;
     if (request->search) {
         free(offline->job->plan.search);
         offline->job->plan.search = xstrdup(request->search);

@@ -15,6 +15,7 @@ struct offline_request {
     const char *cluster_path; /* a cluster file to plan for; NULL: this machine */
     enum planning_cost cost;  /* with a cluster file */
     int device_count;         /* of this machine */
+    bool frontier;            /* plan.objective frontier, whatever the job says */
     bool to_train;            /* what cannot be trained yet is refused */
 };
 

@@ -3,6 +3,8 @@
 
 #include "common/base/memory.h"
 #include "common/program/lower.h"
+#include "coordinator/planner/belonging.h"
+#include "coordinator/planner/matmul_bound.h"
 #include "coordinator/planner/pricing.h"
 
 #include <stdlib.h>
@@ -31,38 +33,12 @@ static void add_instruction(const struct pricing *pricing, const struct program 
         *(far ? &seconds->network : &seconds->host) += price;
     bool repeats = section == SECTION_FORWARD || section == SECTION_BACKWARD;
     *(far ? &to->network_bytes : &to->host_bytes) +=
-        (double)instruction_words(program, instruction) * ELEMENT_BYTES *
-        (repeats ? program->micro_batches : 1);
+        instruction_sent_bytes(program, instruction) * (repeats ? program->micro_batches : 1);
 }
 
-/* What the optimizer keeps and does is of the block that owns the weight. */
-static int block_of(const struct program *program, const struct instruction *instruction)
-{
-    bool parameter =
-        instruction->kind == INSTRUCTION_UPDATE || instruction->kind == INSTRUCTION_SQUARE_SUM;
-    if (instruction->block >= 0 || !parameter)
-        return instruction->block;
-    return program->graph->tensors[program->parameters[instruction->parameter].tensor].block;
-}
-
-/* Per buffer its block, or -1; the array is the caller's. */
-static int *buffer_blocks(const struct program *program)
-{
-    int *blocks = xcalloc(program->buffer_count, sizeof *blocks);
-    for (size_t i = 0; i < program->buffer_count; i++)
-        blocks[i] = program->buffers[i].block;
-    for (size_t i = 0; i < program->parameter_count; i++) {
-        const struct parameter *parameter = &program->parameters[i];
-        int block = program->graph->tensors[parameter->tensor].block;
-        blocks[parameter->master] = blocks[parameter->first] = blocks[parameter->second] = block;
-    }
-    return blocks;
-}
-
-static void add_bytes(const struct program *program, struct explained *blocks,
+static void add_bytes(const struct program *program, const int *of, struct explained *blocks,
                       struct explained *rest)
 {
-    int *of = buffer_blocks(program);
     for (size_t i = 0; i < program->buffer_count; i++) {
         const struct buffer *buffer = &program->buffers[i];
         struct explained *to = of[i] < 0 ? rest : &blocks[of[i]];
@@ -71,22 +47,24 @@ static void add_bytes(const struct program *program, struct explained *blocks,
         if (buffer->region == REGION_SAVED)
             to->saved_bytes += buffer->bytes * (uint64_t)program->slots;
     }
-    free(of);
 }
 
 static void add_program(const struct pricing *pricing, const struct program *program,
                         struct explained *blocks, struct explained *rest)
 {
+    struct belonging belonging;
+    belonging_init(&belonging, program);
     for (int section = 0; section < SECTIONS; section++) {
         struct range range = program->sections[section];
         for (int i = range.first; i < range.first + range.count; i++) {
             const struct instruction *instruction = &program->instructions[i];
-            int block = block_of(program, instruction);
+            int block = belonging.instructions[i];
             add_instruction(pricing, program, instruction, section,
                             block < 0 ? rest : &blocks[block]);
         }
     }
-    add_bytes(program, blocks, rest);
+    add_bytes(program, belonging.buffers, blocks, rest);
+    belonging_finish(&belonging);
 }
 
 static double micro_batch_seconds(const struct pricing *pricing, const struct program *program)
@@ -150,6 +128,11 @@ int explain_plan(const struct planner_request *request, const struct plan *plan,
         }
         program_destroy(program);
     }
+    for (int b = 0; b < plan->block_count && rc == 0; b++)
+        out->blocks[b].least_bytes =
+            request->graph->element_bytes *
+            matmul_bound_block(request->graph, b, plan_global_batch(plan),
+                               mesh_count(&plan->stages[plan->blocks[b].stage].mesh));
     return rc;
 }
 
@@ -171,6 +154,12 @@ struct explain_seconds explained_step(const struct explained *explained, int mic
         .host = micro_batches * (forward->host + backward->host) + once->host,
         .network = micro_batches * (forward->network + backward->network) + once->network,
     };
+}
+
+double explained_distance(const struct explained *explained)
+{
+    double sent = explained->host_bytes + explained->network_bytes;
+    return explained->least_bytes > 0 ? sent / explained->least_bytes : 0;
 }
 
 struct explain_seconds explanation_stage(const struct explanation *explanation,

@@ -18,6 +18,7 @@ struct explained {
     struct explain_seconds forward, backward, once;
     uint64_t state_bytes, saved_bytes; /* saved: all slots */
     double host_bytes, network_bytes;  /* sent in a step */
+    double least_bytes; /* of a block: what its matrix products have to move; see matmul_bound.h */
 };
 
 struct explanation {
@@ -39,6 +40,8 @@ struct explain_seconds explained_step(const struct explained *explained, int mic
 /* The same of all that a stage does. */
 struct explain_seconds explanation_stage(const struct explanation *explanation,
                                          const struct plan *plan, int stage);
+/* What is sent, over the least that has to be; 0: nothing has to be. */
+double explained_distance(const struct explained *explained);
 /* What takes most of these seconds: "compute", "host links", "network". */
 const char *explain_bound(const struct explain_seconds *seconds);
 

@@ -17,7 +17,7 @@
 #include "coordinator/planner/galvatron_cost.h"
 
 #include "common/base/memory.h"
-#include "coordinator/planner/evaluate.h"
+#include "coordinator/planner/events.h"
 
 #include <errno.h>
 #include <math.h>
@@ -119,6 +119,8 @@ static int layer_seconds(const struct galvatron_problem *problem,
         out->reduce_s =
             (fixed + alone + overlap(backward - alone, message, batch_inverse, profile->overlap)) /
             1000;
+    out->repeated_s = out->seconds;
+    out->once_s = out->reduce_s - out->seconds;
     return 0;
 }
 
@@ -172,6 +174,8 @@ int galvatron_ends(const struct galvatron_problem *problem, int devices, int ten
     double collectives = 2 * part * (tensor - 1) / tensor *
                          passed_mb(problem, (double)samples / devices) * tensor_inverse;
     out->seconds = (compute + reduce + collectives) / 1000;
+    out->repeated_s = (compute + collectives) / 1000;
+    out->once_s = reduce / 1000;
     out->bytes += MB * (other->states_mb[level] * share(problem, zero, batch) +
                         other->activation_mb[level] * own * slots);
     return 0;
@@ -190,6 +194,21 @@ double galvatron_step(const struct galvatron_cost *stages, int count, int micro_
     double b = fmax(filling * first / 3, rest / 3) + fmax(2 * filling * first / 3, 2 * rest / 3) +
                first * (micro_batches + 1 > count ? micro_batches + 1 - count : 0);
     return fmax(a, b) + late;
+}
+
+double galvatron_simulate(const struct galvatron_cost *stages, const struct plan *plan)
+{
+    size_t count = (size_t)plan->stage_count;
+    struct stage_cost *parts = xcalloc(count, sizeof *parts);
+    for (size_t i = 0; i < count; i++) {
+        parts[i].forward_s = stages[i].repeated_s / 3;
+        parts[i].backward_s = 2 * stages[i].repeated_s / 3;
+        parts[i].once_s = stages[i].once_s;
+    }
+    double step_s =
+        events_seconds(parts, plan->stage_count, plan->micro_batches, plan->schedule, NULL);
+    free(parts);
+    return step_s;
 }
 
 static int read_strategy(const struct plan *plan, int block, struct galvatron_strategy *out,
@@ -239,6 +258,8 @@ static int judge_stage(const struct galvatron_problem *problem, const struct pla
         out->seconds += cost.seconds;
         out->reduce_s += cost.reduce_s;
         out->bytes += cost.bytes;
+        out->repeated_s += cost.repeated_s;
+        out->once_s += cost.once_s;
     }
     return rc < 0 ? error_prefix(err, rc, "stage %d", stage) : 0;
 }

@@ -31,6 +31,9 @@ struct galvatron_cost {
     double seconds;  /* of a micro-batch whose gradients are not reduced */
     double reduce_s; /* of one whose gradients are; of embedding and head 0: theirs always are */
     double bytes;
+    /* The same for a simulation, which reduces every gradient once: what each micro-batch takes,
+     * and the reductions. */
+    double repeated_s, once_s;
 };
 
 /* A fifth stays unused where there are more than 20 GiB. */
@@ -47,6 +50,9 @@ int galvatron_ends(const struct galvatron_problem *problem, int devices, int ten
                    int stage, int stages, int64_t samples, int slots, struct galvatron_cost *out,
                    struct error *err);
 double galvatron_step(const struct galvatron_cost *stages, int count, int micro_batches);
+/* The same stages run in the order of the plan's schedule, a third of a micro-batch forward, the
+ * rest backward, what is done once at the end: a step by neither side's formula. */
+double galvatron_simulate(const struct galvatron_cost *stages, const struct plan *plan);
 
 /* A whole plan; costs (optional): filled, one per stage. -ENOTSUP: their formula does not know what
  * it has. */

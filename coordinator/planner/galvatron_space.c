@@ -166,8 +166,7 @@ static struct ways_of find_ways(struct space *space, int stage)
     struct ways_of *by_layers = xcalloc((size_t)layers + 1, sizeof *by_layers), best = {0};
     struct galvatron_cost cost;
     if (galvatron_ends(space->problem, space->devices, space->tensor, 0, stage, stages,
-                       plan->micro_batch_samples, slots, &cost, NULL) == 0 &&
-        cost.bytes <= galvatron_memory(space->problem))
+                       plan->micro_batch_samples, slots, &cost, NULL) == 0)
         add_way(&by_layers[0], (struct way){cost, -1});
     for (int s = 0; s < space->strategy_count; s++) {
         if (galvatron_layer(space->problem, &space->strategies[s], stages,

@@ -65,6 +65,7 @@ int short_graph_init(struct short_graph *out, const struct graph *graph, struct 
         map[t] = -1;
     out->graph = graph_create();
     out->graph->sizes = graph->sizes;
+    out->graph->element_bytes = graph->element_bytes;
     out->place = xcalloc(graph->block_count, sizeof *out->place);
     out->before = xcalloc(graph->block_count, sizeof *out->before);
     for (int b = 0; b < (int)graph->block_count; b++) {

@@ -26,8 +26,11 @@ int planning_cost_parse(const char *text, enum planning_cost *cost, struct error
         }
     if (!text[0])
         return 0;
-    return error_set(err, -EINVAL, "cost '%.64s' is unknown; known: best, measured, analytic",
-                     text);
+    return error_set(
+        err, -EINVAL,
+        "cost '%.64s' is unknown; known: best, measured, analytic; of 'gimbal plan' with a "
+        "cluster file also galvatron",
+        text);
 }
 
 size_t fleet_pick(const struct device_view *views, size_t count, unsigned least, unsigned most,

@@ -129,6 +129,11 @@ int planning_run(const struct planning_task *task, struct planning *out, struct 
     }
     if (rc == 0)
         out->json = plan_encode(out->plan, task->graph);
+    if (rc == 0) {
+        const struct planner_request asked = {task->graph, task->job, task->fleet.devices,
+                                              (int)task->fleet.count, &task->stop};
+        out->safety = safety_of(&asked, out->plan);
+    }
     planner_result_finish(&result);
     return rc;
 }

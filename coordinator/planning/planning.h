@@ -5,6 +5,7 @@
 #ifndef COORDINATOR_PLANNING_PLANNING_H
 #define COORDINATOR_PLANNING_PLANNING_H
 
+#include "coordinator/planning/safety.h"
 #include "coordinator/planning/task.h"
 
 struct planning {
@@ -16,6 +17,7 @@ struct planning {
     double *compute_s;          /* of each rank: all kernels of a step, were its device not slow */
     double *slowdowns;          /* of each rank's device, when it was planned */
     size_t rank_count;
+    struct safety safety;
     /* After -ENOSPC: so many such devices would do, more than there were; 0: none would that the
      * job may have. */
     unsigned devices_needed;

@@ -31,6 +31,7 @@ static void dossier_destroy(struct dossier *dossier)
     planning_finish(&dossier->planning);
     stalls_finish(&dossier->stalls);
     pace_finish(&dossier->pace);
+    spares_clear(&dossier->spares);
     corpus_destroy(dossier->corpus);
     job_config_destroy(dossier->config);
     free(dossier);

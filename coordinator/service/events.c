@@ -86,21 +86,41 @@ void service_tell_replan(struct service *service, const struct job *job)
     free(text);
 }
 
+/* What it costs to be ready for a loss, and what one costs; "" where that is not known. */
+static const char *print_safety(const struct safety *safety, char *out, size_t size)
+{
+    char bytes[32], seconds[32];
+    out[0] = '\0';
+    if (safety->kind == SAFETY_REPLICAS)
+        snprintf(out, size, "; every slice is on two nodes: a loss costs no step");
+    if (safety->kind == SAFETY_COPIES)
+        snprintf(out, size, "; what a node alone holds is copied: %s a rank, %s each time",
+                 units_print_bytes(bytes, sizeof bytes, (double)safety->copy_bytes),
+                 units_print_seconds(seconds, sizeof seconds, safety->copy_s));
+    if (safety->kind == SAFETY_CHECKPOINT)
+        snprintf(out, size, "; a lost node costs all steps since the newest checkpoint");
+    return out;
+}
+
 void service_tell_plan(struct service *service, const struct job *job)
 {
-    const struct planning *planning = &dossier_find(service, job->id)->planning;
+    const struct dossier *dossier = dossier_find(service, job->id);
+    const struct planning *planning = &dossier->planning;
     const struct plan *plan = planning->plan;
-    char division[64], step[32], memory[32];
+    const struct safety *safety = &planning->safety;
+    char division[64], step[32], memory[32], loss[160];
     plan_print(division, sizeof division, plan);
     units_print_seconds(step, sizeof step, plan->predicted.step_time_s);
     units_print_bytes(memory, sizeof memory, (double)plan->predicted.memory_bytes_max);
-    json_t *json =
-        json_pack("{s:s, s:o, s:s}", "plan", plan->id, "content",
-                  json_loads(planning->json, 0, NULL), "candidates", planning->candidates);
+    json_t *json = json_pack("{s:s, s:o, s:s, s:b, s:s, s:I, s:f}", "plan", plan->id, "content",
+                             json_loads(planning->json, 0, NULL), "candidates",
+                             planning->candidates, "planned_before", (int)dossier->planned_before,
+                             "safety", safety_name(safety->kind), "copy_bytes",
+                             (json_int_t)safety->copy_bytes, "copy_s", safety->copy_s);
     service_tell(service, "plan-chosen", job->id, "", json,
-                 "%s: plan %s, %s on %zu devices: %s a step, %.0f tok/s, %s predicted", job->id,
+                 "%s: plan %s, %s on %zu devices: %s a step, %.0f tok/s, %s predicted%s", job->id,
                  plan->id, division, planning->rank_count, step, plan->predicted.tokens_per_s,
-                 memory);
+                 memory, print_safety(safety, loss, sizeof loss));
 }
 
 /* A loss that has diverged is no number that JSON knows. */

@@ -55,9 +55,6 @@ static size_t pick(const struct job *job, const struct device_view *all, size_t 
 
 void service_consider_growth(struct service *service)
 {
-    if (!service->growth_due)
-        return;
-    service->growth_due = false;
     struct device_view *all;
     size_t count = membership_devices(service->membership, &all);
     service_mark_slow(service, all, count);
@@ -72,7 +69,7 @@ void service_consider_growth(struct service *service)
             continue;
         dossier->growth_epoch = job->epoch;
         dossier->growth_devices = sum;
-        service_plan_trial(service, job, picked, sum);
+        service_plan_beside(service, ASKS_TRIAL, job, picked, sum);
     }
     free(picked);
     free(all);
@@ -87,7 +84,7 @@ void service_plan_again(struct service *service, const struct job *job)
     for (size_t i = 0; i < count; i++)
         if (has(job, &all[i].ref))
             picked[own++] = all[i];
-    service_plan_trial(service, job, picked, own);
+    service_plan_beside(service, ASKS_TRIAL, job, picked, own);
     free(picked);
     free(all);
 }

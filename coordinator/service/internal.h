@@ -20,11 +20,27 @@
 
 #include <jansson.h>
 
+/* A plan for these devices, in whatever order; plan NULL: there is none. */
+struct spare {
+    struct device_ref *devices;
+    size_t count;
+    struct planning planning;
+};
+
+/* What was searched before it is needed, while an epoch runs. */
+struct spares {
+    struct spare *items;
+    size_t count, capacity;
+    uint64_t epoch;
+    bool asked; /* one is searched */
+};
+
 /* What is known of a job beside its record in jobs/. */
 struct dossier {
     char id[JOB_ID_SIZE];
     struct job_config *config; /* NULL: of an ended job, or one no longer understood */
     struct planning planning;  /* of the current epoch; plan NULL before there is one */
+    bool planned_before;       /* it was there when it was needed */
     struct corpus *corpus;     /* as its first rank reported it; NULL before */
     struct error refusal;      /* why no plan can be; "" where there is one, or may be one */
     enum job_state told_state; /* what events have said */
@@ -33,16 +49,27 @@ struct dossier {
     struct replan replan;
     struct stalls stalls;
     struct pace pace;
+    struct spares spares;
     uint64_t growth_epoch; /* in which so many devices were last looked at */
     size_t growth_devices;
     uint64_t unsaved_step; /* the newest that was told to have no checkpoint */
 };
 
-/* Who waits for a search: a job in an epoch, or a caller. */
+enum asks {
+    ASKS_CALL,  /* a caller, who waits */
+    ASKS_JOB,   /* it waits for its plan */
+    ASKS_TRIAL, /* it runs: would it be better off on more devices? */
+    ASKS_SPARE, /* it runs: what if it lost some? */
+};
+
+/* Who wants a search: a job in an epoch, or a caller. */
 struct asker {
+    enum asks kind;
     char job[JOB_ID_SIZE];
     uint64_t epoch;
-    bool trial;            /* the job runs, and would like to know */
+    struct device_ref *devices; /* of a job that runs: on which */
+    size_t device_count;
+    uint64_t hardware;     /* service->hardware then */
     struct rpc_call *call; /* NULL: a job asks */
     void (*answer_cb)(struct rpc_call *call, const struct planning *planning);
     uint64_t until_ms; /* of a call: then it is answered without a plan */
@@ -92,6 +119,7 @@ struct service {
     /* What has happened and was not yet acted upon. */
     struct membership_events happened;
     struct job_actions actions;
+    uint64_t hardware;     /* counts reports of devices that are not what they were */
     bool growth_due;       /* there may be devices for a job that runs */
     uint64_t events_woken; /* revision that those who wait have heard of */
     char **released;       /* names that the questions of ended epochs wait under */
@@ -192,9 +220,21 @@ bool service_plan_serves(const struct service *service, const struct job *job,
  * understood. */
 int service_plan_job(struct service *service, const struct job *job, struct error *err);
 /* Search beside the training for a plan of a running job on these devices; service_take_trial
- * follows. */
-void service_plan_trial(struct service *service, const struct job *job,
-                        const struct device_view *devices, size_t count);
+ * follows, or service_keep_spare. */
+void service_plan_beside(struct service *service, enum asks kind, const struct job *job,
+                         const struct device_view *devices, size_t count);
+struct device_ref *service_refs(const struct device_view *views, size_t count); /* yours */
+/* spares.c: the job's epoch has finished a step; and there may be other devices. */
+void service_begin_spares(struct service *service, const struct job *job);
+void service_consider_spares(struct service *service);
+/* Devices are not what they were: nor are plans for them. */
+void service_forget_spares(struct service *service);
+void spares_clear(struct spares *spares);
+/* Takes what the asker was told, of its devices. */
+void service_keep_spare(struct service *service, struct asker *asker,
+                        struct planning_answer *answer);
+/* A plan that is ready for just the devices that the job was granted, yours; false: none is. */
+bool service_take_spare(struct service *service, const struct job *job, struct planning *out);
 /* growth.c: at the end of a turn, where growth_due says so; for a job whose devices are slower or
  * faster than when it was planned; and what to make of the answer. */
 void service_consider_growth(struct service *service);

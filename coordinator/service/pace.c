@@ -95,6 +95,7 @@ void service_hear_pace(struct service *service, const struct job *job, size_t ra
     bool slow = news == PACE_HAS_SLOWED, known = service_slowdown(service, device) > 1;
     tell(service, job, rank, slow, found.factor);
     set(service, device, slow ? round(found.factor * 10) / 10 : 1);
+    service_forget_spares(service);
     if (job->replans && !job->given[0] && (slow ? found.drifted : known))
         service_plan_again(service, job);
 }

@@ -99,6 +99,7 @@ static void remove_asker(struct service *service, struct asker *asker)
     while (service->askers[i] != asker)
         i++;
     service->askers[i] = service->askers[--service->asker_count];
+    free(asker->devices);
     free(asker);
 }
 
@@ -129,6 +130,7 @@ int service_plan_job(struct service *service, const struct job *job, struct erro
     request.devices = granted = xcalloc(all_count, sizeof *granted);
     request.device_count = pick_granted(job, all, all_count, granted);
     struct asker *asker = add_asker(service);
+    asker->kind = ASKS_JOB;
     memcpy(asker->job, job->id, sizeof asker->job);
     asker->epoch = job->epoch;
     asker->until_ms = UINT64_MAX;
@@ -138,8 +140,16 @@ int service_plan_job(struct service *service, const struct job *job, struct erro
     return 0;
 }
 
-void service_plan_trial(struct service *service, const struct job *job,
-                        const struct device_view *devices, size_t count)
+struct device_ref *service_refs(const struct device_view *views, size_t count)
+{
+    struct device_ref *refs = xcalloc(count, sizeof *refs);
+    for (size_t i = 0; i < count; i++)
+        refs[i] = views[i].ref;
+    return refs;
+}
+
+void service_plan_beside(struct service *service, enum asks kind, const struct job *job,
+                         const struct device_view *devices, size_t count)
 {
     struct planning_request request = {
         .devices = devices,
@@ -152,7 +162,10 @@ void service_plan_trial(struct service *service, const struct job *job,
     struct asker *asker = add_asker(service);
     memcpy(asker->job, job->id, sizeof asker->job);
     asker->epoch = job->epoch;
-    asker->trial = true;
+    asker->kind = kind;
+    asker->devices = service_refs(devices, count);
+    asker->device_count = count;
+    asker->hardware = service->hardware;
     asker->until_ms = UINT64_MAX;
     planning_queue_add(service->plans, PLANNING_QUESTION, planning_task_create(&request), asker);
 }
@@ -237,26 +250,47 @@ static bool still_asks(const struct service *service, const struct asker *asker)
     if (asker->call)
         return asker->until_ms > service_now_ms(service);
     const struct job *job = jobs_find(service->jobs, asker->job);
-    return job && job->state == (asker->trial ? JOB_RUNNING : JOB_PLANNING) &&
+    return job && job->state == (asker->kind == ASKS_JOB ? JOB_PLANNING : JOB_RUNNING) &&
            job->epoch == asker->epoch;
 }
 
-static void answer(struct service *service, const struct asker *asker,
-                   struct planning_answer *answer)
+/* The next one may be searched. */
+static void end_spare(struct service *service, const struct asker *asker)
 {
-    if (asker->trial)
-        service_take_trial(service, jobs_find(service->jobs, asker->job), answer);
-    else if (!asker->call)
+    struct dossier *dossier = dossier_find(service, asker->job);
+    if (dossier && dossier->spares.epoch == asker->epoch)
+        dossier->spares.asked = false;
+}
+
+static void answer(struct service *service, struct asker *asker, struct planning_answer *answer)
+{
+    switch (asker->kind) {
+    case ASKS_CALL:
+        if (answer->rc < 0)
+            rpc_call_fail_errno(asker->call, answer->rc, &answer->err);
+        else
+            asker->answer_cb(asker->call, &answer->planning);
+        break;
+    case ASKS_JOB:
         service_planned(service, jobs_find(service->jobs, asker->job), answer);
-    else if (answer->rc < 0)
-        rpc_call_fail_errno(asker->call, answer->rc, &answer->err);
-    else
-        asker->answer_cb(asker->call, &answer->planning);
+        break;
+    case ASKS_TRIAL:
+        service_take_trial(service, jobs_find(service->jobs, asker->job), answer);
+        service_keep_spare(service, asker, answer);
+        break;
+    case ASKS_SPARE:
+        service_keep_spare(service, asker, answer);
+        end_spare(service, asker);
+        service_consider_spares(service);
+        break;
+    }
 }
 
 static void give_up(struct service *service, struct asker *asker)
 {
     planning_queue_withdraw(service->plans, asker);
+    if (asker->kind == ASKS_SPARE)
+        end_spare(service, asker);
     if (asker->call)
         rpc_call_fail(asker->call, RPC_DEADLINE_EXCEEDED,
                       "no plan was found in time: ask with a longer --timeout, for fewer devices, "
@@ -288,7 +322,7 @@ uint64_t service_plans_next_ms(const struct service *service)
 
 void service_forget_askers(struct service *service)
 {
-    for (size_t i = 0; i < service->asker_count; i++)
-        free(service->askers[i]);
+    while (service->asker_count > 0)
+        remove_asker(service, service->askers[0]);
     free(service->askers);
 }

@@ -11,7 +11,8 @@
 
 static struct replan_side side_of(const struct job *job, const struct planning *planning)
 {
-    struct replan_side side = {.devices = job_trainers(job)};
+    struct replan_side side = {.devices = job_trainers(job),
+                               .safety = safety_name(planning->safety.kind)};
     memcpy(side.plan, job->plan, sizeof side.plan);
     if (planning->plan)
         plan_print(side.division, sizeof side.division, planning->plan);
@@ -44,6 +45,7 @@ void replan_follow(struct replan *replan, const struct job *job, const struct pl
         replan->granted_ms = now_ms;
         replan->prepare_s = replan->fill_s = 0;
         replan->bytes = 0;
+        replan->inherited = 0;
     }
     if (job->state == JOB_STARTING) {
         replan->planned_ms = now_ms;
@@ -63,6 +65,7 @@ void replan_ready(struct replan *replan, const Gimbal__ReadyRequest *ready)
         replan->fill_s = ready->fill_s;
     replan->bytes += ready->bytes_arrived;
     replan->from_memory = ready->from_memory;
+    replan->inherited += ready->inherited ? 1 : 0;
     replan->step = ready->step;
 }
 
@@ -80,25 +83,31 @@ char *replan_end(struct replan *replan, const struct job *job, uint64_t now_ms, 
     double plan_s = seconds(replan->granted_ms, replan->planned_ms);
     double start_s = seconds(replan->planned_ms, replan->ready_ms);
     double step_s = seconds(replan->ready_ms, now_ms), all_s = seconds(replan->broke_ms, now_ms);
-    char bytes[32];
+    char bytes[32], inherited[64] = "";
+    if (replan->inherited > 0)
+        snprintf(inherited, sizeof inherited, ", %u rank%s of what a dead executor left",
+                 replan->inherited, replan->inherited == 1 ? "" : "s");
     replan->going = false;
     replan->took_s = all_s;
     *json = json_pack(
-        "{s:s, s:{s:s, s:s, s:I}, s:{s:s, s:s, s:I}, s:I, s:I, s:b, s:I, s:f, s:f, s:f, s:f, s:f,"
-        " s:f, s:f, s:f}",
+        "{s:s, s:{s:s, s:s, s:s?, s:I}, s:{s:s, s:s, s:s?, s:I}, s:I, s:I, s:b, s:i, s:I, s:f, "
+        "s:f, s:f, s:f,"
+        " s:f, s:f, s:f, s:f}",
         "cause", replan->cause, "before", "plan", before->plan, "division", before->division,
-        "devices", (json_int_t)before->devices, "after", "plan", after->plan, "division",
-        after->division, "devices", (json_int_t)after->devices, "step", (json_int_t)replan->step,
-        "steps_lost", (json_int_t)lost, "from_memory", replan->from_memory, "bytes_moved",
-        (json_int_t)replan->bytes, "quiesce_s", quiesce_s, "wait_s", wait_s, "plan_s", plan_s,
-        "start_s", start_s, "prepare_s", replan->prepare_s, "move_s", replan->fill_s, "step_s",
-        step_s, "total_s", all_s);
+        "safety", before->safety, "devices", (json_int_t)before->devices, "after", "plan",
+        after->plan, "division", after->division, "safety", after->safety, "devices",
+        (json_int_t)after->devices, "step", (json_int_t)replan->step, "steps_lost",
+        (json_int_t)lost, "from_memory", replan->from_memory, "inherited", (int)replan->inherited,
+        "bytes_moved", (json_int_t)replan->bytes, "quiesce_s", quiesce_s, "wait_s", wait_s,
+        "plan_s", plan_s, "start_s", start_s, "prepare_s", replan->prepare_s, "move_s",
+        replan->fill_s, "step_s", step_s, "total_s", all_s);
     return xasprintf(
-        "%s: %s; %s on %zu devices, then %s on %zu; on behind step %llu from %s, %llu steps lost, "
+        "%s: %s; %s on %zu devices, then %s on %zu; on behind step %llu from %s%s, %llu steps "
+        "lost, "
         "%s moved; %.0f ms: quiesce %.0f, wait %.0f, plan %.0f, start %.0f (prepare %.0f, move "
         "%.0f), first step %.0f",
         job->id, replan->cause, before->division, before->devices, after->division, after->devices,
-        (unsigned long long)replan->step, replan->from_memory ? "memory" : "the disk",
+        (unsigned long long)replan->step, replan->from_memory ? "memory" : "the disk", inherited,
         (unsigned long long)lost, units_print_bytes(bytes, sizeof bytes, (double)replan->bytes),
         all_s * 1e3, quiesce_s * 1e3, wait_s * 1e3, plan_s * 1e3, start_s * 1e3,
         replan->prepare_s * 1e3, replan->fill_s * 1e3, step_s * 1e3);

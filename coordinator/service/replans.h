@@ -15,6 +15,7 @@ struct planning;
 /* One side of a replan. */
 struct replan_side {
     char plan[JOB_PLAN_SIZE], division[REPLAN_DIVISION_SIZE];
+    const char *safety; /* safety_name() of the plan */
     size_t devices;
 };
 
@@ -33,8 +34,9 @@ struct replan {
     double prepare_s, fill_s;
     uint64_t bytes;
     bool from_memory;
-    uint64_t step; /* behind which it goes on */
-    double took_s; /* the newest that is over; 0: there was none */
+    unsigned inherited; /* ranks that found what a dead executor had left */
+    uint64_t step;      /* behind which it goes on */
+    double took_s;      /* the newest that is over; 0: there was none */
 };
 
 /* The job is in the state that its record says, with the plan that it has. */

@@ -26,6 +26,7 @@ static void progress(struct service *service, const struct job *job)
     if (service_apply(service, &event, NULL) < 0)
         return;
     service_tell_replan(service, job);
+    service_begin_spares(service, job);
     service_tell_step(service, job);
 }
 

@@ -60,6 +60,10 @@ static void act_on_membership(struct service *service, const struct membership_e
         event.kind = JOB_EVENT_WORKER_JOINED;
         break;
     case MEMBERSHIP_CHANGED:
+        service_forget_spares(service);
+        service->growth_due = true;
+        event.kind = JOB_EVENT_WORKER_JOINED;
+        break;
     case MEMBERSHIP_RECOVERED:
     case MEMBERSHIP_UNDRAINED: /* its devices can be had again */
         service->growth_due = true;
@@ -127,15 +131,18 @@ static void take_plan(struct service *service, const struct job *job)
 }
 
 /* The search goes on beside us, and service_planned() follows; unless the job has the devices that
- * its last plan was made for, as when an executor has died. */
+ * its last plan was made for, as when an executor has died, or one that was searched before. */
 static void plan(struct service *service, const struct job *job)
 {
     struct dossier *dossier = dossier_find(service, job->id);
-    if (service_plan_serves(service, job, &dossier->planning)) {
+    bool serves = service_plan_serves(service, job, &dossier->planning);
+    if (!serves)
+        planning_finish(&dossier->planning);
+    dossier->planned_before = serves || service_take_spare(service, job, &dossier->planning);
+    if (dossier->planned_before) {
         take_plan(service, job);
         return;
     }
-    planning_finish(&dossier->planning);
     dossier->refusal.text[0] = '\0';
     int rc = service_plan_job(service, job, &dossier->refusal);
     if (rc < 0)
@@ -304,6 +311,10 @@ void service_turn(struct service *service)
         if (any)
             schedule(service);
     }
-    service_consider_growth(service);
+    if (service->growth_due) {
+        service->growth_due = false;
+        service_consider_growth(service);
+        service_consider_spares(service);
+    }
     wake(service);
 }

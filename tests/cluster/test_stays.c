@@ -3,6 +3,7 @@
 #include "tests/cluster/small_job.h"
 #include "tests/support/suite.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,12 +48,11 @@ static void push_step(uint64_t number)
 }
 
 /* A job runs on both nodes. */
-static void start(void)
+static void start(const char *more)
 {
     workers[0] = cluster_worker(&cluster, "node-a", 1, GIB);
     workers[1] = cluster_worker(&cluster, "node-b", 1, GIB);
-    Gimbal__SubmitReply *reply =
-        submit(user, small, "devices: {min: 2, max: 2}\nplan: {search: uniform}\n");
+    Gimbal__SubmitReply *reply = submit(user, small, more);
     snprintf(job, sizeof job, "%s", reply->job);
     message_free(&reply->base);
     for (int i = 0; i < 2; i++) {
@@ -66,7 +66,7 @@ static void start(void)
 /* What the other ranks have is not in the coordinator's record; it is told by those that begin. */
 START_TEST(executors_that_stay_are_given_the_next_epoch)
 {
-    start();
+    start("devices: {min: 2, max: 2}\nplan: {search: uniform}\n");
     ck_assert(assignments[0]->keeps);
     for (uint64_t step = 1; step <= 2; step++)
         push_step(step);
@@ -99,11 +99,92 @@ START_TEST(executors_that_stay_are_given_the_next_epoch)
 }
 END_TEST
 
+/* One is looked at at a time, in order: so what was asked before it has been answered. */
+static void ask_for_a_plan(void)
+{
+    Gimbal__JobSpec spec = GIMBAL__JOB_SPEC__INIT;
+    Gimbal__SubmitRequest request = GIMBAL__SUBMIT_REQUEST__INIT;
+    spec.yaml = job_yaml(small, "plan: {search: uniform}\n");
+    request.spec = &spec;
+    request.dry_run = true;
+    party_tell(user, COORDINATOR_SUBMIT, &request);
+    free(spec.yaml);
+}
+
+static void check_chosen_before(const Gimbal__Event *event, const char *words)
+{
+    json_t *json = json_loads(event->json, 0, NULL);
+    ck_assert_msg(json_is_true(json_object_get(json, "planned_before")), "%s", event->json);
+    ck_assert_msg(strstr(event->text, words) != NULL, "%s", event->text);
+    json_decref(json);
+}
+
+START_TEST(the_plan_without_a_node_is_there_when_it_is_lost)
+{
+    start("devices: {min: 1, max: 2}\nplan: {search: uniform}\n");
+    push_step(1);
+    for (int i = 0; i < 3; i++)
+        ask_for_a_plan();
+    party_leave(&cluster, workers[_i]);
+    tell_stopped(workers[1 - _i], assignments[1 - _i], GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED,
+                 "");
+    cluster_event(&cluster, user, "plan-chosen");
+    const Gimbal__Event *event = cluster_event(&cluster, user, "plan-chosen");
+    check_chosen_before(event, "on 1 devices");
+}
+END_TEST
+
+/* Long, and worth more than one device. */
+static void start_alone(void)
+{
+    Gimbal__JobSpec spec = GIMBAL__JOB_SPEC__INIT;
+    Gimbal__SubmitRequest request = GIMBAL__SUBMIT_REQUEST__INIT;
+    spec.yaml = (char *)"apiVersion: gimbal/v1\n"
+                        "name: long\n"
+                        "model: {family: gpt, layers: 4, hidden: 512, heads: 8, seq: 256}\n"
+                        "data: {text: [corpus.txt]}\n"
+                        "train: {steps: 1000000, global_batch: 64, lr: 0.001}\n"
+                        "devices: {min: 1, max: 2}\n"
+                        "plan: {search: uniform}\n";
+    request.spec = &spec;
+    workers[0] = cluster_worker(&cluster, "node-a", 1, 16 * GIB);
+    Gimbal__SubmitReply *reply = party_call(user, COORDINATOR_SUBMIT, &request);
+    snprintf(job, sizeof job, "%s", reply->job);
+    message_free(&reply->base);
+    assignments[0] = await_assignment(&cluster, workers[0]);
+    tell_ready(workers[0], assignments[0]);
+    cluster_record(&cluster, workers[0], GIMBAL__WORKER_RECORD__RECORD_GO);
+    push_step(1);
+    cluster_event(&cluster, user, "plan-chosen");
+}
+
+START_TEST(a_job_grows_onto_a_node_that_joins)
+{
+    start_alone();
+    workers[1] = cluster_worker(&cluster, "node-b", 1, 16 * GIB);
+    cluster_record(&cluster, workers[0], GIMBAL__WORKER_RECORD__RECORD_QUIESCE);
+    const Gimbal__Event *event = cluster_event(&cluster, user, "job-replanning");
+    ck_assert_msg(strstr(event->text, "2 devices in place of 1") != NULL, "%s", event->text);
+    tell_stopped(workers[0], assignments[0], GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, "");
+    check_chosen_before(cluster_event(&cluster, user, "plan-chosen"), "on 2 devices");
+    for (int i = 0; i < 2; i++) {
+        assignments[i] = await_assignment(&cluster, workers[i]);
+        ck_assert_uint_eq(assignments[i]->epoch, 2);
+        ck_assert_uint_eq(assignments[i]->rank_count, 2);
+        tell_ready(workers[i], assignments[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        cluster_record(&cluster, workers[i], GIMBAL__WORKER_RECORD__RECORD_GO);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("stays");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, executors_that_stay_are_given_the_next_epoch);
+    tcase_add_loop_test(tcase, the_plan_without_a_node_is_there_when_it_is_lost, 0, 2);
+    tcase_add_test(tcase, a_job_grows_onto_a_node_that_joins);
     return suite_run("stays", tcase, NULL);
 }

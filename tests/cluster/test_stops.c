@@ -165,6 +165,21 @@ START_TEST(a_job_that_leaves_a_drained_node_saves_before)
 }
 END_TEST
 
+/* It has left its epoch and keeps its state, and nobody is there to save it with. */
+START_TEST(an_executor_between_two_epochs_is_ended_by_a_signal)
+{
+    submit("elastic: {replan: true}\n");
+    ck_assert_int_eq(PAIR_GIMBAL("drain", "node-b", "--reason", "fan"), 0);
+    pair_await(&events, "\"event\":\"job-pending\"");
+    pid_t kept = executor_of(0);
+    ck_assert_int_eq(kill(kept, SIGTERM), 0);
+    command_await_gone(kept);
+    ck_assert_int_eq(PAIR_GIMBAL("undrain", "node-b"), 0);
+    pair_await(&events, "\"event\":\"job-running\"");
+    finish();
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("stops");
@@ -177,5 +192,6 @@ int main(void)
     tcase_add_loop_test(tcase, a_signal_costs_an_elastic_job_no_step, 0, 2);
     tcase_add_test(tcase, an_executor_that_cannot_save_says_why);
     tcase_add_loop_test(tcase, a_job_that_leaves_a_drained_node_saves_before, 0, 2);
+    tcase_add_test(tcase, an_executor_between_two_epochs_is_ended_by_a_signal);
     return suite_run("stops", tcase, NULL);
 }

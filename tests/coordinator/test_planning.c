@@ -120,6 +120,50 @@ START_TEST(memory_that_is_short_says_how_many_devices_would_do)
 }
 END_TEST
 
+static uint64_t state_bytes(const struct scene *scene, int rank)
+{
+    struct program *program;
+    uint64_t bytes = 0;
+    ck_assert_int_eq(lower(scene->graph, scene->planning.plan, rank, &program, NULL), 0);
+    for (size_t i = 0; i < program->parameter_count; i++)
+        bytes += 3 * (uint64_t)box_count(&program->parameters[i].box) * sizeof(float);
+    program_destroy(program);
+    return bytes;
+}
+
+START_TEST(a_plan_says_what_a_lost_node_costs)
+{
+    static const struct {
+        const char *more;
+        enum safety_kind kind;
+    } cases[] = {
+        {"devices: {min: 2, max: 2}\n"
+         "plan: {search: uniform, pin: {dp: 2}, forbid: {zero: [1, 2, 3]}}\n",
+         SAFETY_REPLICAS},
+        {"devices: {min: 2, max: 2}\nplan: {search: uniform, pin: {pp: 2}}\n", SAFETY_COPIES},
+        {"devices: {min: 2, max: 2}\nplan: {search: uniform, pin: {dp: 2}, forbid: {zero: [0]}}\n",
+         SAFETY_COPIES},
+        {"devices: {min: 2, max: 2}\nplan: {search: uniform, pin: {pp: 2}}\n"
+         "elastic: {copy_every: 0}\n",
+         SAFETY_CHECKPOINT},
+    };
+    struct scene scene;
+    scene_open(&scene, cases[_i].more);
+    ck_assert_msg(scene_plan(&scene) == 0, "%s", scene.err.text);
+    const struct safety *safety = &scene.planning.safety;
+    ck_assert_int_eq(safety->kind, cases[_i].kind);
+    if (safety->kind == SAFETY_COPIES) { /* two of its own, two of its neighbour's */
+        ck_assert_double_gt(safety->copy_s, 0);
+        if (_i == 1)
+            ck_assert_uint_eq(safety->copy_bytes,
+                              2 * (state_bytes(&scene, 0) + state_bytes(&scene, 1)));
+    } else {
+        ck_assert_uint_eq(safety->copy_bytes, 0);
+    }
+    scene_close(&scene);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("planning");
@@ -128,5 +172,6 @@ int main(void)
     tcase_add_test(tcase, what_was_measured_goes_over_peak_rates_unless_asked_otherwise);
     tcase_add_test(tcase, a_given_plan_is_taken_as_it_is);
     tcase_add_test(tcase, memory_that_is_short_says_how_many_devices_would_do);
+    tcase_add_loop_test(tcase, a_plan_says_what_a_lost_node_costs, 0, 4);
     return suite_run("planning", tcase, NULL);
 }

@@ -40,12 +40,15 @@ static int reserve(struct arena *arena, int region, uint64_t bytes)
     return usable && mprotect(mapping, usable, PROT_READ | PROT_WRITE) < 0 ? -ENOMEM : 0;
 }
 
-int arena_reserve(const uint64_t bytes[REGIONS], struct arena **out, struct error *err)
+int arena_reserve(const uint64_t bytes[REGIONS], char *state, struct arena **out, struct error *err)
 {
     struct arena *arena = xcalloc(1, sizeof *arena);
     int rc = 0;
+    arena->regions[REGION_STATE].start = state;
+    arena->regions[REGION_STATE].bytes = bytes[REGION_STATE];
     for (int region = 0; region < REGIONS && rc == 0; region++)
-        rc = reserve(arena, region, bytes[region]);
+        if (region != REGION_STATE || !state)
+            rc = reserve(arena, region, bytes[region]);
     if (rc < 0) {
         char sizes[REGIONS][32];
         for (int region = 0; region < REGIONS; region++)
@@ -60,19 +63,13 @@ int arena_reserve(const uint64_t bytes[REGIONS], struct arena **out, struct erro
     return 0;
 }
 
-void arena_give_back(struct arena *arena, enum region region)
-{
-    if (arena->regions[region].mapping)
-        munmap(arena->regions[region].mapping, arena->regions[region].mapped);
-    arena->regions[region].mapping = arena->regions[region].start = NULL;
-}
-
 void arena_release(struct arena *arena)
 {
     if (!arena)
         return;
     for (int region = 0; region < REGIONS; region++)
-        arena_give_back(arena, (enum region)region);
+        if (arena->regions[region].mapping)
+            munmap(arena->regions[region].mapping, arena->regions[region].mapped);
     free(arena);
 }
 

@@ -10,12 +10,12 @@
 
 struct arena;
 
-/* -ENOMEM: the sentence has the sizes asked for. Memory is zero. */
-int arena_reserve(const uint64_t bytes[REGIONS], struct arena **out, struct error *err);
+/* state: memory for that region, which is the caller's; NULL: it is reserved as well. -ENOMEM: the
+ * sentence has the sizes asked for. Memory is zero. */
+int arena_reserve(const uint64_t bytes[REGIONS], char *state, struct arena **out,
+                  struct error *err);
 /* Accepts NULL. */
 void arena_release(struct arena *arena);
-/* Only this region; it is not used again. */
-void arena_give_back(struct arena *arena, enum region region);
 char *arena_region(const struct arena *arena, enum region region);
 
 /* Fill all of it with a signalling pattern (as f32 a NaN), and later ask how many bytes, from

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void *buffer_of(void *context, int buffer)
 {
@@ -27,18 +28,24 @@ static int load(const struct trainer_config *config, struct interpreter *in, str
     return rc < 0 ? error_prefix(err, -EBADMSG, "load the checkpoint '%s'", config->start) : 0;
 }
 
+static void apply_kept(const struct trainer_config *config, const struct move *move)
+{
+    const struct optimizer optimizer = trainer_optimizer(config->job);
+    const struct update_rule rule = {config->device, &optimizer, config->graph};
+    kept_apply(config->kept, move, &rule);
+}
+
 /* What is armed in one of the states applies its step first. */
 static int take_over(const struct trainer_config *config, struct interpreter *in, struct move *move,
                      struct begun *begun, struct error *err)
 {
     const struct move_decision *decision = move_decided(move);
     begun->told.source = decision->source;
+    begun->told.inherited = config->kept->inherited;
     begun->age = decision->age;
-    kept_apply(config->kept, move);
+    apply_kept(config, move);
     if (decision->source != MOVE_MEMORY)
         return 0;
-    if (decision->has_metrics)
-        interpreter_set_applied(in, decision->metrics);
     return move_fill(move, buffer_of, in, &begun->told.bytes_arrived, err);
 }
 
@@ -52,10 +59,21 @@ static int fill(const struct trainer_config *config, struct interpreter *in, str
     return 0;
 }
 
+/* From here on it is there, whatever becomes of this process. */
+static void publish(struct interpreter *in, const struct move *move, const struct begun *begun)
+{
+    const struct move_decision *decision = move_decided(move);
+    struct standing standing = {
+        .epoch = begun->age.epoch, .step = begun->age.step, .has_metrics = decision->has_metrics};
+    memcpy(standing.metrics, decision->metrics, sizeof standing.metrics);
+    interpreter_publish(in, &standing);
+}
+
 /* The first copies are there before any rank goes into a step. */
 static int copy(const struct trainer_config *config, struct interpreter *in,
                 const struct move *move, struct begun *begun, struct error *err)
 {
+    const struct move_decision *decision = move_decided(move);
     if (config->job->elastic.copy_every == 0)
         return 0;
     int rc = copies_create(move, config->fabric, config->nodes, &begun->copies, err);
@@ -63,11 +81,13 @@ static int copy(const struct trainer_config *config, struct interpreter *in,
         return rc;
     begun->told.bytes_copied = copies_bytes(begun->copies);
     begun->slices = move_slices(interpreter_program(in), buffer_of, in);
-    return copies_take(begun->copies, begun->slices, &begun->age, interpreter_applied(in), err);
+    return copies_take(begun->copies, begun->slices, &begun->age,
+                       decision->has_metrics ? decision->metrics : NULL, err);
 }
 
 static struct move_config meeting_of(const struct trainer_config *config,
-                                     const struct program *program, const struct kept_held *held)
+                                     const struct program *program, const struct move_held *held,
+                                     size_t held_count)
 {
     return (struct move_config){
         .graph = config->graph,
@@ -76,8 +96,8 @@ static struct move_config meeting_of(const struct trainer_config *config,
         .fabric = config->givers > 0 ? config->meeting : config->fabric,
         .rank = config->rank,
         .ranks = plan_ranks(config->plan) + config->givers,
-        .held = held->items,
-        .held_count = held->count,
+        .held = held,
+        .held_count = held_count,
         .disk = config->start_age,
         .has_disk = config->start != NULL,
     };
@@ -85,19 +105,21 @@ static struct move_config meeting_of(const struct trainer_config *config,
 
 int begin_give(const struct trainer_config *config, struct beginning *beginning, struct error *err)
 {
-    struct kept_held held = kept_describe(config->kept);
-    const struct move_config meeting = meeting_of(config, NULL, &held);
+    size_t count;
+    struct move_held *held = kept_describe(config->kept, &count);
+    const struct move_config meeting = meeting_of(config, NULL, held, count);
     struct move *move = NULL;
     int rc = move_meet(&meeting, &move, err);
     if (rc == 0) {
         beginning->source = move_decided(move)->source;
+        beginning->inherited = config->kept->inherited;
         beginning->step = move_decided(move)->age.step;
-        kept_apply(config->kept, move);
+        apply_kept(config, move);
     }
     if (rc == 0 && beginning->source == MOVE_MEMORY)
         rc = move_fill(move, NULL, NULL, &beginning->bytes_arrived, err);
     move_destroy(move);
-    kept_held_finish(&held);
+    free(held);
     return rc;
 }
 
@@ -112,17 +134,20 @@ int begin_state(const struct trainer_config *config, struct interpreter *in, str
         begun->told.step = begun->age.step;
         return fill(config, in, begun, err);
     }
-    struct kept_held held = kept_describe(config->kept);
-    const struct move_config meeting = meeting_of(config, interpreter_program(in), &held);
+    size_t count;
+    struct move_held *held = kept_describe(config->kept, &count);
+    const struct move_config meeting = meeting_of(config, interpreter_program(in), held, count);
     rc = move_meet(&meeting, &move, err);
     if (rc == 0)
         rc = take_over(config, in, move, begun, err);
     if (rc == 0)
         rc = fill(config, in, begun, err);
     if (rc == 0)
+        publish(in, move, begun);
+    if (rc == 0)
         rc = copy(config, in, move, begun, err);
     begun->told.step = begun->age.step;
     move_destroy(move);
-    kept_held_finish(&held);
+    free(held);
     return rc;
 }

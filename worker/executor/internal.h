@@ -5,6 +5,7 @@
 #include "worker/executor/footprints.h"
 #include "worker/executor/interpreter.h"
 #include "worker/executor/queues.h"
+#include "worker/executor/update.h"
 
 /* The last send of one (peer, tag). */
 struct sending {
@@ -16,6 +17,7 @@ struct sending {
 struct interpreter {
     const struct program *program;
     struct interpreter_config config;
+    struct holding *holding; /* of the state; NULL: it is in the arena */
     struct arena *arena;
     struct fabric_group **groups;
     size_t *counts;                /* the program's, as the fabric wants them */
@@ -31,12 +33,10 @@ struct interpreter {
     /* Of the step at hand. */
     enum program_kind kind;
     uint64_t step;
-    double targets, rate, scale;
-    bool skipped, wishes_pause, wishes_stop, wished, measured;
+    double targets;
+    bool wishes_pause, wishes_stop, wished, armed, measured;
     struct step_result result;
-    bool armed; /* see interpreter_armed */
-    bool has_applied;
-    float applied[METRICS]; /* of the newest training step that was applied */
+    struct update_step update;
 };
 
 /* The entry of a message's (peer, tag): made when the program was prepared. */
@@ -47,6 +47,11 @@ int interpreter_execute(struct interpreter *in, const struct program_cursor *cur
                         struct error *err);
 /* The queue of computing comes to this instruction. */
 void interpreter_reach(struct interpreter *in, int index);
+
+/* The state goes its way with the steps: keeping.c. */
+void interpreter_arm(struct interpreter *in);
+void interpreter_begin_update(struct interpreter *in, const float *metrics);
+void interpreter_end_update(struct interpreter *in);
 
 /* A buffer's memory in a slot. */
 char *interpreter_address(const struct interpreter *in, int buffer, int slot);

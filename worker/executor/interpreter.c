@@ -120,25 +120,20 @@ static void load(struct interpreter *in, const struct instruction *instruction, 
 static void update(struct interpreter *in, const struct instruction *instruction)
 {
     const struct parameter *parameter = &in->program->parameters[instruction->parameter];
-    const struct optimizer *optimizer = &in->config.optimizer;
-    const struct tensor *tensor = &in->program->graph->tensors[parameter->tensor];
-    if (in->skipped)
+    const struct update_rule rule = {in->config.device, &in->config.optimizer, in->program->graph};
+    if (in->holding) {
+        update_share(&rule, &in->update, in->holding, (size_t)instruction->parameter);
         return;
-    struct update_call call = {
+    }
+    const struct update_slice slice = {
+        .tensor = parameter->tensor,
         .parameter = (float *)(void *)interpreter_address(in, parameter->master, 0),
         .gradient = floats(in, instruction, 0, 0),
         .first = (float *)(void *)interpreter_address(in, parameter->first, 0),
         .second = (float *)(void *)interpreter_address(in, parameter->second, 0),
         .count = (size_t)box_count(&parameter->box),
-        .rate = (float)in->rate,
-        .beta1 = (float)optimizer->beta1,
-        .beta2 = (float)optimizer->beta2,
-        .epsilon = (float)optimizer->epsilon,
-        .decay = tensor->decays ? (float)optimizer->decay : 0,
-        .clip = (float)in->scale,
-        .step = in->step + 1,
     };
-    in->config.device->update(&call);
+    update_slice(&rule, &in->update, &slice);
 }
 
 static float *metrics_of(const struct interpreter *in)
@@ -197,28 +192,32 @@ static void read_metrics(struct interpreter *in)
 {
     const float *metrics = metrics_of(in);
     struct step_result *out = &in->result;
-    out->loss = (double)metrics[METRIC_LOSS];
-    out->norm = sqrt((double)metrics[METRIC_SQUARE_SUM]);
-    out->skipped = in->kind == PROGRAM_TRAIN && !(isfinite(out->loss) && isfinite(out->norm));
+    in->update = update_step_of(&in->config.optimizer, in->step, metrics);
+    out->loss = in->update.loss;
+    out->norm = in->update.norm;
+    out->skipped = in->kind == PROGRAM_TRAIN && in->update.skipped;
     out->pause = metrics[METRIC_PAUSE] > 0;
     out->stop = metrics[METRIC_STOP] > 0;
-    in->skipped = out->skipped;
-    in->scale = optimizer_scale(&in->config.optimizer, out->norm);
     in->measured = true;
     if (in->kind == PROGRAM_TRAIN)
-        interpreter_set_applied(in, metrics);
+        interpreter_begin_update(in, metrics);
 }
 
 void interpreter_reach(struct interpreter *in, int index)
 {
-    if (!in->wished && index >= in->program->sections[SECTION_METRICS].first) {
+    bool metrics = index >= in->program->sections[SECTION_METRICS].first;
+    if (in->holding)
+        holding_reach(in->holding, (uint32_t)index, (uint32_t)in->program->instruction_count);
+    if (!in->wished && metrics) {
         /* They were cleared when the step began. */
         metrics_of(in)[METRIC_PAUSE] = in->wishes_pause ? 1 : 0;
         metrics_of(in)[METRIC_STOP] = in->wishes_stop ? 1 : 0;
         in->wished = true;
     }
-    if (in->kind == PROGRAM_TRAIN && index >= in->program->sections[SECTION_METRICS].first)
+    if (!in->armed && metrics) {
+        interpreter_arm(in);
         in->armed = true;
+    }
     if (!in->measured && index >= in->program->sections[SECTION_UPDATE].first)
         read_metrics(in);
 }
@@ -231,28 +230,17 @@ int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t ste
     in->kind = kind;
     in->step = step;
     in->targets = in->config.feed->targets(in->config.feed->context, kind, step * global, global);
-    in->rate = optimizer_rate(&in->config.optimizer, step);
-    in->armed = false;
-    in->wished = kind != PROGRAM_TRAIN;
+    in->wished = in->armed = kind != PROGRAM_TRAIN;
     in->measured = false;
     int rc = queues_run(in->queues, kind, err);
     if (rc < 0)
         return rc;
     if (!in->measured)
         read_metrics(in);
-    in->armed = false;
+    if (kind == PROGRAM_TRAIN)
+        interpreter_end_update(in);
     *out = in->result;
     return 0;
-}
-
-void interpreter_apply(struct interpreter *in, const float metrics[METRICS])
-{
-    const struct program *p = in->program;
-    memcpy(metrics_of(in), metrics, METRICS * sizeof *metrics);
-    read_metrics(in);
-    for (int i = 0; i < p->sections[SECTION_UPDATE].count; i++)
-        update(in, &p->instructions[p->sections[SECTION_UPDATE].first + i]);
-    in->armed = false;
 }
 
 void interpreter_wish(struct interpreter *in, bool pause, bool stop)

@@ -11,6 +11,7 @@
 #include "common/program/program.h"
 #include "worker/collectives/collective.h"
 #include "worker/executor/arena.h"
+#include "worker/executor/estate.h"
 #include "worker/executor/optimizer.h"
 #include "worker/kernels/kernels.h"
 #include "worker/trail/trail.h"
@@ -35,6 +36,9 @@ struct interpreter_config {
     struct optimizer optimizer;
     struct trail *trail; /* where the rank's way is told; NULL: nowhere */
     bool poison;         /* fill the arena with NaN first, so that a read before a write shows */
+    struct estate
+        *estate;    /* where the state lies; NULL: in memory that goes with the interpreter */
+    uint64_t epoch; /* of the state, where there is an estate */
 };
 
 struct step_result {
@@ -64,18 +68,13 @@ int interpreter_run(struct interpreter *interpreter, enum program_kind kind, uin
 /* Whether this rank wishes that all ranks pause, or stop, behind the training steps that follow. */
 void interpreter_wish(struct interpreter *interpreter, bool pause, bool stop);
 int interpreter_quiesce(struct interpreter *interpreter, struct error *err);
-/* Whether the training step that broke off has its whole gradient, and this rank's share of the
- * metrics may have reached others: they may have applied it. interpreter_apply then finishes it
- * with their metrics. */
-bool interpreter_armed(const struct interpreter *interpreter);
-void interpreter_apply(struct interpreter *interpreter, const float metrics[METRICS]);
-/* Metrics of the newest training step that was applied to the state, here or before it came here;
- * NULL: not known. */
-const float *interpreter_applied(const struct interpreter *interpreter);
-void interpreter_set_applied(struct interpreter *interpreter, const float metrics[METRICS]);
-/* It will run no more, but keeps its state, and what interpreter_apply needs: the rest of the
- * arena is given back, and the fabric is not used again. */
-void interpreter_retire(struct interpreter *interpreter);
+/* Its state is whole, and stands so: from here on a successor of this process finds it in the
+ * estate. */
+void interpreter_publish(struct interpreter *interpreter, const struct standing *standing);
+/* How the state stands; lent until the next run. */
+const struct standing *interpreter_standing(const struct interpreter *interpreter);
+/* It will run no more, and leaves its state, which is yours; NULL where it was never published. */
+struct holding *interpreter_leave(struct interpreter *interpreter);
 /* Accepts NULL. */
 void interpreter_release(struct interpreter *interpreter);
 

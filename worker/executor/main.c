@@ -15,13 +15,14 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: gimbal-executor --channel FD [--devices SET]                    one rank, as assigned\n"
+    "usage: gimbal-executor --channel FD [--state FD] [--devices SET]       one rank, as assigned\n"
     "       gimbal-executor --channel FD --local N --job FILE --plan FILE   N ranks as threads\n"
     "       gimbal-executor --channel FD --probe [--devices SETS]           measure devices\n"
     "       gimbal-executor --verify-checkpoint DIRECTORY                   read all of it\n"
     "\n"
     "  --channel FD    a socket to the process that started this one\n"
     "  --trail FD      memory in which it tells that process how far its rank is\n"
+    "  --state FD      a file for the rank's state, with what is left there of the last executor\n"
     "  --devices SETS  cores of each device, \"0-1;2-3\"; else the process's cores, shared out\n"
     "  --fabric NAME   what the probe measures links with: local or gloo\n"
     "  --checkpoint DIR  where N ranks save, in place of the job's checkpoint.dir\n"
@@ -37,14 +38,55 @@ static int whole(const char *text, int least)
     return end == text || *end || number < least || number > INT_MAX ? -1 : (int)number;
 }
 
-/* Whether they go together; `more` words were left over. */
-static bool are_right(const struct executor_options *options, bool more)
+static int take(int option, struct executor_options *options)
 {
-    bool local = options->local > 0;
-    if (options->verify)
-        return !more && !local && !options->probe;
-    return options->channel >= 0 && options->local >= 0 && options->crowd >= 1 && !more &&
-           !(local && options->probe) && (!local || (options->job && options->plan));
+    switch (option) {
+    case 'c':
+        options->channel = whole(optarg, 0);
+        break;
+    case 't':
+        options->trail = whole(optarg, 0);
+        return options->trail < 0 ? -EINVAL : 0;
+    case 's':
+        options->state = whole(optarg, 0);
+        return options->state < 0 ? -EINVAL : 0;
+    case 'l':
+        options->local = whole(optarg, 1);
+        break;
+    case 'j':
+        options->job = optarg;
+        break;
+    case 'p':
+        options->plan = optarg;
+        break;
+    case 'q':
+        options->probe = true;
+        break;
+    case 'd':
+        options->devices = optarg;
+        break;
+    case 'f':
+        options->fabric = optarg;
+        break;
+    case 'w':
+        options->crowd = atof(optarg);
+        break;
+    case 'k':
+        options->checkpoint = optarg;
+        break;
+    case 'r':
+        options->resume = true;
+        break;
+    case 'v':
+        options->verify = optarg;
+        break;
+    case 'h':
+        fputs(usage, stdout);
+        exit(EXIT_SUCCESS);
+    default:
+        return -EINVAL;
+    }
+    return 0;
 }
 
 static int parse(int argc, char **argv, struct executor_options *options)
@@ -52,6 +94,7 @@ static int parse(int argc, char **argv, struct executor_options *options)
     static const struct option names[] = {
         {"channel", required_argument, NULL, 'c'},
         {"trail", required_argument, NULL, 't'},
+        {"state", required_argument, NULL, 's'},
         {"local", required_argument, NULL, 'l'},
         {"job", required_argument, NULL, 'j'},
         {"plan", required_argument, NULL, 'p'},
@@ -65,54 +108,19 @@ static int parse(int argc, char **argv, struct executor_options *options)
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    int option;
-    *options = (struct executor_options){.channel = -1, .trail = -1, .crowd = 1};
-    while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
-        switch (option) {
-        case 'c':
-            options->channel = whole(optarg, 0);
-            break;
-        case 't':
-            options->trail = whole(optarg, 0);
-            break;
-        case 'l':
-            options->local = whole(optarg, 1);
-            break;
-        case 'j':
-            options->job = optarg;
-            break;
-        case 'p':
-            options->plan = optarg;
-            break;
-        case 'q':
-            options->probe = true;
-            break;
-        case 'd':
-            options->devices = optarg;
-            break;
-        case 'f':
-            options->fabric = optarg;
-            break;
-        case 'w':
-            options->crowd = atof(optarg);
-            break;
-        case 'k':
-            options->checkpoint = optarg;
-            break;
-        case 'r':
-            options->resume = true;
-            break;
-        case 'v':
-            options->verify = optarg;
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            exit(EXIT_SUCCESS);
-        default:
-            return -EINVAL;
-        }
-    }
-    return are_right(options, optind < argc) ? 0 : -EINVAL;
+    int option, rc = 0;
+    *options = (struct executor_options){.channel = -1, .trail = -1, .state = -1, .crowd = 1};
+    while (rc == 0 && (option = getopt_long(argc, argv, "h", names, NULL)) != -1)
+        rc = take(option, options);
+    bool local = options->local > 0;
+    if (rc < 0)
+        return rc;
+    if (options->verify)
+        return optind < argc || local || options->probe ? -EINVAL : 0;
+    return options->channel < 0 || options->local < 0 || !(options->crowd >= 1) || optind < argc ||
+                   (local && options->probe) || (local && (!options->job || !options->plan))
+               ? -EINVAL
+               : 0;
 }
 
 int main(int argc, char **argv)

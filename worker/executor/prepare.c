@@ -93,8 +93,12 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
     find_sendings(in);
     in->footprints = footprints_create(program, config->trail);
     int rc = find_kernels(in, err);
+    if (rc == 0 && config->estate)
+        rc = holding_create(config->estate, program->bytes[REGION_STATE], program->parameter_count,
+                            &in->holding, err);
     if (rc == 0)
-        rc = arena_reserve(program->bytes, &in->arena, err);
+        rc = arena_reserve(program->bytes, in->holding ? holding_memory(in->holding) : NULL,
+                           &in->arena, err);
     if (rc == 0 && config->poison)
         arena_poison(in->arena);
     if (rc == 0)
@@ -109,33 +113,6 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
     return 0;
 }
 
-bool interpreter_armed(const struct interpreter *in)
-{
-    return in->armed;
-}
-
-const float *interpreter_applied(const struct interpreter *in)
-{
-    return in->has_applied ? in->applied : NULL;
-}
-
-void interpreter_set_applied(struct interpreter *in, const float metrics[METRICS])
-{
-    in->has_applied = true;
-    memcpy(in->applied, metrics, sizeof in->applied);
-}
-
-/* A finished gradient may lie in any region. */
-void interpreter_retire(struct interpreter *in)
-{
-    for (int region = 0; region < REGIONS && !in->armed; region++)
-        if (region != REGION_STATE)
-            arena_give_back(in->arena, (enum region)region);
-    in->config.fabric = NULL;
-    queues_stop(in->queues);
-    in->queues = NULL;
-}
-
 void interpreter_release(struct interpreter *in)
 {
     if (!in)
@@ -143,6 +120,7 @@ void interpreter_release(struct interpreter *in)
     queues_stop(in->queues);
     arena_release(in->arena);
     footprints_destroy(in->footprints);
+    holding_release(in->holding);
     free(in->groups);
     free(in->counts);
     free(in->kernels);

@@ -79,7 +79,15 @@ static void fail(struct queues *queues, int rc, const struct error *err)
     pthread_mutex_unlock(&queues->lock);
 }
 
-/* To the end of the step, to a failure, or until the other queue has failed and is needed. */
+/* Once a queue has failed nobody gets beyond the metrics, which all ranks take part in: what is
+ * computed until there would be for nothing, and others wait for this rank to leave. */
+static bool is_futile(const struct queues *queues, int index)
+{
+    return atomic_load(&queues->failed) &&
+           index < queues->in->program->sections[SECTION_METRICS].first;
+}
+
+/* To the end of the step, to a failure, or until the other queue has failed. */
 static void run_queue(struct queues *queues, enum queue queue)
 {
     struct interpreter *in = queues->in;
@@ -90,6 +98,8 @@ static void run_queue(struct queues *queues, enum queue queue)
         int index = (int)(instruction - in->program->instructions);
         uint64_t number = walk_awaits(walk);
         struct error err;
+        if (is_futile(queues, index))
+            return;
         if (number > 0) {
             bool there = await(queues, queue, number);
             double ready = now();

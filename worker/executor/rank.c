@@ -2,7 +2,8 @@
  *
  * What does not change between epochs, the model and the data, is opened once. An epoch that
  * breaks, or is to be left, leaves the state of its last step here; the next assignment's ranks
- * gather it from each other. A fault of its own ends the process. */
+ * gather it from each other. A fault of its own ends the process; the state stays in its file, and
+ * the worker gives that to the next executor of the device. */
 #include "worker/executor/crew.h"
 #include "worker/executor/modes.h"
 
@@ -68,6 +69,14 @@ static int open_job(struct work *work, const Gimbal__Assignment *assignment, str
     if (rc == 0)
         session_reads(work->session, work->data);
     return rc;
+}
+
+/* And what an executor before this one may have left. */
+static int open_kept(struct work *work, int fd, struct error *err)
+{
+    const struct optimizer optimizer = trainer_optimizer(work->job);
+    const struct update_rule rule = {&device_cpu, &optimizer, work->graph};
+    return kept_open(work->kept, fd, &rule, err);
 }
 
 static int open_epoch(struct work *work, const Gimbal__Assignment *assignment, struct error *err)
@@ -144,10 +153,12 @@ int executor_rank(const struct executor_options *options, struct error *err)
     rank.cores = sets[0];
     rank.bind = rc > 0;
     rc = rc > 0 ? open_job(&work, work.assignment, err) : rc;
+    if (rc == 0 && work.kept)
+        rc = open_kept(&work, options->state, err);
     if (rc < 0)
         return crew_refuse(&work, (int)work.assignment->rank, rc, err);
     rc = run_epochs(&work, &rank, err);
     free(work.nodes);
-    kept_finish(&kept);
+    kept_close(&kept);
     return rc;
 }

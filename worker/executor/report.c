@@ -39,6 +39,7 @@ static int report_ready(struct session *session, int rank, uint64_t program_hash
     ready.bytes_arrived = beginning.bytes_arrived;
     ready.prepare_s = beginning.prepare_s;
     ready.fill_s = beginning.fill_s;
+    ready.inherited = beginning.inherited;
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_READY;
     event.ready = &ready;
     session_send(session, &event);

@@ -29,7 +29,8 @@ struct session {
     pid_t parent;
     pthread_mutex_t write_lock, lock;
     pthread_cond_t changed;
-    bool gone; /* the other side; of the reader alone */
+    bool gone;    /* the other side; of the reader alone, like the next */
+    bool between; /* two epochs: it waits for an assignment */
     bool go, cancelled, quiesced, gave_up;
     bool saves, stop; /* stop: with a checkpoint */
     bool leaves;      /* and stay: an epoch follows */

@@ -112,9 +112,11 @@ static int next_command(struct session *session, Gimbal__ExecutorCommand **out, 
 
 int session_assignment(struct session *session, const Gimbal__Assignment **out, struct error *err)
 {
-    for (;;) {
+    while (!session_terminated(session)) {
         Gimbal__ExecutorCommand *command = NULL;
+        session->between = true;
         int rc = next_command(session, &command, err);
+        session->between = false;
         if (rc < 0)
             return rc;
         if (command->command_case == GIMBAL__EXECUTOR_COMMAND__COMMAND_ASSIGNMENT) {
@@ -126,6 +128,7 @@ int session_assignment(struct session *session, const Gimbal__Assignment **out, 
         if (!session->first)
             return error_set(err, -EPROTO, "the first command is not an assignment");
     }
+    return error_set(err, -ECANCELED, "ended by SIGTERM between two epochs");
 }
 
 /* Nobody is there to train for. */

@@ -37,10 +37,12 @@ static const char *obstacle(const struct session *session)
 {
     if (session->terminated)
         return "it was asked again before the checkpoint was written";
+    if (session->between)
+        return "it is between two epochs";
     if (!session->saves)
         return "the job has no checkpoint.dir";
     if (session_is_over(session))
-        return "it is between two epochs";
+        return "it leaves its epoch";
     return session->first && !session->go ? "it has not begun to train" : NULL;
 }
 

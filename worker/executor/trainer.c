@@ -13,9 +13,9 @@
 
 struct run {
     const struct trainer_config *config;
-    struct kept_state state; /* the one that is trained */
+    struct program *program;
+    struct interpreter *in;
     struct begun begun;
-    bool filled; /* it is complete */
 };
 
 static double now(void)
@@ -46,15 +46,16 @@ static int copy_behind(struct run *run, uint64_t done, struct error *err)
 {
     if (!run->begun.copies || done % (uint64_t)run->config->job->elastic.copy_every != 0)
         return 0;
-    return copies_take(run->begun.copies, run->begun.slices, &run->state.age,
-                       interpreter_applied(run->state.in), err);
+    const struct standing *standing = interpreter_standing(run->in);
+    const struct move_age age = {standing->epoch, standing->step};
+    return copies_take(run->begun.copies, run->begun.slices, &age, standing->metrics, err);
 }
 
 static int train(struct run *run, const struct behind *behind, struct error *err)
 {
     const struct trainer_config *config = run->config;
     const struct reporter *reporter = config->reporter;
-    struct interpreter *in = run->state.in;
+    struct interpreter *in = run->in;
     uint64_t steps = (uint64_t)config->job->train.steps, pauses = 0;
     int rc = 0;
     if (run->begun.told.source == MOVE_MEMORY && run->begun.told.step > 0)
@@ -67,9 +68,8 @@ static int train(struct run *run, const struct behind *behind, struct error *err
         rc = interpreter_run(in, PROGRAM_TRAIN, step, &result, err);
         if (rc < 0)
             return rc;
-        run->state.age = (struct move_age){config->epoch, step + 1};
         if (config->kept) /* all ranks have their new state, and have used it */
-            kept_finish(config->kept);
+            kept_clear(config->kept);
         rc = copy_behind(run, step + 1, err);
         if (reporter->step)
             reporter->step(reporter->context, config->rank, step + 1, &result, now() - begin);
@@ -82,8 +82,9 @@ static int train(struct run *run, const struct behind *behind, struct error *err
     return rc;
 }
 
-static struct optimizer optimizer_of(const struct job_train *train)
+struct optimizer trainer_optimizer(const struct job_config *job)
 {
+    const struct job_train *train = &job->train;
     return (struct optimizer){
         .rate = train->lr,
         .warmup = (uint64_t)train->warmup,
@@ -115,11 +116,9 @@ static int begin(struct run *run, struct error *err)
 {
     const struct reporter *reporter = run->config->reporter;
     double started = now();
-    int rc = begin_state(run->config, run->state.in, &run->begun, err);
+    int rc = begin_state(run->config, run->in, &run->begun, err);
     if (rc < 0)
         return rc;
-    run->filled = true;
-    run->state.age = run->begun.age;
     run->begun.told.fill_s = now() - started;
     if (reporter->begun)
         reporter->begun(reporter->context, run->config->rank, &run->begun.told);
@@ -130,14 +129,14 @@ static int run_prepared(struct run *run, struct error *err)
 {
     const struct trainer_config *config = run->config;
     const struct reporter *reporter = config->reporter;
-    struct interpreter *in = run->state.in;
-    struct times *times = times_create(run->state.program, config->compute_s);
+    struct interpreter *in = run->in;
+    struct times *times = times_create(run->program, config->compute_s);
     struct saver *saver = NULL;
     int rc = begin(run, err);
     if (rc == 0)
         rc = open_saver(config, in, &saver, err);
     if (rc == 0 && reporter->ready)
-        rc = reporter->ready(reporter->context, config->rank, run->state.program->hash, err);
+        rc = reporter->ready(reporter->context, config->rank, run->program->hash, err);
     if (rc == 0)
         rc = train(run, &(struct behind){config, in, times, saver}, err);
     if (rc == 0)
@@ -159,21 +158,23 @@ static int prepare(struct run *run, const struct feed *feed, struct error *err)
         .collectives = config->collectives,
         .fabric = config->fabric,
         .feed = feed,
-        .optimizer = optimizer_of(&config->job->train),
+        .optimizer = trainer_optimizer(config->job),
         .trail = config->trail,
+        .estate = config->kept ? config->kept->estate : NULL,
+        .epoch = config->epoch,
     };
     double started = now();
-    int rc = lower(config->graph, config->plan, config->rank, &run->state.program, err);
+    int rc = lower(config->graph, config->plan, config->rank, &run->program, err);
     if (rc < 0)
         return rc;
-    uint64_t hash = run->state.program->hash;
+    uint64_t hash = run->program->hash;
     if (config->hash && config->hash != hash)
         return error_set(err, -EPROTO,
                          "rank %d lowered program %016llx where the planner has %016llx: "
                          "coordinator and worker are of different versions; install the same one "
                          "on all nodes",
                          config->rank, (unsigned long long)hash, (unsigned long long)config->hash);
-    rc = interpreter_prepare(run->state.program, &prepare, &run->state.in, err);
+    rc = interpreter_prepare(run->program, &prepare, &run->in, err);
     run->begun.told.prepare_s = now() - started;
     return rc;
 }
@@ -184,25 +185,26 @@ static int prepare(struct run *run, const struct feed *feed, struct error *err)
 static void keep(struct run *run, bool broken)
 {
     struct kept *kept = run->config->kept;
-    bool first = kept && kept->count == 0, worth = kept && broken && run->filled;
+    struct holding *holding = kept && broken && run->in ? interpreter_leave(run->in) : NULL;
+    bool first = kept && kept->count == 0;
     free(run->begun.slices);
-    if (worth && (first || !kept->copies)) {
+    if (holding && (first || !kept->copies)) {
         copies_destroy(kept->copies);
         kept->copies = run->begun.copies;
     } else {
         copies_destroy(run->begun.copies);
     }
-    if (worth && (first || interpreter_armed(run->state.in))) {
-        kept_add(kept, &run->state);
-        return;
-    }
-    interpreter_release(run->state.in);
-    program_destroy(run->state.program);
+    if (holding && (first || holding_standing(holding)->armed))
+        kept_add(kept, holding);
+    else
+        holding_release(holding);
+    interpreter_release(run->in);
+    program_destroy(run->program);
 }
 
 int trainer_run(const struct trainer_config *config, struct error *err)
 {
-    struct run run = {.config = config, .state.ran_in = config->epoch};
+    struct run run = {.config = config};
     const struct feed feed = {config->data, fill, targets};
     int rc = prepare(&run, &feed, err);
     if (rc == 0)

@@ -35,6 +35,7 @@ struct beginning {
     double prepare_s;       /* lowering, memory, groups */
     double fill_s;          /* until the state was complete */
     uint64_t bytes_arrived; /* from other ranks */
+    bool inherited;         /* what an executor before this one had left was there */
     uint64_t bytes_copied;  /* host memory for copies of what only one node holds */
 };
 
@@ -92,6 +93,7 @@ struct trainer_config {
     uint64_t hash;       /* of the program, as the planner has it; 0: not checked */
 };
 
+struct optimizer trainer_optimizer(const struct job_config *job);
 /* When it ends with an error, what is worth it is in config->kept.
  * -ECANCELED: it was asked to stop, and in words where; -EBADMSG: the checkpoint cannot be loaded;
  * -EPROTO: the program that was lowered here is another than the planner's (another version of

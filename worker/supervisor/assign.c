@@ -21,6 +21,18 @@ static struct rank *find_on_device(struct supervisor *supervisor, uint32_t devic
     return NULL;
 }
 
+/* What an executor of the job has left there. */
+static struct rank *find_left(struct supervisor *supervisor, const struct rank *next)
+{
+    for (size_t i = 0; i < supervisor->rank_count; i++) {
+        struct rank *rank = &supervisor->ranks[i];
+        if (rank->leaves && rank->device_index == next->device_index &&
+            strcmp(rank->job, next->job) == 0)
+            return rank;
+    }
+    return NULL;
+}
+
 void ranks_start_waiting(struct supervisor *supervisor, struct supervisor_actions *actions)
 {
     for (size_t i = 0; i < supervisor->rank_count; i++) {
@@ -30,12 +42,14 @@ void ranks_start_waiting(struct supervisor *supervisor, struct supervisor_action
         struct rank *there = find_on_device(supervisor, rank->device_index);
         if (there && (there->state != RANK_KEPT || strcmp(there->job, rank->job) != 0))
             continue;
+        struct rank *left = there ? NULL : find_left(supervisor, rank);
         rank->state = RANK_RUNNING;
         act_on_rank(actions, there ? SUPERVISOR_ADOPT : SUPERVISOR_START, rank);
-        if (there) {
-            actions->items[actions->count - 1].from = there->id;
+        actions->items[actions->count - 1].from = there ? there->id : left ? left->id : 0;
+        if (there)
             rank_end(there, actions);
-        }
+        if (left)
+            rank_let_go(left);
     }
 }
 

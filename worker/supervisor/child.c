@@ -18,6 +18,7 @@
 
 #define CHANNEL_FD 3
 #define TRAIL_FD 4
+#define STATE_FD 5
 #define ARGUMENTS_MAX 24
 /* Commands are few and small and executors read them at once: one that lets its buffer fill up
  * for so long is stuck, and must not keep the node waiting. */
@@ -29,18 +30,17 @@ extern char **environ;
 static void fill_arguments(const struct child_options *options, const char *parent,
                            const char **argv)
 {
-    const char *const fixed[] = {options->shim,    "--parent",  parent,     "--channel",     "3",
-                                 "--trail",        "4",         "--cpuset", options->cpuset, "--",
-                                 options->program, "--channel", "3"};
-    static const char *const last[] = {"--trail", "4"};
-    const size_t most = ARGUMENTS_MAX - 1 - sizeof last / sizeof *last;
-    size_t count = sizeof fixed / sizeof *fixed;
-    memcpy(argv, fixed, sizeof fixed);
-    for (const char *const *argument = options->arguments; *argument; argument++)
-        if (count < most)
-            argv[count++] = *argument;
-    memcpy(&argv[count], last, sizeof last);
-    argv[count + sizeof last / sizeof *last] = NULL;
+    const char *const shim[] = {options->shim, "--parent", parent,     "--channel",     "3",
+                                "--trail",     "4",        "--cpuset", options->cpuset, NULL};
+    const char *const program[] = {"--", options->program, "--channel", "3", NULL};
+    const char *const state[] = {options->state_fd < 0 ? NULL : "--state", "5", NULL};
+    const char *const trail[] = {"--trail", "4", NULL};
+    const char *const *const words[] = {shim, state, program, state, options->arguments, trail};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        for (const char *const *word = words[i]; *word && count < ARGUMENTS_MAX - 1; word++)
+            argv[count++] = *word;
+    argv[count] = NULL;
 }
 
 /* All signals as a new program expects them, whatever we block or ignore. */
@@ -75,6 +75,8 @@ static int spawn(const struct child_options *options, const struct ends *ends, p
     posix_spawn_file_actions_adddup2(&actions, ends->output, 2);
     posix_spawn_file_actions_adddup2(&actions, ends->channel, CHANNEL_FD);
     posix_spawn_file_actions_adddup2(&actions, ends->trail, TRAIL_FD);
+    if (options->state_fd >= 0)
+        posix_spawn_file_actions_adddup2(&actions, options->state_fd, STATE_FD);
     int rc = posix_spawn(pid, options->shim, &actions, &attributes, (char **)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);

@@ -16,6 +16,7 @@ struct child_options {
     const char *shim, *program;
     const char *const *arguments; /* behind --channel FD, NULL-ended */
     const char *cpuset;           /* its cores, "0-3" */
+    int state_fd;                 /* the file for its state, lent, above 4; or -1 */
 };
 
 struct child {

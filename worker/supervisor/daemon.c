@@ -53,7 +53,7 @@ static void carry_out(struct daemon *daemon, const struct supervisor_action *act
         reconnect(daemon);
         break;
     case SUPERVISOR_START:
-        processes_start(daemon, action->rank);
+        processes_start(daemon, action->rank, action->from);
         break;
     case SUPERVISOR_ADOPT:
         processes_adopt(daemon, action->rank, action->from);
@@ -101,6 +101,7 @@ static void carry_out_all(struct daemon *daemon)
         carry_out(daemon, &action);
     }
     supervisor_actions_clear(&daemon->actions);
+    estates_sweep(daemon);
 }
 
 uint64_t daemon_next_ms(const struct daemon *daemon)
@@ -205,6 +206,7 @@ void daemon_close(struct daemon *daemon)
     if (!daemon)
         return;
     processes_kill_all(daemon);
+    estates_close(daemon);
     calls_close(daemon);
     relay_destroy(daemon->relay);
     supervisor_destroy(daemon->supervisor);

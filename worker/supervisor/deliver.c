@@ -22,10 +22,10 @@ static void forget(struct supervisor *supervisor, size_t index)
             (supervisor->rank_count - index) * sizeof *supervisor->ranks);
 }
 
-/* It ended, and that was taken. */
+/* It ended, and that was taken, and nothing is left of it. */
 static bool is_done(const struct rank *rank)
 {
-    return rank->stopped == DELIVERY_DONE && !rank_has_executor(rank);
+    return rank->stopped == DELIVERY_DONE && !rank_has_executor(rank) && !rank->leaves;
 }
 
 /* Forget the oldest of those that ended and were reported. */

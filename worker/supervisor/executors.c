@@ -73,6 +73,14 @@ void supervisor_executor_faulty(struct supervisor *supervisor, uint64_t id, cons
         ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason, now_ms, actions);
 }
 
+/* Nobody wanted it gone, or only because it did not leave its epoch. */
+static bool leaves_state(const struct supervisor *supervisor, const struct rank *rank)
+{
+    bool fault = rank->state == RANK_STOPPING && rank->said && !rank->asked &&
+                 rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
+    return rank->keeps && !supervisor->leaving && (rank->state != RANK_STOPPING || fault);
+}
+
 void supervisor_executor_gone(struct supervisor *supervisor, uint64_t id, const char *how,
                               const char *last_lines, uint64_t now_ms,
                               struct supervisor_actions *actions)
@@ -86,7 +94,10 @@ void supervisor_executor_gone(struct supervisor *supervisor, uint64_t id, const 
         rank_set_cause(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason);
         free(reason);
     }
+    bool leaves = leaves_state(supervisor, rank);
     rank_end(rank, actions);
+    if (leaves)
+        rank_leave_state(rank, now_ms);
     ranks_start_waiting(supervisor, actions);
     ranks_deliver(supervisor, actions);
     supervisor_settle(supervisor, now_ms, actions);

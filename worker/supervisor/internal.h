@@ -92,7 +92,10 @@ void ranks_lose_epoch(struct supervisor *supervisor, const char *reason, uint64_
 void rank_set_cause(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason);
 /* It has no executor any more; the cause is set. */
 void rank_end(struct rank *rank, struct supervisor_actions *actions);
-/* The same, but its executor stays. */
+/* Its executor is gone, but not its state; then that goes, too. */
+void rank_leave_state(struct rank *rank, uint64_t now_ms);
+void rank_let_go(struct rank *rank);
+/* The same as rank_end, but its executor stays. */
 void rank_keep(struct rank *rank, uint64_t now_ms, struct supervisor_actions *actions);
 void rank_finish(struct rank *rank);
 

@@ -24,6 +24,7 @@ struct process {
     struct daemon *daemon;
     uint64_t rank; /* the supervisor's id */
     struct child child;
+    int state_fd;        /* of the file that it keeps its state in; -1: none */
     bool deaf;           /* its channel is closed or broken */
     uint64_t began_ms;   /* when it was given its rank */
     struct look look;    /* the newest */
@@ -44,6 +45,8 @@ struct daemon {
     struct supervisor_actions actions;
     struct process **processes;
     size_t process_count, process_capacity;
+    struct estate_left *left; /* by executors that are gone */
+    size_t left_count, left_capacity;
     bool quit;
     int status;
 };
@@ -71,9 +74,19 @@ void orders_listed(struct daemon *daemon, uint64_t rank, uint64_t step, char *co
 /* The answer to what an executor asked of the coordinator. */
 void orders_answer(void *daemon, uint64_t rank, const Gimbal__ExecutorRendezvous *answer);
 
+/* estates.c: the file that the executor of a rank has left, or a new one; yours. -1: there is none,
+ * which was logged. */
+int estates_take(struct daemon *daemon, uint64_t from);
+/* Takes the file of a rank whose executor is gone. */
+void estates_leave(struct daemon *daemon, uint64_t rank, int fd);
+/* Let go what no rank leaves any more. */
+void estates_sweep(struct daemon *daemon);
+void estates_close(struct daemon *daemon);
+
 /* processes.c: executors, by the supervisor's id. NULL: there is none, or no more. */
 struct process *processes_find(const struct daemon *daemon, uint64_t rank);
-void processes_start(struct daemon *daemon, uint64_t rank);
+/* `from`: what that rank's has left is for it. */
+void processes_start(struct daemon *daemon, uint64_t rank, uint64_t from);
 /* The executor of the rank `from` is now that of this one. */
 void processes_adopt(struct daemon *daemon, uint64_t rank, uint64_t from);
 void processes_signal(struct daemon *daemon, uint64_t rank, int signal);

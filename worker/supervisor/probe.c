@@ -92,8 +92,11 @@ int probe_devices(const char *shim, const char *program, double crowd,
     char *cpusets = print_cpusets(report, &count), crowd_text[32];
     const char *const arguments[] = {"--probe", "--devices", cpusets, "--crowd", crowd_text, NULL};
     snprintf(crowd_text, sizeof crowd_text, "%.6g", crowd);
-    struct child_options options = {
-        .shim = shim, .program = program, .arguments = arguments, .cpuset = report->cpuset};
+    struct child_options options = {.shim = shim,
+                                    .program = program,
+                                    .arguments = arguments,
+                                    .cpuset = report->cpuset,
+                                    .state_fd = -1};
     struct child child;
     ProtobufCMessage *event;
     int rc = child_start(&options, &child, err);

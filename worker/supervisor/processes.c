@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 struct process *processes_find(const struct daemon *daemon, uint64_t rank)
 {
@@ -19,7 +20,7 @@ struct process *processes_find(const struct daemon *daemon, uint64_t rank)
     return NULL;
 }
 
-void processes_start(struct daemon *daemon, uint64_t id)
+void processes_start(struct daemon *daemon, uint64_t id, uint64_t from)
 {
     static const char *const no_arguments[] = {NULL};
     const struct hardware_report *report = daemon->options.report;
@@ -27,17 +28,20 @@ void processes_start(struct daemon *daemon, uint64_t id)
     struct process *process = xcalloc(1, sizeof *process);
     process->daemon = daemon;
     process->rank = id;
+    process->state_fd = assignment->keeps ? estates_take(daemon, from) : -1;
     struct child_options options = {
         .shim = daemon->options.shim,
         .program = daemon->options.executor,
         .arguments = no_arguments,
         .cpuset = report->devices[assignment->device_index].cpuset,
+        .state_fd = process->state_fd,
     };
     struct error err;
     int rc = options.program ? child_start(&options, &process->child, &err)
                              : error_set(&err, -ENOTSUP, "this node is simulated and runs nothing");
     if (rc < 0) {
         error_prefix(&err, 0, "could not be started");
+        estates_leave(daemon, id, process->state_fd);
         supervisor_executor_gone(daemon->supervisor, id, err.text, "", daemon_now_ms(),
                                  &daemon->actions);
         free(process);
@@ -217,6 +221,7 @@ void process_end(struct process *process)
     lines_last(&process->child.lines, last, sizeof last);
     child_kill(&process->child, how, sizeof how);
     relay_forget(daemon->relay, process->rank);
+    estates_leave(daemon, process->rank, process->state_fd);
     supervisor_executor_gone(daemon->supervisor, process->rank, how, last, daemon_now_ms(),
                              &daemon->actions);
     for (size_t i = 0; i < daemon->process_count; i++)
@@ -231,6 +236,8 @@ void processes_kill_all(struct daemon *daemon)
     while (daemon->process_count > 0) {
         struct process *process = daemon->processes[--daemon->process_count];
         child_kill(&process->child, how, sizeof how);
+        if (process->state_fd >= 0)
+            close(process->state_fd);
         free(process);
     }
     free(daemon->processes);

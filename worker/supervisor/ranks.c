@@ -128,6 +128,18 @@ void rank_keep(struct rank *rank, uint64_t now_ms, struct supervisor_actions *ac
     rank->kill_at_ms = now_ms + SUPERVISOR_KEEP_MS;
 }
 
+void rank_leave_state(struct rank *rank, uint64_t now_ms)
+{
+    rank->leaves = true;
+    rank->kill_at_ms = now_ms + SUPERVISOR_KEEP_MS;
+}
+
+void rank_let_go(struct rank *rank)
+{
+    rank->leaves = false;
+    rank->kill_at_ms = UINT64_MAX;
+}
+
 static void terminate(struct rank *rank, uint64_t now_ms, struct supervisor_actions *actions)
 {
     rank->saving = false;
@@ -161,6 +173,8 @@ void ranks_stop(struct rank *rank, cause_t cause, const char *reason, uint64_t n
         terminate(rank, now_ms, actions);
     } else if (rank->state == RANK_STOPPING && rank->saving) {
         terminate(rank, now_ms, actions);
+    } else if (rank->leaves) {
+        rank_let_go(rank);
     }
 }
 
@@ -247,7 +261,8 @@ void ranks_lose_epoch(struct supervisor *supervisor, const char *reason, uint64_
 {
     for (size_t i = 0; i < supervisor->rank_count; i++) {
         struct rank *rank = &supervisor->ranks[i];
-        if (rank->keeps && (rank->state == RANK_RUNNING || rank->state == RANK_KEPT))
+        bool has = rank->state == RANK_RUNNING || rank->state == RANK_KEPT || rank->leaves;
+        if (rank->keeps && has)
             ranks_leave(rank, reason, false, now_ms, actions);
         else
             ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason, now_ms, actions);
@@ -259,6 +274,8 @@ void ranks_expire(struct supervisor *supervisor, uint64_t now_ms,
 {
     for (size_t i = 0; i < supervisor->rank_count; i++) {
         struct rank *rank = &supervisor->ranks[i];
+        if (rank->leaves && now_ms >= rank->kill_at_ms)
+            rank_let_go(rank);
         if (!rank_has_executor(rank) || now_ms < rank->kill_at_ms)
             continue;
         if (rank->state == RANK_KEPT) {

@@ -38,7 +38,7 @@ static void drop_job(struct supervisor *supervisor, const char *job, uint64_t no
 {
     for (size_t i = 0; i < supervisor->rank_count; i++) {
         struct rank *rank = &supervisor->ranks[i];
-        if (rank->state == RANK_KEPT && strcmp(rank->job, job) == 0)
+        if ((rank->state == RANK_KEPT || rank->leaves) && strcmp(rank->job, job) == 0)
             ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, "the job has ended", now_ms,
                        actions);
     }

@@ -29,14 +29,15 @@ static const char usage[] =
     "\n"
     "  --parent PID     the process that starts this one; the program dies with it\n"
     "  --channel FD     a descriptor that the program keeps beside 0 to 2\n"
-    "  --trail FD       the same, the next one\n"
+    "  --trail FD       another one, the next\n"
+    "  --state FD       another one, the next\n"
     "  --cpuset CORES   run on these, as in 0-3,8\n"
     "  --nice N         run at this niceness, -20 to 19\n"
     "  -h, --help       this text\n";
 
 struct shim {
     long parent;
-    long channel, trail; /* -1: none */
+    long channel, trail, state; /* -1: none */
     const char *cpuset;
     long nice;
     bool renice;
@@ -53,17 +54,14 @@ static bool parse_number(const char *text, long least, long greatest, long *out)
 static bool parse(int argc, char **argv, struct shim *shim)
 {
     static const struct option names[] = {
-        {"parent", required_argument, NULL, 'p'},
-        {"channel", required_argument, NULL, 'c'},
-        {"trail", required_argument, NULL, 't'},
-        {"cpuset", required_argument, NULL, 's'},
-        {"nice", required_argument, NULL, 'n'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"parent", required_argument, NULL, 'p'}, {"channel", required_argument, NULL, 'c'},
+        {"trail", required_argument, NULL, 't'},  {"state", required_argument, NULL, 'e'},
+        {"cpuset", required_argument, NULL, 's'}, {"nice", required_argument, NULL, 'n'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
     };
     int option;
     bool right = true;
-    *shim = (struct shim){.parent = 0, .channel = -1, .trail = -1};
+    *shim = (struct shim){.parent = 0, .channel = -1, .trail = -1, .state = -1};
     while (right && (option = getopt_long(argc, argv, "+h", names, NULL)) != -1) {
         switch (option) {
         case 'p':
@@ -73,7 +71,10 @@ static bool parse(int argc, char **argv, struct shim *shim)
             right = parse_number(optarg, 3, INT32_MAX - 1, &shim->channel);
             break;
         case 't':
-            right = parse_number(optarg, shim->channel + 1, shim->channel + 1, &shim->trail);
+            right = parse_number(optarg, 3, INT32_MAX - 1, &shim->trail);
+            break;
+        case 'e':
+            right = parse_number(optarg, 3, INT32_MAX - 1, &shim->state);
             break;
         case 's':
             shim->cpuset = optarg;
@@ -88,6 +89,9 @@ static bool parse(int argc, char **argv, struct shim *shim)
             right = false;
         }
     }
+    long last = shim->channel; /* what is kept is in a row */
+    right = right && (shim->trail < 0 || shim->trail == ++last) &&
+            (shim->state < 0 || shim->state == ++last);
     return right && shim->parent > 0 && optind < argc;
 }
 
@@ -116,21 +120,26 @@ static int keep_to(const char *cpuset, struct error *err)
     return rc < 0 ? rc : cpuset_bind(&set, &threads, err);
 }
 
-/* Close all but 0, 1, 2, the channel and the trail behind it, which may cross the exec. */
-static int close_others(long channel, long trail, struct error *err)
+/* Close all but 0, 1, 2 and the channel, the trail and the state, which may cross the exec. */
+static int close_others(const struct shim *shim, struct error *err)
 {
     unsigned first = 3;
-    if (channel >= 0) {
-        if (fcntl((int)channel, F_SETFD, 0) < 0)
+    if (shim->channel >= 0) {
+        if (fcntl((int)shim->channel, F_SETFD, 0) < 0)
             return failed("channel", err);
-        if (channel > 3 && close_range(3, (unsigned)channel - 1, 0) < 0)
+        if (shim->channel > 3 && close_range(3, (unsigned)shim->channel - 1, 0) < 0)
             return failed("close_range", err);
-        first = (unsigned)channel + 1;
+        first = (unsigned)shim->channel + 1;
     }
-    if (trail >= 0) {
-        if (fcntl((int)trail, F_SETFD, 0) < 0)
+    if (shim->trail >= 0) {
+        if (fcntl((int)shim->trail, F_SETFD, 0) < 0)
             return failed("trail", err);
-        first = (unsigned)trail + 1;
+        first = (unsigned)shim->trail + 1;
+    }
+    if (shim->state >= 0) {
+        if (fcntl((int)shim->state, F_SETFD, 0) < 0)
+            return failed("state", err);
+        first = (unsigned)shim->state + 1;
     }
     return close_range(first, ~0u, 0) < 0 ? failed("close_range", err) : 0;
 }
@@ -147,7 +156,7 @@ static int prepare(const struct shim *shim, struct error *err)
     if (rc == 0 && shim->cpuset)
         rc = keep_to(shim->cpuset, err);
     if (rc == 0)
-        rc = close_others(shim->channel, shim->trail, err);
+        rc = close_others(shim, err);
     return rc;
 }
 

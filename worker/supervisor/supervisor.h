@@ -7,8 +7,9 @@
  * them fails, all again after a jittered pause, while executors go on. And the *ranks*: each
  * assignment starts one executor, or is given to the one that is on its device and has kept the
  * job's state from an earlier epoch; its way ends in exactly one Stopped report, which is
- * repeated until the coordinator has it. Ranks that ended are remembered for the rest of the term,
- * so that an assignment that is repeated is answered by the same report and not started anew. */
+ * repeated until the coordinator has it. What an executor kept that dies unasked is held for the
+ * next one of its job on that device. Ranks that ended are remembered for the rest of the term, so
+ * that an assignment that is repeated is answered by the same report and not started anew. */
 #ifndef WORKER_SUPERVISOR_SUPERVISOR_H
 #define WORKER_SUPERVISOR_SUPERVISOR_H
 
@@ -40,7 +41,8 @@ enum supervisor_action_kind {
     SUPERVISOR_HEARTBEAT, /* call Heartbeat; answer: supervisor_heartbeat_answered */
     SUPERVISOR_WATCH,     /* follow the assignments behind revision, in place of any older watch */
     SUPERVISOR_RECONNECT, /* a new client: this one's instance counts as lost */
-    SUPERVISOR_START,     /* start the executor of rank and give it its assignment */
+    SUPERVISOR_START,     /* start the executor of rank and give it its assignment, and what that of
+                             the rank `from` has left */
     SUPERVISOR_ADOPT,     /* give rank's assignment to the executor of the rank `from` */
     SUPERVISOR_QUIESCE,   /* tell the executor of rank to leave its epoch and to stay */
     SUPERVISOR_GO,        /* tell the executor of rank to go */
@@ -60,7 +62,7 @@ enum supervisor_action_kind {
 struct supervisor_action {
     enum supervisor_action_kind kind;
     uint64_t rank; /* its id here */
-    uint64_t from;
+    uint64_t from; /* 0: none */
     uint64_t revision;
     int signal;
     int status;
@@ -100,12 +102,13 @@ struct rank {
     bool going;           /* Go was passed on */
     bool keeps;           /* its executor can leave an epoch and stay */
     bool left;            /* its executor left the epoch before it ended: that was reported */
+    bool leaves;          /* its executor is gone, and its state is held for the next one */
     bool saves;           /* its job has checkpoints */
     uint64_t orphan_ms;   /* so long it trains without a coordinator; 0: for ever */
     bool saving;          /* it was asked to stop with one */
     bool asked;           /* somebody wants it stopped, for the reason that `stopped` will have */
     bool said;            /* the executor itself said why it stopped */
-    uint64_t kill_at_ms;  /* UINT64_MAX: it may run; of one that is kept: it is to be stopped */
+    uint64_t kill_at_ms;  /* UINT64_MAX: it may run; of what is kept or left: it is to go */
     uint64_t assigned_in; /* term of its assignment */
     uint64_t sent_in;     /* term in which the newest message of it was sent */
     uint64_t refused_in;  /* ... and in which one was refused as stale; 0: none */

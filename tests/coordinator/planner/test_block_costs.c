@@ -76,6 +76,7 @@ static void check_rank(struct costs *costs, const struct plan *plan,
 START_TEST(parts_add_up_to_the_whole_program_of_every_rank)
 {
     open_request();
+    graph->element_bytes = _i % 4 < 2 ? 4 : 2;
     struct plan *plan = engine_plan_random(graph, test_seed() + (uint64_t)_i, RANKS_MAX, 6);
     plan->overlap = job.plan.overlap = _i % 2;
     const struct site *sites[RANKS_MAX];

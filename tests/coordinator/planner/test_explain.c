@@ -3,6 +3,7 @@
 #include "common/base/memory.h"
 #include "common/program/lower.h"
 #include "coordinator/planner/explain.h"
+#include "coordinator/planner/matmul_bound.h"
 #include "coordinator/planner/wish.h"
 #include "tests/coordinator/planner/instances.h"
 #include "tests/support/suite.h"
@@ -70,6 +71,20 @@ START_TEST(what_is_explained_adds_up_to_what_was_predicted)
     }
     planner_result_finish(&result);
     drawn_finish(&drawn);
+}
+END_TEST
+
+/* The three cases of the formula, whatever the order of the sizes. */
+START_TEST(the_least_of_a_product_is_as_worked_out)
+{
+    /* 4 <= 64 / 8: (512 + 256) / 4 + 32 - (512 + 256 + 32) / 4, three quarters of the smallest. */
+    ck_assert_double_eq_tol(matmul_bound(64, 8, 4, 4), 24, 1e-9);
+    /* 4 <= 16 x 16 / 16: 256 / 4 + 2 sqrt(16 x 16 x 16 / 4) - (256 + 64 + 64) / 4. */
+    ck_assert_double_eq_tol(matmul_bound(16, 4, 16, 4), 64 + 64 - 96, 1e-9);
+    /* 3 (512 / 8)^(2/3) - 3 x 64 / 8. */
+    ck_assert_double_eq_tol(matmul_bound(8, 8, 8, 8), 48 - 24, 1e-9);
+    ck_assert_double_eq_tol(matmul_bound(4, 64, 8, 4), matmul_bound(64, 8, 4, 4), 1e-9);
+    ck_assert_double_eq(matmul_bound(64, 8, 4, 1), 0);
 }
 END_TEST
 
@@ -147,6 +162,7 @@ int main(void)
     tcase_set_timeout(explain, 60);
     tcase_add_loop_test(explain, what_is_explained_adds_up_to_what_was_predicted, 0,
                         test_share(40));
+    tcase_add_test(explain, the_least_of_a_product_is_as_worked_out);
     tcase_add_test(explain, the_largest_part_is_the_bound);
     tcase_add_test(wish, wishes_change_devices_and_nothing_else);
     tcase_add_test(wish, nothing_is_added_over_a_network_that_nobody_told_of);

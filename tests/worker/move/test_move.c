@@ -13,6 +13,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define RANKS_MAX 8
 #define HELD_MAX 128
@@ -37,14 +39,22 @@ struct epoch {
     int first, last; /* steps */
     enum ending ending;
     double loss[STEPS];
-    struct kept_state left[RANKS_MAX];
+    struct kept left[RANKS_MAX];
     const struct epoch *before; /* NULL: it begins from the seed */
     bool gone[RANKS_MAX];       /* ranks of the epoch before that died */
     struct move_decision decision;
     const struct move_age *disk; /* NULL: there is no checkpoint */
     int copy_every;              /* 0: no copies are made */
-    struct copies *copies[RANKS_MAX];
 };
+
+/* As prepared, and as a successor applies what is armed. */
+static const struct optimizer optimizer = {
+    .rate = 1e-2, .steps = 100, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .clip = 1};
+
+static struct update_rule rule(void)
+{
+    return (struct update_rule){&device_plain, &optimizer, graph};
+}
 
 static void setup(void)
 {
@@ -104,27 +114,24 @@ static const struct collectives *breaking(void)
 
 /* What a rank of the new epoch has of the old one: what those of its ranks had that fall to it. */
 struct having {
-    struct kept_held held[RANKS_MAX];
-    size_t held_count;
     struct move_held all[HELD_MAX];
-    struct interpreter *in[HELD_MAX]; /* NULL: a copy */
+    struct holding *holdings[HELD_MAX]; /* NULL: a copy */
     size_t count;
 };
 
 static void have(const struct epoch *epoch, int rank, struct having *having)
 {
     for (int i = rank; i < plan_ranks(epoch->before->plan); i += plan_ranks(epoch->plan)) {
-        const struct kept_state *state = &epoch->before->left[i];
-        const struct kept one = {
-            .states = {*state}, .count = 1, .copies = epoch->before->copies[i]};
+        const struct kept *left = &epoch->before->left[i];
+        size_t count;
         if (epoch->gone[i])
             continue;
-        struct kept_held *held = &having->held[having->held_count++];
-        *held = kept_describe(&one);
-        for (size_t j = 0; j < held->count; j++) {
-            having->in[having->count] = j == 0 ? state->in : NULL;
-            having->all[having->count++] = held->items[j];
+        struct move_held *held = kept_describe(left, &count);
+        for (size_t j = 0; j < count; j++) {
+            having->holdings[having->count] = j < left->count ? left->states[j].holding : NULL;
+            having->all[having->count++] = held[j];
         }
+        free(held);
     }
 }
 
@@ -133,14 +140,13 @@ static int take_over(struct epoch *epoch, const struct test_rank *rank, struct m
                      const struct having *having, struct interpreter *in, struct error *err)
 {
     const struct move_decision *decision = move_decided(move);
+    const struct update_rule by = rule();
     uint64_t bytes;
     if (rank->rank == 0)
         epoch->decision = *decision;
     for (size_t i = 0; i < having->count; i++)
         if (move_must_apply(move, i))
-            interpreter_apply(having->in[i], decision->metrics);
-    if (decision->has_metrics)
-        interpreter_set_applied(in, decision->metrics);
+            update_holding(&by, having->holdings[i], decision->metrics);
     return decision->source == MOVE_MEMORY ? move_fill(move, buffer_of, in, &bytes, err) : 0;
 }
 
@@ -169,77 +175,116 @@ static int gather(struct epoch *epoch, const struct test_rank *rank, struct inte
     if (rc == 0)
         rc = take_over(epoch, rank, move, having, in, err);
     if (rc == 0 && epoch->copy_every)
-        rc = copies_create(move, rank->fabric, nodes, &epoch->copies[rank->rank], err);
-    for (size_t i = 0; i < having->held_count; i++)
-        kept_held_finish(&having->held[i]);
+        rc = copies_create(move, rank->fabric, nodes, &epoch->left[rank->rank].copies, err);
     move_destroy(move);
     free(having);
     return rc;
 }
 
-static int copy(struct epoch *epoch, int rank, struct interpreter *in, const struct move_age *age,
-                struct error *err)
+static int copy(struct epoch *epoch, int rank, struct interpreter *in, struct error *err)
 {
-    struct copies *copies = epoch->copies[rank];
-    if (!copies || age->step % (uint64_t)epoch->copy_every != 0)
+    struct copies *copies = epoch->left[rank].copies;
+    const struct standing *standing = interpreter_standing(in);
+    const struct move_age age = {standing->epoch, standing->step};
+    if (!copies || age.step % (uint64_t)epoch->copy_every != 0)
         return 0;
     struct move_slice *slices = move_slices(interpreter_program(in), buffer_of, in);
-    int rc = copies_take(copies, slices, age, interpreter_applied(in), err);
+    int rc =
+        copies_take(copies, slices, &age, standing->has_metrics ? standing->metrics : NULL, err);
     free(slices);
     return rc;
 }
 
 static int train(struct epoch *epoch, const struct test_rank *rank, struct interpreter *in,
-                 struct move_age *age, struct error *err)
+                 struct error *err)
 {
+    const struct move_decision *decision = &epoch->decision;
+    struct standing standing = {.epoch = decision->age.epoch,
+                                .step = decision->age.step,
+                                .has_metrics = decision->has_metrics};
     struct step_result result;
-    int rc = 0;
-    *age = epoch->decision.age;
-    rc = copy(epoch, rank->rank, in, age, err);
-    for (int step = (int)age->step; step < epoch->last && rc == 0; step++) {
+    memcpy(standing.metrics, decision->metrics, sizeof standing.metrics);
+    interpreter_publish(in, &standing);
+    int rc = copy(epoch, rank->rank, in, err);
+    for (int step = (int)standing.step; step < epoch->last && rc == 0; step++) {
         bool last = step == epoch->last - 1;
         breaks = last && (epoch->ending == NONE_KNOWS ||
                           (epoch->ending == SOME_KNOW && rank->rank % 2 == 1));
         rc = interpreter_run(in, PROGRAM_TRAIN, (uint64_t)step, &result, err);
         if (rc < 0)
             return breaks ? 0 : rc;
-        *age = (struct move_age){epoch->number, (uint64_t)step + 1};
         if (rank->rank == 0)
             epoch->loss[step] = result.loss;
-        rc = copy(epoch, rank->rank, in, age, err);
+        rc = copy(epoch, rank->rank, in, err);
     }
     return interpreter_quiesce(in, err);
+}
+
+/* As if its process had ended: a successor opens the same file. */
+static int inherit(struct kept *kept, int fd, struct error *err)
+{
+    const struct update_rule by = rule();
+    struct copies *copies = kept->copies;
+    kept->copies = NULL;
+    kept_close(kept);
+    int rc = kept_open(kept, fd, &by, err);
+    ck_assert(kept->inherited);
+    kept->copies = copies;
+    return rc;
+}
+
+/* What it was, is left; those with odd numbers die, and only their files are left. */
+static int leave(struct kept *kept, int rank, struct interpreter *in, int fd, struct error *err)
+{
+    struct holding *holding = interpreter_leave(in);
+    interpreter_release(in);
+    if (holding)
+        kept_add(kept, holding);
+    if (holding && rank % 2 == 1)
+        return inherit(kept, fd, err);
+    close(fd);
+    return 0;
 }
 
 static void run_rank(struct test_rank *rank)
 {
     struct epoch *epoch = rank->argument;
-    struct kept_state *state = &epoch->left[rank->rank];
+    struct kept *kept = &epoch->left[rank->rank];
+    struct program *program = NULL;
+    struct interpreter *in = NULL;
     struct error err = {""};
+    int fd = memfd_create("test", MFD_CLOEXEC), again = dup(fd);
     static const struct feed feed = {NULL, fill, targets};
-    const struct interpreter_config config = {
+    const struct update_rule by = rule();
+    struct interpreter_config config = {
         .device = &device_plain,
         .collectives = rank->library,
         .fabric = rank->fabric,
         .feed = &feed,
-        .optimizer = {
-            .rate = 1e-2, .steps = 100, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .clip = 1}};
-    int rc = lower(graph, epoch->plan, rank->rank, &state->program, &err);
+        .optimizer = optimizer,
+        .epoch = epoch->number,
+    };
+    int rc = kept_open(kept, fd, &by, &err);
+    config.estate = kept->estate;
     if (rc == 0)
-        rc = interpreter_prepare(state->program, &config, &state->in, &err);
+        rc = lower(graph, epoch->plan, rank->rank, &program, &err);
     if (rc == 0)
-        rc = gather(epoch, rank, state->in, &err);
+        rc = interpreter_prepare(program, &config, &in, &err);
+    if (rc == 0)
+        rc = gather(epoch, rank, in, &err);
     pthread_barrier_wait(rank->barrier); /* the decision is told */
     if (!epoch->before && rc == 0)
-        interpreter_initialize(state->in, 11);
+        interpreter_initialize(in, 11);
     if (rc == 0 && (!epoch->before || epoch->decision.source == MOVE_MEMORY))
-        rc = train(epoch, rank, state->in, &state->age, &err);
+        rc = train(epoch, rank, in, &err);
+    if (rc == 0)
+        rc = leave(kept, rank->rank, in, again, &err);
+    program_destroy(program);
     if (rc < 0) {
         fprintf(stderr, "rank %d of epoch %lu: %s\n", rank->rank, (unsigned long)epoch->number,
                 err.text);
         abort();
     }
-    state->ran_in = epoch->number;
     pthread_barrier_wait(rank->barrier); /* nobody closes while others finish */
 }
 
@@ -250,12 +295,8 @@ static void run(struct epoch *epoch)
 
 static void finish(struct epoch *epoch)
 {
-    for (int i = 0; i < plan_ranks(epoch->plan); i++) {
-        interpreter_release(epoch->left[i].in);
-        program_destroy(epoch->left[i].program);
-        copies_destroy(epoch->copies[i]);
-    }
-    memset(epoch->copies, 0, sizeof epoch->copies);
+    for (int i = 0; i < plan_ranks(epoch->plan); i++)
+        kept_close(&epoch->left[i]);
 }
 
 /* ---- tests ---- */

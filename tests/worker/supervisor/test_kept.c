@@ -154,6 +154,93 @@ START_TEST(an_executor_that_dies_while_it_is_kept_is_replaced)
 }
 END_TEST
 
+/* ---- executors that die, and what they leave ---- */
+
+/* Killed in its epoch, reported, and taken. */
+static uint64_t lose(const char *job)
+{
+    uint64_t rank = start_staying(job, 1);
+    rank_gone(&it, rank, "was killed by signal 9");
+    supervisor_stopped_answered(it.supervisor, rank, RPC_OK, "", it.now_ms, &it.actions);
+    done(&it);
+    ck_assert(rank_of(rank)->leaves);
+    ck_assert(!rank_has_executor(rank_of(rank)));
+    return rank;
+}
+
+START_TEST(what_a_killed_executor_leaves_is_for_the_next_one_of_its_job)
+{
+    uint64_t rank = lose("job-1");
+    assign_staying(&it, "job-1", 2, 1, 0);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_START)->from, rank);
+    const struct rank *first = supervisor_rank(it.supervisor, rank);
+    ck_assert(!first || !first->leaves);
+}
+END_TEST
+
+START_TEST(one_that_is_killed_while_it_leaves_or_is_kept_leaves_its_state_too)
+{
+    uint64_t leaving = start_staying("job-1", 1);
+    quiesce(&it, "job-1", 1);
+    if (_i == 1)
+        say_kept(leaving, CAUSE(QUIESCED));
+    rank_gone(&it, leaving, "was killed by signal 9");
+    ck_assert(rank_of(leaving)->leaves);
+    done(&it);
+    assign_staying(&it, "job-1", 2, 0, 0);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_START)->from, leaving);
+}
+END_TEST
+
+START_TEST(it_is_not_for_another_device)
+{
+    uint64_t rank = lose("job-1");
+    assign_staying(&it, "job-1", 2, 1, 1);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_START)->from, 0);
+    ck_assert(rank_of(rank)->leaves);
+}
+END_TEST
+
+START_TEST(another_job_on_the_device_has_it_let_go)
+{
+    uint64_t rank = lose("job-1");
+    assign_staying(&it, "job-2", 1, 0, 0);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_START)->from, 0);
+    const struct rank *first = supervisor_rank(it.supervisor, rank);
+    ck_assert(!first || !first->leaves);
+}
+END_TEST
+
+START_TEST(it_is_let_go_with_its_job)
+{
+    uint64_t rank = lose("job-1");
+    if (_i == 0)
+        drop(&it, "job-1");
+    else
+        cancel(&it, "job-1", 1);
+    ck_assert(!rank_of(rank)->leaves);
+}
+END_TEST
+
+START_TEST(it_is_not_held_for_ever)
+{
+    uint64_t rank = lose("job-1");
+    advance(&it, SUPERVISOR_KEEP_MS - 1);
+    ck_assert(rank_of(rank)->leaves);
+    advance(&it, 1);
+    ck_assert(!rank_of(rank)->leaves);
+}
+END_TEST
+
+START_TEST(one_that_was_stopped_leaves_nothing)
+{
+    uint64_t rank = start_staying("job-1", 1);
+    cancel(&it, "job-1", 1);
+    rank_gone(&it, rank, "was killed by signal 15");
+    ck_assert(!rank_of(rank)->leaves);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("kept");
@@ -166,5 +253,13 @@ int main(void)
     tcase_add_test(tcase, it_is_let_go_when_its_job_has_ended);
     tcase_add_test(tcase, it_is_let_go_when_nobody_asks_for_it);
     tcase_add_test(tcase, an_executor_that_dies_while_it_is_kept_is_replaced);
+    tcase_add_test(tcase, what_a_killed_executor_leaves_is_for_the_next_one_of_its_job);
+    tcase_add_loop_test(tcase, one_that_is_killed_while_it_leaves_or_is_kept_leaves_its_state_too,
+                        0, 2);
+    tcase_add_test(tcase, it_is_not_for_another_device);
+    tcase_add_test(tcase, another_job_on_the_device_has_it_let_go);
+    tcase_add_loop_test(tcase, it_is_let_go_with_its_job, 0, 2);
+    tcase_add_test(tcase, it_is_not_held_for_ever);
+    tcase_add_test(tcase, one_that_was_stopped_leaves_nothing);
     return suite_run("supervisor kept", tcase, NULL);
 }

@@ -6,10 +6,14 @@
 #include "coordinator/cli/offline.h"
 #include "coordinator/cli/options.h"
 
+/* The --cost that compares referees, and prices no instructions: see referees.h. */
+#define GALVATRON_COST "galvatron"
+
 struct ask_values {
     const char *file, *search, *plan, *cluster, *cost, *memory;
     const char *dump; /* of `plan` alone */
     int64_t local;
+    bool frontier; /* no flag: plan.objective frontier, whatever the job says */
 };
 
 /* Rows of a command's table of flags, whose struct has `ask` in front. */
@@ -22,9 +26,12 @@ struct ask_values {
         {"cluster", 0,                                                                             \
          FLAG_TEXT, offsetof(struct ask_values, cluster),                                          \
          "FILE",    "for the nodes of a cluster file, or of 'gimbal nodes -o json'"},              \
-        {"cost",    0,                                                                             \
-         FLAG_TEXT, offsetof(struct ask_values, cost),                                             \
-         "NAME",    "measured or analytic; best: whichever there is"},                             \
+        {"cost",                                                                                   \
+         0,                                                                                        \
+         FLAG_TEXT,                                                                                \
+         offsetof(struct ask_values, cost),                                                        \
+         "NAME",                                                                                   \
+         "measured or analytic; best: whichever there is; of `plan` alone also galvatron"},        \
         {"memory",  0,                                                                             \
          FLAG_TEXT, offsetof(struct ask_values, memory),                                           \
          "SIZE",    "of every device, in place of the job's plan.memory"},                         \

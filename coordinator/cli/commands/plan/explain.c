@@ -23,10 +23,24 @@ static const struct column columns[] = {
     {.name = "HOST LINKS", .right = true},
     {.name = "NETWORK", .right = true},
     {.name = "SENT", .right = true},
+    {.name = "LEAST", .right = true},
+    {.name = "SENT/LEAST", .right = true},
     {.name = "STATE", .right = true},
     {.name = "SAVED", .right = true},
     {.name = "BOUND BY"},
 };
+
+/* What has to be sent at least; of what has no matrix product, nothing. */
+static void add_distance(struct table *table, const struct explained *it)
+{
+    char text[32] = "", distance[32] = "";
+    if (it->least_bytes > 0) {
+        units_print_bytes(text, sizeof text, it->least_bytes);
+        snprintf(distance, sizeof distance, "%.2f", explained_distance(it));
+    }
+    table_add(table, "%s", text);
+    table_add(table, "%s", distance);
+}
 
 static void add_row(struct table *table, const char *name, int stage, const char *division,
                     const struct explained *it, int micro_batches)
@@ -41,6 +55,7 @@ static void add_row(struct table *table, const char *name, int stage, const char
     table_add(table, "%s", units_print_seconds(text, sizeof text, step.network));
     table_add(table, "%s",
               units_print_bytes(text, sizeof text, it->host_bytes + it->network_bytes));
+    add_distance(table, it);
     table_add(table, "%s", units_print_bytes(text, sizeof text, (double)it->state_bytes));
     table_add(table, "%s", units_print_bytes(text, sizeof text, (double)it->saved_bytes));
     table_add(table, "%s", explain_bound(&step));
@@ -71,12 +86,12 @@ static json_t *encode_seconds(const struct explain_seconds *seconds)
 static json_t *encode(const char *name, int stage, const struct explained *it, int micro_batches)
 {
     struct explain_seconds step = explained_step(it, micro_batches);
-    return json_pack("{s:s, s:i, s:o, s:o, s:o, s:I, s:I, s:f, s:f, s:s}", "name", name, "stage",
-                     stage, "forward", encode_seconds(&it->forward), "backward",
-                     encode_seconds(&it->backward), "once", encode_seconds(&it->once),
-                     "state_bytes", (json_int_t)it->state_bytes, "saved_bytes",
-                     (json_int_t)it->saved_bytes, "host_bytes", it->host_bytes, "network_bytes",
-                     it->network_bytes, "bound_by", explain_bound(&step));
+    return json_pack(
+        "{s:s, s:i, s:o, s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:s}", "name", name, "stage", stage,
+        "forward", encode_seconds(&it->forward), "backward", encode_seconds(&it->backward), "once",
+        encode_seconds(&it->once), "state_bytes", (json_int_t)it->state_bytes, "saved_bytes",
+        (json_int_t)it->saved_bytes, "host_bytes", it->host_bytes, "network_bytes",
+        it->network_bytes, "least_bytes", it->least_bytes, "bound_by", explain_bound(&step));
 }
 
 static void print_json(const struct common *common, const struct offline *offline,
@@ -107,7 +122,9 @@ static void print_head(const struct plan *plan)
 {
     char division[96], step[32];
     printf("%s, %s: %s a step; per stage of the rank that takes longest, times of a step's %d "
-           "micro-batch%s one after the other\n",
+           "micro-batch%s one after the other; LEAST is what a block's matrix products have to "
+           "send, each for "
+           "itself\n",
            plan->id, plan_print(division, sizeof division, plan),
            units_print_seconds(step, sizeof step, plan->predicted.step_time_s), plan->micro_batches,
            plan->micro_batches == 1 ? "" : "es");

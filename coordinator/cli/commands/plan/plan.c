@@ -3,6 +3,7 @@
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/commands/plan/ask.h"
+#include "coordinator/cli/commands/plan/referees.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/frontier.h"
 #include "coordinator/cli/jobfile.h"
@@ -11,13 +12,23 @@
 #include "common/rpc/message.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define ROWS 12
 
+struct plan_values {
+    struct ask_values ask;
+    const char *profile_dir, *hardware_dir;
+};
+
 static const struct flag plan_flags[] = {
     ASK_FLAGS,
-    {"dump-costs", 0, FLAG_TEXT, offsetof(struct ask_values, dump), "FILE",
+    {"dump-costs", 0, FLAG_TEXT, offsetof(struct plan_values, ask.dump), "FILE",
      "also write what a second program needs to solve it"},
+    {"profile-dir", 0, FLAG_TEXT, offsetof(struct plan_values, profile_dir), "DIR",
+     "with --cost galvatron: what its profilers wrote of the model (computation, memory)"},
+    {"hardware-dir", 0, FLAG_TEXT, offsetof(struct plan_values, hardware_dir), "DIR",
+     "and of the machines (allreduce, p2p, overlap), if that lies in another folder"},
     {.name = NULL},
 };
 
@@ -113,24 +124,27 @@ static int plan_there(const struct invocation *invocation, const struct ask_valu
 
 static int run(const struct invocation *invocation, struct error *err)
 {
-    struct ask_values values = *(const struct ask_values *)invocation->values;
+    const struct plan_values *given = invocation->values;
+    struct ask_values values = given->ask;
     if (values.file && invocation->argument_count)
         return error_set(err, EXIT_USAGE, "'%s' is a second job file beside -f %s",
                          invocation->arguments[0], values.file);
     if (invocation->argument_count)
         values.file = invocation->arguments[0];
+    if (values.cost && strcmp(values.cost, GALVATRON_COST) == 0)
+        return referees_run(&invocation->common, &values, given->profile_dir, given->hardware_dir,
+                            err);
+    if (given->profile_dir || given->hardware_dir)
+        return error_set(err, EXIT_USAGE, "--%s goes with --cost galvatron",
+                         given->profile_dir ? "profile-dir" : "hardware-dir");
     return values.local || (values.cluster && !invocation->common.address)
                ? plan_here(invocation, &values, err)
                : plan_there(invocation, &values, err);
 }
 
-static const struct command *const below[] = {&command_plan_diff,
-                                              &command_plan_explain,
-                                              &command_plan_show,
-                                              &command_plan_trace,
-                                              &command_plan_what_if,
-                                              &command_plan_why_not,
-                                              NULL};
+static const struct command *const below[] = {
+    &command_plan_diff,  &command_plan_explain, &command_plan_frontier, &command_plan_show,
+    &command_plan_trace, &command_plan_what_if, &command_plan_why_not,  NULL};
 
 const struct command command_plan = {
     .name = "plan",
@@ -138,7 +152,7 @@ const struct command command_plan = {
     .arguments = "JOB-FILE",
     .arguments_max = 1,
     .flags = plan_flags,
-    .values_size = sizeof(struct ask_values),
+    .values_size = sizeof(struct plan_values),
     .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT | TAKES_DRAWING,
     .below = below,
     .run = run,

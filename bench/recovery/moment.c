@@ -1,0 +1,39 @@
+/* moment.c - an instruction of a step, watched from outside: in the file that the executor keeps
+ * its state in stands how far computing is. */
+#include "bench/recovery/recovery.h"
+#include "bench/victims.h"
+#include "worker/executor/estate.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 3000
+#define STATE_FD 4 /* that an executor is started with */
+
+static void look_away(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+}
+
+bool bench_await_moment(pid_t executor, double share)
+{
+    char path[64];
+    uint32_t reached = 0, count = 0;
+    uint64_t until_ms = victims_now_unix_ms() + PATIENCE_MS;
+    bool before = false, there = false;
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)executor, STATE_FD);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && !there && victims_now_unix_ms() < until_ms) {
+        look_away();
+        if (estate_watch(fd, &reached, &count) < 0)
+            continue;
+        uint32_t wanted = (uint32_t)(share * count);
+        there = before && reached >= wanted;
+        before = before || reached < wanted || wanted == 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    return there;
+}

@@ -1,0 +1,148 @@
+/* safety.c - every rank's slices against those of ranks on other nodes. The memory and the messages
+ * of the copies are as worker/move makes them: each rank copies all of its state, twice, and sends
+ * what it alone holds to the next rank on another node, which has room for two of these. */
+#include "coordinator/planning/safety.h"
+
+#include "common/base/memory.h"
+#include "common/program/lower.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RANKS_MAX 64
+#define STATE_PARTS 3 /* a weight and its moments */
+#define COPIES 2
+
+struct ranks {
+    const struct planner_request *request;
+    const struct plan *plan;
+    struct program *programs[RANKS_MAX];
+    int count;
+    uint64_t state[RANKS_MAX], sole[RANKS_MAX]; /* bytes */
+};
+
+/* The device of a rank; the planner gave it its name. */
+static const struct planner_device *device_of(const struct ranks *ranks, int rank)
+{
+    const struct planner_request *request = ranks->request;
+    const char *name = plan_device(ranks->plan, rank);
+    int i = 0;
+    while (i < request->device_count - 1 && strcmp(request->devices[i].name, name) != 0)
+        i++;
+    return &request->devices[i];
+}
+
+/* A node is a worker: several may share a host, and die one by one. */
+static bool same_node(const struct ranks *ranks, int a, int b)
+{
+    const char *first = plan_device(ranks->plan, a), *second = plan_device(ranks->plan, b);
+    size_t length = strcspn(first, "/");
+    return length == strcspn(second, "/") && strncmp(first, second, length) == 0;
+}
+
+/* What of a box no rank on another node has, in elements. */
+static int64_t count_sole(const struct ranks *ranks, int rank, int tensor, const struct box *box,
+                          int other)
+{
+    for (; other < ranks->count; other++) {
+        const struct program *program = ranks->programs[other];
+        struct box common, left[2 * DIMS_MAX];
+        size_t i = 0;
+        while (i < program->parameter_count && program->parameters[i].tensor != tensor)
+            i++;
+        if (i == program->parameter_count || same_node(ranks, rank, other) ||
+            !box_overlap(box, &program->parameters[i].box, &common))
+            continue;
+        int64_t sole = 0;
+        int pieces = box_subtract(box, &common, left);
+        for (int piece = 0; piece < pieces; piece++)
+            sole += count_sole(ranks, rank, tensor, &left[piece], other + 1);
+        return sole;
+    }
+    return box_count(box);
+}
+
+/* A slice that is not wholly on other nodes is copied as a whole. */
+static void weigh(struct ranks *ranks, int rank)
+{
+    const struct program *program = ranks->programs[rank];
+    for (size_t i = 0; i < program->parameter_count; i++) {
+        const struct parameter *parameter = &program->parameters[i];
+        uint64_t bytes = (uint64_t)box_count(&parameter->box) * STATE_PARTS * ELEMENT_BYTES;
+        ranks->state[rank] += bytes;
+        if (count_sole(ranks, rank, parameter->tensor, &parameter->box, 0) > 0)
+            ranks->sole[rank] += bytes;
+    }
+}
+
+static int neighbour_of(const struct ranks *ranks, int rank)
+{
+    for (int i = 1; i < ranks->count; i++)
+        if (!same_node(ranks, rank, (rank + i) % ranks->count))
+            return (rank + i) % ranks->count;
+    return (rank + 1) % ranks->count;
+}
+
+static void price(const struct ranks *ranks, struct safety *out)
+{
+    uint64_t held[RANKS_MAX] = {0};
+    for (int rank = 0; rank < ranks->count; rank++) {
+        int neighbour = neighbour_of(ranks, rank);
+        const struct planner_device *device = device_of(ranks, rank);
+        const struct profile *profile = device->profile;
+        bool here = strcmp(device->host, device_of(ranks, neighbour)->host) == 0;
+        const struct profile_link *link = here ? &profile->host : &profile->network;
+        double seconds = 2 * (double)ranks->state[rank] * profile->seconds_per_byte;
+        if (ranks->sole[rank] > 0)
+            seconds += link->latency_s + (double)ranks->sole[rank] * link->seconds_per_byte;
+        out->copy_s = seconds > out->copy_s ? seconds : out->copy_s;
+        held[rank] += COPIES * ranks->state[rank];
+        held[neighbour] += COPIES * ranks->sole[rank];
+    }
+    for (int rank = 0; rank < ranks->count; rank++)
+        out->copy_bytes = held[rank] > out->copy_bytes ? held[rank] : out->copy_bytes;
+}
+
+static enum safety_kind find_kind(struct ranks *ranks)
+{
+    uint64_t sole = 0;
+    for (int rank = 0; rank < ranks->count; rank++) {
+        weigh(ranks, rank);
+        sole += ranks->sole[rank];
+    }
+    if (sole == 0)
+        return SAFETY_REPLICAS;
+    bool copies = ranks->count > 1 && ranks->request->job->elastic.copy_every > 0 &&
+                  ranks->request->job->elastic.replan;
+    return copies ? SAFETY_COPIES : SAFETY_CHECKPOINT;
+}
+
+struct safety safety_of(const struct planner_request *request, const struct plan *plan)
+{
+    struct ranks *ranks = xcalloc(1, sizeof *ranks);
+    struct safety safety = {.kind = SAFETY_UNKNOWN};
+    int wanted = plan_ranks(plan), rc = 0;
+    ranks->request = request;
+    ranks->plan = plan;
+    for (; wanted <= RANKS_MAX && ranks->count < wanted && rc == 0; ranks->count += rc == 0)
+        rc = lower(request->graph, plan, ranks->count, &ranks->programs[ranks->count], NULL);
+    if (ranks->count == wanted)
+        safety.kind = find_kind(ranks);
+    if (safety.kind == SAFETY_COPIES)
+        price(ranks, &safety);
+    for (int rank = 0; rank < ranks->count; rank++)
+        program_destroy(ranks->programs[rank]);
+    free(ranks);
+    return safety;
+}
+
+const char *safety_name(enum safety_kind kind)
+{
+    static const char *const names[] = {
+        [SAFETY_UNKNOWN] = "",
+        [SAFETY_REPLICAS] = "replicas",
+        [SAFETY_COPIES] = "copies",
+        [SAFETY_CHECKPOINT] = "checkpoint",
+    };
+    return names[kind];
+}

@@ -1,0 +1,160 @@
+/* spares.c - plans that are ready when a node is lost.
+ *
+ * A search is downtime when it begins after the loss. So once an epoch has finished a step the
+ * plans that its job would need without any one of its nodes are searched beside the training, one
+ * after the other, behind whatever else is to be searched. A plan is for exactly the devices that
+ * it was searched for, as they were then: in all other cases it is searched as ever. What was
+ * searched for more devices (growth.c) is kept here as well, for the move that it leads to. */
+#include "coordinator/service/internal.h"
+
+#include "common/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NODES_MAX 64 /* of a job: more are a question of what to search first */
+
+static void remove_at(struct spares *spares, size_t index)
+{
+    struct spare *spare = &spares->items[index];
+    planning_finish(&spare->planning);
+    free(spare->devices);
+    *spare = spares->items[--spares->count];
+}
+
+void spares_clear(struct spares *spares)
+{
+    while (spares->count > 0)
+        remove_at(spares, spares->count - 1);
+    free(spares->items);
+    *spares = (struct spares){0};
+}
+
+static bool same_device(const struct device_ref *a, const struct device_ref *b)
+{
+    return a->instance == b->instance && a->index == b->index && strcmp(a->worker, b->worker) == 0;
+}
+
+/* Are these the spare's devices, in whatever order? */
+static bool is_for(const struct spare *spare, const struct device_ref *devices, size_t count)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count && spare->count == count; i++)
+        for (size_t j = 0; j < count; j++)
+            found += same_device(&spare->devices[j], &devices[i]);
+    return found == count && spare->count == count;
+}
+
+static struct spare *find(const struct spares *spares, const struct device_ref *devices,
+                          size_t count)
+{
+    for (size_t i = 0; i < spares->count; i++)
+        if (is_for(&spares->items[i], devices, count))
+            return &spares->items[i];
+    return NULL;
+}
+
+/* What it would be granted without this node: its other devices, and free ones. */
+static size_t pick(const struct job *job, const char *lost, const struct device_view *all,
+                   size_t count, struct device_view *picked)
+{
+    size_t own = 0, sum;
+    for (size_t i = 0; i < count; i++)
+        for (size_t rank = 0; rank < job_trainers(job); rank++)
+            if (same_device(&job->ranks[rank].device, &all[i].ref) &&
+                strcmp(all[i].ref.worker, lost) != 0)
+                picked[own++] = all[i];
+    sum = own;
+    for (size_t i = 0; i < count && own > 0 && sum < job->devices_max; i++)
+        if (all[i].grantable && !all[i].holder[0] && strcmp(all[i].ref.worker, lost) != 0 &&
+            all[i].device->kind == picked[0].device->kind)
+            picked[sum++] = all[i];
+    return own > 0 && sum >= job->devices_needed ? sum : 0;
+}
+
+/* The first of the job's nodes without which there is no plan yet. */
+static void consider(struct service *service, const struct job *job, struct spares *spares,
+                     const struct device_view *all, size_t count)
+{
+    struct device_view *picked = xcalloc(count, sizeof *picked);
+    for (size_t rank = 0; rank < job_trainers(job) && !spares->asked; rank++) {
+        size_t sum = pick(job, job->ranks[rank].device.worker, all, count, picked);
+        struct device_ref *refs = service_refs(picked, sum);
+        spares->asked = sum > 0 && !find(spares, refs, sum);
+        if (spares->asked)
+            service_plan_beside(service, ASKS_SPARE, job, picked, sum);
+        free(refs);
+    }
+    free(picked);
+}
+
+void service_consider_spares(struct service *service)
+{
+    struct device_view *all;
+    size_t count = membership_devices(service->membership, &all);
+    service_mark_slow(service, all, count);
+    for (size_t i = 0; i < jobs_count(service->jobs); i++) {
+        const struct job *job = jobs_at(service->jobs, i);
+        struct spares *spares = &dossier_find(service, job->id)->spares;
+        bool may = job->state == JOB_RUNNING && job->replans && !job->given[0] &&
+                   job_trainers(job) <= NODES_MAX;
+        if (may && spares->epoch == job->epoch && !spares->asked)
+            consider(service, job, spares, all, count);
+    }
+    free(all);
+}
+
+void service_begin_spares(struct service *service, const struct job *job)
+{
+    struct spares *spares = &dossier_find(service, job->id)->spares;
+    if (spares->epoch == job->epoch)
+        return;
+    spares_clear(spares);
+    spares->epoch = job->epoch;
+    service_consider_spares(service);
+}
+
+void service_forget_spares(struct service *service)
+{
+    service->hardware++;
+    for (size_t i = 0; i < service->dossier_count; i++) {
+        struct spares *spares = &service->dossiers[i]->spares;
+        while (spares->count > 0)
+            remove_at(spares, spares->count - 1);
+    }
+}
+
+/* Also that there is none, so that it is not searched again. */
+void service_keep_spare(struct service *service, struct asker *asker,
+                        struct planning_answer *answer)
+{
+    struct spares *spares = &dossier_find(service, asker->job)->spares;
+    if (asker->hardware != service->hardware)
+        return;
+    struct spare *known = find(spares, asker->devices, asker->device_count);
+    if (known)
+        remove_at(spares, (size_t)(known - spares->items));
+    spares->items = grow(spares->items, spares->count, &spares->capacity, sizeof *spares->items);
+    spares->items[spares->count++] =
+        (struct spare){asker->devices, asker->device_count, answer->planning};
+    asker->devices = NULL;
+    answer->planning = (struct planning){0};
+}
+
+bool service_take_spare(struct service *service, const struct job *job, struct planning *out)
+{
+    struct spares *spares = &dossier_find(service, job->id)->spares;
+    size_t count = job_trainers(job);
+    struct device_ref *refs = xcalloc(count, sizeof *refs);
+    for (size_t i = 0; i < count; i++)
+        refs[i] = job->ranks[i].device;
+    struct spare *spare = find(spares, refs, count);
+    bool found = spare && spare->planning.plan;
+    free(refs);
+    if (!found)
+        return false;
+    *out = spare->planning;
+    spare->planning = (struct planning){0};
+    remove_at(spares, (size_t)(spare - spares->items));
+    return true;
+}
