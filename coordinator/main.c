@@ -43,6 +43,7 @@ static const char usage_text[] =
     "                             /var/lib/gimbal/coordinator, others: below ~/.local/state)\n"
     "  --heartbeat DURATION       how often workers are to be heard of (1s)\n"
     "  --dead-after DURATION      a worker silent for so long is lost (5s); over 3 heartbeats\n"
+    "  --drills true              allow 'gimbal drill', which does faults to jobs (false)\n"
     "  --log-level LEVEL          debug, info, warn or error (info)\n"
     "  --config FILE              settings (/etc/gimbal/coordinator.yaml, if there is one)\n"
     "  --check                    read the settings, say what is wrong with them, and end\n"
@@ -170,6 +171,7 @@ static int run(const struct coordinator_settings *settings, struct notify *notif
     struct service_options options = {
         .release = RELEASE,
         .membership = membership_config(settings),
+        .drills = settings->drills,
         .clock_cb = calendar_ms,
     };
     set_calendar();

@@ -42,6 +42,10 @@ const struct field coordinator_fields[] = {
     {.key = "join_tokens",
      .kind = FIELD_TEXT,
      .offset = offsetof(struct coordinator_settings, join_tokens)},
+    {.key = "drills",
+     .kind = FIELD_BOOLEAN,
+     .offset = offsetof(struct coordinator_settings, drills),
+     .standard = "false"},
     {.key = NULL},
 };
 
@@ -60,6 +64,7 @@ static const struct option options[] = {
     {"log-level", required_argument, NULL, FLAG_SETTING + 5},
     {"tls", required_argument, NULL, FLAG_SETTING + 6},
     {"join-tokens", required_argument, NULL, FLAG_SETTING + 7},
+    {"drills", required_argument, NULL, FLAG_SETTING + 8},
     {0},
 };
 #define SETTINGS (sizeof coordinator_fields / sizeof *coordinator_fields - 1)

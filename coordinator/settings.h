@@ -13,6 +13,7 @@ struct coordinator_settings {
     double dead_after;  /* seconds of silence until it is lost */
     enum log_level log_level;
     char *tls;         /* folder of the bundle; NULL: without TLS */
+    bool drills;       /* faults may be ordered */
     char *join_tokens; /* file of tokens agreed upon beforehand; NULL: none */
 };
 

@@ -91,6 +91,8 @@ static const struct field elastic_fields[] = {
     {INTEGER(job_elastic, copy_every, 0, 1e6, "steps"), .standard = "1"},
     {AT(job_elastic, orphan, FIELD_DURATION), .standard = "10m", .least = 1,
      .greatest = 7 * 24 * 3600},
+    {AT(job_elastic, stall, FIELD_DURATION), .standard = "10s", .least = 2,
+     .greatest = 7 * 24 * 3600},
     {INTEGER(job_elastic, max_restarts, 0, 1e6, "restarts"), .standard = "20"},
     {AT(job_elastic, replan, FIELD_BOOLEAN), .standard = "true"},
     {.key = NULL},

@@ -76,6 +76,7 @@ struct job_plan {
 struct job_elastic {
     int64_t copy_every; /* steps between in-memory copies; 0: none are made */
     double orphan;      /* seconds of training without a coordinator */
+    double stall;       /* seconds in one place after which a rank holds up the others */
     int64_t max_restarts;
     bool replan; /* executors outlive an epoch that breaks, and keep its state in memory */
 };

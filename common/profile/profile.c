@@ -64,6 +64,18 @@ static double collective_seconds(const struct profile_link *link, const struct p
     return link->latency_s * steps + link->seconds_per_byte * bytes;
 }
 
+void profile_slow_down(struct profile *profile, double factor)
+{
+    for (size_t i = 0; i < profile->rate_count; i++)
+        for (int direction = 0; direction < DIRECTIONS; direction++) {
+            profile->rates[i].fixed_s[direction] *= factor;
+            profile->rates[i].seconds_per_flop[direction] *= factor;
+        }
+    profile->seconds_per_flop *= factor;
+    profile->seconds_per_byte *= factor;
+    profile->overhead_s *= factor;
+}
+
 double profile_seconds(const struct profile *profile, const struct profile_link *link,
                        const struct program *program, const struct instruction *instruction)
 {

@@ -39,6 +39,8 @@ struct profile {
 /* A device known by its peak rates only: kernels reach `share` of them. */
 struct profile profile_analytic(double flops_per_s, double bytes_per_s, double share,
                                 struct profile_link host, struct profile_link network);
+/* All that the device itself does takes so many times as long. */
+void profile_slow_down(struct profile *profile, double factor);
 /* Seconds of an instruction on a device with this profile; a collective or a message goes over
  * `link`. */
 double profile_seconds(const struct profile *profile, const struct profile_link *link,

@@ -86,8 +86,9 @@ const struct stream *assignments_stream(const struct assignments *assignments, u
     return post ? post->stream : NULL;
 }
 
-int assignments_hash(const struct graph *graph, const struct plan *plan, uint64_t **out,
-                     struct error *err)
+int assignments_hash(const struct graph *graph, const struct plan *plan,
+                     void (*each_cb)(void *data, int rank, const struct program *program),
+                     void *data, uint64_t **out, struct error *err)
 {
     int ranks = plan_ranks(plan), rc = 0;
     uint64_t *hashes = xcalloc((size_t)ranks, sizeof *hashes);
@@ -100,6 +101,7 @@ int assignments_hash(const struct graph *graph, const struct plan *plan, uint64_
             break;
         }
         hashes[rank] = program->hash;
+        each_cb(data, rank, program);
         program_destroy(program);
     }
     ways_destroy(ways);
@@ -164,6 +166,7 @@ void assignments_assign(struct assignments *assignments, const struct assignment
         assignment.rank = (uint32_t)i;
         assignment.device_index = job->ranks[i].device.index;
         assignment.program_hash = i < epoch->trainers ? epoch->hashes[i] : 0;
+        assignment.compute_s = epoch->compute_s && i < epoch->trainers ? epoch->compute_s[i] : 0;
         append(assignments, job->ranks[i].device.instance, &record);
     }
     free(pointers);
@@ -274,6 +277,34 @@ void assignments_quiesce(struct assignments *assignments, const struct job *job)
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_QUIESCE;
     record.quiesce = &quiesce;
     append_lists(assignments, job, &record, &quiesce.ranks, &quiesce.n_ranks);
+}
+
+void assignments_end(struct assignments *assignments, const struct job *job, size_t rank,
+                     const char *reason)
+{
+    Gimbal__EndRank end = GIMBAL__END_RANK__INIT;
+    end.job = (char *)job->id;
+    end.epoch = job->epoch;
+    end.rank = (uint32_t)rank;
+    end.reason = (char *)reason;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_END;
+    record.end = &end;
+    append(assignments, job->ranks[rank].device.instance, &record);
+}
+
+void assignments_drill(struct assignments *assignments, const struct job *job, size_t rank,
+                       Gimbal__DrillFault fault)
+{
+    Gimbal__Drill drill = GIMBAL__DRILL__INIT;
+    drill.job = (char *)job->id;
+    drill.epoch = job->epoch;
+    drill.rank = (uint32_t)rank;
+    drill.fault = fault;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_DRILL;
+    record.drill = &drill;
+    append(assignments, job->ranks[rank].device.instance, &record);
 }
 
 void assignments_drop(struct assignments *assignments, const struct job *job)

@@ -8,8 +8,10 @@
 
 #include "common/graph/graph.h"
 #include "common/plan/plan.h"
+#include "common/program/program.h"
 #include "common/rpc/stream.h"
 #include "coordinator/jobs/job.h"
+#include "proto/drill.pb-c.h"
 
 /* Records kept for a worker that is slow to ask: several per rank and epoch. */
 #define ASSIGNMENTS_KEPT 4096
@@ -36,15 +38,18 @@ struct assignments_epoch {
     size_t trainers;       /* ranks of the plan; those behind them only give */
     const char *plan_id, *plan_json;
     const uint64_t *hashes;       /* of each rank's program */
+    const double *compute_s;      /* predicted of each rank's kernels in a step; NULL: not known */
     const char *const *addresses; /* of each rank's host; "" where it has none */
     uint64_t orphan_ms;           /* so long it trains without a coordinator */
     const char *checkpoint_root;  /* where its checkpoints go; NULL: nowhere */
     const char *checkpoint;       /* of the job's checkpoint_step; NULL: it starts anew */
 };
 
-/* Hashes of all ranks' programs, an array that is yours. -EINVAL as lower(). */
-int assignments_hash(const struct graph *graph, const struct plan *plan, uint64_t **out,
-                     struct error *err);
+/* Hashes of all ranks' programs, an array that is yours; each program is lent to each_cb meanwhile.
+ * -EINVAL as lower(). */
+int assignments_hash(const struct graph *graph, const struct plan *plan,
+                     void (*each_cb)(void *data, int rank, const struct program *program),
+                     void *data, uint64_t **out, struct error *err);
 
 /* Append to the streams of the workers that are open; the others are lost, and their ranks with
  * them. Go, pause and cancel are said once to each worker that has a rank. Go also says which of
@@ -55,6 +60,12 @@ void assignments_pause(struct assignments *assignments, const struct job *job);
 void assignments_cancel(struct assignments *assignments, const struct job *job);
 /* As cancel, but executors that can stay do, with their state. */
 void assignments_quiesce(struct assignments *assignments, const struct job *job);
+/* To the worker of one rank: end its executor, for this reason. */
+void assignments_end(struct assignments *assignments, const struct job *job, size_t rank,
+                     const char *reason);
+/* The same: do this fault to it. */
+void assignments_drill(struct assignments *assignments, const struct job *job, size_t rank,
+                       Gimbal__DrillFault fault);
 /* To every worker: whoever keeps state of the job may let it go. */
 void assignments_drop(struct assignments *assignments, const struct job *job);
 

@@ -24,6 +24,7 @@ extern const struct command command_cluster;
 extern const struct command command_completion;
 extern const struct command command_demo;
 extern const struct command command_drain;
+extern const struct command command_drill;
 extern const struct command command_events;
 extern const struct command command_jobs;
 extern const struct command command_logs;

@@ -289,12 +289,14 @@ static int handle_exited(struct job *job, const struct job_event *event, struct 
         return TRIGGER_NONE;
     if (has_given(job, rank))
         return TRIGGER_NONE;
-    char ended[48] = "failed";
+    char ended[48];
     const char *words = words_of(event);
+    snprintf(ended, sizeof ended, "%s", event->exited.stalled ? "stalled" : "failed");
     if (!words[0])
         snprintf(ended, sizeof ended, "exited with status %d", event->exited.status);
     enum job_reason reason = event->exited.refused     ? event->exited.refused
                              : event->exited.damaged   ? JOB_REASON_CHECKPOINT_DAMAGED
+                             : event->exited.stalled   ? JOB_REASON_RANK_STALLED
                              : event->exited.by_others ? JOB_REASON_PEER_LOST
                                                        : JOB_REASON_RANK_FAILED;
     job_cause_set(cause, reason, "rank %u on %s/%u %s%s%s%s", event->rank, rank->device.worker,

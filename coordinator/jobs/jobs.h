@@ -92,6 +92,7 @@ struct job_event {
             enum job_reason refused; /* NONE; else why no other try is of any use */
             bool by_others;          /* it gave up because another rank did, or it was told to */
             bool damaged;            /* it could not load the checkpoint */
+            bool stalled;            /* it held up the others, and was ended for it */
         } exited;
         struct {
             const char *name;

@@ -4,7 +4,8 @@
  * the words say which. One that cannot be loaded is passed over for the one before; where none is
  * left the job has failed: what it had learned is not given up without a word.
  *
- * A worker that is lost, and a rank that gave up on another, say nothing about the job: it begins
+ * A worker that is lost, a rank that held up the others and one that gave up on another say nothing
+ * about the job: it begins
  * again as long as its budget (elastic.max_restarts) lasts. A fault of a rank's own would most
  * likely come again, unless the job got further than it did at the last one: so a bad job does
  * not go round in a loop, and a machine that fails now and then does not end a long one. What was
@@ -34,7 +35,7 @@ bool job_begins_again(struct job *job, struct job_cause *cause)
     bool own = job->reason == JOB_REASON_RANK_FAILED;
     bool damaged = job->reason == JOB_REASON_CHECKPOINT_DAMAGED;
     bool lost = job->reason == JOB_REASON_WORKER_LOST || job->reason == JOB_REASON_PEER_LOST ||
-                (damaged && job->checkpoint_step > 0);
+                job->reason == JOB_REASON_RANK_STALLED || (damaged && job->checkpoint_step > 0);
     bool further = job->step > job->fault_step;
     char after[96], same[64] = "";
     if (own && !further && job->fault_step > 0)

@@ -26,6 +26,7 @@ struct device_view {
     const struct hardware_device *device;
     const struct profile
         *told;          /* its speed by a cluster file; NULL: the device's own word counts */
+    double slowdown;    /* so many times as long it takes; 0: as said */
     const char *holder; /* the job's id; "" when it is free */
     bool grantable;     /* its worker is neither suspect nor draining */
     bool draining;      /* it will not come back to the jobs that wait */

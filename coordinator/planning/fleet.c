@@ -79,6 +79,7 @@ void fleet_finish(struct fleet *fleet)
     }
     free(fleet->devices);
     free(fleet->refs);
+    free(fleet->slowdowns);
     free(fleet->profiles);
     *fleet = (struct fleet){0};
 }
@@ -104,7 +105,9 @@ static int fleet_add(struct fleet *fleet, const struct device_view *view, enum p
     device->name = xasprintf("%s/%u", view->ref.worker, view->ref.index);
     device->host = xstrdup(view->host);
     device->memory_bytes = view->device->memory_bytes;
+    fleet->slowdowns[index] = view->slowdown > 0 ? view->slowdown : 1;
     int rc = find_profile(view, device->name, cost, &profile, err);
+    profile_slow_down(&profile, fleet->slowdowns[index]);
     device->profile = share_profile(fleet, &profile);
     return rc;
 }
@@ -116,6 +119,7 @@ int fleet_open(struct fleet *fleet, const struct device_view *views, size_t coun
     *fleet = (struct fleet){
         .devices = xcalloc(count, sizeof *fleet->devices),
         .refs = xcalloc(count, sizeof *fleet->refs),
+        .slowdowns = xcalloc(count, sizeof *fleet->slowdowns),
         .profiles = xcalloc(count, sizeof *fleet->profiles),
     };
     bool *taken = xcalloc(count, sizeof *taken);

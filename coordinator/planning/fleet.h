@@ -19,6 +19,7 @@ int planning_cost_parse(const char *text, enum planning_cost *cost, struct error
 struct fleet {
     struct planner_device *devices;
     struct device_ref *refs;  /* of each device */
+    double *slowdowns;        /* that its profile has in it; 1: none */
     struct profile *profiles; /* every one once */
     size_t count, profile_count;
 };

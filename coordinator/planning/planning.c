@@ -75,14 +75,35 @@ static char *print_candidates(const struct planner_result *result)
     return text;
 }
 
+struct price {
+    const struct fleet *fleet;
+    struct planning *planning;
+};
+
+/* Of each rank what its kernels are to take, at the speed that its device should have. */
+static void price_rank(void *data, int rank, const struct program *program)
+{
+    const struct price *price = data;
+    size_t index = fleet_find(price->fleet, plan_device(price->planning->plan, rank));
+    struct program_cursor cursor = {0};
+    double seconds = 0;
+    while (program_next(program, PROGRAM_TRAIN, &cursor))
+        if (cursor.instruction->kind == INSTRUCTION_KERNEL)
+            seconds += profile_seconds(price->fleet->devices[index].profile, NULL, program,
+                                       cursor.instruction);
+    price->planning->compute_s[rank] = seconds / price->fleet->slowdowns[index];
+}
+
 /* The workers' devices, by the names that the planner gave the ranks. */
 static void name_ranks(struct planning *planning, const struct planning_task *task)
 {
     planning->rank_count = (size_t)plan_ranks(planning->plan);
     planning->devices = xcalloc(planning->rank_count, sizeof *planning->devices);
+    planning->slowdowns = xcalloc(planning->rank_count, sizeof *planning->slowdowns);
     for (size_t rank = 0; rank < planning->rank_count; rank++) {
         size_t index = fleet_find(&task->fleet, plan_device(planning->plan, (int)rank));
         planning->devices[rank] = task->fleet.refs[index];
+        planning->slowdowns[rank] = task->fleet.slowdowns[index];
     }
 }
 
@@ -98,14 +119,17 @@ int planning_run(const struct planning_task *task, struct planning *out, struct 
         out->candidates = print_candidates(&result);
     if (rc == 0) {
         result.best->predicted.wall_s = (double)(task->clock_cb() - began_ms) / 1000;
-        rc = assignments_hash(task->graph, result.best, &out->hashes, err);
+        out->plan = plan_copy(result.best);
+        name_ranks(out, task);
+        out->compute_s = xcalloc(out->rank_count, sizeof *out->compute_s);
+        struct price price = {&task->fleet, out};
+        rc = assignments_hash(task->graph, out->plan, price_rank, &price, &out->hashes, err);
     } else if (rc == -ENOSPC) {
         out->devices_needed = count_needed(task);
     }
-    if (rc == 0) {
-        out->plan = plan_copy(result.best);
+    if (rc == 0)
         out->json = plan_encode(out->plan, task->graph);
-        name_ranks(out, task);
+    if (rc == 0) {
         const struct planner_request asked = {task->graph, task->job, task->fleet.devices,
                                               (int)task->fleet.count, &task->stop};
         out->safety = safety_of(&asked, out->plan);
@@ -121,5 +145,7 @@ void planning_finish(struct planning *planning)
     free(planning->candidates);
     free(planning->hashes);
     free(planning->devices);
+    free(planning->compute_s);
+    free(planning->slowdowns);
     *planning = (struct planning){0};
 }

@@ -14,6 +14,8 @@ struct planning {
     char *candidates;           /* planner_print()'s table, also when none fits */
     uint64_t *hashes;           /* of each rank's program */
     struct device_ref *devices; /* of each rank */
+    double *compute_s;          /* of each rank: all kernels of a step, were its device not slow */
+    double *slowdowns;          /* of each rank's device, when it was planned */
     size_t rank_count;
     struct safety safety;
     /* After -ENOSPC: so many such devices would do, more than there were; 0: none would that the

@@ -29,6 +29,8 @@ struct dossier *dossier_add(struct service *service, const char *job, struct job
 static void dossier_destroy(struct dossier *dossier)
 {
     planning_finish(&dossier->planning);
+    stalls_finish(&dossier->stalls);
+    pace_finish(&dossier->pace);
     spares_clear(&dossier->spares);
     corpus_destroy(dossier->corpus);
     job_config_destroy(dossier->config);

@@ -57,6 +57,7 @@ void service_consider_growth(struct service *service)
 {
     struct device_view *all;
     size_t count = membership_devices(service->membership, &all);
+    service_mark_slow(service, all, count);
     struct device_view *picked = xcalloc(count, sizeof *picked);
     bool waits = somebody_waits(service);
     for (size_t i = 0; i < jobs_count(service->jobs) && !waits; i++) {
@@ -74,17 +75,45 @@ void service_consider_growth(struct service *service)
     free(all);
 }
 
+void service_plan_again(struct service *service, const struct job *job)
+{
+    struct device_view *all;
+    size_t count = membership_devices(service->membership, &all), own = 0;
+    struct device_view *picked = xcalloc(count, sizeof *picked);
+    service_mark_slow(service, all, count);
+    for (size_t i = 0; i < count; i++)
+        if (has(job, &all[i].ref))
+            picked[own++] = all[i];
+    service_plan_beside(service, ASKS_TRIAL, job, picked, own);
+    free(picked);
+    free(all);
+}
+
+/* Of a step with the plan that it has, whose slowest rank all others wait for. */
+static double step_now_s(const struct service *service, const struct job *job,
+                         const struct planning *planning)
+{
+    double slower = 0;
+    for (size_t i = 0; i < job_trainers(job); i++) {
+        double planned = planning->slowdowns ? planning->slowdowns[i] : 1;
+        double here = service_slowdown(service, &job->ranks[i].device) / planned;
+        slower = here > slower ? here : slower;
+    }
+    return planning->plan->predicted.step_time_s * slower;
+}
+
 void service_take_trial(struct service *service, const struct job *job,
                         const struct planning_answer *answer)
 {
     const struct dossier *dossier = dossier_find(service, job->id);
     if (answer->rc < 0 || !dossier->planning.plan)
         return;
-    double now_s = dossier->planning.plan->predicted.step_time_s;
+    double now_s = step_now_s(service, job, &dossier->planning);
     double then_s = answer->planning.plan->predicted.step_time_s;
     double left = job->steps > job->step ? (double)(job->steps - job->step) : 0;
     double move_s = dossier->replan.took_s > 0 ? dossier->replan.took_s : MOVE_S;
-    bool pays = then_s < FASTER * now_s && (now_s - then_s) * left > WORTH_MOVES * move_s;
+    bool other = strcmp(answer->planning.plan->id, dossier->planning.plan->id) != 0;
+    bool pays = other && then_s < FASTER * now_s && (now_s - then_s) * left > WORTH_MOVES * move_s;
     char before[32], after[32], words[160];
     units_print_seconds(before, sizeof before, now_s);
     units_print_seconds(after, sizeof after, then_s);

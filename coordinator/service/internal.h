@@ -10,10 +10,12 @@
 #include "coordinator/assignments/assignments.h"
 #include "coordinator/identity/identity.h"
 #include "coordinator/jobs/jobs.h"
+#include "coordinator/pace/pace.h"
 #include "coordinator/planning/queue.h"
 #include "coordinator/rendezvous/rendezvous.h"
 #include "coordinator/service/replans.h"
 #include "coordinator/service/service.h"
+#include "coordinator/stalls/stalls.h"
 #include "coordinator/telemetry/telemetry.h"
 
 #include <jansson.h>
@@ -45,6 +47,8 @@ struct dossier {
     enum job_reason told_reason;
     uint64_t told_step, told_ms;
     struct replan replan;
+    struct stalls stalls;
+    struct pace pace;
     struct spares spares;
     uint64_t growth_epoch; /* in which so many devices were last looked at */
     size_t growth_devices;
@@ -85,6 +89,12 @@ struct service_door {
     uint64_t refusal_told_ms, refusals_untold;
 };
 
+/* A device that takes so many times as long as it should. */
+struct slow_device {
+    struct device_ref device;
+    double factor;
+};
+
 struct service {
     struct service_options options;
     struct rpc_server *server;
@@ -104,6 +114,8 @@ struct service {
     size_t submitter_count, submitter_capacity;
     struct dossier **dossiers;
     size_t dossier_count, dossier_capacity;
+    struct slow_device *slow;
+    size_t slow_count, slow_capacity;
     /* What has happened and was not yet acted upon. */
     struct membership_events happened;
     struct job_actions actions;
@@ -120,7 +132,7 @@ struct service_handler {
     rpc_handler_cb cb; /* its data is the service */
 };
 extern const struct service_handler worker_handlers[], telemetry_handlers[], submit_handlers[],
-    user_handlers[], pause_handlers[], checkpoint_handlers[], cluster_handlers[],
+    user_handlers[], pause_handlers[], checkpoint_handlers[], cluster_handlers[], drill_handlers[],
     history_handlers[], identity_handlers[], trace_handlers[];
 
 uint64_t service_now_ms(const struct service *service);
@@ -130,6 +142,18 @@ uint64_t service_now_ms(const struct service *service);
 int service_find_rank(const struct service *service, struct rpc_call *call, const char *id,
                       uint64_t epoch, const uint32_t *rank, const struct job **out,
                       struct error *err);
+
+/* stalls.c: where the ranks of a worker are, with its heartbeat. */
+void service_hear_positions(struct service *service, struct rpc_call *call,
+                            const Gimbal__HeartbeatRequest *request);
+
+/* pace.c: what a rank's kernels took, and were predicted to take. */
+void service_hear_pace(struct service *service, const struct job *job, size_t rank,
+                       double measured_s, double predicted_s);
+/* How many times as long as it should a device takes; and the same into views of devices. */
+double service_slowdown(const struct service *service, const struct device_ref *ref);
+void service_mark_slow(const struct service *service, struct device_view *views, size_t count);
+void service_forget_slow(struct service *service, uint64_t instance);
 
 /* How long a caller may be kept waiting for what takes long: its answer is to be back before its
  * deadline. */
@@ -189,8 +213,9 @@ struct dossier *dossier_add(struct service *service, const char *job, struct job
 void dossiers_prune(struct service *service);
 void dossiers_finish(struct service *service);
 
-/* plan.c: whether this plan was made for just the devices that the job was granted. */
-bool service_plan_serves(const struct job *job, const struct planning *planning);
+/* plan.c: whether this plan was made for just the devices that the job was granted, as they are. */
+bool service_plan_serves(const struct service *service, const struct job *job,
+                         const struct planning *planning);
 /* Begin to search a plan for a job that was granted its devices; -EINVAL when its text is not
  * understood. */
 int service_plan_job(struct service *service, const struct job *job, struct error *err);
@@ -210,8 +235,10 @@ void service_keep_spare(struct service *service, struct asker *asker,
                         struct planning_answer *answer);
 /* A plan that is ready for just the devices that the job was granted, yours; false: none is. */
 bool service_take_spare(struct service *service, const struct job *job, struct planning *out);
-/* growth.c: at the end of a turn, where growth_due says so; and what to make of the answer. */
+/* growth.c: at the end of a turn, where growth_due says so; for a job whose devices are slower or
+ * faster than when it was planned; and what to make of the answer. */
 void service_consider_growth(struct service *service);
+void service_plan_again(struct service *service, const struct job *job);
 void service_take_trial(struct service *service, const struct job *job,
                         const struct planning_answer *answer);
 /* The same on all devices that are alive, to answer a call: answer_cb is called with the plan, and

@@ -10,12 +10,14 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Of a cluster that is only written down: sorting them holds up other calls. */
 #define WRITTEN_DEVICES_MAX 4096
+#define SLOWDOWN_SAME 0.05
 
 static unsigned devices_max(const struct job_config *config)
 {
@@ -39,7 +41,8 @@ static size_t pick_granted(const struct job *job, const struct device_view *all,
     return count;
 }
 
-bool service_plan_serves(const struct job *job, const struct planning *planning)
+bool service_plan_serves(const struct service *service, const struct job *job,
+                         const struct planning *planning)
 {
     size_t count = planning->plan && planning->devices ? planning->rank_count : 0;
     bool same = count > 0 && count == job_trainers(job);
@@ -47,7 +50,8 @@ bool service_plan_serves(const struct job *job, const struct planning *planning)
         size_t found = 0;
         while (found < count && !same_device(&planning->devices[found], &job->ranks[i].device))
             found++;
-        same = found < count;
+        double slowdown = service_slowdown(service, &job->ranks[i].device);
+        same = found < count && fabs(planning->slowdowns[found] - slowdown) < SLOWDOWN_SAME;
     }
     return same;
 }
@@ -122,6 +126,7 @@ int service_plan_job(struct service *service, const struct job *job, struct erro
         return rc;
     struct device_view *all, *granted;
     size_t all_count = membership_devices(service->membership, &all);
+    service_mark_slow(service, all, all_count);
     request.devices = granted = xcalloc(all_count, sizeof *granted);
     request.device_count = pick_granted(job, all, all_count, granted);
     struct asker *asker = add_asker(service);

@@ -79,6 +79,7 @@ int service_open(const struct service_options *options, struct service **out, st
     install(service, pause_handlers);
     install(service, checkpoint_handlers);
     install(service, cluster_handlers);
+    install(service, drill_handlers);
     install(service, history_handlers);
     install(service, identity_handlers);
     install(service, trace_handlers);
@@ -108,6 +109,7 @@ void service_close(struct service *service)
     planning_queue_destroy(service->plans);
     service_forget_askers(service);
     free(service->submitters);
+    free(service->slow);
     rpc_server_destroy(service->server);
     dossiers_finish(service);
     identity_destroy(service->identity);

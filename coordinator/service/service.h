@@ -23,6 +23,7 @@ struct service;
 struct service_options {
     const char *release; /* lent for the service's life */
     struct membership_config membership;
+    bool drills;         /* faults may be ordered of it */
     struct store *store; /* lent for the service's life */
     uint64_t term;       /* of this start: higher than any before */
     uint64_t instance;   /* random number of this start */

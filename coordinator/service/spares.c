@@ -92,6 +92,7 @@ void service_consider_spares(struct service *service)
 {
     struct device_view *all;
     size_t count = membership_devices(service->membership, &all);
+    service_mark_slow(service, all, count);
     for (size_t i = 0; i < jobs_count(service->jobs); i++) {
         const struct job *job = jobs_at(service->jobs, i);
         struct spares *spares = &dossier_find(service, job->id)->spares;

@@ -67,6 +67,8 @@ static int take_instruction(struct service *service, struct rpc_call *call,
         .predicted_s = record->predicted_seconds,
         .measured_s = record->seconds,
     };
+    if (record->predicted_seconds > 0)
+        service_hear_pace(service, job, record->rank, record->seconds, record->predicted_seconds);
     return telemetry_instructions(service->telemetry, job->id, job->epoch, &instruction, 1, err);
 }
 

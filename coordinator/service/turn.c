@@ -49,6 +49,7 @@ static void act_on_membership(struct service *service, const struct membership_e
     case MEMBERSHIP_LOST:
         event.kind = JOB_EVENT_WORKER_LOST;
         assignments_close(service->assignments, happened->instance);
+        service_forget_slow(service, happened->instance);
         break;
     case MEMBERSHIP_DRAINING:
         event.kind = JOB_EVENT_WORKER_DRAINS;
@@ -134,7 +135,7 @@ static void take_plan(struct service *service, const struct job *job)
 static void plan(struct service *service, const struct job *job)
 {
     struct dossier *dossier = dossier_find(service, job->id);
-    bool serves = service_plan_serves(job, &dossier->planning);
+    bool serves = service_plan_serves(service, job, &dossier->planning);
     if (!serves)
         planning_finish(&dossier->planning);
     dossier->planned_before = serves || service_take_spare(service, job, &dossier->planning);
@@ -181,6 +182,7 @@ static void assign(struct service *service, const struct job *job)
         .plan_id = dossier->planning.plan->id,
         .plan_json = dossier->planning.json,
         .hashes = dossier->planning.hashes,
+        .compute_s = dossier->planning.compute_s,
         .addresses = addresses,
     };
     assignments_assign(service->assignments, &epoch);

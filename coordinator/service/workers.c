@@ -87,6 +87,7 @@ static void heartbeat(struct rpc_call *call, void *data)
         rpc_call_fail_errno(call, rc, &err);
         return;
     }
+    service_hear_positions(service, call, request);
     service_turn(service);
     const struct stream *stream = assignments_stream(service->assignments, instance);
     Gimbal__HeartbeatReply reply = GIMBAL__HEARTBEAT_REPLY__INIT;
@@ -270,7 +271,8 @@ static void stopped(struct rpc_call *call, void *data)
     if (rc == 0) {
         bool done = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE;
         bool damaged = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED;
-        bool fault = damaged || request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
+        bool stalled = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__STALLED;
+        bool fault = damaged || stalled || request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
         if (damaged)
             service_damage_checkpoint(service, job, request->step, request->reason);
         struct job_event event = {.kind = JOB_EVENT_EXITED,
@@ -281,7 +283,8 @@ static void stopped(struct rpc_call *call, void *data)
                                   .exited = {.status = done ? EXIT_SUCCESS : EXIT_FAILURE,
                                              .step = request->step,
                                              .by_others = !done && !fault,
-                                             .damaged = damaged}};
+                                             .damaged = damaged,
+                                             .stalled = stalled}};
         rc = service_apply(service, &event, &err);
     }
     if (rc < 0) {

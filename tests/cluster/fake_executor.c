@@ -209,7 +209,7 @@ int main(int argc, char **argv)
     if (argc < 3 || strcmp(argv[1], "--channel") != 0)
         return 64;
     channel_open(&channel_to_worker, atoi(argv[2]));
-    if (argc > 3) {
+    if (argc > 3 && strcmp(argv[3], "--probe") == 0) {
         send_profiles(argc > 5 ? argv[5] : "");
         channel_close(&channel_to_worker);
         return EXIT_SUCCESS;

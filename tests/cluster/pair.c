@@ -38,12 +38,17 @@ static void write_text(void)
 
 void pair_start(void)
 {
+    pair_start_with(NULL);
+}
+
+void pair_start_with(const char *const *arguments)
+{
     strcpy(pair.folder, "/tmp/gimbal-pair-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(pair.folder));
     snprintf(pair.job_path, sizeof pair.job_path, "%s/job.yaml", pair.folder);
     snprintf(pair.dir, sizeof pair.dir, "%s/checkpoints", pair.folder);
     write_text();
-    cluster_start(&pair.cluster, NULL);
+    cluster_start(&pair.cluster, arguments);
     setenv("GIMBAL_ADDRESS", pair.cluster.address, 1);
     setenv("GIMBAL_EXECUTOR", EXECUTOR, 1);
     for (int i = 0; i < PAIR_NODES; i++)

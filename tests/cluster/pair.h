@@ -27,6 +27,8 @@ extern struct pair pair;
 
 /* A checked fixture: the coordinator and both workers run, and GIMBAL_ADDRESS names it. */
 void pair_start(void);
+/* With further arguments of the coordinator, NULL-ended, or NULL. */
+void pair_start_with(const char *const *arguments);
 void pair_stop(void);
 void pair_start_worker(int index);
 

@@ -108,6 +108,20 @@ START_TEST(a_rank_that_gave_up_on_another_consumes_a_restart)
 }
 END_TEST
 
+START_TEST(a_rank_that_held_up_the_others_says_nothing_about_the_job)
+{
+    const struct job *job = running(1);
+    for (unsigned rank = 0; rank < 2; rank++) {
+        struct job_event ended = exited(job, rank, 1, "holds up 1 rank");
+        ended.exited.stalled = rank == 0;
+        ended.exited.by_others = rank == 1;
+        must(ended);
+    }
+    stands(job, "PENDING", "RestartPending",
+           "restart 1 of 1, from step 0: rank 0 on a/0 stalled: holds up 1 rank");
+}
+END_TEST
+
 START_TEST(a_fault_before_the_first_step_is_for_good)
 {
     const struct job *job = running(5);
@@ -318,6 +332,7 @@ int main(void)
     tcase_add_test(tcase, a_budget_that_is_used_up_ends_the_job);
     tcase_add_test(tcase, a_job_that_may_not_begin_again_fails_as_it_did);
     tcase_add_test(tcase, a_rank_that_gave_up_on_another_consumes_a_restart);
+    tcase_add_test(tcase, a_rank_that_held_up_the_others_says_nothing_about_the_job);
     tcase_add_test(tcase, a_fault_before_the_first_step_is_for_good);
     tcase_add_test(tcase, a_fault_is_tried_again_only_if_the_job_got_further);
     tcase_add_test(tcase, a_rank_that_ends_says_how_far_it_was);

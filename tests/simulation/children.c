@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/memory.h"
 #include "common/rpc/message.h"
@@ -29,6 +30,8 @@ static void drop(struct executor *executor)
     for (size_t i = 0; i < executor->event_count; i++)
         message_free(executor->events[i]);
     free(executor->events);
+    trail_close(executor->trail);
+    executor_drop_held(executor);
     executors[executor->id - 1] = NULL;
     free(executor);
 }
@@ -59,6 +62,11 @@ static struct executor *find(int id)
     return id > 0 && (size_t)id <= count ? executors[id - 1] : NULL;
 }
 
+struct executor *executor_numbered(int id)
+{
+    return find(id);
+}
+
 int child_start(const struct child_options *options, struct child *out, struct error *err)
 {
     (void)options;
@@ -70,7 +78,14 @@ int child_start(const struct child_options *options, struct child *out, struct e
     executors[count++] = executor;
     executor->id = (int)count;
     executor->node = node;
-    *out = (struct child){.pid = executor->id, .pid_fd = FDS * executor->id, .output_fd = -1};
+    int trail;
+    if (trail_create(&executor->trail, &trail, err) < 0)
+        world_fail("%s", err->text);
+    close(trail);
+    *out = (struct child){.pid = executor->id,
+                          .pid_fd = FDS * executor->id,
+                          .output_fd = -1,
+                          .trail = executor->trail};
     out->channel.fd = FDS * executor->id + CHANNEL_FD;
     world->tally.executors++;
     return 0;
@@ -98,6 +113,13 @@ void child_signal(const struct child *child, int number)
         executor_end(executor, 0, SIGKILL);
     else
         executor_terminate(executor);
+}
+
+/* worker/supervisor/look.h: nobody wants for a processor here. */
+void look_again(struct look *look, pid_t pid, uint64_t now_ms)
+{
+    const struct executor *executor = find(pid);
+    *look = (struct look){.at_ms = now_ms, .stopped = executor && executor->stopped};
 }
 
 void child_read_output(struct child *child, lines_cb callback, void *data)

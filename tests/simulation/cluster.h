@@ -91,6 +91,7 @@ void crew_leave(struct executor *executor);
 void crews_close(void);
 
 /* executors.c */
+typedef void (*executor_cb)(struct executor *executor);
 struct executor {
     int id;
     struct sim_node *node;
@@ -111,6 +112,16 @@ struct executor {
     size_t event_count, event_capacity;
     uint64_t questions;
     struct event *next;
+    executor_cb then;        /* what it does next */
+    uint64_t ledger;         /* of its state: ledger.h */
+    uint64_t share, reduced; /* of the step at hand: its own, and of all */
+    bool wish;               /* of some rank: to pause behind the step */
+    uint64_t phase_ms;       /* when it entered the one that it is in */
+    struct trail *trail;
+    bool stopped, frozen, terminated; /* its process is; it was about to do something; was asked */
+    ProtobufCMessage **held;          /* what it was told since */
+    size_t held_count, held_capacity;
+    bool stuck, muted; /* it never ends what it is at; nothing that it sends arrives */
 };
 /* Its process ends, unless it has. */
 void executor_end(struct executor *executor, int status, int signal);
@@ -119,7 +130,29 @@ void executor_fail_peers(const struct executor *lost);
 void executor_take(struct executor *executor, const Gimbal__ExecutorCommand *command);
 void executor_terminate(struct executor *executor);
 
+void executor_say(struct executor *executor, const Gimbal__ExecutorEvent *event);
+void executor_say_stopped(struct executor *executor, Gimbal__StoppedRequest__Cause cause,
+                          const char *reason);
+/* It faults, with or without a word. */
+void executor_break_down(struct executor *executor);
+
+/* stopping.c: it does this in so long, in place of what it was about to do; or nothing. */
+void executor_after(struct executor *executor, uint64_t delay_ms, executor_cb callback);
+void executor_rest(struct executor *executor);
+bool executor_is_busy(const struct executor *executor);
+/* Its process is stopped, and goes on. */
+void executor_stop(struct executor *executor);
+void executor_continue(struct executor *executor);
+void executor_hold(struct executor *executor, const Gimbal__ExecutorCommand *command);
+void executor_drop_held(struct executor *executor);
+
+/* training.c: the next step; and whether all have come to the reduction of theirs. */
+void training_begin(struct executor *executor);
+void training_meet(const struct crew *crew);
+
 /* children.c */
+/* NULL when it is gone. */
+struct executor *executor_numbered(int id);
 /* By its number; NULL when it has ended. */
 struct executor *executor_at(size_t index);
 /* Whether this descriptor, of one of them, is readable. */

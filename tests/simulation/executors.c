@@ -1,10 +1,10 @@
 /* executors.c - executors without processes: little state machines.
  *
  * One meets its neighbour through the epoch's rendezvous, says that it is ready, trains step by
- * step once it may go, and leaves; or it faults, or dies, and then its peers give up on it. Asked
- * to stop it does. A stubborn one does not leave, asked or not, and its worker has to kill it in
- * time. Where its job wants it so it leaves an epoch that breaks and stays, with the steps that it
- * has, until the next one. It dies with its worker. */
+ * step once it may go (training.c), and leaves; or it faults, or dies, and then its peers give up
+ * on it. Asked to stop it does. A stubborn one does not leave, asked or not, and its worker has to
+ * kill it in time. Where its job wants it so it leaves an epoch that breaks and stays, with the
+ * steps that it has, until the next one. It dies with its worker. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +15,8 @@
 #include "common/rpc/message.h"
 #include "tests/simulation/checks.h"
 #include "tests/simulation/cluster.h"
+#include "tests/simulation/ledger.h"
+#include "tests/simulation/matrix.h"
 
 #define PREPARE_MS_MAX 3000
 #define STOP_MS_MAX 1500
@@ -25,7 +27,7 @@
 #define KEPT_MS_MAX (SUPERVISOR_KEEP_MS + 100)
 #define SAVE_MS_MAX (SUPERVISOR_SAVING_MS + 100) /* then it is asked once more, and has to go */
 
-static void say(struct executor *executor, const Gimbal__ExecutorEvent *event)
+void executor_say(struct executor *executor, const Gimbal__ExecutorEvent *event)
 {
     size_t size;
     void *bytes = message_pack(&event->base, &size);
@@ -39,8 +41,7 @@ static void say(struct executor *executor, const Gimbal__ExecutorEvent *event)
 
 void executor_end(struct executor *executor, int status, int signal)
 {
-    world_cancel(executor->next);
-    executor->next = NULL;
+    executor_rest(executor);
     if (executor->ended)
         return;
     executor->ended = true;
@@ -51,10 +52,8 @@ void executor_end(struct executor *executor, int status, int signal)
     actor_wake(&executor->node->actor);
 }
 
-static void leave(void *data)
+static void leave(struct executor *executor)
 {
-    struct executor *executor = data;
-    executor->next = NULL;
     executor_end(executor, executor->status, executor->signal);
 }
 
@@ -69,11 +68,11 @@ static void outlive(void *data)
 /* By itself, unless it is stubborn. */
 static void leave_soon(struct executor *executor, uint64_t most_ms)
 {
-    world_cancel(executor->next);
-    if (world_chance(world->faults.executor_stubborn))
+    executor_rest(executor);
+    if (executor->stuck || world_chance(world->faults.executor_stubborn))
         executor->next = world_after(KILL_MS_MAX, outlive, executor);
     else
-        executor->next = world_after(world_between(1, most_ms), leave, executor);
+        executor_after(executor, world_between(1, most_ms), leave);
 }
 
 static void say_end(struct executor *executor, Gimbal__StoppedRequest__Cause cause,
@@ -88,11 +87,11 @@ static void say_end(struct executor *executor, Gimbal__StoppedRequest__Cause cau
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED;
     event.stopped = &stopped;
     executor->told = true;
-    say(executor, &event);
+    executor_say(executor, &event);
 }
 
-static void say_stopped(struct executor *executor, Gimbal__StoppedRequest__Cause cause,
-                        const char *reason)
+void executor_say_stopped(struct executor *executor, Gimbal__StoppedRequest__Cause cause,
+                          const char *reason)
 {
     say_end(executor, cause, reason, false);
     executor->status = cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE ? 0 : 1;
@@ -102,8 +101,7 @@ static void say_stopped(struct executor *executor, Gimbal__StoppedRequest__Cause
 /* Out of its epoch, with all that it has finished. */
 static void stay(struct executor *executor, Gimbal__StoppedRequest__Cause cause)
 {
-    world_cancel(executor->next);
-    executor->next = NULL;
+    executor_rest(executor);
     executor->kept = true;
     executor->leaving = executor->saving = false;
     crew_leave(executor);
@@ -111,21 +109,18 @@ static void stay(struct executor *executor, Gimbal__StoppedRequest__Cause cause)
     executor->next = world_after(KEPT_MS_MAX, outlive, executor);
 }
 
-static void leave_epoch(void *data)
+static void leave_epoch(struct executor *executor)
 {
-    struct executor *executor = data;
-    executor->next = NULL;
     stay(executor, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED);
 }
 
-static void give_up(void *data)
+static void give_up(struct executor *executor)
 {
-    struct executor *executor = data;
-    executor->next = NULL;
     if (executor->keeps)
         stay(executor, GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST);
     else
-        say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST, "a peer does not answer");
+        executor_say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST,
+                             "a peer does not answer");
 }
 
 void executor_fail_peers(const struct executor *lost)
@@ -135,91 +130,18 @@ void executor_fail_peers(const struct executor *lost)
         struct executor *peer = lost->crew->members[i];
         if (peer == lost || peer->ended || peer->told)
             continue;
-        world_cancel(peer->next);
-        peer->next = world_after(world_between(500, PEER_LOST_MS_MAX), give_up, peer);
+        executor_after(peer, world_between(500, PEER_LOST_MS_MAX), give_up);
     }
 }
 
-static void break_down(struct executor *executor)
+void executor_break_down(struct executor *executor)
 {
     executor_fail_peers(executor);
     if (world_chance(500))
-        say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, "the loss is not finite");
+        executor_say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT,
+                             "the loss is not finite");
     else
         executor_end(executor, 0, SIGSEGV);
-}
-
-static void tell_step(struct executor *executor)
-{
-    Gimbal__StepRecord step = GIMBAL__STEP_RECORD__INIT;
-    Gimbal__TelemetryRecord record = GIMBAL__TELEMETRY_RECORD__INIT;
-    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
-    step.step = executor->step;
-    step.loss = 1.0 / (double)executor->step;
-    step.seconds = (double)executor->step_ms / 1000;
-    step.tokens = 64;
-    record.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_STEP;
-    record.step = &step;
-    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_TELEMETRY;
-    event.telemetry = &record;
-    say(executor, &event);
-}
-
-static void train(void *data);
-
-static void say_paused(struct executor *executor)
-{
-    Gimbal__PausedRequest paused = GIMBAL__PAUSED_REQUEST__INIT;
-    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
-    paused.number = executor->pauses;
-    paused.step = executor->step;
-    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_PAUSED;
-    event.paused = &paused;
-    say(executor, &event);
-}
-
-/* The step is done on all ranks. */
-static void advance(struct executor *executor, bool pause)
-{
-    executor->arrived = false;
-    executor->step++;
-    executor->step_epoch = executor->epoch;
-    tell_step(executor);
-    if (executor->step >= executor->steps) {
-        say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__DONE, "");
-        return;
-    }
-    if (pause) {
-        executor->pauses++;
-        say_paused(executor);
-    }
-    executor->paused = executor->resumed < executor->pauses;
-    if (!executor->paused)
-        executor->next = world_after(executor->step_ms, train, executor);
-}
-
-/* A step ends on all ranks together; the wish of one makes all of them pause. */
-static void train(void *data)
-{
-    struct executor *executor = data;
-    const struct crew *crew = executor->crew;
-    unsigned arrived = 0;
-    bool pause = false;
-    executor->next = NULL;
-    if (!world->calm && world_chance(world->faults.executor_fault)) {
-        break_down(executor);
-        return;
-    }
-    executor->arrived = true;
-    for (size_t i = 0; i < crew->count; i++) {
-        const struct executor *peer = crew->members[i];
-        arrived += peer->arrived && !peer->told && !peer->ended ? 1 : 0;
-        pause = pause || peer->pause > peer->pauses;
-    }
-    for (size_t i = 0; arrived == executor->trainers && i < crew->count; i++)
-        if (crew->members[i]->rank < executor->trainers && /* else it only gives its state */
-            !crew->members[i]->next)                       /* else it is about to give up */
-            advance(crew->members[i], pause);
 }
 
 static void ask(struct executor *executor, bool put, uint32_t rank)
@@ -235,15 +157,13 @@ static void ask(struct executor *executor, bool put, uint32_t rank)
         question.value = (ProtobufCBinaryData){strlen(key), (uint8_t *)key};
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_RENDEZVOUS;
     event.rendezvous = &question;
-    say(executor, &event);
+    executor_say(executor, &event);
 }
 
-static void meet(void *data)
+static void meet(struct executor *executor)
 {
-    struct executor *executor = data;
-    executor->next = NULL;
     if (!world->calm && world_chance(world->faults.executor_fault * 4)) {
-        break_down(executor);
+        executor_break_down(executor);
         return;
     }
     ask(executor, true, executor->rank);
@@ -259,6 +179,7 @@ static void gather(struct executor *executor)
         if (peer->step_epoch > executor->step_epoch ||
             (peer->step_epoch == executor->step_epoch && peer->step > executor->step)) {
             executor->step = peer->step;
+            executor->ledger = peer->ledger;
             executor->step_epoch = peer->step_epoch;
         }
     }
@@ -287,7 +208,7 @@ static void say_ready(struct executor *executor)
     executor->ready = true;
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_READY;
     event.ready = &ready;
-    say(executor, &event);
+    executor_say(executor, &event);
 }
 
 /* The job file's own line; how long a step takes follows from the job. */
@@ -304,9 +225,9 @@ static void renew(struct executor *executor, const Gimbal__Assignment *assignmen
         world_fail("%s epoch %" PRIu64
                    " is given to an executor of %s that has not left epoch %" PRIu64,
                    assignment->job, assignment->epoch, executor->job, executor->epoch);
-    world_cancel(executor->next);
+    executor_rest(executor);
     executor->kept = executor->told = executor->ready = executor->going = false;
-    executor->arrived = executor->paused = false;
+    executor->arrived = executor->paused = executor->muted = false;
     executor->pause = executor->resumed = executor->pauses = 0;
     world->tally.stayed++;
 }
@@ -315,6 +236,8 @@ static void take_assignment(struct executor *executor, const Gimbal__Assignment 
 {
     if (executor->job[0])
         renew(executor, assignment);
+    else
+        executor->ledger = LEDGER_START;
     executor->keeps = assignment->keeps;
     snprintf(executor->job, sizeof executor->job, "%s", assignment->job);
     executor->epoch = assignment->epoch;
@@ -325,9 +248,12 @@ static void take_assignment(struct executor *executor, const Gimbal__Assignment 
     executor->hash = assignment->program_hash;
     executor->steps = steps_of(assignment->job_yaml);
     executor->step_ms = 500 + strlen(assignment->job_yaml) % 7 * 400;
-    executor->next = world_after(world_between(1, PREPARE_MS_MAX), meet, executor);
+    uint64_t prepare_ms = world_between(1, PREPARE_MS_MAX);
+    executor_after(executor, prepare_ms, meet);
     crew_join(executor);
     check_executor_start(executor);
+    if (executor->epoch > 1)
+        matrix_enter(executor, PHASE_REPLAN, prepare_ms);
 }
 
 static void go(struct executor *executor)
@@ -342,8 +268,8 @@ static void go(struct executor *executor)
         world->tally.gave++;
         return;
     }
-    if (!executor->told && !executor->next)
-        executor->next = world_after(executor->step_ms, train, executor);
+    if (!executor->told && !executor_is_busy(executor))
+        training_begin(executor);
 }
 
 static void resume(struct executor *executor, uint64_t number)
@@ -353,8 +279,8 @@ static void resume(struct executor *executor, uint64_t number)
     if (!executor->paused || executor->pauses > executor->resumed || executor->told)
         return;
     executor->paused = false;
-    if (!executor->next)
-        executor->next = world_after(executor->step_ms, train, executor);
+    if (!executor_is_busy(executor))
+        training_begin(executor);
 }
 
 /* Asked to leave its epoch, it does, or it hangs. One that saves before takes longer, and does at
@@ -371,21 +297,17 @@ static void quiesce(struct executor *executor, bool save)
     executor->told = executor->leaving = true;
     executor->saving = save;
     world->tally.saved += save;
-    world_cancel(executor->next);
-    executor->next = NULL;
-    if (world_chance(world->faults.executor_stubborn))
+    executor_rest(executor);
+    if (executor->stuck || world_chance(world->faults.executor_stubborn))
         executor->next = world_after(save ? SAVE_MS_MAX : KILL_MS_MAX, outlive, executor);
     else
-        executor->next = world_after(world_between(1, save ? SAVING_MS_MAX : STOP_MS_MAX),
-                                     leave_epoch, executor);
+        executor_after(executor, world_between(1, save ? SAVING_MS_MAX : STOP_MS_MAX), leave_epoch);
 }
 
-static void end_saved(void *data)
+static void end_saved(struct executor *executor)
 {
-    struct executor *executor = data;
-    executor->next = NULL;
     executor_fail_peers(executor); /* they have stopped behind the same step */
-    say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, "behind a step");
+    executor_say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, "behind a step");
 }
 
 /* Asked to save and stop. */
@@ -397,8 +319,11 @@ static void save(struct executor *executor)
     executor->told = executor->saving = true;
     executor->leaving = false;
     world->tally.saved++;
-    world_cancel(executor->next);
-    executor->next = world_after(world_between(1, SAVING_MS_MAX), end_saved, executor);
+    executor_rest(executor);
+    if (executor->stuck)
+        executor->next = world_after(SAVE_MS_MAX, outlive, executor);
+    else
+        executor_after(executor, world_between(1, SAVING_MS_MAX), end_saved);
 }
 
 static void take_answer(struct executor *executor, const Gimbal__ExecutorRendezvous *answer)
@@ -411,12 +336,16 @@ static void take_answer(struct executor *executor, const Gimbal__ExecutorRendezv
         memcmp(answer->value.data, key, strlen(key)) != 0)
         world_fail("%s rank %u asked for %s and was told %s", executor->job, executor->rank, key,
                    answer->key);
-    if (!executor->told && !executor->next)
+    if (!executor->told && !executor_is_busy(executor))
         say_ready(executor);
 }
 
 void executor_take(struct executor *executor, const Gimbal__ExecutorCommand *command)
 {
+    if (executor->stopped) {
+        executor_hold(executor, command);
+        return;
+    }
     switch (command->command_case) {
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_ASSIGNMENT:
         take_assignment(executor, command->assignment);
@@ -447,6 +376,9 @@ void executor_take(struct executor *executor, const Gimbal__ExecutorCommand *com
 
 void executor_terminate(struct executor *executor)
 {
+    executor->terminated = true;
+    if (executor->stopped)
+        return;
     if (executor->killed ||
         (executor->told && !executor->kept && !executor->leaving && !executor->saving))
         return;

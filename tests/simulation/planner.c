@@ -76,8 +76,11 @@ static void fill(struct planning *out, const struct planning_task *task, size_t 
     out->rank_count = count;
     out->hashes = xcalloc(count, sizeof *out->hashes);
     out->devices = xcalloc(task->fleet.count, sizeof *out->devices);
-    for (size_t i = 0; i < task->fleet.count; i++)
+    out->slowdowns = xcalloc(task->fleet.count, sizeof *out->slowdowns);
+    for (size_t i = 0; i < task->fleet.count; i++) {
         out->devices[i] = task->fleet.refs[i];
+        out->slowdowns[i] = 1; /* nothing is measured here */
+    }
     shuffle(out->devices, task->fleet.count);
     for (size_t i = 0; i < count; i++)
         out->hashes[i] = world_draw(UINT64_MAX);
@@ -111,6 +114,7 @@ void planning_finish(struct planning *planning)
     free(planning->candidates);
     free(planning->hashes);
     free(planning->devices);
+    free(planning->slowdowns);
     *planning = (struct planning){0};
 }
 

@@ -6,9 +6,11 @@
 #include "common/base/memory.h"
 #include "tests/simulation/checks.h"
 #include "tests/simulation/cluster.h"
+#include "tests/simulation/matrix.h"
 
 #define SETTLE_MS ((uint64_t)3 * 3600 * 1000)
 #define SETTLE_CHECK_MS 1000
+#define CELL_S 240 /* of a world of the fault matrix */
 
 struct cluster *cluster;
 
@@ -124,7 +126,9 @@ static void draw_faults(struct faults *faults)
 static void begin(void)
 {
     cluster = xcalloc(1, sizeof *cluster);
-    draw_faults(&world->faults);
+    if (!world->options.cell)
+        draw_faults(&world->faults);
+    matrix_open();
     coordinator_init(&cluster->coordinator, false);
     cluster->coordinator.disk = disk_create();
     coordinator_start(&cluster->coordinator);
@@ -183,7 +187,7 @@ void simulate(const struct world_options *options, struct tally *tally)
 {
     struct world made = {.options = *options};
     world = &made;
-    world->end_ms = options->big ? (uint64_t)7200 * 1000 : (uint64_t)600 * 1000;
+    world->end_ms = (uint64_t)(options->big ? 7200 : options->cell ? CELL_S : 600) * 1000;
     network_open();
     executors_open();
     checks_open();

@@ -1,4 +1,5 @@
 /* test_simulation.c - hundreds of clusters in virtual time, each from a seed of its own. */
+#include "tests/simulation/matrix.h"
 #include "tests/simulation/world.h"
 
 #include "tests/support/suite.h"
@@ -50,6 +51,29 @@ START_TEST(a_seed_replays_exactly)
 }
 END_TEST
 
+/* A seed of every cell of the fault matrix. */
+START_TEST(a_job_survives_every_fault_in_every_phase)
+{
+    struct world_options options = {.seed = (uint32_t)test_seed(),
+                                    .cell = true,
+                                    .row = (size_t)_i / PHASES,
+                                    .column = (unsigned)_i % PHASES};
+    struct tally tally;
+    simulate(&options, &tally);
+    ck_assert_msg(tally.struck == 1, "%s, %s: nobody was hit", matrix_row_name(options.row),
+                  phase_name((enum phase)options.column));
+    ck_assert_uint_ge(tally.applied, 1);
+}
+END_TEST
+
+static int count_cells(void)
+{
+    int rows = 0;
+    while (matrix_row_name((size_t)rows))
+        rows++;
+    return rows * PHASES;
+}
+
 int main(void)
 {
     TCase *tcase = tcase_create("simulation");
@@ -57,5 +81,6 @@ int main(void)
     tcase_add_test(tcase, a_seed_replays_exactly);
     tcase_add_loop_test(tcase, nothing_acknowledged_is_lost_and_all_comes_to_rest_whatever_happens,
                         0, test_share(30));
+    tcase_add_loop_test(tcase, a_job_survives_every_fault_in_every_phase, 0, count_cells());
     return suite_run("simulation", tcase, NULL);
 }

@@ -1,5 +1,6 @@
 /* world.c - virtual time: events in their order, draws from the seed, and whose turn it is. */
 #include "tests/simulation/world.h"
+#include "tests/simulation/matrix.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -146,8 +147,11 @@ void world_fail(const char *format, ...)
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "\nagain: simulate %s--trace %" PRIu64 " 1\n",
-            world->options.big ? "--big " : "", world->options.seed);
+    fprintf(stderr, "\nagain: simulate %s--trace ", world->options.big ? "--big " : "");
+    if (world->options.cell)
+        fprintf(stderr, "--cell %s %s ", matrix_row_name(world->options.row),
+                phase_name((enum phase)world->options.column));
+    fprintf(stderr, "%" PRIu64 " 1\n", world->options.seed);
     exit(EXIT_FAILURE);
 }
 

@@ -58,12 +58,16 @@ struct world_options {
     uint64_t seed;
     bool big;   /* 1000 workers and 2 hours, in place of 8 to 32 and 10 minutes */
     bool trace; /* print what happens */
+    bool cell;  /* of the fault matrix, and nothing else that is bad: matrix.h */
+    size_t row;
+    unsigned column;
 };
 
 /* What a run has seen, so that its caller knows that it saw something. */
 struct tally {
     uint64_t events, calls, commits, coordinators, crashes, submitted, done, failed, cancelled;
     uint64_t executors, workers_killed, cuts, impostors, refused_impostors, watched, stale, waiting;
+    uint64_t applied, struck; /* steps, by ranks; faults of the matrix */
     uint64_t excused_stops, stayed, gave, saved, storms,
         storm_worst; /* per mille of workers in 10 ms */
 };

@@ -38,7 +38,9 @@ struct fabric_config {
     double timeout_s;
     const struct rendezvous *rendezvous; /* NULL for a fabric inside one process */
     void *shared;                        /* local: the hub that the threads share */
-    const char *interface;               /* gloo: address to bind to; NULL: 127.0.0.1 */
+    /* (optional) gloo: on the thread of a call, it waits for this rank now; -1: for nobody. */
+    void (*awaits_cb)(int peer);
+    const char *interface; /* gloo: address to bind to; NULL: 127.0.0.1 */
 };
 
 struct collectives {

@@ -104,7 +104,8 @@ const char other_timeout[] = "Application timeout caused pair closure";
 } // namespace
 
 mesh::mesh(const struct fabric_config &config)
-    : rank(config.rank), count(config.count), timeout_s(config.timeout_s)
+    : rank(config.rank), count(config.count), timeout_s(config.timeout_s),
+      awaits_cb(config.awaits_cb)
 {
     const char *address = config.interface ? config.interface : "127.0.0.1";
     ignore_sigpipe();
@@ -208,10 +209,14 @@ class mesh::waiting
         std::lock_guard<std::mutex> guard(owner.lock);
         owner.check();
         owner.waits.push_back(mine);
+        if (owner.awaits_cb)
+            owner.awaits_cb(mine->peer);
     }
 
     ~waiting()
     {
+        if (owner.awaits_cb)
+            owner.awaits_cb(-1);
         std::lock_guard<std::mutex> guard(owner.lock);
         owner.waits.erase(std::find(owner.waits.begin(), owner.waits.end(), mine));
     }

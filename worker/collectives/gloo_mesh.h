@@ -51,6 +51,7 @@ class mesh
 
     const int rank, count;
     const double timeout_s;
+    void (*const awaits_cb)(int peer); /* may be null */
 
     deadline limit() const; /* of a call that begins now */
     transfer receive(int peer, uint64_t slot, float *destination, size_t elements);

@@ -47,7 +47,7 @@ static int tell_step(const struct behind *behind, uint64_t done, struct error *e
     bool last = done == (uint64_t)config->job->train.steps;
     if (is_traced(done) && reporter->trace)
         trace(config, in, done);
-    if ((done % TIMES_EVERY == 0 || last) && reporter->times)
+    if ((done % TIMES_EVERY == 0 || last || times_due(behind->times)) && reporter->times)
         times_report(behind->times, in, config->rank, reporter);
     if (!every || (done % every != 0 && !last))
         return 0;

@@ -31,6 +31,7 @@ void work_close(struct work *work)
     local_hub_destroy(work->hub);
     local_saving_close(work->local);
     session_destroy(work->session);
+    trail_close(work->trail);
 }
 
 static const char *node_of(const Gimbal__Assignment *assignment, uint32_t rank)
@@ -93,7 +94,8 @@ static int open_fabric(const struct rank *rank, int count, const struct rendezvo
                                          .timeout_s = FABRIC_TIMEOUT_S,
                                          .rendezvous = rendezvous,
                                          .interface = work->interface,
-                                         .shared = work->hub};
+                                         .shared = work->hub,
+                                         .awaits_cb = trail_await};
     *out = NULL;
     int rc = count > 1 ? work->collectives->open(&config, out, err) : 0;
     if (*out)
@@ -147,6 +149,8 @@ static int train_rank(struct rank *rank, const struct device *device, struct err
         .givers = work->givers,
         .nodes = work->nodes,
         .saving = work->saving.root ? &work->saving : NULL,
+        .trail = work->trail,
+        .compute_s = work->compute_s,
         .hash = work->hash,
     };
     int rc = rank->rank < plan_ranks(work->plan) ? check_shared(rank, err) : 0;

@@ -24,6 +24,8 @@ struct work {
     const char **nodes;         /* of each rank, where something is kept */
     struct saver_config saving; /* root NULL: no checkpoints are written */
     struct local_saving *local; /* without a cluster, where they are */
+    struct trail *trail;        /* NULL: nobody reads how far a rank is */
+    double compute_s;           /* as trainer_config's */
     uint64_t hash;
     const Gimbal__Assignment *assignment; /* NULL without a cluster */
     pthread_mutex_t lock;

@@ -2,6 +2,7 @@
 #ifndef WORKER_EXECUTOR_INTERNAL_H
 #define WORKER_EXECUTOR_INTERNAL_H
 
+#include "worker/executor/footprints.h"
 #include "worker/executor/interpreter.h"
 #include "worker/executor/queues.h"
 #include "worker/executor/update.h"
@@ -24,6 +25,7 @@ struct interpreter {
     struct sending *sendings;
     size_t sending_count;
     struct queues *queues;
+    struct footprints *footprints; /* NULL: nobody reads them */
     double *seconds, *waited;
     uint64_t *runs;
     struct stamp *stamps;

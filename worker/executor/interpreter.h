@@ -14,6 +14,7 @@
 #include "worker/executor/estate.h"
 #include "worker/executor/optimizer.h"
 #include "worker/kernels/kernels.h"
+#include "worker/trail/trail.h"
 
 /* Where tokens and targets come from. Samples are numbered through the training; those of an
  * evaluation on their own. */
@@ -33,7 +34,8 @@ struct interpreter_config {
     struct fabric *fabric; /* lent; NULL when the program is alone */
     const struct feed *feed;
     struct optimizer optimizer;
-    bool poison; /* fill the arena with NaN first, so that a read before a write shows */
+    struct trail *trail; /* where the rank's way is told; NULL: nowhere */
+    bool poison;         /* fill the arena with NaN first, so that a read before a write shows */
     struct estate
         *estate;    /* where the state lies; NULL: in memory that goes with the interpreter */
     uint64_t epoch; /* of the state, where there is an estate */

@@ -21,6 +21,7 @@ static const char usage[] =
     "       gimbal-executor --verify-checkpoint DIRECTORY                   read all of it\n"
     "\n"
     "  --channel FD    a socket to the process that started this one\n"
+    "  --trail FD      memory in which it tells that process how far its rank is\n"
     "  --state FD      a file for the rank's state, with what is left there of the last executor\n"
     "  --devices SETS  cores of each device, \"0-1;2-3\"; else the process's cores, shared out\n"
     "  --fabric NAME   what the probe measures links with: local or gloo\n"
@@ -43,6 +44,9 @@ static int take(int option, struct executor_options *options)
     case 'c':
         options->channel = whole(optarg, 0);
         break;
+    case 't':
+        options->trail = whole(optarg, 0);
+        return options->trail < 0 ? -EINVAL : 0;
     case 's':
         options->state = whole(optarg, 0);
         return options->state < 0 ? -EINVAL : 0;
@@ -89,6 +93,7 @@ static int parse(int argc, char **argv, struct executor_options *options)
 {
     static const struct option names[] = {
         {"channel", required_argument, NULL, 'c'},
+        {"trail", required_argument, NULL, 't'},
         {"state", required_argument, NULL, 's'},
         {"local", required_argument, NULL, 'l'},
         {"job", required_argument, NULL, 'j'},
@@ -104,7 +109,7 @@ static int parse(int argc, char **argv, struct executor_options *options)
         {NULL, 0, NULL, 0},
     };
     int option, rc = 0;
-    *options = (struct executor_options){.channel = -1, .state = -1, .crowd = 1};
+    *options = (struct executor_options){.channel = -1, .trail = -1, .state = -1, .crowd = 1};
     while (rc == 0 && (option = getopt_long(argc, argv, "h", names, NULL)) != -1)
         rc = take(option, options);
     bool local = options->local > 0;

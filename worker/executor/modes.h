@@ -10,6 +10,7 @@
 
 struct executor_options {
     int channel;      /* descriptor */
+    int trail;        /* descriptor, of worker/trail; -1: none */
     int state;        /* descriptor of the file for the state, or -1 */
     int local;        /* ranks as threads; 0: not */
     const char *job;  /* file: what to train */

@@ -91,6 +91,7 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
     for (size_t i = 0; i < program->counts_count; i++)
         in->counts[i] = (size_t)program->counts[i];
     find_sendings(in);
+    in->footprints = footprints_create(program, config->trail);
     int rc = find_kernels(in, err);
     if (rc == 0 && config->estate)
         rc = holding_create(config->estate, program->bytes[REGION_STATE], program->parameter_count,
@@ -118,6 +119,7 @@ void interpreter_release(struct interpreter *in)
         return;
     queues_stop(in->queues);
     arena_release(in->arena);
+    footprints_destroy(in->footprints);
     holding_release(in->holding);
     free(in->groups);
     free(in->counts);

@@ -56,6 +56,7 @@ static bool await(struct queues *queues, enum queue queue, uint64_t number)
     enum queue other = program_other_queue(queue);
     if (atomic_load(&queues->done[other]) >= number)
         return true;
+    footprints_await(queues->in->footprints, queue, queues->in->step, now());
     pthread_mutex_lock(&queues->lock);
     atomic_store(&queues->sleeps[queue], true);
     while (atomic_load(&queues->done[other]) < number && !atomic_load(&queues->failed))
@@ -109,14 +110,16 @@ static void run_queue(struct queues *queues, enum queue queue)
         }
         if (queue == QUEUE_COMPUTE)
             interpreter_reach(in, index);
+        footprints_begin(in->footprints, index, in->step, in->runs[index], begin);
         int rc = interpreter_execute(in, &walk->cursor, &err);
+        double end = now();
+        footprints_end(in->footprints, queue, end);
         if (rc < 0) {
             error_prefix(&err, rc, "rank %d, step %llu, %s", in->program->rank,
                          (unsigned long long)in->step, instruction_name(in->program, instruction));
             fail(queues, rc, &err);
             return;
         }
-        double end = now();
         in->seconds[index] += end - begin;
         in->runs[index]++;
         if (in->kind == PROGRAM_TRAIN && walk->number <= in->stamp_count)

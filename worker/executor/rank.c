@@ -85,6 +85,7 @@ static int open_epoch(struct work *work, const Gimbal__Assignment *assignment, s
     work->plan = NULL;
     work->assignment = assignment;
     work->hash = assignment->program_hash;
+    work->compute_s = assignment->compute_s;
     work->interface = own_address(assignment);
     set_checkpoints(work, assignment);
     int rc = plan_decode(assignment->plan ? assignment->plan->json : "", &work->plan, err);
@@ -103,6 +104,12 @@ static int open_epoch(struct work *work, const Gimbal__Assignment *assignment, s
                        "this gimbal-executor was built without Gloo and cannot join other ranks; "
                        "install libgloo-dev and build again");
     return rc;
+}
+
+/* The rank does without, where its worker does not look. */
+static int open_trail(const struct executor_options *options, struct work *work, struct error *err)
+{
+    return options->trail >= 0 ? trail_open(options->trail, &work->trail, err) : 0;
 }
 
 /* From one assignment to the next, as long as the process stays. */
@@ -140,7 +147,9 @@ int executor_rank(const struct executor_options *options, struct error *err)
     work.kept = work.assignment->keeps ? &kept : NULL;
     work.rendezvous = session_rendezvous(work.session);
     work.reporter = session_reporter(work.session, true);
-    rc = modes_device_sets(options, 1, sets, err);
+    rc = open_trail(options, &work, err);
+    if (rc == 0)
+        rc = modes_device_sets(options, 1, sets, err);
     rank.cores = sets[0];
     rank.bind = rc > 0;
     rc = rc > 0 ? open_job(&work, work.assignment, err) : rc;

@@ -73,7 +73,7 @@ void telemetry_sample(void *context, int rank, uint64_t number, const uint8_t *t
 }
 
 void telemetry_times(void *context, int rank, const char *block_type, const char *instruction,
-                     uint64_t steps, double seconds)
+                     uint64_t steps, double seconds, double predicted_s)
 {
     struct session *session = context;
     Gimbal__InstructionRecord record = GIMBAL__INSTRUCTION_RECORD__INIT;
@@ -85,6 +85,7 @@ void telemetry_times(void *context, int rank, const char *block_type, const char
     record.instruction = (char *)instruction;
     record.count = steps;
     record.seconds = seconds;
+    record.predicted_seconds = predicted_s;
     telemetry.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_INSTRUCTION;
     telemetry.instruction = &record;
     send_telemetry(session, &telemetry);

@@ -10,7 +10,7 @@ void telemetry_step(void *context, int rank, uint64_t number, const struct step_
 void telemetry_evaluation(void *context, int rank, uint64_t number, double loss, double targets);
 void telemetry_sample(void *context, int rank, uint64_t number, const uint8_t *text, size_t size);
 void telemetry_times(void *context, int rank, const char *block_type, const char *instruction,
-                     uint64_t steps, double seconds);
+                     uint64_t steps, double seconds, double predicted_s);
 void telemetry_trace(void *context, int rank, uint64_t number, const struct stamp *stamps,
                      size_t count, size_t total);
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct class
 {
@@ -21,8 +22,17 @@ struct times {
     int *class_of;   /* per instruction */
     double *seconds; /* per instruction, as of the last report */
     uint64_t *runs;
-    double waited; /* by computing, as of the last report */
+    double waited;     /* by computing, as of the last report */
+    double compute_s;  /* predicted of a step's kernels */
+    double reported_s; /* when the last report was */
 };
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
 
 static struct class class_make(const struct program *program, const struct instruction *instruction)
 {
@@ -42,10 +52,12 @@ static struct class class_make(const struct program *program, const struct instr
     return class;
 }
 
-struct times *times_create(const struct program *program)
+struct times *times_create(const struct program *program, double compute_s)
 {
     struct times *times = xcalloc(1, sizeof *times);
     times->program = program;
+    times->compute_s = compute_s;
+    times->reported_s = now();
     times->class_of = xcalloc(program->instruction_count, sizeof *times->class_of);
     times->seconds = xcalloc(program->instruction_count, sizeof *times->seconds);
     times->runs = xcalloc(program->instruction_count, sizeof *times->runs);
@@ -94,19 +106,37 @@ static double waited(const struct interpreter *in)
     return seconds;
 }
 
+static double seconds_of_kernels(const struct times *times, const struct interpreter *in)
+{
+    double seconds = 0;
+    for (size_t i = 0; i < times->program->instruction_count; i++)
+        if (times->program->instructions[i].kind == INSTRUCTION_KERNEL)
+            seconds += interpreter_seconds(in)[i] - times->seconds[i];
+    return seconds;
+}
+
+bool times_due(const struct times *times)
+{
+    return now() >= times->reported_s + TIMES_EVERY_S;
+}
+
 void times_report(struct times *times, const struct interpreter *in, int rank,
                   const struct reporter *reporter)
 {
+    times->reported_s = now();
     double *sums = xcalloc(times->count, sizeof *sums);
     for (size_t i = 0; i < times->program->instruction_count; i++)
         sums[times->class_of[i]] += interpreter_seconds(in)[i] - times->seconds[i];
     uint64_t steps = steps_since(times, in);
     if (program_overlaps(times->program))
         reporter->times(reporter->context, rank, "step", "waiting", steps,
-                        waited(in) - times->waited);
+                        waited(in) - times->waited, 0);
+    if (times->compute_s > 0)
+        reporter->times(reporter->context, rank, "step", "compute", steps,
+                        seconds_of_kernels(times, in), times->compute_s * (double)steps);
     for (size_t c = 0; c < times->count; c++)
         reporter->times(reporter->context, rank, times->classes[c].block_type,
-                        times->classes[c].instruction, steps, sums[c]);
+                        times->classes[c].instruction, steps, sums[c], 0);
     free(sums);
     times_forget(times, in);
 }

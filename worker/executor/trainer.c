@@ -130,7 +130,7 @@ static int run_prepared(struct run *run, struct error *err)
     const struct trainer_config *config = run->config;
     const struct reporter *reporter = config->reporter;
     struct interpreter *in = run->in;
-    struct times *times = times_create(run->program);
+    struct times *times = times_create(run->program, config->compute_s);
     struct saver *saver = NULL;
     int rc = begin(run, err);
     if (rc == 0)
@@ -159,6 +159,7 @@ static int prepare(struct run *run, const struct feed *feed, struct error *err)
         .fabric = config->fabric,
         .feed = feed,
         .optimizer = trainer_optimizer(config->job),
+        .trail = config->trail,
         .estate = config->kept ? config->kept->estate : NULL,
         .epoch = config->epoch,
     };

@@ -21,8 +21,9 @@
 
 /* An evaluation looks at so many batches of the held-out data, the first ones, or all. */
 #define EVALUATION_BATCHES_MAX 16
-/* Steps between two reports of instruction times. */
+/* Steps between two reports of instruction times, or seconds if these are over first. */
 #define TIMES_EVERY 50
+#define TIMES_EVERY_S 3
 /* The instructions of such a step are told one by one, by all ranks of the same one: of the powers
  * of two up to here, and of every step that it divides. */
 #define TRACE_EVERY 256
@@ -58,9 +59,10 @@ struct reporter {
     void (*step)(void *context, int rank, uint64_t step, const struct step_result *result,
                  double seconds);
     void (*evaluation)(void *context, int rank, uint64_t step, double loss, double targets);
-    /* Seconds in `steps` steps of all instructions of one class in blocks of one type. */
+    /* Seconds in `steps` steps of all instructions of one class in blocks of one type, and what
+     * was predicted of them; 0: nothing. */
     void (*times)(void *context, int rank, const char *block_type, const char *instruction,
-                  uint64_t steps, double seconds);
+                  uint64_t steps, double seconds, double predicted_s);
     /* When each instruction of a training step began and ended, in order; `total` it has. */
     void (*trace)(void *context, int rank, uint64_t step, const struct stamp *stamps, size_t count,
                   size_t total);
@@ -86,7 +88,9 @@ struct trainer_config {
     const char *const *nodes; /* of each rank, where something is kept; lent */
     /* Where checkpoints go; its program is filled in here. NULL: none are written. */
     const struct saver_config *saving;
-    uint64_t hash; /* of the program, as the planner has it; 0: not checked */
+    struct trail *trail; /* NULL: nobody reads how far it is */
+    double compute_s;    /* that a step's kernels are predicted to take; 0: not known */
+    uint64_t hash;       /* of the program, as the planner has it; 0: not checked */
 };
 
 struct optimizer trainer_optimizer(const struct job_config *job);

@@ -158,10 +158,13 @@ void calls_heartbeat(struct daemon *daemon)
         state->epoch = rank->epoch;
         state->rank = rank->rank;
         state->step = rank->step;
+        state->position = processes_position(daemon, rank->id);
         request.n_ranks++;
     }
     start(daemon, COORDINATOR_HEARTBEAT, &request.base, HEARTBEAT_DEADLINE_MS, heartbeat_answered,
           daemon);
+    for (size_t i = 0; i < request.n_ranks; i++)
+        message_free((ProtobufCMessage *)states[i].position);
     free(pointers);
     free(states);
 }

@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 #define CHANNEL_FD 3
-#define STATE_FD 4
+#define TRAIL_FD 4
+#define STATE_FD 5
 #define ARGUMENTS_MAX 24
 /* Commands are few and small and executors read them at once: one that lets its buffer fill up
  * for so long is stuck, and must not keep the node waiting. */
@@ -29,11 +30,12 @@ extern char **environ;
 static void fill_arguments(const struct child_options *options, const char *parent,
                            const char **argv)
 {
-    const char *const shim[] = {options->shim, "--parent", parent,          "--channel",
-                                "3",           "--cpuset", options->cpuset, NULL};
+    const char *const shim[] = {options->shim, "--parent", parent,     "--channel",     "3",
+                                "--trail",     "4",        "--cpuset", options->cpuset, NULL};
     const char *const program[] = {"--", options->program, "--channel", "3", NULL};
-    const char *const state[] = {options->state_fd < 0 ? NULL : "--state", "4", NULL};
-    const char *const *const words[] = {shim, state, program, state, options->arguments};
+    const char *const state[] = {options->state_fd < 0 ? NULL : "--state", "5", NULL};
+    const char *const trail[] = {"--trail", "4", NULL};
+    const char *const *const words[] = {shim, state, program, state, options->arguments, trail};
     size_t count = 0;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         for (const char *const *word = words[i]; *word && count < ARGUMENTS_MAX - 1; word++)
@@ -53,7 +55,12 @@ static void fill_attributes(posix_spawnattr_t *attributes)
     posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 }
 
-static int spawn(const struct child_options *options, int channel, int output, pid_t *pid)
+/* The descriptors that it begins with, beside 0. */
+struct ends {
+    int output, channel, trail;
+};
+
+static int spawn(const struct child_options *options, const struct ends *ends, pid_t *pid)
 {
     const char *argv[ARGUMENTS_MAX];
     char parent[16];
@@ -64,9 +71,10 @@ static int spawn(const struct child_options *options, int channel, int output, p
     fill_attributes(&attributes);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, output, 1);
-    posix_spawn_file_actions_adddup2(&actions, output, 2);
-    posix_spawn_file_actions_adddup2(&actions, channel, CHANNEL_FD);
+    posix_spawn_file_actions_adddup2(&actions, ends->output, 1);
+    posix_spawn_file_actions_adddup2(&actions, ends->output, 2);
+    posix_spawn_file_actions_adddup2(&actions, ends->channel, CHANNEL_FD);
+    posix_spawn_file_actions_adddup2(&actions, ends->trail, TRAIL_FD);
     if (options->state_fd >= 0)
         posix_spawn_file_actions_adddup2(&actions, options->state_fd, STATE_FD);
     int rc = posix_spawn(pid, options->shim, &actions, &attributes, (char **)argv, environ);
@@ -84,13 +92,17 @@ static void close_all(const int *fds, size_t count)
 
 int child_start(const struct child_options *options, struct child *out, struct error *err)
 {
-    enum { PARENT, CHILD, READ, WRITE, FDS };
-    int fds[FDS] = {-1, -1, -1, -1}, pid_fd = -1;
+    enum { PARENT, CHILD, READ, WRITE, TRAIL, FDS };
+    int fds[FDS] = {-1, -1, -1, -1, -1}, pid_fd = -1;
+    struct trail *trail = NULL;
     pid_t pid = -1;
     int rc = channel_pair(&fds[PARENT], &fds[CHILD], err);
     if (rc == 0 && pipe2(&fds[READ], O_CLOEXEC) < 0)
         rc = error_set(err, -errno, "pipe: %s", strerror(errno));
-    if (rc == 0 && (rc = spawn(options, fds[CHILD], fds[WRITE], &pid)) < 0)
+    if (rc == 0)
+        rc = trail_create(&trail, &fds[TRAIL], err);
+    const struct ends ends = {fds[WRITE], fds[CHILD], fds[TRAIL]};
+    if (rc == 0 && (rc = spawn(options, &ends, &pid)) < 0)
         error_set(err, rc, "%s: %s", options->shim, strerror(-rc));
     if (rc == 0 && (pid_fd = pidfd_open(pid, 0)) < 0) {
         rc = error_set(err, -errno, "pidfd_open: %s", strerror(errno));
@@ -99,14 +111,16 @@ int child_start(const struct child_options *options, struct child *out, struct e
     }
     if (rc < 0) {
         close_all(fds, FDS);
+        trail_close(trail);
         return rc;
     }
     close(fds[CHILD]);
     close(fds[WRITE]);
+    close(fds[TRAIL]);
     fcntl(fds[READ], F_SETFL, O_NONBLOCK);
     setsockopt(fds[PARENT], SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){.tv_sec = SEND_TIMEOUT_S},
                sizeof(struct timeval));
-    *out = (struct child){.pid = pid, .pid_fd = pid_fd, .output_fd = fds[READ]};
+    *out = (struct child){.pid = pid, .pid_fd = pid_fd, .output_fd = fds[READ], .trail = trail};
     channel_open(&out->channel, fds[PARENT]);
     return 0;
 }
@@ -154,6 +168,7 @@ char *child_kill(struct child *child, char *how, size_t size)
         snprintf(how, size, "was killed by signal %d (%s)", info.si_status,
                  strsignal(info.si_status));
     channel_close(&child->channel);
+    trail_close(child->trail);
     close_all((const int[]){child->pid_fd, child->output_fd}, 2);
     return how;
 }

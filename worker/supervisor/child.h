@@ -7,6 +7,7 @@
 #include "common/base/error.h"
 #include "common/channel/channel.h"
 #include "worker/supervisor/lines.h"
+#include "worker/trail/trail.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -24,6 +25,7 @@ struct child {
     int output_fd; /* what it prints, not blocking; -1 once that has ended */
     struct channel channel;
     struct lines lines;
+    struct trail *trail; /* how far it is */
 };
 
 /* -errno when it cannot be spawned; *out is then untouched. */

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,6 +82,9 @@ static void carry_out(struct daemon *daemon, const struct supervisor_action *act
         break;
     case SUPERVISOR_LOG:
         log_line(action->level, "%s", action->text);
+        break;
+    case SUPERVISOR_DIE:
+        raise(SIGKILL);
         break;
     case SUPERVISOR_QUIT:
         daemon->quit = true;

@@ -79,6 +79,9 @@ void ranks_stop_saving(struct rank *rank, Gimbal__StoppedRequest__Cause cause, c
 /* All but those that save first. */
 void ranks_stop_all(struct supervisor *supervisor, Gimbal__StoppedRequest__Cause cause,
                     const char *reason, uint64_t now_ms, struct supervisor_actions *actions);
+/* End what may not even hear that it is asked to. */
+void ranks_kill(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
+                uint64_t now_ms, struct supervisor_actions *actions);
 /* Have it leave its epoch, behind a step that is saved if it can be, or at once; one that saves is
  * not waited for any longer when it is asked again. An executor that cannot stay stops. */
 void ranks_leave(struct rank *rank, const char *reason, bool save, uint64_t now_ms,

@@ -24,6 +24,7 @@ void orders_assign(struct process *process, Gimbal__Assignment *assignment)
     Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
     command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_ASSIGNMENT;
     command.assignment = assignment;
+    process->began_ms = daemon_now_ms();
     send(process, &command);
 }
 

@@ -13,6 +13,7 @@
 #include "worker/supervisor/child.h"
 #include "worker/supervisor/daemon.h"
 #include "worker/supervisor/fence.h"
+#include "worker/supervisor/look.h"
 #include "worker/supervisor/relay.h"
 #include "worker/supervisor/supervisor.h"
 
@@ -23,8 +24,11 @@ struct process {
     struct daemon *daemon;
     uint64_t rank; /* the supervisor's id */
     struct child child;
-    int state_fd; /* of the file that it keeps its state in; -1: none */
-    bool deaf;    /* its channel is closed or broken */
+    int state_fd;        /* of the file that it keeps its state in; -1: none */
+    bool deaf;           /* its channel is closed or broken */
+    uint64_t began_ms;   /* when it was given its rank */
+    struct look look;    /* the newest */
+    uint64_t stopped_ms; /* when it was first seen to be stopped; 0: it is not */
 };
 
 struct daemon {
@@ -91,6 +95,10 @@ void process_read(struct process *process);
 /* It has ended: tell why, and forget it. */
 void process_end(struct process *process);
 void processes_kill_all(struct daemon *daemon);
+
+/* positions.c: where it is, if it has been there for long enough to be told; for message_free, or
+ * NULL: it moves on. */
+Gimbal__RankPosition *processes_position(struct daemon *daemon, uint64_t rank);
 
 /* daemon.c, for the loop. What a daemon waits for: so many descriptors, listed into fds, and a
  * time, UINT64_MAX for none. Then its turn comes, with what poll() said of them. */

@@ -31,6 +31,8 @@ static const char *cause_name(cause_t cause)
         return "peer lost";
     case GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED:
         return "checkpoint damaged";
+    case GIMBAL__STOPPED_REQUEST__CAUSE__STALLED:
+        return "stalled";
     default:
         return "unknown";
     }
@@ -175,6 +177,30 @@ void ranks_stop(struct rank *rank, cause_t cause, const char *reason, uint64_t n
     }
 }
 
+static void kill_now(struct rank *rank, struct supervisor_actions *actions)
+{
+    rank->kill_at_ms = UINT64_MAX; /* once is enough */
+    act_on_rank(actions, SUPERVISOR_SIGNAL, rank);
+    actions->items[actions->count - 1].signal = SIGKILL;
+}
+
+/* What it was told before is overtaken: it does not do that either. */
+void ranks_kill(struct rank *rank, cause_t cause, const char *reason, uint64_t now_ms,
+                struct supervisor_actions *actions)
+{
+    if (rank->state == RANK_WAITING) {
+        ranks_stop(rank, cause, reason, now_ms, actions);
+        return;
+    }
+    if (rank->state != RANK_RUNNING && rank->state != RANK_LEAVING)
+        return;
+    rank_set_cause(rank, cause, reason);
+    rank->asked = true;
+    rank->saving = false;
+    rank->state = RANK_STOPPING;
+    kill_now(rank, actions);
+}
+
 /* Before its first step there is nothing to save. */
 static bool can_save(const struct rank *rank)
 {
@@ -260,9 +286,7 @@ void ranks_expire(struct supervisor *supervisor, uint64_t now_ms,
             continue;
         }
         rank->asked = true; /* one that did not leave its epoch in time is no fault of the job's */
-        rank->kill_at_ms = UINT64_MAX; /* once is enough */
-        act_on_rank(actions, SUPERVISOR_SIGNAL, rank);
-        actions->items[actions->count - 1].signal = SIGKILL;
+        kill_now(rank, actions);
     }
 }
 

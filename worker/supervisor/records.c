@@ -5,6 +5,7 @@
 #include "common/rpc/message.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 
 enum end { END_EPOCH, END_JOB };
@@ -40,6 +41,40 @@ static void drop_job(struct supervisor *supervisor, const char *job, uint64_t no
         if ((rank->state == RANK_KEPT || rank->leaves) && strcmp(rank->job, job) == 0)
             ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, "the job has ended", now_ms,
                        actions);
+    }
+}
+
+/* It may have left meanwhile; then nobody waits for it. */
+static void end_rank(struct supervisor *supervisor, const Gimbal__EndRank *message, uint64_t now_ms,
+                     struct supervisor_actions *actions)
+{
+    for (size_t i = 0; i < supervisor->rank_count; i++) {
+        struct rank *rank = &supervisor->ranks[i];
+        if (rank->rank == message->rank && rank->epoch == message->epoch &&
+            strcmp(rank->job, message->job) == 0)
+            ranks_kill(rank, GIMBAL__STOPPED_REQUEST__CAUSE__STALLED, message->reason, now_ms,
+                       actions);
+    }
+}
+
+/* What is not here any more cannot be hit. */
+static void drill(struct supervisor *supervisor, const Gimbal__Drill *message,
+                  struct supervisor_actions *actions)
+{
+    for (size_t i = 0; i < supervisor->rank_count; i++) {
+        const struct rank *rank = &supervisor->ranks[i];
+        if (rank->rank != message->rank || rank->epoch != message->epoch ||
+            rank->state != RANK_RUNNING || strcmp(rank->job, message->job) != 0)
+            continue;
+        act_log(actions, LOG_WARN, "job %s epoch %" PRIu64 " rank %" PRIu32 ": a drill was ordered",
+                rank->job, rank->epoch, rank->rank);
+        if (message->fault == GIMBAL__DRILL_FAULT__KILL_WORKER) {
+            act(actions, SUPERVISOR_DIE);
+            continue;
+        }
+        bool stops = message->fault == GIMBAL__DRILL_FAULT__STOP_EXECUTOR;
+        act_on_rank(actions, SUPERVISOR_SIGNAL, rank);
+        actions->items[actions->count - 1].signal = stops ? SIGSTOP : SIGKILL;
     }
 }
 
@@ -98,6 +133,12 @@ void supervisor_record(struct supervisor *supervisor, uint64_t revision,
         break;
     case GIMBAL__WORKER_RECORD__RECORD_DROP:
         drop_job(supervisor, record->drop->job, now_ms, actions);
+        break;
+    case GIMBAL__WORKER_RECORD__RECORD_END:
+        end_rank(supervisor, record->end, now_ms, actions);
+        break;
+    case GIMBAL__WORKER_RECORD__RECORD_DRILL:
+        drill(supervisor, record->drill, actions);
         break;
     case GIMBAL__WORKER_RECORD__RECORD_PAUSE:
         ranks_pause(supervisor, record->pause, actions);

@@ -29,6 +29,7 @@ static const char usage[] =
     "\n"
     "  --parent PID     the process that starts this one; the program dies with it\n"
     "  --channel FD     a descriptor that the program keeps beside 0 to 2\n"
+    "  --trail FD       another one, the next\n"
     "  --state FD       another one, the next\n"
     "  --cpuset CORES   run on these, as in 0-3,8\n"
     "  --nice N         run at this niceness, -20 to 19\n"
@@ -36,7 +37,7 @@ static const char usage[] =
 
 struct shim {
     long parent;
-    long channel, state; /* -1: none */
+    long channel, trail, state; /* -1: none */
     const char *cpuset;
     long nice;
     bool renice;
@@ -53,17 +54,14 @@ static bool parse_number(const char *text, long least, long greatest, long *out)
 static bool parse(int argc, char **argv, struct shim *shim)
 {
     static const struct option names[] = {
-        {"parent", required_argument, NULL, 'p'},
-        {"channel", required_argument, NULL, 'c'},
-        {"state", required_argument, NULL, 'e'},
-        {"cpuset", required_argument, NULL, 's'},
-        {"nice", required_argument, NULL, 'n'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"parent", required_argument, NULL, 'p'}, {"channel", required_argument, NULL, 'c'},
+        {"trail", required_argument, NULL, 't'},  {"state", required_argument, NULL, 'e'},
+        {"cpuset", required_argument, NULL, 's'}, {"nice", required_argument, NULL, 'n'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
     };
     int option;
     bool right = true;
-    *shim = (struct shim){.parent = 0, .channel = -1, .state = -1};
+    *shim = (struct shim){.parent = 0, .channel = -1, .trail = -1, .state = -1};
     while (right && (option = getopt_long(argc, argv, "+h", names, NULL)) != -1) {
         switch (option) {
         case 'p':
@@ -71,6 +69,9 @@ static bool parse(int argc, char **argv, struct shim *shim)
             break;
         case 'c':
             right = parse_number(optarg, 3, INT32_MAX - 1, &shim->channel);
+            break;
+        case 't':
+            right = parse_number(optarg, 3, INT32_MAX - 1, &shim->trail);
             break;
         case 'e':
             right = parse_number(optarg, 3, INT32_MAX - 1, &shim->state);
@@ -88,7 +89,9 @@ static bool parse(int argc, char **argv, struct shim *shim)
             right = false;
         }
     }
-    right = right && (shim->state < 0 || shim->state == shim->channel + 1);
+    long last = shim->channel; /* what is kept is in a row */
+    right = right && (shim->trail < 0 || shim->trail == ++last) &&
+            (shim->state < 0 || shim->state == ++last);
     return right && shim->parent > 0 && optind < argc;
 }
 
@@ -117,7 +120,7 @@ static int keep_to(const char *cpuset, struct error *err)
     return rc < 0 ? rc : cpuset_bind(&set, &threads, err);
 }
 
-/* Close all but 0, 1, 2 and the channel and the state, which may cross the exec. */
+/* Close all but 0, 1, 2 and the channel, the trail and the state, which may cross the exec. */
 static int close_others(const struct shim *shim, struct error *err)
 {
     unsigned first = 3;
@@ -127,6 +130,11 @@ static int close_others(const struct shim *shim, struct error *err)
         if (shim->channel > 3 && close_range(3, (unsigned)shim->channel - 1, 0) < 0)
             return failed("close_range", err);
         first = (unsigned)shim->channel + 1;
+    }
+    if (shim->trail >= 0) {
+        if (fcntl((int)shim->trail, F_SETFD, 0) < 0)
+            return failed("trail", err);
+        first = (unsigned)shim->trail + 1;
     }
     if (shim->state >= 0) {
         if (fcntl((int)shim->state, F_SETFD, 0) < 0)

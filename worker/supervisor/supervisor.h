@@ -55,6 +55,7 @@ enum supervisor_action_kind {
     SUPERVISOR_STAGED,    /* call Staged for rank; answer: supervisor_staged_answered */
     SUPERVISOR_STOPPED,   /* call Stopped for rank; answer: supervisor_stopped_answered */
     SUPERVISOR_LOG,       /* write text at level */
+    SUPERVISOR_DIE,       /* end this worker's process by SIGKILL: a drill */
     SUPERVISOR_QUIT,      /* leave with status; nothing runs any more */
 };
 

@@ -36,6 +36,7 @@ static const struct rpc_method methods[COORDINATOR_METHOD_COUNT] = {
     [COORDINATOR_LIST_EVENTS] = {"ListEvents", RPC_UNARY, RPC_USER, true, false, 4 * KIB},
 
     [COORDINATOR_DRAIN] = {"Drain", RPC_UNARY, RPC_ADMIN, true, false, 4 * KIB},
+    [COORDINATOR_DRILL] = {"Drill", RPC_UNARY, RPC_ADMIN, false, false, 4 * KIB},
     [COORDINATOR_ISSUE_TOKEN] = {"IssueToken", RPC_UNARY, RPC_ADMIN, false, false, 4 * KIB},
     [COORDINATOR_REVOKE] = {"Revoke", RPC_UNARY, RPC_ADMIN, true, false, 4 * KIB},
     [COORDINATOR_LIST_CREDENTIALS] = {"ListCredentials", RPC_UNARY, RPC_ADMIN, true, false,

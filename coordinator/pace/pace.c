@@ -1,0 +1,103 @@
+/* pace.c - see pace.h. */
+#include "coordinator/pace/pace.h"
+
+#include "common/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void pace_finish(struct pace *pace)
+{
+    free(pace->ranks);
+    *pace = (struct pace){0};
+}
+
+static struct pace_rank *rank_of(struct pace *pace, uint32_t epoch, size_t count, size_t rank)
+{
+    if (pace->epoch != epoch || pace->count != count) {
+        pace->ranks = xrealloc(pace->ranks, count * sizeof *pace->ranks);
+        memset(pace->ranks, 0, count * sizeof *pace->ranks);
+        pace->epoch = epoch;
+        pace->count = count;
+    }
+    return &pace->ranks[rank];
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double *first = a, *second = b;
+    return *first < *second ? -1 : *first > *second;
+}
+
+/* Of all ranks' last windows, of an even number the lower one; 0: some rank has had none. */
+static double lower_median(const struct pace *pace)
+{
+    double *ratios = xcalloc(pace->count, sizeof *ratios), median = 0;
+    bool all = true;
+    for (size_t i = 0; i < pace->count; i++) {
+        ratios[i] = pace->ranks[i].ratio;
+        all = all && ratios[i] > 0;
+    }
+    qsort(ratios, pace->count, sizeof *ratios, ascending);
+    if (all)
+        median = ratios[(pace->count - 1) / 2];
+    free(ratios);
+    return median;
+}
+
+/* True when its window is over, and the factor of it is in the ring. */
+static bool close_window(struct pace *pace, struct pace_rank *rank, uint64_t now_ms)
+{
+    if (now_ms < rank->since_ms + PACE_WINDOW_MS)
+        return false;
+    rank->ratio = rank->measured_s / rank->predicted_s;
+    rank->measured_s = rank->predicted_s = 0;
+    rank->since_ms = now_ms;
+    double usual = lower_median(pace), factor = usual > 0 ? rank->ratio / usual : 0;
+    if (usual > 0)
+        rank->factors[rank->windows++ % PACE_HELD] = factor;
+    if (usual > 0 && (rank->best == 0 || factor < rank->best))
+        rank->best = factor;
+    return usual > 0 && rank->windows >= PACE_HELD;
+}
+
+static double middle(const struct pace_rank *rank)
+{
+    double factors[PACE_HELD];
+    memcpy(factors, rank->factors, sizeof factors);
+    qsort(factors, PACE_HELD, sizeof *factors, ascending);
+    return factors[PACE_HELD / 2];
+}
+
+/* In all the windows of the ring. */
+static bool held(const struct pace_rank *rank, bool slow)
+{
+    for (size_t i = 0; i < PACE_HELD; i++)
+        if (slow ? rank->factors[i] < PACE_SLOW : rank->factors[i] > PACE_USUAL)
+            return false;
+    return true;
+}
+
+enum pace_news pace_hear(struct pace *pace, uint32_t epoch, size_t count, size_t rank,
+                         double measured_s, double predicted_s, uint64_t now_ms,
+                         struct pace_found *found)
+{
+    struct pace_rank *of = rank_of(pace, epoch, count, rank);
+    if (!(measured_s > 0) || !(predicted_s > 0))
+        return PACE_NOTHING;
+    if (of->since_ms == 0)
+        of->since_ms = now_ms;
+    of->measured_s += measured_s;
+    of->predicted_s += predicted_s;
+    if (!close_window(pace, of, now_ms) || !held(of, !of->slow))
+        return PACE_NOTHING;
+    of->slow = !of->slow;
+    double factor = middle(of);
+    *found = (struct pace_found){factor, factor >= PACE_SLOW * of->best};
+    return of->slow ? PACE_HAS_SLOWED : PACE_HAS_RECOVERED;
+}
+
+void pace_begin(struct pace *pace, uint32_t epoch, size_t count, size_t rank)
+{
+    rank_of(pace, epoch, count, rank)->slow = true;
+}

@@ -1,0 +1,67 @@
+/* drills.c - faults on order, where the coordinator was told to allow them: the worker of a rank
+ * does them, and what follows is what follows of the same fault on another day. */
+#include "coordinator/service/internal.h"
+
+#include <errno.h>
+
+static const char *fault_name(Gimbal__DrillFault fault)
+{
+    const ProtobufCEnumValue *value =
+        protobuf_c_enum_descriptor_get_value(&gimbal__drill_fault__descriptor, (int)fault);
+    return value ? value->name : NULL;
+}
+
+/* Which rank it is; -errno in words. */
+static int check(const struct service *service, const Gimbal__DrillRequest *request,
+                 const struct job **job, size_t *rank, struct error *err)
+{
+    if (!service->options.drills)
+        return error_set(err, -EACCES,
+                         "this coordinator allows no drills: start it with 'drills: true' in its "
+                         "settings, or --drills true");
+    *job = jobs_find(service->jobs, request->job);
+    if (!*job)
+        return error_set(err, -ENOENT, "there is no job '%.64s'", request->job);
+    if ((*job)->state != JOB_RUNNING)
+        return error_set(err, -ESTALE, "%s is %s: a drill is for a job that is RUNNING", (*job)->id,
+                         job_state_name((*job)->state));
+    size_t count = job_trainers(*job);
+    *rank = request->rank > 0 ? request->rank - 1 : count - 1;
+    if (*rank >= count)
+        return error_set(err, -EINVAL, "%s has no rank %zu, its ranks are 0 to %zu", (*job)->id,
+                         *rank, count - 1);
+    if (!fault_name(request->fault))
+        return error_set(err, -EINVAL, "there is no fault number %d in this release",
+                         (int)request->fault);
+    return 0;
+}
+
+static void drill(struct rpc_call *call, void *data)
+{
+    struct service *service = data;
+    const Gimbal__DrillRequest *request = rpc_call_request(call);
+    Gimbal__DrillReply reply = GIMBAL__DRILL_REPLY__INIT;
+    const struct job *job = NULL;
+    struct error err;
+    size_t rank = 0;
+    int rc = check(service, request, &job, &rank, &err);
+    if (rc < 0) {
+        rpc_call_fail_errno(call, rc, &err);
+        return;
+    }
+    const struct device_ref *device = &job->ranks[rank].device;
+    reply.rank = (uint32_t)rank;
+    reply.node = (char *)device->worker;
+    reply.unix_ms = service_now_ms(service);
+    service_tell(service, "drill", job->id, device->worker, NULL,
+                 "%s: %s ordered %s of rank %zu on %s/%u", job->id, rpc_call_envelope(call)->caller,
+                 fault_name(request->fault), rank, device->worker, device->index);
+    assignments_drill(service->assignments, job, rank, request->fault);
+    service_turn(service);
+    rpc_call_reply(call, &reply.base);
+}
+
+const struct service_handler drill_handlers[] = {
+    {COORDINATOR_DRILL, drill},
+    {0, NULL},
+};

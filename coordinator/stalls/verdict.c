@@ -1,0 +1,186 @@
+/* verdict.c - following who waits for whom; see verdict.h. */
+#include "coordinator/stalls/verdict.h"
+
+#include "common/base/memory.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOBODY SIZE_MAX
+
+const char *stall_kind_name(enum stall_kind kind)
+{
+    static const char *const names[] = {
+        [STALL_NONE] = "None",
+        [STALL_STOPPED] = "Stopped",
+        [STALL_ABSENT] = "Absent",
+        [STALL_CUT_OFF] = "CutOff",
+    };
+    return names[kind];
+}
+
+/* It is known to be there, and has been for long enough. */
+static bool is_held(const struct stall_position *rank, uint64_t limit_ms)
+{
+    return rank->known && rank->held_ms >= limit_ms;
+}
+
+/* Whom it waits for; NOBODY. */
+static size_t next_of(const struct stall_position *ranks, size_t count, size_t at)
+{
+    const struct stall_position *rank = &ranks[at];
+    bool waits = rank->inside && rank->exchanges && !rank->stopped && rank->awaits >= 0 &&
+                 (size_t)rank->awaits < count;
+    return waits ? (size_t)rank->awaits : NOBODY;
+}
+
+/* From one that waits to whom it waits for in the end: NOBODY where the way ends at a rank that
+ * moves on. *circle: the way goes round, and this is on it. */
+static size_t follow(const struct stall_position *ranks, size_t count, size_t from,
+                     uint64_t limit_ms, bool *circle)
+{
+    size_t at = from;
+    *circle = false;
+    for (size_t i = 0; i <= count; i++) {
+        if (!is_held(&ranks[at], limit_ms))
+            return NOBODY;
+        size_t next = next_of(ranks, count, at);
+        if (next == NOBODY)
+            return at;
+        at = next;
+    }
+    *circle = true;
+    return at;
+}
+
+/* How many wait for it at once, not by others. */
+static size_t count_waiting(const struct stall_position *ranks, size_t count, size_t rank)
+{
+    size_t waiting = 0;
+    for (size_t i = 0; i < count; i++)
+        waiting += ranks[i].known && next_of(ranks, count, i) == rank;
+    return waiting;
+}
+
+/* Of the circle that `from` is on, the one that most wait for. */
+static size_t busiest(const struct stall_position *ranks, size_t count, size_t from)
+{
+    size_t best = from;
+    for (size_t at = next_of(ranks, count, from); at != from; at = next_of(ranks, count, at))
+        if (count_waiting(ranks, count, at) > count_waiting(ranks, count, best))
+            best = at;
+    return best;
+}
+
+static bool has_come(const struct stall_position *rank, uint64_t group, uint64_t number)
+{
+    for (size_t i = 0; i < rank->past_count; i++)
+        if (rank->past[i].group == group && rank->past[i].number >= number)
+            return true;
+    return false;
+}
+
+/* One that waits for it, whose call the verdict is about; NOBODY. */
+static size_t find_waiting(const struct stall_position *ranks, size_t count, size_t rank)
+{
+    for (size_t i = 0; i < count; i++)
+        if (i != rank && ranks[i].known && next_of(ranks, count, i) == rank)
+            return i;
+    return NOBODY;
+}
+
+/* All that wait, for whomever: in the end it is for this one. */
+static size_t count_held_up(const struct stall_position *ranks, size_t count, size_t by)
+{
+    size_t held = 0;
+    for (size_t i = 0; i < count; i++)
+        held += i != by && ranks[i].known && next_of(ranks, count, i) != NOBODY;
+    return held;
+}
+
+static enum stall_kind kind_of(const struct stall_position *culprit,
+                               const struct stall_position *waiting)
+{
+    if (culprit->stopped)
+        return STALL_STOPPED;
+    return has_come(culprit, waiting->group, waiting->number) ? STALL_CUT_OFF : STALL_ABSENT;
+}
+
+/* What the culprit itself is at. Steps are counted from 1 for people. */
+static void print_own(const struct stall_position *culprit, char *out, size_t size)
+{
+    if (!culprit->call[0])
+        snprintf(out, size, "it has not begun its first step");
+    else
+        snprintf(out, size, "it is %s %s of step %" PRIu64, culprit->inside ? "in" : "behind",
+                 culprit->call, culprit->step + 1);
+}
+
+static void print(const struct stall_position *culprit, struct stall_verdict *out)
+{
+    static const char *const why[] = {
+        [STALL_NONE] = "",
+        [STALL_STOPPED] = "its process is stopped",
+        [STALL_ABSENT] = "it has not come there",
+        [STALL_CUT_OFF] = "it has come there, but nothing of it arrives",
+    };
+    char own[128], who[48], where[128] = "";
+    print_own(culprit, own, sizeof own);
+    snprintf(who, sizeof who, out->waiting == 0 ? "holds up the job" : "holds up %zu rank%s",
+             out->waiting, out->waiting == 1 ? "" : "s");
+    if (out->number > 0)
+        snprintf(where, sizeof where, " in %s (step %" PRIu64 ", call %" PRIu64 ")", out->call,
+                 out->step + 1, out->number);
+    snprintf(out->words, sizeof out->words, "%s%s for %.1f s: %s; %s", who, where,
+             (double)out->held_ms * 1e-3, why[out->kind], own);
+}
+
+static void fill(const struct stall_position *ranks, size_t count, size_t culprit,
+                 struct stall_verdict *out)
+{
+    size_t waiting = find_waiting(ranks, count, culprit);
+    const struct stall_position *own = &ranks[culprit];
+    const struct stall_position *call = waiting == NOBODY ? own : &ranks[waiting];
+    *out = (struct stall_verdict){
+        .kind = kind_of(own, call),
+        .rank = culprit,
+        .ends = own->stopped || own->inside,
+        .waiting = count_held_up(ranks, count, culprit),
+        .held_ms = own->stopped && own->stopped_ms > own->held_ms ? own->stopped_ms : own->held_ms,
+        .step = call->step,
+        .number = call->exchanges ? call->number : 0,
+    };
+    memcpy(out->call, call->call, sizeof out->call);
+    print(own, out);
+}
+
+/* A process that is stopped is to blame whatever the others do; of several the first. */
+static size_t find_stopped(const struct stall_position *ranks, size_t count, uint64_t limit_ms)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ranks[i].known && ranks[i].stopped && ranks[i].stopped_ms >= limit_ms)
+            return i;
+    return NOBODY;
+}
+
+bool stall_judge(const struct stall_position *ranks, size_t count, uint64_t limit_ms, bool begins,
+                 struct stall_verdict *out)
+{
+    size_t culprit = find_stopped(ranks, count, limit_ms);
+    for (size_t i = 0; i < count && culprit == NOBODY && !begins; i++) {
+        bool circle;
+        if (!is_held(&ranks[i], limit_ms) || next_of(ranks, count, i) == NOBODY)
+            continue;
+        culprit = follow(ranks, count, i, limit_ms, &circle);
+        if (circle)
+            culprit = busiest(ranks, count, culprit);
+        else if (culprit != NOBODY && ranks[culprit].stopped)
+            culprit = NOBODY; /* not for long enough yet */
+    }
+    if (culprit == NOBODY)
+        return false;
+    fill(ranks, count, culprit, out);
+    return true;
+}

@@ -1,0 +1,82 @@
+/* test_slow.c - real processes: a node at half its processor time is named as slow, with the
+ * factor, and keeps its executor; where the plan can follow, the job is divided anew. */
+#include "tests/cluster/pair.h"
+#include "tests/support/suite.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static struct command events;
+
+/* A process that computes without an end on the cores of another, which so has half of them. */
+static pid_t compete_with(pid_t other)
+{
+    cpu_set_t cores;
+    ck_assert_int_eq(sched_getaffinity(other, sizeof cores, &cores), 0);
+    pid_t rival = check_fork();
+    if (rival == 0) {
+        if (sched_setaffinity(0, sizeof cores, &cores) < 0)
+            _exit(1);
+        for (volatile unsigned long i = 0;; i++)
+            ;
+    }
+    return rival;
+}
+
+/* One that computes for most of its time. */
+static void write_job(void)
+{
+    FILE *file = fopen(pair.job_path, "we");
+    ck_assert_ptr_nonnull(file);
+    fprintf(file,
+            "apiVersion: gimbal/v1\n"
+            "name: busy\n"
+            "model: {family: gpt, layers: 2, hidden: 128, heads: 4, seq: 64}\n"
+            "data: {text: ['%s/text']}\n"
+            "train: {steps: %d, global_batch: 8, lr: 0.001}\n"
+            "devices: {min: 2}\n"
+            "plan: {pin: {dp: 2}}\n"
+            "elastic: {replan: false, max_restarts: 0}\n",
+            pair.folder, PAIR_ENDLESS);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void set_up(void)
+{
+    pair_start();
+}
+
+START_TEST(a_node_at_half_speed_is_named_and_never_ended)
+{
+    write_job();
+    pair_submit(&events);
+    pair_await(&events, "\"event\":\"step\"");
+    pid_t executor = command_child(pair.workers[1].pid);
+    pid_t rival = compete_with(executor);
+    pair_await(&events, "\"event\":\"node-slow\"");
+    pair_await(&events, "rank 1 on node-b/0 computes");
+    ck_assert_msg(command_await(&events, "\"factor\":"), "no factor");
+    double factor = atof(strstr(events.out, "\"factor\":") + strlen("\"factor\":"));
+    printf("a node at half its processor time is slow by a factor of %.2f\n", factor);
+    ck_assert_int_eq(command_child(pair.workers[1].pid), executor);
+    kill(rival, SIGKILL);
+    pair_await(&events, "\"event\":\"node-recovered-speed\"");
+    ck_assert_int_eq(command_child(pair.workers[1].pid), executor);
+    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--reason", "seen enough"), 0);
+    command_finish(&events);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("slow");
+    tcase_add_checked_fixture(tcase, set_up, pair_stop);
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, a_node_at_half_speed_is_named_and_never_ended);
+    return suite_run("slow", tcase, NULL);
+}

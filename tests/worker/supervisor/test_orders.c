@@ -1,0 +1,108 @@
+/* test_orders.c - what a worker does to an executor because it was told to: end one that holds up
+ * the others, and the faults of a drill. */
+#include "common/base/memory.h"
+#include "tests/support/suite.h"
+#include "tests/worker/supervisor/supervised.h"
+
+#include <check.h>
+#include <signal.h>
+
+#define CAUSE(name) GIMBAL__STOPPED_REQUEST__CAUSE__##name
+
+static struct supervised it;
+
+static void tear_down(void)
+{
+    supervised_close(&it);
+}
+
+static void set_up(void)
+{
+    supervised_open_up(&it);
+}
+
+static const struct rank *rank_of(uint64_t id)
+{
+    const struct rank *rank = supervisor_rank(it.supervisor, id);
+    ck_assert_ptr_nonnull(rank);
+    return rank;
+}
+
+static void record(Gimbal__WorkerRecord *record)
+{
+    supervisor_record(it.supervisor, ++it.revision, record, it.now_ms, &it.actions);
+}
+
+static Gimbal__WorkerRecord *make_record(Gimbal__WorkerRecord__RecordCase which)
+{
+    Gimbal__WorkerRecord *made = xcalloc(1, sizeof *made);
+    gimbal__worker_record__init(made);
+    made->record_case = which;
+    return made;
+}
+
+static void end_rank(const char *job, uint64_t epoch)
+{
+    Gimbal__WorkerRecord *made = make_record(GIMBAL__WORKER_RECORD__RECORD_END);
+    made->end = xcalloc(1, sizeof *made->end);
+    gimbal__end_rank__init(made->end);
+    made->end->job = xstrdup(job);
+    made->end->epoch = epoch;
+    made->end->reason = xstrdup("holds up 3 ranks");
+    record(made);
+}
+
+START_TEST(one_that_holds_up_the_others_is_killed_at_once_and_that_is_why_it_ended)
+{
+    uint64_t rank = start_rank(&it, "job-1", 3);
+    end_rank("job-1", 2);
+    end_rank("job-2", 3);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
+    end_rank("job-1", 3);
+    ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGKILL);
+    done(&it);
+    end_rank("job-1", 3); /* by a coordinator that has started again */
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
+    rank_gone(&it, rank, "was killed by signal 9");
+    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
+    ck_assert_int_eq(rank_of(rank)->cause, CAUSE(STALLED));
+    ck_assert_str_eq(rank_of(rank)->reason, "holds up 3 ranks");
+}
+END_TEST
+
+static void drill(Gimbal__DrillFault fault, uint64_t epoch)
+{
+    Gimbal__WorkerRecord *made = make_record(GIMBAL__WORKER_RECORD__RECORD_DRILL);
+    made->drill = xcalloc(1, sizeof *made->drill);
+    gimbal__drill__init(made->drill);
+    made->drill->job = xstrdup("job-1");
+    made->drill->epoch = epoch;
+    made->drill->fault = fault;
+    record(made);
+}
+
+START_TEST(a_drill_does_its_fault_to_a_rank_that_runs_in_that_epoch)
+{
+    uint64_t rank = start_rank(&it, "job-1", 3);
+    drill(GIMBAL__DRILL_FAULT__KILL_EXECUTOR, 2);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
+    drill(GIMBAL__DRILL_FAULT__KILL_EXECUTOR, 3);
+    ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGKILL);
+    drill(GIMBAL__DRILL_FAULT__STOP_EXECUTOR, 3);
+    ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGSTOP);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_DIE), 0);
+    drill(GIMBAL__DRILL_FAULT__KILL_WORKER, 3);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_DIE), 1);
+    rank_gone(&it, rank, "was killed by signal 9"); /* as if nobody had ordered it */
+    ck_assert_int_eq(rank_of(rank)->cause, CAUSE(FAULT));
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("orders");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, one_that_holds_up_the_others_is_killed_at_once_and_that_is_why_it_ended);
+    tcase_add_test(tcase, a_drill_does_its_fault_to_a_rank_that_runs_in_that_epoch);
+    return suite_run("supervisor orders", tcase, NULL);
+}

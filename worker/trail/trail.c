@@ -1,0 +1,152 @@
+/* trail.c - a memfd with a ring per lane: written by one thread, read by another process.
+ *
+ * A call is written before it is counted, and the ring is longer than what is read of it: a reader
+ * that sees the count move on by that much meanwhile reads again. */
+#include "worker/trail/trail.h"
+
+#include "common/base/memory.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define RING 64
+#define READ_MAX (RING / 2) /* calls; so many more may be begun while they are read */
+
+struct lane {
+    _Atomic uint64_t entered, left; /* calls */
+    _Atomic uint64_t left_ms;
+    _Atomic int peer;
+    struct trail_call ring[RING];
+};
+
+struct page {
+    struct lane lanes[TRAIL_LANES];
+};
+
+struct trail {
+    struct page *page;
+};
+
+static _Thread_local struct lane *here; /* of the call that this thread is in */
+
+static int map(int fd, struct trail **out, struct error *err)
+{
+    struct page *page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED)
+        return error_set(err, -errno, "map the trail of a rank: %s", strerror(errno));
+    *out = xcalloc(1, sizeof **out);
+    (*out)->page = page;
+    return 0;
+}
+
+int trail_create(struct trail **out, int *fd, struct error *err)
+{
+    int made = memfd_create("gimbal-trail", MFD_CLOEXEC);
+    if (made < 0 || ftruncate(made, sizeof(struct page)) < 0) {
+        int rc = error_set(err, -errno, "memory for the trail of a rank: %s", strerror(errno));
+        if (made >= 0)
+            close(made);
+        return rc;
+    }
+    int rc = map(made, out, err);
+    if (rc < 0)
+        close(made);
+    else
+        *fd = made;
+    return rc;
+}
+
+int trail_open(int fd, struct trail **out, struct error *err)
+{
+    off_t size = lseek(fd, 0, SEEK_END);
+    if (size != (off_t)sizeof(struct page))
+        return error_set(err, -EINVAL, "descriptor %d is no trail of this release", fd);
+    return map(fd, out, err);
+}
+
+void trail_close(struct trail *trail)
+{
+    if (!trail)
+        return;
+    munmap(trail->page, sizeof *trail->page);
+    free(trail);
+}
+
+void trail_enter(struct trail *trail, unsigned lane, const struct trail_call *call)
+{
+    if (!trail)
+        return;
+    here = &trail->page->lanes[lane];
+    uint64_t number = atomic_load_explicit(&here->entered, memory_order_relaxed);
+    here->ring[number % RING] = *call;
+    atomic_store_explicit(&here->peer, -1, memory_order_relaxed);
+    atomic_store_explicit(&here->entered, number + 1, memory_order_release);
+}
+
+void trail_leave(struct trail *trail, unsigned lane, uint64_t now_ms)
+{
+    if (!trail)
+        return;
+    struct lane *of = &trail->page->lanes[lane];
+    uint64_t entered = atomic_load_explicit(&of->entered, memory_order_relaxed);
+    atomic_store_explicit(&of->left_ms, now_ms, memory_order_relaxed);
+    atomic_store_explicit(&of->left, entered, memory_order_release);
+    here = NULL;
+}
+
+void trail_await(int peer)
+{
+    if (here)
+        atomic_store_explicit(&here->peer, peer, memory_order_relaxed);
+}
+
+/* ---- reading ---- */
+
+static void add_past(const struct trail_call *call, struct trail_position *out)
+{
+    if (call->kind == TRAIL_EXCHANGES && out->past_count < TRAIL_PAST_MAX / TRAIL_LANES)
+        out->past[out->past_count++] = (struct trail_past){call->group, call->number};
+}
+
+/* One that moves on while it is read is read again, but not for ever: then it is not held up. */
+static bool read_lane(const struct lane *lane, struct trail_position *out)
+{
+    for (int attempt = 0; attempt < 3; attempt++) {
+        uint64_t entered = atomic_load_explicit(&lane->entered, memory_order_acquire);
+        uint64_t left = atomic_load_explicit(&lane->left, memory_order_acquire);
+        if (entered == 0)
+            return false;
+        *out = (struct trail_position){.inside = left < entered};
+        out->call = lane->ring[(entered - 1) % RING];
+        out->peer = out->inside ? atomic_load_explicit(&lane->peer, memory_order_relaxed) : -1;
+        if (!out->inside)
+            out->call.entered_ms = atomic_load_explicit(&lane->left_ms, memory_order_relaxed);
+        for (uint64_t back = 1; back <= entered && back <= READ_MAX; back++)
+            add_past(&lane->ring[(entered - back) % RING], out);
+        atomic_thread_fence(memory_order_acquire);
+        if (atomic_load_explicit(&lane->entered, memory_order_relaxed) - entered < RING - READ_MAX)
+            return true;
+    }
+    return false;
+}
+
+/* The rank is where its first lane is, unless that one waits for the other. */
+bool trail_read(const struct trail *trail, struct trail_position *out)
+{
+    struct trail_position lanes[TRAIL_LANES];
+    bool known[TRAIL_LANES];
+    for (int i = 0; i < TRAIL_LANES; i++)
+        known[i] = read_lane(&trail->page->lanes[i], &lanes[i]);
+    if (!known[0])
+        return false;
+    bool waits = lanes[0].inside && lanes[0].call.kind == TRAIL_AWAITS;
+    int at = waits && known[1] && lanes[1].inside && lanes[1].call.kind != TRAIL_AWAITS ? 1 : 0;
+    *out = lanes[at];
+    for (size_t i = 0; known[1 - at] && i < lanes[1 - at].past_count; i++)
+        out->past[out->past_count++] = lanes[1 - at].past[i];
+    return true;
+}
