@@ -26,6 +26,7 @@ struct bench_case {
     int devices, layers, hidden, heads, batch;
     double memory_gib;
     const char *more; /* of the job's plan */
+    bool hurry;       /* executors stand still meanwhile */
 };
 
 static const struct bench_case cases[] = {
@@ -43,6 +44,8 @@ static const struct bench_case cases[] = {
     {"gpt24_16", "uniform", 16, 24, 2048, 16, 64, 16, ""},
     {"gpt32_64", "exact", 64, 32, 4096, 32, 128, 40, ""},
     {"gpt32_120_of_128", "exact", 120, 32, 4096, 32, 128, 40, ""},
+    {"gpt32_120_of_128_at_once", "exact", 120, 32, 4096, 32, 128, 40, "", true},
+    {"gpt12_7_of_8_at_once", "exact", 7, 12, 768, 12, 64, 16, "", true},
     {"gpt64_8_too_large", "exact", 8, 64, 8192, 64, 256, 80, ""},
     {"gpt64_256", "exact", 256, 64, 8192, 64, 256, 80, ""},
     {"gpt128_1024", "exact", 1024, 128, 12288, 96, 1024, 80, ""},
@@ -123,7 +126,8 @@ static int run_case(const struct bench_case *c)
         fprintf(stderr, "bench planner: %s\n", err.text);
         return 1;
     }
-    request = (struct planner_request){graph, job, make_devices(c, &profile), c->devices};
+    request = (struct planner_request){graph, job, make_devices(c, &profile), c->devices,
+                                       .hurry = c->hurry};
     double began = now(), cpu_began = cpu_now();
     char line[128];
     rc = planner_run(&request, &result, &err);

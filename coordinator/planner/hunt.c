@@ -25,7 +25,6 @@
 #define TIGHT 4
 #define TIGHT_SHARE 0.001
 /* As long as the best takes so much longer than the least bound, little is known yet. */
-#define IGNORANT 16
 #define IGNORANT_RATIO 1.6
 
 const struct hunt_limits hunt_limits_standard = {.labels = 120,
@@ -35,6 +34,7 @@ const struct hunt_limits hunt_limits_standard = {.labels = 120,
                                                  .scouts = 1600,
                                                  .parts = 600,
                                                  .parts_most = 16000,
+                                                 .patience = 16,
                                                  .wide_devices = 8,
                                                  .plans = 20000,
                                                  .simulations = 48,
@@ -46,6 +46,7 @@ const struct hunt_limits hunt_limits_quick = {.labels = 60,
                                               .scouts = 600,
                                               .parts = 20,
                                               .parts_most = 600,
+                                              .patience = 16,
                                               .wide_devices = 4,
                                               .plans = 2000,
                                               .simulations = 8,
@@ -345,7 +346,7 @@ static size_t parts_allowed(const struct hunt *hunt, int most)
     size_t parts_most = limits->parts_most * PARTS_DEVICES / (PARTS_DEVICES + (size_t)most);
     parts = parts < parts_most ? parts : parts_most;
     if (hunt->found_count > 0 && is_ignorant(hunt))
-        parts *= IGNORANT;
+        parts *= limits->patience;
     return hunt->found_count > 0 ? parts : parts / HOPELESS;
 }
 

@@ -16,8 +16,9 @@
 static int search_plan(const struct planning_task *task, struct planner_result *result,
                        struct error *err)
 {
-    struct planner_request ask = {task->graph, task->job, task->fleet.devices,
-                                  (int)task->fleet.count, &task->stop};
+    struct planner_request ask = {task->graph,         task->job,
+                                  task->fleet.devices, (int)task->fleet.count,
+                                  &task->stop,         .hurry = task->hurry};
     if (task->given) {
         struct plan *plan;
         int rc = plan_decode(task->given, &plan, err);

@@ -17,6 +17,7 @@ struct planning_request {
     size_t device_count;
     unsigned devices_max; /* that the job may have, one day */
     enum planning_cost cost;
+    bool hurry;                 /* the job's executors stand still meanwhile */
     uint64_t (*clock_cb)(void); /* milliseconds; called on the thread that searches */
 };
 
@@ -26,6 +27,7 @@ struct planning_task {
     char *given;
     struct fleet fleet;
     unsigned devices_max;
+    bool hurry;
     uint64_t (*clock_cb)(void);
     atomic_bool stop; /* any thread may set it: nobody wants the plan any more */
     int refusal;      /* a device has no speed: a negative errno and a sentence */

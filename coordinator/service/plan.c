@@ -119,6 +119,7 @@ int service_plan_job(struct service *service, const struct job *job, struct erro
     struct planning_request request = {
         .given = job->given[0] ? job->given : NULL,
         .devices_max = job->devices_max,
+        .hurry = dossier_find(service, job->id)->replan.going,
         .clock_cb = service->options.clock_cb,
     };
     int rc = read_job(job, &request, err);
