@@ -18,6 +18,8 @@
 
 #define BF16_BYTES 2
 
+#define PROVED_GAP 5e-4 /* what is less is printed as 0.0 % */
+
 int planner_graph(const struct job_config *job, struct graph **out, struct error *err)
 {
     if (job->checkpoint.dir && job->checkpoint.dir[0] != '/')
@@ -372,13 +374,27 @@ void planner_result_finish(struct planner_result *result)
     *result = (struct planner_result){0};
 }
 
+/* "chosen, at most 4.9 % from the best": what the search proved of it, if anything. */
+static char *print_proof(char *out, size_t size, const struct plan *plan)
+{
+    const char *of = plan->predicted.roles;
+    if (plan->predicted.lower_bound_s <= 0)
+        snprintf(out, size, "chosen");
+    else if (plan->predicted.gap < PROVED_GAP)
+        snprintf(out, size, "chosen, proved the best%s%s", of[0] ? " of " : "", of);
+    else
+        snprintf(out, size, "chosen, at most %.1f %% from the best%s%s", 100 * plan->predicted.gap,
+                 of[0] ? " of " : "", of);
+    return out;
+}
+
 void planner_print(const struct planner_result *result, size_t rows, FILE *out)
 {
     fprintf(out, "%-10s %-40s %7s %12s %12s %11s  %s\n", "PLAN", "DIVISION", "DEVICES", "STEP",
             "TOK/S", "MEMORY", "");
     for (size_t i = 0; i < result->count && (rows == 0 || i < rows); i++) {
         const struct plan *plan = result->candidates[i].plan;
-        char division[96], step[32], memory[32];
+        char division[96], step[32], memory[32], proof[128];
         plan_print(division, sizeof division, plan);
         /* The middle dot is two bytes and one column. */
         int dots = 0;
@@ -390,7 +406,7 @@ void planner_print(const struct planner_result *result, size_t rows, FILE *out)
                 plan->predicted.tokens_per_s,
                 units_print_bytes(memory, sizeof memory, (double)plan->predicted.memory_bytes_max),
                 !result->candidates[i].fits ? "does not fit"
-                : plan == result->best      ? "chosen"
+                : plan == result->best      ? print_proof(proof, sizeof proof, plan)
                                             : "");
     }
     if (rows && result->count > rows)
