@@ -116,11 +116,20 @@ static void bring(struct engine *engine, float **wholes, int tensor, const struc
         fail(engine, -EILSEQ, t->name);
 }
 
+static void fetch(struct engine *engine, struct interpreter *in, int buffer)
+{
+    struct error err;
+    int rc = interpreter_fetch(in, buffer, &err);
+    if (rc < 0)
+        fail(engine, rc, err.text);
+}
+
 static void bring_gradients(struct engine *engine, const struct program *program,
                             struct interpreter *in)
 {
     for (size_t i = 0; i < program->parameter_count; i++) {
         const struct parameter *parameter = &program->parameters[i];
+        fetch(engine, in, parameter->gradient.buffer);
         const float *data = interpreter_buffer(in, parameter->gradient.buffer);
         bring(engine, engine->result->gradients, parameter->tensor, &parameter->box,
               data + parameter->gradient.offset);
@@ -211,8 +220,12 @@ static void run_rank(struct test_rank *rank)
     if (rc == 0) {
         interpreter_initialize(in, 11);
         add_offsets(engine, program, in);
-        rc = train(engine, in, program, &err);
+        rc = interpreter_store_state(in, &err);
     }
+    if (rc == 0)
+        rc = train(engine, in, program, &err);
+    if (rc == 0)
+        rc = interpreter_fetch_state(in, &err);
     if (rc == 0)
         rc = interpreter_quiesce(in, &err);
     if (rc == 0 && rank->library->sent)
@@ -283,8 +296,9 @@ int engine_run(const struct graph *graph, const struct plan *plan,
             out->words[i] = (uint64_t)(program_words(engine.programs[i]) * options->steps);
             out->hashes[i] = engine.programs[i]->hash;
         }
-        test_ranks_run(options->collectives ? options->collectives : &collectives_local, ranks, 20,
-                       run_rank, &engine);
+        test_ranks_run_on(options->device ? options->device->accelerator : NULL,
+                          options->collectives ? options->collectives : &collectives_local, ranks,
+                          20, run_rank, &engine);
         rc = engine.rc;
     }
     for (int i = 0; i < ranks; i++)

@@ -32,6 +32,12 @@ static void *thread_run(void *context)
 void test_ranks_run(const struct collectives *library, int count, double timeout_s,
                     test_rank_cb *body, void *argument)
 {
+    test_ranks_run_on(NULL, library, count, timeout_s, body, argument);
+}
+
+void test_ranks_run_on(const struct accelerator *accelerator, const struct collectives *library,
+                       int count, double timeout_s, test_rank_cb *body, void *argument)
+{
     struct rendezvous *rendezvous = test_rendezvous_create(10);
     struct local_hub *hub = local_hub_create(count);
     pthread_barrier_t barrier;
@@ -44,7 +50,8 @@ void test_ranks_run(const struct collectives *library, int count, double timeout
                        .count = count,
                        .timeout_s = timeout_s,
                        .rendezvous = rendezvous,
-                       .shared = hub},
+                       .shared = hub,
+                       .accelerator = accelerator},
             .body = body,
         };
         if (pthread_create(&threads[i].thread, NULL, thread_run, &threads[i]) != 0)

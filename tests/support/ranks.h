@@ -20,5 +20,8 @@ typedef void test_rank_cb(struct test_rank *rank);
  * close its fabric itself and set it to NULL. A fabric that does not open ends the process. */
 void test_ranks_run(const struct collectives *library, int count, double timeout_s,
                     test_rank_cb *body, void *argument);
+/* What a thread in a lane of the accelerator exchanges lies in its memory. */
+void test_ranks_run_on(const struct accelerator *accelerator, const struct collectives *library,
+                       int count, double timeout_s, test_rank_cb *body, void *argument);
 
 #endif

@@ -20,6 +20,7 @@
 
 #include "common/base/error.h"
 #include "common/graph/operation.h"
+#include "worker/kernels/accelerator.h"
 
 struct fabric;
 struct fabric_group;
@@ -40,6 +41,9 @@ struct fabric_config {
     void *shared;                        /* local: the hub that the threads share */
     /* (optional) gloo: on the thread of a call, it waits for this rank now; -1: for nobody. */
     void (*awaits_cb)(int peer);
+    /* local: what a thread in one of its lanes exchanges lies in its memory; NULL: all data lies
+     * in the host's. */
+    const struct accelerator *accelerator;
     const char *interface; /* gloo: address to bind to; NULL: 127.0.0.1 */
 };
 

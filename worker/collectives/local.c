@@ -52,6 +52,26 @@ struct local_hub *local_hub_create(int count)
     return hub;
 }
 
+bool local_on_device(const struct fabric *fabric)
+{
+    return fabric->accelerator && fabric->accelerator->inside();
+}
+
+int local_settle(const struct fabric *fabric, struct error *err)
+{
+    return local_on_device(fabric) ? fabric->accelerator->finish(err) : 0;
+}
+
+void local_copy(const struct fabric *fabric, float *destination, const float *source, size_t count)
+{
+    if (count == 0 || source == destination)
+        return;
+    if (local_on_device(fabric))
+        fabric->accelerator->move(destination, source, count * sizeof *destination);
+    else
+        memcpy(destination, source, count * sizeof *destination);
+}
+
 static void meeting_destroy(struct meeting *meeting)
 {
     pthread_cond_destroy(&meeting->changed);
@@ -108,6 +128,7 @@ static int local_open(const struct fabric_config *config, struct fabric **out, s
 
     struct fabric *fabric = xcalloc(1, sizeof *fabric);
     fabric->hub = hub;
+    fabric->accelerator = config->accelerator;
     fabric->rank = config->rank;
     fabric->timeout_s = config->timeout_s;
     local_requests_grow(fabric);

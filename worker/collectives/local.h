@@ -82,6 +82,7 @@ struct fabric_group {
 
 struct fabric {
     struct local_hub *hub;
+    const struct accelerator *accelerator; /* or NULL */
     int rank;
     double timeout_s;
     struct fabric_group *groups;
@@ -95,6 +96,13 @@ struct timespec local_deadline(double timeout_s);
 
 /* Elements of owner's data that another rank has copied. */
 void local_count_sent(struct local_hub *hub, int owner, int reader, size_t count);
+
+/* Data of the calling thread lies in the device's memory. */
+bool local_on_device(const struct fabric *fabric);
+/* What this thread has issued to its lane is done: others may read it, or write over what it read.
+ */
+int local_settle(const struct fabric *fabric, struct error *err);
+void local_copy(const struct fabric *fabric, float *destination, const float *source, size_t count);
 
 int local_all_reduce(struct fabric_group *group, float *data, size_t count,
                      enum reduction reduction, struct error *err);

@@ -124,12 +124,15 @@ static int meet(struct fabric_group *group, const struct arrival *arrival, struc
 {
     struct meeting *meeting = group->meeting;
     struct timespec deadline = local_deadline(group->fabric->timeout_s);
+    int rc = local_settle(group->fabric, err);
+    if (rc < 0)
+        return rc;
     pthread_mutex_lock(&group->fabric->hub->lock);
     meeting->arrivals[group->me] = *arrival;
     meeting->arrivals[group->me].here = true;
     uint64_t barrier = meeting->barrier;
     bool late = false;
-    int rc = meeting_hopeless(group, late, err);
+    rc = meeting_hopeless(group, late, err);
     if (rc == 0 && ++meeting->waiting == meeting->count) {
         meeting->failed = all_agree(meeting);
         barrier_pass(meeting);
@@ -150,9 +153,10 @@ static int meet(struct fabric_group *group, const struct arrival *arrival, struc
 }
 
 /* Returns when all members have come this far; all are on the way, so there is no limit. */
-static void part(struct fabric_group *group)
+static int part(struct fabric_group *group, struct error *err)
 {
     struct meeting *meeting = group->meeting;
+    int rc = local_settle(group->fabric, err);
     pthread_mutex_lock(&group->fabric->hub->lock);
     uint64_t barrier = meeting->barrier;
     if (++meeting->waiting == meeting->count)
@@ -160,6 +164,7 @@ static void part(struct fabric_group *group)
     while (meeting->barrier == barrier)
         pthread_cond_wait(&meeting->changed, &group->fabric->hub->lock);
     pthread_mutex_unlock(&group->fabric->hub->lock);
+    return rc;
 }
 
 /* ---- calls ---- */
@@ -176,8 +181,7 @@ static size_t sum(const size_t *counts, int count)
 static void take(struct fabric_group *group, int owner, const float *source, float *destination,
                  size_t count)
 {
-    if (count && source != destination)
-        memcpy(destination, source, count * sizeof *destination);
+    local_copy(group->fabric, destination, source, count);
     local_count_sent(group->fabric->hub, group->meeting->ranks[owner], group->fabric->rank, count);
 }
 
@@ -192,7 +196,11 @@ static void reduce(struct fabric_group *group, float *destination, size_t offset
         group->parts[i] = meeting->arrivals[i].source + offset;
         local_count_sent(group->fabric->hub, meeting->ranks[i], group->fabric->rank, count);
     }
-    collective_reduce(destination, group->parts, meeting->count, count, reduction);
+    if (local_on_device(group->fabric))
+        group->fabric->accelerator->reduce(destination, group->parts, meeting->count, count,
+                                           reduction == REDUCTION_MAX);
+    else
+        collective_reduce(destination, group->parts, meeting->count, count, reduction);
 }
 
 int local_all_reduce(struct fabric_group *group, float *data, size_t count,
@@ -206,13 +214,13 @@ int local_all_reduce(struct fabric_group *group, float *data, size_t count,
     size_t low, high;
     collective_chunk(count, meeting->count, group->me, &low, &high);
     reduce(group, data + low, low, high - low, reduction);
-    part(group);
+    rc = part(group, err);
     for (int i = 0; i < meeting->count; i++) {
         collective_chunk(count, meeting->count, i, &low, &high);
         take(group, i, meeting->arrivals[i].source + low, data + low, high - low);
     }
-    part(group);
-    return 0;
+    int parted = part(group, err);
+    return rc < 0 ? rc : parted;
 }
 
 int local_reduce_scatter(struct fabric_group *group, const float *source, float *destination,
@@ -223,8 +231,7 @@ int local_reduce_scatter(struct fabric_group *group, const float *source, float 
     if (rc < 0)
         return rc;
     reduce(group, destination, sum(counts, group->me), counts[group->me], REDUCTION_SUM);
-    part(group);
-    return 0;
+    return part(group, err);
 }
 
 int local_all_gather(struct fabric_group *group, const float *source, float *destination,
@@ -239,8 +246,7 @@ int local_all_gather(struct fabric_group *group, const float *source, float *des
         take(group, i, group->meeting->arrivals[i].source, destination + offset, counts[i]);
         offset += counts[i];
     }
-    part(group);
-    return 0;
+    return part(group, err);
 }
 
 int local_all_to_all(struct fabric_group *group, const float *source, const size_t *sends,
@@ -257,6 +263,5 @@ int local_all_to_all(struct fabric_group *group, const float *source, const size
              receives[i]);
         offset += receives[i];
     }
-    part(group);
-    return 0;
+    return part(group, err);
 }

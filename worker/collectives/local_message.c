@@ -115,6 +115,8 @@ int local_send(struct fabric *fabric, int peer, uint32_t tag, const float *sourc
 {
     struct local_hub *hub = fabric->hub;
     int rc = collective_peer_check("send", peer, fabric->rank, hub->count, err);
+    if (rc == 0)
+        rc = local_settle(fabric, err);
     if (rc < 0)
         return rc;
     pthread_mutex_lock(&hub->lock);
@@ -211,8 +213,10 @@ int local_receive(struct fabric *fabric, int peer, uint32_t tag, float *destinat
 
     if (request->count != count)
         rc = count_mismatch(request, err);
-    else if (count)
-        memcpy(destination, request->source, count * sizeof *destination);
+    else
+        local_copy(fabric, destination, request->source, count);
+    if (rc == 0)
+        rc = local_settle(fabric, err);
     if (rc == 0)
         local_count_sent(hub, peer, fabric->rank, count);
 

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define ALIGNMENT 256      /* of regions on a device */
 #define POISON 0x7fa5a5a5u /* a signalling NaN */
 
 struct arena {
@@ -17,7 +18,10 @@ struct arena {
         char *mapping, *start;
         size_t mapped;
         uint64_t bytes;
+        char *there; /* on the device */
     } regions[REGIONS];
+    const struct accelerator *accelerator; /* or NULL */
+    void *reservation;
 };
 
 static size_t pages(uint64_t bytes)
@@ -29,8 +33,9 @@ static size_t pages(uint64_t bytes)
 /* The region's end lies against the guard page; sizes are multiples of a cache line. */
 static int reserve(struct arena *arena, int region, uint64_t bytes)
 {
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | (arena->accelerator ? MAP_NORESERVE : 0);
     size_t page = (size_t)sysconf(_SC_PAGESIZE), usable = pages(bytes);
-    char *mapping = mmap(NULL, usable + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *mapping = mmap(NULL, usable + page, PROT_NONE, flags, -1, 0);
     if (mapping == MAP_FAILED)
         return -ENOMEM;
     arena->regions[region].mapping = mapping;
@@ -40,15 +45,34 @@ static int reserve(struct arena *arena, int region, uint64_t bytes)
     return usable && mprotect(mapping, usable, PROT_READ | PROT_WRITE) < 0 ? -ENOMEM : 0;
 }
 
-int arena_reserve(const uint64_t bytes[REGIONS], char *state, struct arena **out, struct error *err)
+/* One reservation for all regions. */
+static int reserve_there(struct arena *arena, const uint64_t bytes[REGIONS], struct error *err)
+{
+    uint64_t offsets[REGIONS], whole = 0;
+    for (int region = 0; region < REGIONS; region++) {
+        offsets[region] = whole;
+        whole += (bytes[region] + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    }
+    int rc = arena->accelerator->reserve(whole, &arena->reservation, err);
+    for (int region = 0; region < REGIONS && rc == 0; region++)
+        arena->regions[region].there = (char *)arena->reservation + offsets[region];
+    return rc;
+}
+
+int arena_reserve(const uint64_t bytes[REGIONS], char *state, const struct accelerator *accelerator,
+                  struct arena **out, struct error *err)
 {
     struct arena *arena = xcalloc(1, sizeof *arena);
+    struct error why = {""};
     int rc = 0;
+    arena->accelerator = accelerator;
     arena->regions[REGION_STATE].start = state;
     arena->regions[REGION_STATE].bytes = bytes[REGION_STATE];
     for (int region = 0; region < REGIONS && rc == 0; region++)
         if (region != REGION_STATE || !state)
             rc = reserve(arena, region, bytes[region]);
+    if (rc == 0 && accelerator)
+        rc = reserve_there(arena, bytes, &why);
     if (rc < 0) {
         char sizes[REGIONS][32];
         for (int region = 0; region < REGIONS; region++)
@@ -56,8 +80,8 @@ int arena_reserve(const uint64_t bytes[REGIONS], char *state, struct arena **out
         arena_release(arena);
         return error_set(err, rc,
                          "cannot reserve memory: state %s, saved activations %s, transients %s, "
-                         "communication %s",
-                         sizes[0], sizes[1], sizes[2], sizes[3]);
+                         "communication %s%s%s",
+                         sizes[0], sizes[1], sizes[2], sizes[3], *why.text ? ": " : "", why.text);
     }
     *out = arena;
     return 0;
@@ -70,12 +94,39 @@ void arena_release(struct arena *arena)
     for (int region = 0; region < REGIONS; region++)
         if (arena->regions[region].mapping)
             munmap(arena->regions[region].mapping, arena->regions[region].mapped);
+    if (arena->reservation)
+        arena->accelerator->release(arena->reservation);
     free(arena);
 }
 
 char *arena_region(const struct arena *arena, enum region region)
 {
+    return arena->accelerator ? arena->regions[region].there : arena->regions[region].start;
+}
+
+char *arena_image(const struct arena *arena, enum region region)
+{
     return arena->regions[region].start;
+}
+
+int arena_fetch(const struct arena *arena, enum region region, uint64_t offset, uint64_t bytes,
+                struct error *err)
+{
+    if (!arena->accelerator)
+        return 0;
+    arena->accelerator->download(arena_image(arena, region) + offset,
+                                 arena_region(arena, region) + offset, bytes);
+    return arena->accelerator->finish(err);
+}
+
+int arena_store(const struct arena *arena, enum region region, uint64_t offset, uint64_t bytes,
+                struct error *err)
+{
+    if (!arena->accelerator)
+        return 0;
+    arena->accelerator->upload(arena_region(arena, region) + offset,
+                               arena_image(arena, region) + offset, bytes);
+    return arena->accelerator->finish(err);
 }
 
 void arena_poison(struct arena *arena)

@@ -7,19 +7,30 @@
 
 #include "common/base/error.h"
 #include "common/program/program.h"
+#include "worker/kernels/accelerator.h"
 
 struct arena;
 
 /* state: memory for that region, which is the caller's; NULL: it is reserved as well. -ENOMEM: the
- * sentence has the sizes asked for. Memory is zero. */
-int arena_reserve(const uint64_t bytes[REGIONS], char *state, struct arena **out,
-                  struct error *err);
+ * sentence has the sizes asked for. The host's memory is zero. With an accelerator, NULL without,
+ * regions lie in its memory, in one reservation, and what the host has is an image of them: it
+ * takes memory only where it is used. */
+int arena_reserve(const uint64_t bytes[REGIONS], char *state, const struct accelerator *accelerator,
+                  struct arena **out, struct error *err);
 /* Accepts NULL. */
 void arena_release(struct arena *arena);
+/* Where the program runs, and where the host reads and writes: without an accelerator the same. */
 char *arena_region(const struct arena *arena, enum region region);
+char *arena_image(const struct arena *arena, enum region region);
+/* Bytes of a region from the device into the image, and the other way, in the calling thread's
+ * lane; waits for them. Without an accelerator there is nothing to do. */
+int arena_fetch(const struct arena *arena, enum region region, uint64_t offset, uint64_t bytes,
+                struct error *err);
+int arena_store(const struct arena *arena, enum region region, uint64_t offset, uint64_t bytes,
+                struct error *err);
 
-/* Fill all of it with a signalling pattern (as f32 a NaN), and later ask how many bytes, from
- * the start of a region, reach to the last one that was written. */
+/* Fill all of the image with a signalling pattern (as f32 a NaN), and later ask how many bytes of
+ * it, from the start of a region, reach to the last one that was written. */
 void arena_poison(struct arena *arena);
 uint64_t arena_touched(const struct arena *arena, enum region region);
 

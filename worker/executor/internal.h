@@ -4,6 +4,7 @@
 
 #include "worker/executor/footprints.h"
 #include "worker/executor/interpreter.h"
+#include "worker/executor/lanes.h"
 #include "worker/executor/queues.h"
 #include "worker/executor/update.h"
 
@@ -24,6 +25,7 @@ struct interpreter {
     const struct kernel **kernels; /* per node */
     struct sending *sendings;
     size_t sending_count;
+    struct lanes *lanes;
     struct queues *queues;
     struct footprints *footprints; /* NULL: nobody reads them */
     double *seconds, *waited;
@@ -53,7 +55,7 @@ void interpreter_arm(struct interpreter *in);
 void interpreter_begin_update(struct interpreter *in, const float *metrics);
 void interpreter_end_update(struct interpreter *in);
 
-/* A buffer's memory in a slot. */
+/* A buffer's memory in a slot: the device's. */
 char *interpreter_address(const struct interpreter *in, int buffer, int slot);
 
 #endif

@@ -1,5 +1,6 @@
-/* interpreter.c - what each instruction does: kernels on the calling thread, collectives as
- * blocking calls, sends that go on at once and are waited for where their buffer is needed. */
+/* interpreter.c - what each instruction does: kernels on the calling thread or in its lane,
+ * collectives as blocking calls, sends that go on at once and are waited for where their buffer is
+ * needed. */
 #include "worker/executor/internal.h"
 
 #include <math.h>
@@ -113,8 +114,12 @@ static void load(struct interpreter *in, const struct instruction *instruction, 
     uint64_t global = (uint64_t)(p->samples * p->micro_batches);
     uint64_t first = in->step * global + (uint64_t)(p->samples * micro_batch);
     bool targets = p->graph->tensors[p->buffers[piece->buffer].tensor].targets;
-    in->config.feed->fill(in->config.feed->context, in->kind, first, &piece->box, targets,
-                          view_of(in, piece, slot).data);
+    size_t bytes = (size_t)box_count(&piece->box) * ELEMENT_BYTES;
+    void *place = view_of(in, piece, slot).data;
+    void *stage = in->lanes ? lanes_stage(in->lanes, bytes) : place;
+    in->config.feed->fill(in->config.feed->context, in->kind, first, &piece->box, targets, stage);
+    if (in->lanes)
+        in->config.device->accelerator->upload(place, stage, bytes);
 }
 
 static void update(struct interpreter *in, const struct instruction *instruction)
@@ -175,8 +180,8 @@ int interpreter_execute(struct interpreter *in, const struct program_cursor *cur
     case INSTRUCTION_RECEIVE:
         return run_message(in, instruction, slot, err);
     case INSTRUCTION_SQUARE_SUM:
-        metrics_of(in)[METRIC_SQUARE_SUM] += (float)device->square_sum(
-            floats(in, instruction, 0, slot), count_of(in, instruction, 0));
+        device->square_sum(floats(in, instruction, 0, slot), count_of(in, instruction, 0),
+                           &metrics_of(in)[METRIC_SQUARE_SUM]);
         return 0;
     case INSTRUCTION_UPDATE:
         update(in, instruction);
@@ -190,7 +195,7 @@ int interpreter_execute(struct interpreter *in, const struct program_cursor *cur
 /* After the metrics' all-reduce all ranks know the same sums. */
 static void read_metrics(struct interpreter *in)
 {
-    const float *metrics = metrics_of(in);
+    const float *metrics = interpreter_buffer(in, in->program->metrics);
     struct step_result *out = &in->result;
     in->update = update_step_of(&in->config.optimizer, in->step, metrics);
     out->loss = in->update.loss;
@@ -203,22 +208,34 @@ static void read_metrics(struct interpreter *in)
         interpreter_begin_update(in, metrics);
 }
 
+/* They were cleared when the step began. */
+static void tell_wishes(struct interpreter *in)
+{
+    float *wishes = (float *)interpreter_buffer(in, in->program->metrics) + METRIC_PAUSE;
+    wishes[0] = in->wishes_pause ? 1 : 0;
+    wishes[METRIC_STOP - METRIC_PAUSE] = in->wishes_stop ? 1 : 0;
+    if (in->lanes)
+        in->config.device->accelerator->upload(metrics_of(in) + METRIC_PAUSE, wishes,
+                                               (METRIC_STOP - METRIC_PAUSE + 1) * sizeof *wishes);
+    in->wished = true;
+}
+
 void interpreter_reach(struct interpreter *in, int index)
 {
     bool metrics = index >= in->program->sections[SECTION_METRICS].first;
     if (in->holding)
         holding_reach(in->holding, (uint32_t)index, (uint32_t)in->program->instruction_count);
-    if (!in->wished && metrics) {
-        /* They were cleared when the step began. */
-        metrics_of(in)[METRIC_PAUSE] = in->wishes_pause ? 1 : 0;
-        metrics_of(in)[METRIC_STOP] = in->wishes_stop ? 1 : 0;
-        in->wished = true;
-    }
+    if (!in->wished && metrics)
+        tell_wishes(in);
     if (!in->armed && metrics) {
         interpreter_arm(in);
         in->armed = true;
     }
-    if (!in->measured && index >= in->program->sections[SECTION_UPDATE].first)
+    if (in->measured || index < in->program->sections[SECTION_UPDATE].first)
+        return;
+    if (in->lanes)
+        in->update = update_step_unseen(&in->config.optimizer, in->step, metrics_of(in));
+    else
         read_metrics(in);
 }
 
@@ -232,7 +249,10 @@ int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t ste
     in->targets = in->config.feed->targets(in->config.feed->context, kind, step * global, global);
     in->wished = in->armed = kind != PROGRAM_TRAIN;
     in->measured = false;
+    lanes_begin(in->lanes);
     int rc = queues_run(in->queues, kind, err);
+    if (rc == 0)
+        rc = interpreter_fetch(in, p->metrics, err);
     if (rc < 0)
         return rc;
     if (!in->measured)

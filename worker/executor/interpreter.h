@@ -3,6 +3,9 @@
  * Its life is four calls: prepare (reserves the arena, forms the groups), run (one step),
  * quiesce (nothing of it is on its way any more) and release. In a step it allocates nothing.
  *
+ * On a device with memory of its own the arena lies there, queues are its lanes, and the host waits
+ * for them at the end of a step only.
+ *
  * A program of two queues has a thread for the second one, from prepare to release; between runs
  * it sleeps. A fabric that is aborted, or whose peer is gone, ends the run on both. */
 #ifndef WORKER_EXECUTOR_INTERPRETER_H
@@ -83,8 +86,15 @@ void interpreter_initialize(struct interpreter *interpreter, uint64_t seed);
 
 const struct program *interpreter_program(const struct interpreter *interpreter);
 struct arena *interpreter_arena(struct interpreter *interpreter);
-/* A buffer's memory, in slot 0 where it has slots. */
+/* A buffer as the host sees it, in slot 0 where it has slots. That of a device with memory of its
+ * own is an image: it is as the device left it once it was fetched, and the device has what was
+ * written to it once it was stored. Not during a run. Else neither does anything. */
 void *interpreter_buffer(struct interpreter *interpreter, int buffer);
+int interpreter_fetch(struct interpreter *interpreter, int buffer, struct error *err);
+int interpreter_store(struct interpreter *interpreter, int buffer, struct error *err);
+/* The same of all parameters and their moments. */
+int interpreter_fetch_state(struct interpreter *interpreter, struct error *err);
+int interpreter_store_state(struct interpreter *interpreter, struct error *err);
 /* Seconds spent so far in each instruction of the program, and before it in waiting for the other
  * queue; and how often it ran. */
 const double *interpreter_seconds(const struct interpreter *interpreter);

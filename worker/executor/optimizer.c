@@ -1,4 +1,4 @@
-/* optimizer.c - schedule of the learning rate, and clipping by the global norm. */
+/* optimizer.c - schedule of the learning rate. */
 #include "worker/executor/optimizer.h"
 
 #include <math.h>
@@ -12,9 +12,4 @@ double optimizer_rate(const struct optimizer *optimizer, uint64_t step)
     double done =
         (double)(step - optimizer->warmup) / (double)(optimizer->steps - optimizer->warmup);
     return optimizer->rate * (0.1 + 0.45 * (1 + cos(3.14159265358979323846 * done)));
-}
-
-double optimizer_scale(const struct optimizer *optimizer, double norm)
-{
-    return optimizer->clip > 0 && norm > optimizer->clip ? optimizer->clip / norm : 1;
 }

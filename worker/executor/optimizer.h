@@ -14,7 +14,5 @@ struct optimizer {
 
 /* The learning rate of a step, counted from 0. */
 double optimizer_rate(const struct optimizer *optimizer, uint64_t step);
-/* What every gradient is multiplied by. */
-double optimizer_scale(const struct optimizer *optimizer, double norm);
 
 #endif

@@ -70,8 +70,24 @@ static int find_kernels(struct interpreter *in, struct error *err)
         if (!in->kernels[n])
             return error_set(err, -ENOSYS, "device %s has no kernel for operation %s",
                              in->config.device->name, graph->nodes[n].operation->name);
+        if (!in->kernels[n]->check)
+            continue;
+        int rc = in->kernels[n]->check(&graph->nodes[n], &in->program->sizes, err);
+        if (rc < 0)
+            return error_prefix(err, rc, "operation %s", graph->nodes[n].operation->name);
     }
     return 0;
+}
+
+static int poison(struct interpreter *in, struct error *err)
+{
+    int rc = 0;
+    arena_poison(in->arena);
+    lanes_enter(in->lanes, QUEUE_COMPUTE);
+    for (int region = 0; region < REGIONS && rc == 0; region++)
+        rc = arena_store(in->arena, (enum region)region, 0, in->program->bytes[region], err);
+    lanes_leave(in->lanes);
+    return rc;
 }
 
 int interpreter_prepare(const struct program *program, const struct interpreter_config *config,
@@ -93,14 +109,20 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
     find_sendings(in);
     in->footprints = footprints_create(program, config->trail);
     int rc = find_kernels(in, err);
+    if (rc == 0 && config->estate && config->device->accelerator)
+        rc =
+            error_set(err, -ENOTSUP,
+                      "the state of a device with memory of its own cannot be left to a successor");
     if (rc == 0 && config->estate)
         rc = holding_create(config->estate, program->bytes[REGION_STATE], program->parameter_count,
                             &in->holding, err);
     if (rc == 0)
         rc = arena_reserve(program->bytes, in->holding ? holding_memory(in->holding) : NULL,
-                           &in->arena, err);
+                           config->device->accelerator, &in->arena, err);
+    if (rc == 0)
+        rc = lanes_open(program, config->device->accelerator, &in->lanes, err);
     if (rc == 0 && config->poison)
-        arena_poison(in->arena);
+        rc = poison(in, err);
     if (rc == 0)
         rc = form_groups(in, err);
     if (rc == 0)
@@ -118,6 +140,7 @@ void interpreter_release(struct interpreter *in)
     if (!in)
         return;
     queues_stop(in->queues);
+    lanes_close(in->lanes);
     arena_release(in->arena);
     footprints_destroy(in->footprints);
     holding_release(in->holding);
@@ -144,7 +167,52 @@ struct arena *interpreter_arena(struct interpreter *in)
 
 void *interpreter_buffer(struct interpreter *in, int buffer)
 {
-    return interpreter_address(in, buffer, 0);
+    const struct buffer *b = &in->program->buffers[buffer];
+    return arena_image(in->arena, b->region) + b->offset;
+}
+
+int interpreter_fetch(struct interpreter *in, int buffer, struct error *err)
+{
+    const struct buffer *b = &in->program->buffers[buffer];
+    lanes_enter(in->lanes, QUEUE_COMPUTE);
+    int rc = arena_fetch(in->arena, b->region, b->offset, b->bytes, err);
+    lanes_leave(in->lanes);
+    return rc;
+}
+
+int interpreter_store(struct interpreter *in, int buffer, struct error *err)
+{
+    const struct buffer *b = &in->program->buffers[buffer];
+    lanes_enter(in->lanes, QUEUE_COMPUTE);
+    int rc = arena_store(in->arena, b->region, b->offset, b->bytes, err);
+    lanes_leave(in->lanes);
+    return rc;
+}
+
+typedef int carry_fn(struct interpreter *in, int buffer, struct error *err);
+
+static int carry_state(struct interpreter *in, carry_fn *carry, struct error *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < in->program->parameter_count && rc == 0; i++) {
+        const struct parameter *parameter = &in->program->parameters[i];
+        rc = carry(in, parameter->master, err);
+        if (rc == 0)
+            rc = carry(in, parameter->first, err);
+        if (rc == 0)
+            rc = carry(in, parameter->second, err);
+    }
+    return rc;
+}
+
+int interpreter_fetch_state(struct interpreter *in, struct error *err)
+{
+    return carry_state(in, interpreter_fetch, err);
+}
+
+int interpreter_store_state(struct interpreter *in, struct error *err)
+{
+    return carry_state(in, interpreter_store, err);
 }
 
 const double *interpreter_seconds(const struct interpreter *in)

@@ -108,6 +108,7 @@ static void run_queue(struct queues *queues, enum queue queue)
             if (!there)
                 return;
         }
+        lanes_await(in->lanes, walk);
         if (queue == QUEUE_COMPUTE)
             interpreter_reach(in, index);
         footprints_begin(in->footprints, index, in->step, in->runs[index], begin);
@@ -125,8 +126,25 @@ static void run_queue(struct queues *queues, enum queue queue)
         if (in->kind == PROGRAM_TRAIN && walk->number <= in->stamp_count)
             in->stamps[walk->number - 1] = (struct stamp){begin, end};
         begin = end;
+        lanes_pass(in->lanes, index);
         tell(queues, queue, walk->number);
     }
+}
+
+/* Its thread's part of a step; at its end the queue's lane stands still. */
+static void run_part(struct queues *queues, enum queue queue)
+{
+    struct interpreter *in = queues->in;
+    struct error err;
+    lanes_enter(in->lanes, queue);
+    run_queue(queues, queue);
+    int rc = lanes_finish(in->lanes, &err);
+    if (rc < 0) {
+        error_prefix(&err, rc, "rank %d, step %llu", in->program->rank,
+                     (unsigned long long)in->step);
+        fail(queues, rc, &err);
+    }
+    lanes_leave(in->lanes);
 }
 
 /* ---- the thread of the second queue ---- */
@@ -149,7 +167,7 @@ static void *thread_run(void *context)
     if (device->threads)
         device->threads(1); /* the others are computing's */
     while (await_step(queues)) {
-        run_queue(queues, QUEUE_COMMUNICATION);
+        run_part(queues, QUEUE_COMMUNICATION);
         pthread_mutex_lock(&queues->lock);
         queues->ended++;
         pthread_cond_broadcast(&queues->changed);
@@ -220,7 +238,7 @@ int queues_run(struct queues *queues, enum program_kind kind, struct error *err)
     atomic_store(&queues->failed, false);
     if (queues->threaded)
         begin_beside(queues);
-    run_queue(queues, QUEUE_COMPUTE);
+    run_part(queues, QUEUE_COMPUTE);
     if (queues->threaded)
         await_beside(queues);
     if (!atomic_load(&queues->failed))

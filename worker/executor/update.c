@@ -4,15 +4,20 @@
 #include <math.h>
 #include <string.h>
 
+struct update_step update_step_unseen(const struct optimizer *optimizer, uint64_t step,
+                                      const float *metrics)
+{
+    return (struct update_step){
+        .step = step, .rate = optimizer_rate(optimizer, step), .metrics = metrics};
+}
+
 struct update_step update_step_of(const struct optimizer *optimizer, uint64_t step,
                                   const float metrics[METRICS])
 {
-    struct update_step of = {.step = step,
-                             .loss = (double)metrics[METRIC_LOSS],
-                             .norm = sqrt((double)metrics[METRIC_SQUARE_SUM]),
-                             .rate = optimizer_rate(optimizer, step)};
+    struct update_step of = update_step_unseen(optimizer, step, metrics);
+    of.loss = (double)metrics[METRIC_LOSS];
+    of.norm = sqrt((double)metrics[METRIC_SQUARE_SUM]);
     of.skipped = !(isfinite(of.loss) && isfinite(of.norm));
-    of.scale = optimizer_scale(optimizer, of.norm);
     return of;
 }
 
@@ -31,7 +36,9 @@ void update_slice(const struct update_rule *rule, const struct update_step *step
         .beta2 = (float)optimizer->beta2,
         .epsilon = (float)optimizer->epsilon,
         .decay = rule->graph->tensors[slice->tensor].decays ? (float)optimizer->decay : 0,
-        .clip = (float)step->scale,
+        .loss = &step->metrics[METRIC_LOSS],
+        .square_sum = &step->metrics[METRIC_SQUARE_SUM],
+        .clip = (float)optimizer->clip,
         .step = step->step + 1,
     };
     if (!step->skipped)

@@ -16,10 +16,11 @@ struct update_rule {
 
 /* What all ranks know of a step when they apply it. */
 struct update_step {
-    uint64_t step;      /* counts from 0 */
-    double loss, norm;  /* of the metrics; norm: before clipping */
-    bool skipped;       /* one of them is not finite: nothing is changed */
-    double rate, scale; /* of learning; of the gradient */
+    uint64_t step;        /* counts from 0 */
+    double loss, norm;    /* of the metrics; norm: before clipping */
+    bool skipped;         /* one of them is not finite: nothing is changed */
+    double rate;          /* of learning */
+    const float *metrics; /* where the device reads them */
 };
 
 struct update_slice {
@@ -28,8 +29,12 @@ struct update_slice {
     size_t count;
 };
 
+/* The metrics are lent. */
 struct update_step update_step_of(const struct optimizer *optimizer, uint64_t step,
                                   const float metrics[METRICS]);
+/* Of metrics that the host has not seen, in the memory of the device. */
+struct update_step update_step_unseen(const struct optimizer *optimizer, uint64_t step,
+                                      const float *metrics);
 void update_slice(const struct update_rule *rule, const struct update_step *step,
                   const struct update_slice *slice);
 /* Share number `index` of a holding that stands applying. */

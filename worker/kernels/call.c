@@ -2,6 +2,7 @@
 #include "worker/kernels/call.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 struct matmul call_matmul(const struct kernel_call *call)
@@ -38,4 +39,11 @@ void call_pass(const struct kernel_call *call, int i)
     assert(box_count(&call->gradient[i].box) == box_count(&from->box));
     for (int64_t at = 0; at < box_count(&from->box); at++)
         put(&destination[at], call_accumulates(call, i), source[at]);
+}
+
+bool call_update_scale(const struct update_call *call, float *scale)
+{
+    double norm = sqrt((double)*call->square_sum);
+    *scale = call->clip > 0 && norm > call->clip ? (float)(call->clip / norm) : 1;
+    return isfinite(*call->loss) && isfinite(norm);
 }

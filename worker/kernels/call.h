@@ -20,6 +20,9 @@ int64_t call_rows(const struct box *box);
  * own, copy it there (or add it). */
 void call_pass(const struct kernel_call *call, int i);
 
+/* What the gradient is scaled by; false: the step is not finite, and nothing is to be done. */
+bool call_update_scale(const struct update_call *call, float *scale);
+
 static inline bool call_accumulates(const struct kernel_call *call, int i)
 {
     return call->accumulate >> i & 1;

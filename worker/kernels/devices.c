@@ -6,6 +6,9 @@
 const struct device *const devices[] = {
     &device_plain, /* plain C: slow and readable, the yardstick of all others */
     &device_cpu,   /* vectorised loops, matrix products of oneDNN and OpenBLAS */
+#ifdef HAVE_CUDA
+    &device_cuda, /* an NVIDIA device */
+#endif
     NULL,
 };
 

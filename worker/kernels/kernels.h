@@ -20,6 +20,7 @@
 
 #include "common/base/error.h"
 #include "common/graph/graph.h"
+#include "worker/kernels/accelerator.h"
 
 struct view {
     void *data; /* NULL: not wanted, or not there */
@@ -46,6 +47,9 @@ typedef void kernel_fn(const struct kernel_call *call);
 struct kernel {
     const char *name; /* of the operations it computes */
     kernel_fn *run[DIRECTIONS][PHASES_MAX];
+    /* -ENOTSUP in words where it is not made for such a node; sizes are of the whole dims.
+     * (optional) */
+    int (*check)(const struct node *node, const struct sizes *sizes, struct error *err);
 };
 
 /* AdamW of one slice: all arrays have `count` elements. */
@@ -53,7 +57,10 @@ struct update_call {
     float *parameter, *gradient, *first, *second;
     size_t count;
     float rate, beta1, beta2, epsilon, decay;
-    float clip;    /* the gradient is scaled by it */
+    /* Of the whole step, in the device's memory: unless both are finite, nothing is done. A
+     * gradient whose norm, the root of the sum of squares, is above clip is scaled down to it. */
+    const float *loss, *square_sum;
+    float clip;    /* 0: none */
     uint64_t step; /* from 1: the bias corrections */
 };
 
@@ -63,19 +70,24 @@ struct device {
     int (*probe)(struct error *err);
     /* Threads that kernels called from this thread may use. (optional) */
     void (*threads)(int count);
+    /* The memory that calls name, and the lanes that they are issued to; NULL: the host's memory,
+     * and a call returns when its work is done. */
+    const struct accelerator *accelerator;
     const struct kernel *const *kernels; /* ends with NULL */
 
     /* Copy the box `part` from one piece to another. */
     void (*copy)(const struct view *destination, const struct view *source, const struct box *part);
     void (*fill)(float *data, size_t count, float value);
     void (*add)(float *destination, const float *source, size_t count);
-    /* Sum of squares, in double inside. */
-    double (*square_sum)(const float *data, size_t count);
+    /* *sum += the sum of squares, in double inside. */
+    void (*square_sum)(const float *data, size_t count, float *sum);
     void (*update)(const struct update_call *call);
 };
 
 /* The plain C yardstick, readable and slow; and what is used. */
 extern const struct device device_plain, device_cpu;
+/* Where this program was built with CUDA. */
+extern const struct device device_cuda;
 
 extern const struct device *const devices[]; /* ends with NULL */
 const struct device *device_find(const char *name);

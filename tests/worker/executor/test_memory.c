@@ -75,7 +75,7 @@ START_TEST(an_arena_is_zero_and_says_how_far_it_was_written)
     uint64_t bytes[REGIONS] = {4096 + 64, 64, 0, 128};
     struct arena *arena;
     struct error err;
-    ck_assert_int_eq(arena_reserve(bytes, NULL, &arena, &err), 0);
+    ck_assert_int_eq(arena_reserve(bytes, NULL, NULL, &arena, &err), 0);
     for (int region = 0; region < REGIONS; region++)
         for (uint64_t i = 0; i < bytes[region]; i++)
             ck_assert_int_eq(arena_region(arena, region)[i], 0);
@@ -94,7 +94,7 @@ START_TEST(a_write_beyond_a_region_faults)
     uint64_t bytes[REGIONS] = {64, 4096, 4096 - 64, 64};
     struct arena *arena;
     struct error err;
-    ck_assert_int_eq(arena_reserve(bytes, NULL, &arena, &err), 0);
+    ck_assert_int_eq(arena_reserve(bytes, NULL, NULL, &arena, &err), 0);
     volatile char *end = arena_region(arena, (enum region)_i) + bytes[_i];
     end[-1] = 1;
     signal(SIGSEGV, SIG_DFL); /* a sanitizer would tell its own story */
@@ -107,7 +107,7 @@ START_TEST(a_reservation_that_is_too_large_is_refused_with_its_sizes)
     uint64_t bytes[REGIONS] = {1ull << 20, 1ull << 60, 0, 0};
     struct arena *arena;
     struct error err;
-    ck_assert_int_lt(arena_reserve(bytes, NULL, &arena, &err), 0);
+    ck_assert_int_lt(arena_reserve(bytes, NULL, NULL, &arena, &err), 0);
     ck_assert_msg(strstr(err.text, "state 1.0 MiB, saved activations ") != NULL, "%s", err.text);
 }
 END_TEST

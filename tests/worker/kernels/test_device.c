@@ -1,5 +1,6 @@
 /* test_device.c - what a device does beside operations; and the meaning of the operations, on
  * numbers that a person can check. */
+#include "tests/worker/kernels/apart.h"
 #include "tests/worker/kernels/trial.h"
 
 #include "common/base/random.h"
@@ -18,6 +19,17 @@ START_TEST(devices_are_found_by_name)
 }
 END_TEST
 
+static void copy(const struct device *device, const struct view *to, const struct view *from,
+                 const struct box *part)
+{
+    struct apart *apart = apart_begin(device);
+    struct view there = *to, source = *from;
+    there.data = apart_bring(apart, to->data, (size_t)box_count(&to->box) * sizeof(float));
+    source.data = apart_bring(apart, from->data, (size_t)box_count(&from->box) * sizeof(float));
+    device->copy(&there, &source, part);
+    apart_end(apart);
+}
+
 /* Row-major pieces of a 4 x 6 x 5 tensor. */
 START_TEST(a_box_is_copied_between_pieces_that_lie_differently)
 {
@@ -28,12 +40,15 @@ START_TEST(a_box_is_copied_between_pieces_that_lie_differently)
     };
     const struct box *part = &parts[_i];
     for (int d = 0; devices[d]; d++) {
+        const struct device *device = apart_device(d);
+        if (!device)
+            continue;
         float from[120], to[45];
         for (int i = 0; i < 120; i++)
             from[i] = (float)i;
         for (int i = 0; i < 45; i++)
             to[i] = -1;
-        devices[d]->copy(&(struct view){to, piece}, &(struct view){from, whole}, part);
+        copy(device, &(struct view){to, piece}, &(struct view){from, whole}, part);
         for (int i = 0; i < 45; i++) {
             int64_t x = i / 15 + 1, y = i / 5 % 3 + 2, z = i % 5;
             bool inside = x >= part->low[0] && x < part->high[0] && y >= part->low[1] &&
@@ -48,9 +63,14 @@ START_TEST(a_scalar_is_copied)
 {
     float from = 3, to = 0;
     struct box scalar = {0};
-    for (int d = 0; devices[d]; d++)
-        devices[d]->copy(&(struct view){&to, scalar}, &(struct view){&from, scalar}, &scalar);
-    ck_assert_float_eq(to, 3);
+    for (int d = 0; devices[d]; d++) {
+        const struct device *device = apart_device(d);
+        if (!device)
+            continue;
+        copy(device, &(struct view){&to, scalar}, &(struct view){&from, scalar}, &scalar);
+        ck_assert_float_eq(to, 3);
+        to = 0;
+    }
 }
 END_TEST
 
@@ -62,29 +82,70 @@ static void draw(float *data, uint64_t stream)
         data[i] = (float)random_normal(3, stream, (uint64_t)i);
 }
 
+static float square_sum(const struct device *device, float *data, size_t count, float before)
+{
+    struct apart *apart = apart_begin(device);
+    device->square_sum(apart_bring(apart, data, count * sizeof *data), count,
+                       apart_bring(apart, &before, sizeof before));
+    apart_end(apart);
+    return before;
+}
+
 START_TEST(arrays_are_filled_added_and_squared)
 {
     static float a[COUNT], b[COUNT];
     for (int d = 0; devices[d]; d++) {
+        const struct device *device = apart_device(d);
+        if (!device)
+            continue;
         draw(a, 0);
-        devices[d]->fill(b, COUNT - 1, 0.5f);
-        devices[d]->add(a, b, COUNT - 1);
-        double right = 0;
+        struct apart *apart = apart_begin(device);
+        float *a_there = apart_bring(apart, a, sizeof a),
+              *b_there = apart_bring(apart, b, sizeof b);
+        device->fill(b_there, COUNT - 1, 0.5f);
+        device->add(a_there, b_there, COUNT - 1);
+        apart_end(apart);
+        double right = 1;
         for (int i = 0; i < COUNT; i++) {
             float x = (float)random_normal(3, 0, (uint64_t)i);
             ck_assert_float_eq(a[i], i < COUNT - 1 ? x + 0.5f : x);
             right += (double)a[i] * a[i];
         }
-        ck_assert_double_eq_tol(devices[d]->square_sum(a, COUNT), right, 1e-9 * right);
-        ck_assert_double_eq(devices[d]->square_sum(a, 0), 0);
+        ck_assert_float_eq_tol(square_sum(device, a, COUNT, 1), (float)right,
+                               (float)(1e-7 * right));
+        ck_assert_float_eq(square_sum(device, a, 0, 1), 1);
     }
 }
 END_TEST
+
+/* Of a step whose loss and gradient are such. */
+struct metrics {
+    float loss, square_sum;
+};
+
+static void update(const struct device *device, const struct update_call *call,
+                   struct metrics metrics)
+{
+    struct apart *apart = apart_begin(device);
+    size_t bytes = call->count * sizeof(float);
+    struct update_call there = *call;
+    there.parameter = apart_bring(apart, call->parameter, bytes);
+    there.gradient = apart_bring(apart, call->gradient, bytes);
+    there.first = apart_bring(apart, call->first, bytes);
+    there.second = apart_bring(apart, call->second, bytes);
+    there.loss = apart_bring(apart, &metrics.loss, sizeof metrics.loss);
+    there.square_sum = apart_bring(apart, &metrics.square_sum, sizeof metrics.square_sum);
+    device->update(&there);
+    apart_end(apart);
+}
 
 /* Three elements by the book (PyTorch 1.13 AdamW, two steps of gradient 0.5, -2 and 0). */
 START_TEST(adamw_moves_by_the_rate_and_decays_apart)
 {
     for (int d = 0; devices[d]; d++) {
+        const struct device *device = apart_device(d);
+        if (!device)
+            continue;
         float parameter[3] = {1, -1, 4}, first[3] = {0}, second[3] = {0};
         for (uint64_t step = 1; step <= 2; step++) {
             float gradient[3] = {1, -4, 0};
@@ -98,9 +159,10 @@ START_TEST(adamw_moves_by_the_rate_and_decays_apart)
                                        .beta2 = 0.999f,
                                        .epsilon = 1e-8f,
                                        .decay = 0.5f,
-                                       .clip = 0.5f,
+                                       .clip = 2,
                                        .step = step};
-            devices[d]->update(&call);
+            /* A norm of 4 where 2 is the most: the gradient is halved. */
+            update(device, &call, (struct metrics){1, 16});
         }
         /* A constant gradient moves by the rate whatever its size: p = 0.95 p - 0.1 sign(g). */
         ck_assert_float_eq_tol(parameter[0], 0.7075f, 1e-5f);
@@ -112,10 +174,35 @@ START_TEST(adamw_moves_by_the_rate_and_decays_apart)
 }
 END_TEST
 
+START_TEST(a_step_that_is_not_finite_changes_nothing)
+{
+    const struct metrics metrics[] = {{NAN, 1}, {1, INFINITY}, {1, NAN}, {-INFINITY, 1}};
+    for (int d = 0; devices[d]; d++) {
+        const struct device *device = apart_device(d);
+        float data[4] = {1, 2, 3, 4};
+        struct update_call call = {.parameter = &data[0],
+                                   .gradient = &data[1],
+                                   .first = &data[2],
+                                   .second = &data[3],
+                                   .count = 1,
+                                   .rate = 0.1f,
+                                   .clip = _i % 2 ? 1.0f : 0.0f,
+                                   .step = 1};
+        if (device)
+            update(device, &call, metrics[_i]);
+        for (int i = 0; i < 4; i++)
+            ck_assert_float_eq(data[i], (float)(i + 1));
+    }
+}
+END_TEST
+
 START_TEST(adamw_of_many_elements_is_that_of_plain_c)
 {
     static float data[2][4][COUNT];
     for (int d = 0; devices[d]; d++) {
+        const struct device *device = apart_device(d);
+        if (!device)
+            continue;
         for (int which = 0; which < 2; which++) {
             for (int i = 0; i < 4; i++)
                 draw(data[which][i], (uint64_t)i);
@@ -133,7 +220,7 @@ START_TEST(adamw_of_many_elements_is_that_of_plain_c)
                                        .decay = 0.1f,
                                        .clip = 0.7f,
                                        .step = 12};
-            (which ? &device_plain : devices[d])->update(&call);
+            update(which ? &device_plain : device, &call, (struct metrics){2, 3});
         }
         for (int i = 0; i < 4; i++)
             for (int at = 0; at < COUNT; at++)
@@ -166,7 +253,10 @@ static const float *output(struct trial *trial)
 START_TEST(operations_mean_what_the_books_say)
 {
     for (int d = 0; devices[d]; d++) {
-        struct trial *gelu = by_hand(devices[d], "gelu", trial_sizes(1, 1, 1, 1, 1, 3, 1));
+        const struct device *device = apart_device(d);
+        if (!device)
+            continue;
+        struct trial *gelu = by_hand(device, "gelu", trial_sizes(1, 1, 1, 1, 1, 3, 1));
         set(gelu, 0, (float[]){1, -2, 30});
         const float *y = output(gelu);
         ck_assert_float_eq_tol(y[0], 0.8411920f, 1e-6f); /* torch, approximate='tanh' */
@@ -175,7 +265,7 @@ START_TEST(operations_mean_what_the_books_say)
         trial_destroy(gelu);
 
         /* One head of width 1: equal keys give the mean of the values so far. */
-        struct trial *core = by_hand(devices[d], "core", trial_sizes(1, 3, 1, 1, 1, 1, 1));
+        struct trial *core = by_hand(device, "core", trial_sizes(1, 3, 1, 1, 1, 1, 1));
         set(core, 1, (float[]){2, 2, 2});
         set(core, 2, (float[]){3, 5, 10});
         y = output(core);
@@ -184,7 +274,7 @@ START_TEST(operations_mean_what_the_books_say)
         ck_assert_float_eq_tol(y[2], 6, 2e-6f);
         trial_destroy(core);
 
-        struct trial *norm = by_hand(devices[d], "norm", trial_sizes(1, 1, 2, 1, 1, 1, 1));
+        struct trial *norm = by_hand(device, "norm", trial_sizes(1, 1, 2, 1, 1, 1, 1));
         norm->node.epsilon = 0;
         set(norm, 0, (float[]){1, 5});
         set(norm, 1, (float[]){10, 100});
@@ -195,7 +285,7 @@ START_TEST(operations_mean_what_the_books_say)
         trial_destroy(norm);
 
         /* Equal logits: log 4 for each of 2 targets of 7; the third row's is ignored. */
-        struct trial *loss = by_hand(devices[d], "loss", trial_sizes(1, 3, 1, 1, 1, 1, 4));
+        struct trial *loss = by_hand(device, "loss", trial_sizes(1, 3, 1, 1, 1, 1, 4));
         set(loss, 0, (float[12]){0});
         memcpy(loss->calls[0].operand[1].data, (int32_t[]){3, 0, -1}, 3 * sizeof(int32_t));
         output(loss);
@@ -211,7 +301,10 @@ END_TEST
 START_TEST(products_and_tables_are_read_the_right_way_round)
 {
     for (int d = 0; devices[d]; d++) {
-        struct trial *fc1 = by_hand(devices[d], "fc1", trial_sizes(1, 1, 2, 1, 1, 3, 1));
+        const struct device *device = apart_device(d);
+        if (!device)
+            continue;
+        struct trial *fc1 = by_hand(device, "fc1", trial_sizes(1, 1, 2, 1, 1, 3, 1));
         set(fc1, 0, (float[]){1, 10});
         set(fc1, 1, (float[]){1, 2, 3, 4, 5, 6});
         set(fc1, 2, (float[]){100, 200, 300});
@@ -220,7 +313,7 @@ START_TEST(products_and_tables_are_read_the_right_way_round)
         ck_assert_float_eq(y[2], 363);
         trial_destroy(fc1);
 
-        struct trial *logits = by_hand(devices[d], "logits", trial_sizes(1, 1, 2, 1, 1, 1, 3));
+        struct trial *logits = by_hand(device, "logits", trial_sizes(1, 1, 2, 1, 1, 1, 3));
         set(logits, 0, (float[]){1, 10});
         set(logits, 1, (float[]){1, 2, 3, 4, 5, 6});
         y = output(logits);
@@ -228,7 +321,7 @@ START_TEST(products_and_tables_are_read_the_right_way_round)
         ck_assert_float_eq(y[2], 65);
         trial_destroy(logits);
 
-        struct trial *embed = by_hand(devices[d], "embed", trial_sizes(1, 2, 2, 1, 1, 1, 3));
+        struct trial *embed = by_hand(device, "embed", trial_sizes(1, 2, 2, 1, 1, 1, 3));
         memcpy(embed->calls[0].operand[0].data, (int32_t[]){2, 0}, 2 * sizeof(int32_t));
         set(embed, 1, (float[]){1, 2, 3, 4, 5, 6});
         y = output(embed);
@@ -247,6 +340,7 @@ Suite *device_suite(void)
     tcase_add_test(tcase, a_scalar_is_copied);
     tcase_add_test(tcase, arrays_are_filled_added_and_squared);
     tcase_add_test(tcase, adamw_moves_by_the_rate_and_decays_apart);
+    tcase_add_loop_test(tcase, a_step_that_is_not_finite_changes_nothing, 0, 4);
     tcase_add_test(tcase, adamw_of_many_elements_is_that_of_plain_c);
     tcase_add_test(tcase, operations_mean_what_the_books_say);
     tcase_add_test(tcase, products_and_tables_are_read_the_right_way_round);

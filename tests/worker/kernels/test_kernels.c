@@ -1,5 +1,6 @@
 /* test_kernels.c - every operation of every device: against plain C whole and in pieces, and
  * its gradients against finite differences. */
+#include "tests/worker/kernels/apart.h"
 #include "tests/worker/kernels/trial.h"
 
 #include <check.h>
@@ -22,18 +23,12 @@ static int operation_count(void)
 /* Loop tests run over all pairs. NULL: this machine lacks the device, or no device has a kernel. */
 static const struct device *choose(int index, const struct operation **operation)
 {
-    struct error err;
-    const struct device *device = devices[index / operation_count()];
     *operation = operations[index % operation_count()];
-    if ((*operation)->planned)
-        return NULL;
-    if (device->probe(&err) == 0) {
-        if (device->threads)
-            device->threads(1);
-        return device;
-    }
-    printf("skip %s: %s\n", device->name, err.text);
-    return NULL;
+    const struct device *device =
+        (*operation)->planned ? NULL : apart_device(index / operation_count());
+    if (device && device->threads)
+        device->threads(1);
+    return device;
 }
 
 static double distance(const double *a, const double *b, int64_t count, double *norm)
@@ -56,7 +51,7 @@ static void compare(const struct trial *trial, const struct trial *plain, bool g
     double *right = trial_gather(plain, gradient, slot, &box);
     double error = distance(got, right, box_count(&box), &norm);
     /* Added to 1/16, what is zero comes back as rounding. */
-    ck_assert_msg(error <= 1e-5 * norm + 1e-8 * sqrt((double)box_count(&box)),
+    ck_assert_msg(error <= 1e-5 * norm + 1e-7 * sqrt((double)box_count(&box)),
                   "%s %s, split '%c', %s %d: error %g of %g", trial->config.device->name,
                   trial->config.operation->name, trial->config.split ? trial->config.split : '-',
                   gradient ? "gradient" : "operand", slot, error, norm);
@@ -333,6 +328,7 @@ int main(void)
         pairs++;
     pairs *= operation_count();
     TCase *tcase = tcase_create("kernels");
+    tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, every_operation_has_its_kernels_or_says_that_none_has, 0, pairs);
     tcase_add_loop_test(tcase, every_size_gives_the_same_as_plain_c, 0, pairs);
     tcase_add_loop_test(tcase, pieces_together_are_the_whole, 0, pairs);

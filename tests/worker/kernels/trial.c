@@ -1,5 +1,6 @@
 /* trial.c - random pieces, and the reductions that a job would make between them. */
 #include "tests/worker/kernels/trial.h"
+#include "tests/worker/kernels/apart.h"
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
@@ -202,6 +203,13 @@ static void reduce(struct trial *trial, bool gradient, int slot, enum reduction 
     }
 }
 
+static void bring(struct apart *apart, struct view *views)
+{
+    for (int slot = 0; slot < VIEWS_MAX; slot++)
+        views[slot].data = apart_bring(apart, views[slot].data,
+                                       (size_t)box_count(&views[slot].box) * sizeof(float));
+}
+
 /* Scratch is there for the call only, and holds nothing of use; statistics of later phases are
  * not there yet. */
 static void run(const struct trial *trial, const struct kernel_call *call, enum direction direction,
@@ -218,12 +226,16 @@ static void run(const struct trial *trial, const struct kernel_call *call, enum 
         workspace[i] = NAN;
     struct kernel_call now = *call;
     now.phase = phase;
-    now.workspace = workspace;
     for (int i = 0; i < operation->statistic_count[direction]; i++)
         if (operation->statistics[direction][i].phase > phase)
             (direction == FORWARD ? now.operand : now.gradient)[operation_operands(operation) + i]
                 .data = NULL;
+    struct apart *apart = apart_begin(trial->config.device);
+    now.workspace = apart_bring(apart, workspace, size);
+    bring(apart, now.operand);
+    bring(apart, now.gradient);
     kernel->run[direction][phase](&now);
+    apart_end(apart);
     free(workspace);
 }
 

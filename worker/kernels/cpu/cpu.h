@@ -11,7 +11,7 @@ void cpu_fill(float *data, size_t count, float value);
 /* out = a + b; out may be one of them. */
 void cpu_add_arrays(const float *a, const float *b, float *out, int64_t count);
 void cpu_sum(float *destination, const float *source, size_t count);
-double cpu_square_sum(const float *data, size_t count);
+void cpu_square_sum(const float *data, size_t count, float *sum);
 void cpu_update(const struct update_call *call);
 
 /* As call_pass(). */

@@ -9,6 +9,7 @@
 struct corrected {
     const struct update_call *call;
     float first, second; /* 1 / (1 - beta^step) */
+    float scale;         /* of the gradient */
 };
 
 VECTORISED static void update_range(const void *context, int64_t from, int64_t end)
@@ -19,7 +20,7 @@ VECTORISED static void update_range(const void *context, int64_t from, int64_t e
     float keep = 1 - call.rate * call.decay;
 #pragma omp simd
     for (int64_t i = from; i < end; i++) {
-        float gradient = call.gradient[i] * call.clip;
+        float gradient = call.gradient[i] * corrected->scale;
         float first = call.beta1 * call.first[i] + (1 - call.beta1) * gradient;
         float second = call.beta2 * call.second[i] + (1 - call.beta2) * gradient * gradient;
         float move = first * scale1 / (sqrtf(second * scale2) + call.epsilon);
@@ -36,5 +37,6 @@ void cpu_update(const struct update_call *call)
         .first = (float)(1 / (1 - pow(call->beta1, (double)call->step))),
         .second = (float)(1 / (1 - pow(call->beta2, (double)call->step))),
     };
-    parallel((int64_t)call->count, GRAIN, update_range, &corrected);
+    if (call_update_scale(call, &corrected.scale))
+        parallel((int64_t)call->count, GRAIN, update_range, &corrected);
 }

@@ -21,12 +21,12 @@ static void add(float *destination, const float *source, size_t count)
         destination[i] += source[i];
 }
 
-static double square_sum(const float *data, size_t count)
+static void square_sum(const float *data, size_t count, float *sum)
 {
-    double sum = 0;
+    double squares = 0;
     for (size_t i = 0; i < count; i++)
-        sum += (double)data[i] * data[i];
-    return sum;
+        squares += (double)data[i] * data[i];
+    *sum += (float)squares;
 }
 
 /* Loshchilov and Hutter, arXiv 1711.05101, algorithm 2: the decay is not part of the gradient. */
@@ -34,8 +34,11 @@ static void update(const struct update_call *call)
 {
     double correction1 = 1 - pow(call->beta1, (double)call->step);
     double correction2 = 1 - pow(call->beta2, (double)call->step);
+    float scale;
+    if (!call_update_scale(call, &scale))
+        return;
     for (size_t i = 0; i < call->count; i++) {
-        double gradient = (double)call->gradient[i] * call->clip;
+        double gradient = (double)call->gradient[i] * scale;
         double first = call->beta1 * (double)call->first[i] + (1 - (double)call->beta1) * gradient;
         double second =
             call->beta2 * (double)call->second[i] + (1 - (double)call->beta2) * gradient * gradient;

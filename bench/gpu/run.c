@@ -1,0 +1,132 @@
+/* run.c - an NVIDIA device: GPT-2 124M in f32, its speed, and how far it is from this machine's
+ * processors after the same steps.
+ *
+ * Speed: 8 samples of 1,024 tokens a step, the mean of STEPS steps behind the first WARM_UP, whose
+ * products are being chosen. Distance: 2 samples of 256 tokens, STEPS steps on both, the largest
+ * relative difference of a loss. */
+#include "bench/bench.h"
+#include "common/base/memory.h"
+#include "common/base/units.h"
+#include "common/models/model.h"
+#include "common/program/lower.h"
+#include "worker/kernels/modules.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define STEPS 20
+#define WARM_UP 3
+
+struct run {
+    double loss[STEPS], seconds; /* of a step */
+    uint64_t reserved;
+};
+
+static double count_targets(const void *context, enum program_kind kind, uint64_t first,
+                            uint64_t samples)
+{
+    const int64_t *seq = context;
+    (void)kind;
+    (void)first;
+    return (double)samples * (double)*seq;
+}
+
+static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
+                 bool targets, int32_t *out)
+{
+    (void)context;
+    bench_feed.fill(bench_feed.context, kind, first, box, targets, out);
+}
+
+static void train(const struct device *device, int64_t seq, int64_t samples, struct run *out)
+{
+    struct model_config model = {.family = "gpt",
+                                 .layers = 12,
+                                 .hidden = 768,
+                                 .heads = 12,
+                                 .seq = seq,
+                                 .vocab = 50304,
+                                 .ffn = 3072};
+    struct graph *graph;
+    struct program *program;
+    struct interpreter *in;
+    struct step_result result;
+    struct error err;
+    struct feed feed = {&seq, fill, count_targets};
+    struct interpreter_config config = {.device = device,
+                                        .feed = &feed,
+                                        .optimizer = {.rate = 3e-4,
+                                                      .steps = 1000,
+                                                      .beta1 = 0.9,
+                                                      .beta2 = 0.95,
+                                                      .epsilon = 1e-8,
+                                                      .decay = 0.1,
+                                                      .clip = 1}};
+    bench_need(model_build(&model, &graph, &err), &err);
+    struct plan *plan = plan_create(1, (int)graph->block_count);
+    plan->stages[0].block_count = plan->block_count;
+    plan->micro_batches = 1;
+    plan->micro_batch_samples = samples;
+    bench_need(lower(graph, plan, 0, &program, &err), &err);
+    bench_need(interpreter_prepare(program, &config, &in, &err), &err);
+    interpreter_initialize(in, 1);
+    bench_need(interpreter_store_state(in, &err), &err);
+    double begin = 0;
+    for (uint64_t step = 0; step < STEPS; step++) {
+        if (step == WARM_UP)
+            begin = bench_now_s();
+        bench_need(interpreter_run(in, PROGRAM_TRAIN, step, &result, &err), &err);
+        out->loss[step] = result.loss;
+    }
+    out->seconds = (bench_now_s() - begin) / (STEPS - WARM_UP);
+    out->reserved = program_bytes(program);
+    interpreter_release(in);
+    program_destroy(program);
+    plan_destroy(plan);
+    graph_destroy(graph);
+}
+
+static void bench_speed(const struct device *device)
+{
+    struct run run;
+    char reserved[32];
+    int64_t seq = 1024, samples = 8;
+    train(device, seq, samples, &run);
+    units_print_bytes(reserved, sizeof reserved, (double)run.reserved);
+    /* Kaplan et al., arXiv 2001.08361: six operations a parameter and token. */
+    double tokens = (double)(seq * samples) / run.seconds, parameters = 124e6;
+    printf("bench gpu/gpt2_124m_f32_tokens_per_s %.0f tokens/s  # %.2f ms a step, %.1f TFLOP/s, "
+           "%s reserved, loss %.4f to %.4f\n",
+           tokens, 1e3 * run.seconds, 6e-12 * parameters * tokens, reserved, run.loss[0],
+           run.loss[STEPS - 1]);
+}
+
+static void bench_distance(const struct device *device)
+{
+    struct run there, here;
+    double worst = 0;
+    train(device, 256, 2, &there);
+    device_cpu.threads((int)sysconf(_SC_NPROCESSORS_ONLN));
+    train(&device_cpu, 256, 2, &here);
+    for (int i = 0; i < STEPS; i++)
+        worst = fmax(worst, fabs(there.loss[i] / here.loss[i] - 1));
+    printf("bench gpu/gpt2_124m_f32_loss_distance %.2g ratio  # to the processors' in %d steps; "
+           "1e-5 is the limit between plans; loss %.6f to %.6f\n",
+           worst, STEPS, there.loss[0], there.loss[STEPS - 1]);
+}
+
+int main(void)
+{
+    const struct device *device;
+    struct error err;
+    if (device_load("cuda", &device, &err) < 0 || device->probe(&err) < 0) {
+        printf("bench gpu/gpt2_124m_f32_tokens_per_s - skipped %s\nbench gpu done\n", err.text);
+        return EXIT_SUCCESS;
+    }
+    bench_speed(device);
+    bench_distance(device);
+    printf("bench gpu done\n");
+    return EXIT_SUCCESS;
+}

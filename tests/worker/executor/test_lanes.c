@@ -1,0 +1,162 @@
+/* test_lanes.c - a device with memory and lanes of its own trains as plain C does: under every role
+ * and random plans, ranks as threads that share the device, with the queues of a step as lanes. */
+#include "common/models/model.h"
+#include "tests/support/engine.h"
+#include "tests/support/suite.h"
+#include "worker/kernels/modules.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STEPS 4
+#define LIMIT 1e-5
+
+static const struct model_config families[] = {
+    {.family = "gpt", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48},
+    {.family = "llama",
+     .layers = 2,
+     .hidden = 32,
+     .heads = 8,
+     .seq = 12,
+     .vocab = 36,
+     .ffn = 48,
+     .kv_heads = 4},
+    {.family = "bert", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48},
+};
+#define FAMILIES (int)(sizeof families / sizeof *families)
+
+static const struct device *cuda; /* NULL: this machine has none */
+static struct graph *graphs[FAMILIES];
+static struct engine_result ones[FAMILIES];
+
+static void setup(void)
+{
+    struct error err = {""};
+    if (device_load("cuda", &cuda, &err) < 0 || cuda->probe(&err) < 0) {
+        printf("skip cuda: %s\n", err.text);
+        cuda = NULL;
+        return;
+    }
+    for (int i = 0; i < FAMILIES; i++) {
+        ck_assert_msg(model_build(&families[i], &graphs[i], &err) == 0, "%s", err.text);
+        struct plan *plan = engine_plan_one(graphs[i], 1, 8);
+        struct engine_options options = {.steps = STEPS, .ignored = 0.2};
+        int rc = engine_run(graphs[i], plan, &options, &ones[i], &err);
+        ck_assert_msg(rc == 0, "%s: %s", families[i].family, err.text);
+        plan_destroy(plan);
+    }
+}
+
+static void teardown(void)
+{
+    for (int i = 0; i < FAMILIES && cuda; i++) {
+        engine_result_finish(&ones[i]);
+        graph_destroy(graphs[i]);
+    }
+}
+
+static void run(int model, const struct plan *plan, const char *name, struct engine_result *result)
+{
+    struct engine_options options = {
+        .device = cuda, .steps = STEPS, .ignored = 0.2, .poison = true};
+    struct error err = {""};
+    int rc = engine_run(graphs[model], plan, &options, result, &err);
+    ck_assert_msg(rc == 0, "%s under %s: %s", families[model].family, name, err.text);
+}
+
+/* Takes the plan. */
+static void check_plan(int model, struct plan *plan, const char *name)
+{
+    struct engine_result result, again;
+    const char *worst = "", *family = families[model].family;
+    run(model, plan, name, &result);
+    double loss = engine_loss_difference(&result, &ones[model], STEPS);
+    double gradient = engine_gradient_difference(&result, &ones[model], graphs[model], &worst);
+    ck_assert_msg(loss <= LIMIT, "%s under %s: loss differs by %g", family, name, loss);
+    ck_assert_msg(gradient <= LIMIT, "%s under %s: gradient of %s differs by %g", family, name,
+                  worst, gradient);
+    for (int rank = 0; rank < result.ranks; rank++)
+        ck_assert_uint_eq(result.sent[rank], result.words[rank]);
+    run(model, plan, name, &again);
+    const char *differs = engine_differs(&result, &again, graphs[model], STEPS);
+    ck_assert_msg(!differs, "%s under %s: %s is not the same twice", family, name, differs);
+    engine_result_finish(&result);
+    engine_result_finish(&again);
+    plan_destroy(plan);
+}
+
+START_TEST(families_train_under_every_role)
+{
+    const char *names[] = {roles[_i]->name, "batch"};
+    for (int model = 0; model < FAMILIES && cuda; model++)
+        check_plan(model, engine_plan(graphs[model], 1, (int[]){2, 2}, 2, names, 2, 4, "1f1b"),
+                   names[0]);
+}
+END_TEST
+
+START_TEST(families_train_under_random_plans)
+{
+    uint64_t seed = test_seed() + (uint64_t)_i;
+    int model = _i % FAMILIES;
+    char name[32];
+    snprintf(name, sizeof name, "seed %lu", (unsigned long)seed);
+    if (cuda)
+        check_plan(model, engine_plan_random(graphs[model], seed, 4, 8), name);
+}
+END_TEST
+
+START_TEST(what_the_device_cannot_hold_is_refused_with_the_sizes)
+{
+    struct model_config large = families[0];
+    struct error err = {""};
+    struct graph *graph = NULL;
+    struct engine_result result;
+    struct engine_options options = {.device = cuda, .steps = 1};
+    if (!cuda)
+        return;
+    large.vocab = 1 << 24;
+    large.hidden = 1024;
+    large.heads = 8;
+    ck_assert_int_eq(model_build(&large, &graph, &err), 0);
+    struct plan *plan = engine_plan_one(graph, 1, 1);
+    ck_assert_int_eq(engine_run(graph, plan, &options, &result, &err), -ENOMEM);
+    ck_assert_ptr_nonnull(strstr(err.text, "of the device's memory were asked for"));
+    engine_result_finish(&result);
+    plan_destroy(plan);
+    graph_destroy(graph);
+}
+END_TEST
+
+START_TEST(heads_that_are_too_wide_are_refused_in_words)
+{
+    struct model_config wide = families[0];
+    struct error err = {""};
+    struct graph *graph = NULL;
+    struct engine_result result;
+    struct engine_options options = {.device = cuda, .steps = 1};
+    if (!cuda)
+        return;
+    wide.hidden = 132;
+    wide.heads = 1;
+    ck_assert_int_eq(model_build(&wide, &graph, &err), 0);
+    struct plan *plan = engine_plan_one(graph, 1, 1);
+    ck_assert_int_eq(engine_run(graph, plan, &options, &result, &err), -ENOTSUP);
+    ck_assert_ptr_nonnull(strstr(err.text, "a head is 132 numbers wide"));
+    engine_result_finish(&result);
+    plan_destroy(plan);
+    graph_destroy(graph);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("lanes");
+    tcase_add_unchecked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_loop_test(tcase, families_train_under_every_role, 0, 6);
+    tcase_add_loop_test(tcase, families_train_under_random_plans, 0, test_share(12));
+    tcase_add_test(tcase, what_the_device_cannot_hold_is_refused_with_the_sizes);
+    tcase_add_test(tcase, heads_that_are_too_wide_are_refused_in_words);
+    return suite_run("lanes", tcase, NULL);
+}

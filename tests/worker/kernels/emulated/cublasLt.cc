@@ -1,0 +1,158 @@
+/* cublasLt.cc - a matrix product by the book, and as strict as the library about its arguments. */
+#include "tests/worker/kernels/emulated/cublasLt.h"
+
+struct emulated_product {
+    bool turn_a, turn_b;
+};
+
+struct emulated_matrix {
+    uint64_t rows, columns;
+    int64_t apart;
+};
+
+struct emulated_preference {
+    uint64_t workspace;
+    uint32_t alignment;
+};
+
+struct emulated_handle {
+};
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *out)
+{
+    *out = new emulated_handle();
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
+{
+    delete handle;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasComputeType_t,
+                                        cudaDataType_t)
+{
+    *out = new emulated_product();
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t product)
+{
+    delete product;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product,
+                                              cublasLtMatmulDescAttributes_t attribute,
+                                              const void *value, size_t size)
+{
+    cublasOperation_t operation;
+    if (size != sizeof operation)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    memcpy(&operation, value, size);
+    (attribute == CUBLASLT_MATMUL_DESC_TRANSA ? product->turn_a : product->turn_b) =
+        operation == CUBLAS_OP_T;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaDataType_t,
+                                          uint64_t rows, uint64_t columns, int64_t apart)
+{
+    *out = new emulated_matrix{rows, columns, apart};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t matrix)
+{
+    delete matrix;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
+{
+    *out = new emulated_preference{0, 256}; /* pointers count as aligned unless it is said */
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
+{
+    delete preference;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void *value, size_t size)
+{
+    bool workspace = attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
+    if (size != (workspace ? sizeof preference->workspace : sizeof preference->alignment))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if (workspace)
+        memcpy(&preference->workspace, value, size);
+    else
+        memcpy(&preference->alignment, value, size);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* Rows, inner and columns of the product, or nothing where the matrices do not fit. */
+static bool fits(const emulated_product *product, const emulated_matrix *a,
+                 const emulated_matrix *b, const emulated_matrix *d)
+{
+    uint64_t rows = product->turn_a ? a->columns : a->rows;
+    uint64_t inner = product->turn_a ? a->rows : a->columns;
+    uint64_t b_inner = product->turn_b ? b->columns : b->rows;
+    uint64_t columns = product->turn_b ? b->rows : b->columns;
+    return rows == d->rows && columns == d->columns && inner == b_inner && rows && inner &&
+           columns && a->apart >= (int64_t)a->rows && b->apart >= (int64_t)b->rows &&
+           d->apart >= (int64_t)d->rows;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int asked,
+                                              cublasLtMatmulHeuristicResult_t *results, int *found)
+{
+    if (asked < 1 || !fits(product, a, b, d))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    results[0].algo.alignment = preference->alignment;
+    *found = 1;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static double element(const float *data, const emulated_matrix &matrix, bool turn, uint64_t row,
+                      uint64_t column)
+{
+    return data[turn ? column + row * (uint64_t)matrix.apart
+                     : row + column * (uint64_t)matrix.apart];
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void *alpha,
+                              const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
+                              cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
+                              cublasLtMatrixLayout_t, void *d, cublasLtMatrixLayout_t d_layout,
+                              const cublasLtMatmulAlgo_t *algo, void *, size_t, cudaStream_t stream)
+{
+    uint64_t mask = algo->alignment - 1;
+    if (!fits(product, a_layout, b_layout, d_layout) || ((uintptr_t)a & mask) ||
+        ((uintptr_t)b & mask) || ((uintptr_t)d & mask))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    emulated_product p = *product;
+    emulated_matrix am = *a_layout, bm = *b_layout, dm = *d_layout;
+    float scale = *(const float *)alpha, keep = *(const float *)beta;
+    emulated_issue(stream, [=] {
+        uint64_t inner = p.turn_a ? am.rows : am.columns;
+        for (uint64_t column = 0; column < dm.columns; column++)
+            for (uint64_t row = 0; row < dm.rows; row++) {
+                double sum = 0;
+                for (uint64_t i = 0; i < inner; i++)
+                    sum += element((const float *)a, am, p.turn_a, row, i) *
+                           element((const float *)b, bm, p.turn_b, i, column);
+                uint64_t at = row + column * (uint64_t)dm.apart;
+                float before = keep != 0 ? keep * ((const float *)c)[at] : 0;
+                ((float *)d)[at] = (float)(scale * sum) + before;
+            }
+    });
+    return CUBLAS_STATUS_SUCCESS;
+}

@@ -1,0 +1,139 @@
+/* cuda_runtime.h - as much of the CUDA runtime as the kernels need, on the host: the same sources
+ * are compiled as C++, and run where there is no device.
+ *
+ * A block's threads are fibres of one thread. They run one after the other until they have to wait
+ * for each other, in one order in one launch and in the other in the next, so that what depends
+ * on an order shows. Threads that part at a barrier end the process in words.
+ *
+ * Streams are as late as they may be: what is issued is done when somebody waits for it, and of
+ * other streams only what events say has to be done before. So what is read too early, or does not
+ * wait for what it needs, is wrong every time. Memory of the device holds signalling NaN at first,
+ * and copies to it are checked to begin and end inside of one reservation. */
+#ifndef TESTS_WORKER_KERNELS_EMULATED_CUDA_RUNTIME_H
+#define TESTS_WORKER_KERNELS_EMULATED_CUDA_RUNTIME_H
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+#define __global__
+#define __device__
+#define __host__
+#define __shared__ static thread_local /* blocks run one after the other */
+
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z)
+    {
+    }
+};
+
+/* ---- of a thread ---- */
+
+extern thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+/* All threads of the block; returns whether the predicate held for any of them. */
+bool emulated_meet_block(bool predicate);
+/* All lanes of the warp: each leaves a value and takes that of another. */
+void emulated_meet_warp(const void *mine, size_t size, unsigned from, void *out);
+unsigned emulated_lane(void);
+
+inline void __syncthreads(void)
+{
+    emulated_meet_block(false);
+}
+
+inline int __syncthreads_or(int predicate)
+{
+    return emulated_meet_block(predicate != 0);
+}
+
+inline void __syncwarp(void)
+{
+    int nothing = 0;
+    emulated_meet_warp(&nothing, sizeof nothing, emulated_lane(), &nothing);
+}
+
+template <typename Value> Value __shfl_sync(unsigned, Value value, int from)
+{
+    Value out;
+    emulated_meet_warp(&value, sizeof value, (unsigned)from % 32, &out);
+    return out;
+}
+
+template <typename Value> Value __shfl_xor_sync(unsigned mask, Value value, int apart)
+{
+    return __shfl_sync(mask, value, (int)(emulated_lane() ^ (unsigned)apart));
+}
+
+/* ---- of the host ---- */
+
+enum cudaError_t {
+    cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
+    cudaErrorMemoryAllocation = 2,
+    cudaErrorNoDevice = 100,
+    cudaErrorIllegalAddress = 700,
+    cudaErrorNotSupported = 801,
+    cudaErrorUnknown = 999,
+};
+enum cudaMemcpyKind {
+    cudaMemcpyHostToDevice = 1,
+    cudaMemcpyDeviceToHost,
+    cudaMemcpyDeviceToDevice
+};
+#define cudaStreamNonBlocking 1
+#define cudaEventDisableTiming 2
+
+typedef struct emulated_stream *cudaStream_t;
+typedef struct emulated_event *cudaEvent_t;
+
+struct cudaLaunchConfig_t {
+    dim3 gridDim, blockDim;
+    size_t dynamicSmemBytes;
+    cudaStream_t stream;
+};
+
+cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaPeekAtLastError(void);
+cudaError_t cudaGetLastError(void);
+const char *cudaGetErrorName(cudaError_t status);
+const char *cudaGetErrorString(cudaError_t status);
+
+/* As much memory as a test says: emulated_limit. */
+extern uint64_t emulated_limit;
+cudaError_t cudaMalloc(void **out, size_t bytes);
+cudaError_t cudaFree(void *memory);
+cudaError_t cudaMallocHost(void **out, size_t bytes);
+cudaError_t cudaFreeHost(void *memory);
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *whole_bytes);
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream);
+
+/* Work for the stream, done when somebody waits for it. */
+void emulated_issue(cudaStream_t stream, std::function<void()> work);
+/* Now, on the calling thread. */
+void emulated_run_grid(dim3 grid, dim3 block, const std::function<void()> &kernel);
+
+template <typename... Parameters, typename... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
+                               Arguments &&...arguments)
+{
+    dim3 grid = config->gridDim, block = config->blockDim;
+    emulated_issue(config->stream, [=] {
+        emulated_run_grid(grid, block, [=] { kernel(Parameters(arguments)...); });
+    });
+    return cudaSuccess;
+}
+
+#endif

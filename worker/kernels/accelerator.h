@@ -1,0 +1,62 @@
+/* accelerator.h - what a device offers that has memory of its own and works on while the host goes
+ * on: memory, lanes of work, and marks in them.
+ *
+ * Work is issued: a call returns before the work is done, and cannot fail. The work of one lane is
+ * done in the order it was issued in; lanes run beside each other, unless one awaits a mark of
+ * another. A thread issues to the lane that it has entered. What goes wrong in a lane shows when
+ * it is finished, and from then on nothing in it counts.
+ *
+ * A process has one such device, the first that it can see. */
+#ifndef WORKER_KERNELS_ACCELERATOR_H
+#define WORKER_KERNELS_ACCELERATOR_H
+
+#include "common/base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define REDUCE_MAX 64
+
+struct lane;
+struct mark;
+
+struct accelerator {
+    /* Memory of the device, at a multiple of 256 bytes; -ENOMEM with the sizes. May wait for the
+     * device: not during a step. */
+    int (*reserve)(uint64_t bytes, void **out, struct error *err);
+    void (*release)(void *memory); /* accepts NULL */
+    /* Memory of the host that the device reads and writes by itself. */
+    int (*pin)(uint64_t bytes, void **out, struct error *err);
+    void (*unpin)(void *memory); /* accepts NULL */
+
+    int (*lane_open)(struct lane **out, struct error *err);
+    /* Accepts NULL. Waits for the lane's work; no thread may be in it. */
+    void (*lane_close)(struct lane *lane);
+    /* The calling thread issues to this lane from here on; NULL: to none. What a thread in a lane
+     * calls of others, such as collectives, is about the device's memory. */
+    void (*enter)(struct lane *lane);
+    bool (*inside)(void);
+
+    /* In the calling thread's lane. Pinned memory stays as it is until the lane has come past;
+     * other memory of the host may be used again at once. */
+    void (*upload)(void *device, const void *host, uint64_t bytes);
+    void (*download)(void *host, const void *device, uint64_t bytes);
+    /* Inside the device. */
+    void (*move)(void *destination, const void *source, uint64_t bytes);
+    /* destination[i] = sources[0][i] + sources[1][i] + ..., in this order, or the largest of them,
+     * where a NaN wins; destination may be one of the sources. At most REDUCE_MAX sources. */
+    void (*reduce)(float *destination, const float *const *sources, int count, uint64_t elements,
+                   bool largest);
+    /* Waits until all work of the lane is done. -EIO, -ENOMEM or -ENODEV with what went wrong in
+     * it first, in words. */
+    int (*finish)(struct error *err);
+
+    /* A mark is set behind all that its lane was given so far; what awaits it begins behind the
+     * place where it was set last, or at once if it never was. */
+    int (*mark_create)(struct mark **out, struct error *err);
+    void (*mark_destroy)(struct mark *mark); /* accepts NULL */
+    void (*mark_set)(struct mark *mark);
+    void (*mark_await)(struct mark *mark);
+};
+
+#endif

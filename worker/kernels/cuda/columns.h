@@ -1,0 +1,73 @@
+/* columns.h - sums of columns: every gradient of a bias, of a norm's weight, of positions.
+ *
+ * Rows are cut into parts; a block sums some columns of one part, then the parts are added. The
+ * order is fixed, so the bits are the same in every run. */
+#ifndef WORKER_KERNELS_CUDA_COLUMNS_H
+#define WORKER_KERNELS_CUDA_COLUMNS_H
+
+#include "worker/kernels/cuda/launch.h"
+
+#define PARTS_MAX 64
+
+/* A warp takes one row at a time; warps of a block share the part's rows. */
+template <typename Value>
+__global__ void columns_part(Value value, int64_t rows, int64_t columns, float *parts)
+{
+    __shared__ float sums[WARPS][WARP];
+    int warp = (int)(threadIdx.x / WARP), lane = lane_of();
+    int64_t column = (int64_t)blockIdx.x * WARP + lane;
+    int64_t low = rows * blockIdx.y / gridDim.y, high = rows * (blockIdx.y + 1) / gridDim.y;
+    float sum = 0;
+    for (int64_t row = low + warp; row < high && column < columns; row += WARPS)
+        sum += value(row, column);
+    sums[warp][lane] = sum;
+    __syncthreads();
+    if (warp > 0 || column >= columns)
+        return;
+    for (int i = 1; i < WARPS; i++)
+        sum += sums[i][lane];
+    parts[blockIdx.y * columns + column] = sum;
+}
+
+static __global__ void columns_add(const float *parts, int64_t count, int64_t columns, float *out)
+{
+    for (int64_t i = element_first(); i < columns; i += element_step()) {
+        float sum = 0;
+        for (int64_t part = 0; part < count; part++)
+            sum += parts[part * columns + i];
+        out[i] += sum;
+    }
+}
+
+/* The same where there are few rows, for any number of columns. */
+template <typename Value>
+__global__ void columns_short(Value value, int64_t rows, int64_t columns, float *out)
+{
+    for (int64_t i = element_first(); i < columns; i += element_step()) {
+        float sum = 0;
+        for (int64_t row = 0; row < rows; row++)
+            sum += value(row, i);
+        out[i] += sum;
+    }
+}
+
+/* out[column] += the sum over rows of value(row, column). */
+template <typename Value>
+void columns_sum(const char *what, Value value, int64_t rows, int64_t columns, float *out)
+{
+    if (columns == 0)
+        return;
+    int64_t parts = rows / (2 * WARPS), room = SCRATCH_BYTES / (int64_t)sizeof(float) / columns;
+    parts = parts < PARTS_MAX ? parts : PARTS_MAX;
+    parts = parts < room ? parts : room;
+    if (parts < 2) {
+        launch_elements(what, columns_short<Value>, columns, value, rows, columns, out);
+        return;
+    }
+    float *scratch = lane_here()->scratch;
+    dim3 blocks((unsigned)((columns + WARP - 1) / WARP), (unsigned)parts);
+    launch_blocks(what, columns_part<Value>, blocks, value, rows, columns, scratch);
+    launch_elements(what, columns_add, columns, scratch, parts, columns, out);
+}
+
+#endif

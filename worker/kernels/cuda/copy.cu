@@ -1,0 +1,55 @@
+/* copy.cu - a box from one piece of a tensor to another: a thread per element. */
+#include "worker/kernels/cuda/cuda.h"
+#include "worker/kernels/cuda/launch.h"
+
+#include <cassert>
+
+namespace
+{
+
+/* Of the part: its lengths; of each piece: where the part begins, and how far dims lie apart. */
+struct route {
+    int dims;
+    int64_t length[DIMS_MAX], from[DIMS_MAX], to[DIMS_MAX];
+    int64_t from_first, to_first;
+};
+
+int64_t strides(const struct box *box, const struct box *part, int64_t *stride)
+{
+    int64_t first = 0, apart = 1;
+    for (int i = box->dims - 1; i >= 0; i--) {
+        stride[i] = apart;
+        first += (part->low[i] - box->low[i]) * apart;
+        apart *= box_length(box, i);
+    }
+    return first;
+}
+
+__global__ void copy(struct route route, const float *source, float *destination, int64_t count)
+{
+    for (int64_t i = element_first(); i < count; i += element_step()) {
+        int64_t rest = i, from = route.from_first, to = route.to_first;
+        for (int dim = route.dims - 1; dim >= 0; dim--) {
+            int64_t place = rest % route.length[dim];
+            rest /= route.length[dim];
+            from += place * route.from[dim];
+            to += place * route.to[dim];
+        }
+        destination[to] = source[from];
+    }
+}
+
+} // namespace
+
+void cuda_copy(const struct view *destination, const struct view *source, const struct box *part)
+{
+    assert(destination->box.dims == part->dims && source->box.dims == part->dims);
+    struct route route = {};
+    route.dims = part->dims;
+    for (int i = 0; i < part->dims; i++)
+        route.length[i] = box_length(part, i);
+    route.from_first = strides(&source->box, part, route.from);
+    route.to_first = strides(&destination->box, part, route.to);
+    launch_elements("copy", copy, box_count(part), route, (const float *)source->data,
+                    (float *)destination->data, box_count(part));
+}

@@ -1,0 +1,24 @@
+/* cuda.h - the members of device_cuda: C++ behind a C face. */
+#ifndef WORKER_KERNELS_CUDA_CUDA_H
+#define WORKER_KERNELS_CUDA_CUDA_H
+
+extern "C" {
+#include "worker/kernels/call.h"
+
+extern const struct kernel cuda_add, cuda_attend, cuda_core, cuda_embed, cuda_gelu, cuda_grouped,
+    cuda_linear, cuda_loss, cuda_norm, cuda_position, cuda_rmsnorm, cuda_rotary, cuda_swiglu;
+extern const struct accelerator cuda_accelerator;
+}
+
+void cuda_copy(const struct view *destination, const struct view *source, const struct box *part);
+void cuda_fill(float *data, size_t count, float value);
+void cuda_sum(float *destination, const float *source, size_t count);
+void cuda_square_sum(const float *data, size_t count, float *sum);
+void cuda_reduce(float *destination, const float *const *sources, int count, uint64_t elements,
+                 bool largest);
+void cuda_update(const struct update_call *call);
+
+/* As call_pass(). */
+void cuda_pass(const struct kernel_call *call, int i);
+
+#endif

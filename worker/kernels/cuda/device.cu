@@ -1,0 +1,37 @@
+/* device.cu - an NVIDIA device: own kernels in f32, matrix products by cuBLASLt. */
+#include "worker/kernels/cuda/cuda.h"
+#include "worker/kernels/cuda/words.h"
+
+#include <cuda_runtime.h>
+
+static int probe(struct error *err)
+{
+    int count = 0;
+    cudaError_t status = cudaGetDeviceCount(&count);
+    if (status == cudaSuccess && count == 0)
+        status = cudaErrorNoDevice;
+    if (status == cudaSuccess)
+        status = cudaFree(NULL); /* makes the context: the driver, the device, its code */
+    if (status == cudaSuccess)
+        return 0;
+    return words_set(err, (int)status, cudaGetErrorName(status), cudaGetErrorString(status),
+                     "looking for a device");
+}
+
+static const struct kernel *const kernels[] = {
+    &cuda_add,     &cuda_attend, &cuda_core,   &cuda_embed, &cuda_gelu,
+    &cuda_grouped, &cuda_linear, &cuda_loss,   &cuda_norm,  &cuda_position,
+    &cuda_rmsnorm, &cuda_rotary, &cuda_swiglu, NULL,
+};
+
+const struct device device_cuda = {
+    .name = "cuda",
+    .probe = probe,
+    .accelerator = &cuda_accelerator,
+    .kernels = kernels,
+    .copy = cuda_copy,
+    .fill = cuda_fill,
+    .add = cuda_sum,
+    .square_sum = cuda_square_sum,
+    .update = cuda_update,
+};

@@ -1,0 +1,203 @@
+/* lane.cu - streams, events and memory of the device: struct accelerator over the CUDA runtime. */
+#include "worker/kernels/cuda/lane.h"
+
+#include "worker/kernels/cuda/cuda.h"
+#include "worker/kernels/cuda/product.h"
+#include "worker/kernels/cuda/words.h"
+
+#include <cassert>
+#include <cerrno>
+
+struct mark {
+    cudaEvent_t event;
+};
+
+static thread_local lane *entered;
+
+lane *lane_here(void)
+{
+    assert(entered);
+    return entered;
+}
+
+void lane_note(cudaError_t status, const char *what)
+{
+    if (status == cudaSuccess || entered->status)
+        return;
+    entered->status = (int)status;
+    entered->what = what;
+}
+
+/* The library's own statuses tell less than the runtime's: what it could not launch is one. */
+void lane_note(cublasStatus_t status, const char *what)
+{
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return;
+    cudaError_t cause = cudaPeekAtLastError();
+    lane_note(cause != cudaSuccess                    ? cause
+              : status == CUBLAS_STATUS_NOT_SUPPORTED ? cudaErrorNotSupported
+                                                      : cudaErrorUnknown,
+              what);
+}
+
+static int fail(struct error *err, cudaError_t status, const char *what)
+{
+    return words_set(err, (int)status, cudaGetErrorName(status), cudaGetErrorString(status), what);
+}
+
+static int reserve(uint64_t bytes, void **out, struct error *err)
+{
+    cudaError_t status = cudaMalloc(out, bytes > 0 ? bytes : 1);
+    if (status == cudaSuccess)
+        return 0;
+    size_t free_bytes = 0, whole_bytes = 0;
+    (void)cudaGetLastError(); /* a failed reservation leaves the device well */
+    if (status != cudaErrorMemoryAllocation || cudaMemGetInfo(&free_bytes, &whole_bytes))
+        return fail(err, status, "reserving memory");
+    return words_set_memory(err, bytes, free_bytes, whole_bytes);
+}
+
+static void release(void *memory)
+{
+    cudaFree(memory);
+}
+
+static int pin(uint64_t bytes, void **out, struct error *err)
+{
+    cudaError_t status = cudaMallocHost(out, bytes > 0 ? bytes : 1);
+    return status == cudaSuccess ? 0 : fail(err, status, "pinning memory of the host");
+}
+
+static void unpin(void *memory)
+{
+    cudaFreeHost(memory);
+}
+
+static void lane_close(struct lane *lane)
+{
+    if (!lane)
+        return;
+    if (lane->stream)
+        cudaStreamSynchronize(lane->stream);
+    products_destroy(lane->products);
+    if (lane->handle)
+        cublasLtDestroy(lane->handle);
+    cudaFree(lane->scratch);
+    cudaFree(lane->workspace);
+    if (lane->stream)
+        cudaStreamDestroy(lane->stream);
+    delete lane;
+}
+
+static int lane_open(struct lane **out, struct error *err)
+{
+    struct lane *lane = new struct lane();
+    void *scratch = NULL;
+    int rc = 0;
+    cudaError_t status = cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking);
+    if (status != cudaSuccess)
+        rc = fail(err, status, "making a stream");
+    if (rc == 0)
+        rc = reserve(SCRATCH_BYTES, &scratch, err);
+    if (rc == 0)
+        rc = reserve(WORKSPACE_BYTES, &lane->workspace, err);
+    lane->scratch = (float *)scratch;
+    if (rc == 0 && cublasLtCreate(&lane->handle) != CUBLAS_STATUS_SUCCESS)
+        rc = error_set(err, -EIO, "cuBLASLt cannot be initialised");
+    if (rc < 0) {
+        lane_close(lane);
+        return rc;
+    }
+    *out = lane;
+    return 0;
+}
+
+static void enter(struct lane *lane)
+{
+    entered = lane;
+}
+
+static bool inside(void)
+{
+    return entered != NULL;
+}
+
+static void upload(void *device, const void *host, uint64_t bytes)
+{
+    if (bytes > 0)
+        lane_note(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, entered->stream),
+                  "copying to the device");
+}
+
+static void download(void *host, const void *device, uint64_t bytes)
+{
+    if (bytes > 0)
+        lane_note(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, entered->stream),
+                  "copying from the device");
+}
+
+static void move(void *destination, const void *source, uint64_t bytes)
+{
+    if (bytes > 0)
+        lane_note(
+            cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDeviceToDevice, entered->stream),
+            "copying inside the device");
+}
+
+static int finish(struct error *err)
+{
+    lane_note(cudaStreamSynchronize(entered->stream), "work that was issued before");
+    if (!entered->status)
+        return 0;
+    return fail(err, (cudaError_t)entered->status, entered->what);
+}
+
+static int mark_create(struct mark **out, struct error *err)
+{
+    struct mark *mark = new struct mark();
+    cudaError_t status = cudaEventCreateWithFlags(&mark->event, cudaEventDisableTiming);
+    if (status != cudaSuccess) {
+        delete mark;
+        return fail(err, status, "making an event");
+    }
+    *out = mark;
+    return 0;
+}
+
+static void mark_destroy(struct mark *mark)
+{
+    if (!mark)
+        return;
+    cudaEventDestroy(mark->event);
+    delete mark;
+}
+
+static void mark_set(struct mark *mark)
+{
+    lane_note(cudaEventRecord(mark->event, entered->stream), "setting a mark");
+}
+
+static void mark_await(struct mark *mark)
+{
+    lane_note(cudaStreamWaitEvent(entered->stream, mark->event, 0), "waiting for a mark");
+}
+
+const struct accelerator cuda_accelerator = {
+    .reserve = reserve,
+    .release = release,
+    .pin = pin,
+    .unpin = unpin,
+    .lane_open = lane_open,
+    .lane_close = lane_close,
+    .enter = enter,
+    .inside = inside,
+    .upload = upload,
+    .download = download,
+    .move = move,
+    .reduce = cuda_reduce,
+    .finish = finish,
+    .mark_create = mark_create,
+    .mark_destroy = mark_destroy,
+    .mark_set = mark_set,
+    .mark_await = mark_await,
+};

@@ -1,0 +1,96 @@
+/* launch.h - how kernels are launched, and what they share: every thread takes elements a whole
+ * grid apart, or every warp takes rows. */
+#ifndef WORKER_KERNELS_CUDA_LAUNCH_H
+#define WORKER_KERNELS_CUDA_LAUNCH_H
+
+#include "worker/kernels/cuda/lane.h"
+
+#define WARP 32
+#define THREADS 256
+#define WARPS (THREADS / WARP)
+#define BLOCKS_MAX 8192 /* enough for any device to be full */
+
+inline unsigned blocks_of(int64_t count, int64_t each)
+{
+    int64_t blocks = (count + each - 1) / each;
+    return (unsigned)(blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX);
+}
+
+/* Nothing happens where there are no blocks. */
+template <typename... Parameters, typename... Arguments>
+void launch_blocks(const char *what, void (*kernel)(Parameters...), dim3 blocks,
+                   Arguments... arguments)
+{
+    if (blocks.x == 0 || blocks.y == 0)
+        return;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = blocks;
+    config.blockDim = dim3(THREADS);
+    config.stream = lane_here()->stream;
+    lane_note(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), what);
+}
+
+/* A thread per element, or a warp per row. */
+template <typename... Parameters, typename... Arguments>
+void launch_elements(const char *what, void (*kernel)(Parameters...), int64_t count,
+                     Arguments... arguments)
+{
+    launch_blocks(what, kernel, dim3(blocks_of(count, THREADS)), arguments...);
+}
+
+template <typename... Parameters, typename... Arguments>
+void launch_rows(const char *what, void (*kernel)(Parameters...), int64_t rows,
+                 Arguments... arguments)
+{
+    launch_blocks(what, kernel, dim3(blocks_of(rows, WARPS)), arguments...);
+}
+
+/* for (int64_t i = element_first(); i < count; i += element_step()) */
+__device__ inline int64_t element_first()
+{
+    return (int64_t)blockIdx.x * THREADS + threadIdx.x;
+}
+
+__device__ inline int64_t element_step()
+{
+    return (int64_t)gridDim.x * THREADS;
+}
+
+/* The same of rows; inside a row: for (int64_t i = lane_of(); i < width; i += WARP) */
+__device__ inline int64_t row_first()
+{
+    return (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
+}
+
+__device__ inline int64_t row_step()
+{
+    return (int64_t)gridDim.x * WARPS;
+}
+
+__device__ inline int lane_of()
+{
+    return (int)(threadIdx.x % WARP);
+}
+
+/* Over the warp, in an order that is always the same; all its lanes get the result. */
+template <typename Number> __device__ inline Number warp_sum(Number value)
+{
+    for (int apart = WARP / 2; apart > 0; apart /= 2)
+        value += __shfl_xor_sync(0xffffffffu, value, apart);
+    return value;
+}
+
+__device__ inline float warp_max(float value)
+{
+    for (int apart = WARP / 2; apart > 0; apart /= 2)
+        value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, apart));
+    return value;
+}
+
+/* Results are overwritten or added to. */
+__device__ inline void put_at(float *at, bool add, float value)
+{
+    *at = add ? *at + value : value;
+}
+
+#endif

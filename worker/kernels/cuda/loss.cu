@@ -1,0 +1,138 @@
+/* loss.cu - cross entropy, a warp per row: the sum over rows of log(sum exp(x)) - x[target].
+ *
+ * The piece of the vocabulary that is here may lack a row's target: its logit then counts 0,
+ * and the sum over the pieces is right. */
+#include "worker/kernels/cuda/cuda.h"
+#include "worker/kernels/cuda/launch.h"
+
+#include <cmath>
+
+namespace
+{
+
+enum { LOGITS, TARGETS, LOSS, LARGEST, EXPONENTIALS, TARGET };
+
+struct rows {
+    int64_t count, vocab, first; /* first: column of the whole vocabulary */
+    const float *x;
+    const int32_t *targets;
+    float *largest, *exponentials, *target;
+    float share; /* 1 / all targets of the step */
+
+    /* The target's column in this piece; -1: it is elsewhere, or ignored. */
+    __device__ int64_t column(int64_t row) const
+    {
+        int64_t at = targets[row] - first;
+        return targets[row] >= 0 && at >= 0 && at < vocab ? at : -1;
+    }
+};
+
+struct rows rows_of(const struct kernel_call *call)
+{
+    const struct box *box = &call->operand[LOGITS].box;
+    return {call_rows(box),
+            box_length(box, 2),
+            box->low[2],
+            (const float *)call->operand[LOGITS].data,
+            (const int32_t *)call->operand[TARGETS].data,
+            (float *)call->operand[LARGEST].data,
+            (float *)call->operand[EXPONENTIALS].data,
+            (float *)call->operand[TARGET].data,
+            (float)(1 / call->targets)};
+}
+
+__global__ void largest(struct rows rows)
+{
+    for (int64_t row = row_first(); row < rows.count; row += row_step()) {
+        float largest = -INFINITY;
+        for (int64_t i = lane_of(); i < rows.vocab; i += WARP)
+            largest = fmaxf(largest, rows.x[row * rows.vocab + i]);
+        largest = warp_max(largest);
+        if (lane_of() == 0)
+            rows.largest[row] = largest;
+    }
+}
+
+__global__ void sums(struct rows rows)
+{
+    for (int64_t row = row_first(); row < rows.count; row += row_step()) {
+        float largest = rows.largest[row], sum = 0;
+        for (int64_t i = lane_of(); i < rows.vocab; i += WARP)
+            sum += expf(rows.x[row * rows.vocab + i] - largest);
+        sum = warp_sum(sum);
+        if (lane_of() == 0) {
+            int64_t column = rows.column(row);
+            rows.exponentials[row] = sum;
+            rows.target[row] = column < 0 ? 0 : rows.x[row * rows.vocab + column] - largest;
+        }
+    }
+}
+
+/* One block: threads take rows in turn, then the warps' sums are added. */
+__global__ void total(struct rows rows, float *loss)
+{
+    __shared__ float parts[WARPS];
+    float sum = 0;
+    for (int64_t row = threadIdx.x; row < rows.count; row += THREADS)
+        if (rows.targets[row] >= 0)
+            sum += logf(rows.exponentials[row]) - rows.target[row];
+    sum = warp_sum(sum);
+    if (lane_of() == 0)
+        parts[threadIdx.x / WARP] = sum;
+    __syncthreads();
+    if (threadIdx.x > 0)
+        return;
+    for (int i = 1; i < WARPS; i++)
+        sum += parts[i];
+    *loss += sum * rows.share;
+}
+
+/* dx = (p - [column is the target]) / targets. May lie over the logits. */
+__global__ void slope(struct rows rows, float *dx, bool add)
+{
+    for (int64_t row = row_first(); row < rows.count; row += row_step()) {
+        float largest = rows.largest[row];
+        float share = rows.targets[row] < 0 ? 0 : rows.share;
+        float scale = share / rows.exponentials[row];
+        int64_t column = rows.column(row);
+        for (int64_t i = lane_of(); i < rows.vocab; i += WARP) {
+            int64_t at = row * rows.vocab + i;
+            float p = expf(rows.x[at] - largest) * scale;
+            put_at(&dx[at], add, i == column ? p - share : p);
+        }
+    }
+}
+
+void forward_largest(const struct kernel_call *call)
+{
+    struct rows rows = rows_of(call);
+    launch_rows("loss", largest, rows.count, rows);
+}
+
+void forward_sums(const struct kernel_call *call)
+{
+    struct rows rows = rows_of(call);
+    launch_rows("loss", sums, rows.count, rows);
+}
+
+void forward_loss(const struct kernel_call *call)
+{
+    struct rows rows = rows_of(call);
+    launch_blocks("loss", total, dim3(rows.count > 0 ? 1 : 0), rows,
+                  (float *)call->operand[LOSS].data);
+}
+
+void backward(const struct kernel_call *call)
+{
+    struct rows rows = rows_of(call);
+    float *dx = (float *)call->gradient[LOGITS].data;
+    if (dx)
+        launch_rows("loss backward", slope, rows.count, rows, dx, call_accumulates(call, LOGITS));
+}
+
+} // namespace
+
+const struct kernel cuda_loss = {
+    "loss",
+    {{forward_largest, forward_sums, forward_loss}, {backward}},
+};

@@ -1,0 +1,141 @@
+/* product.cu - matrix products by cuBLASLt. How a shape is multiplied is decided once per lane, by
+ * the library's first choice, which depends on shape and device only. */
+#include "worker/kernels/cuda/product.h"
+
+#include "worker/kernels/cuda/cuda.h"
+#include "worker/kernels/cuda/lane.h"
+
+struct product {
+    product *next;
+    struct shape shape;
+    cublasLtMatmulDesc_t operation;
+    cublasLtMatrixLayout_t a, b, d;
+    cublasLtMatmulAlgo_t algorithm;
+};
+
+static void product_destroy(product *product)
+{
+    cublasLtMatmulDescDestroy(product->operation);
+    cublasLtMatrixLayoutDestroy(product->a);
+    cublasLtMatrixLayoutDestroy(product->b);
+    cublasLtMatrixLayoutDestroy(product->d);
+    delete product;
+}
+
+void products_destroy(product *product)
+{
+    while (product) {
+        struct product *next = product->next;
+        product_destroy(product);
+        product = next;
+    }
+}
+
+/* The first thing that goes wrong is what is told. */
+static cublasStatus_t and_then(cublasStatus_t status, cublasStatus_t next)
+{
+    return status == CUBLAS_STATUS_SUCCESS ? next : status;
+}
+
+static cublasStatus_t describe(product *product)
+{
+    const struct shape *s = &product->shape;
+    cublasOperation_t turn_a = s->a_turned ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t turn_b = s->b_turned ? CUBLAS_OP_T : CUBLAS_OP_N;
+    uint64_t a_rows = (uint64_t)(s->a_turned ? s->inner : s->rows);
+    uint64_t a_columns = (uint64_t)(s->a_turned ? s->rows : s->inner);
+    uint64_t b_rows = (uint64_t)(s->b_turned ? s->columns : s->inner);
+    uint64_t b_columns = (uint64_t)(s->b_turned ? s->inner : s->columns);
+    cublasStatus_t status =
+        cublasLtMatmulDescCreate(&product->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return status;
+    status = cublasLtMatmulDescSetAttribute(product->operation, CUBLASLT_MATMUL_DESC_TRANSA,
+                                            &turn_a, sizeof turn_a);
+    status = and_then(status, cublasLtMatmulDescSetAttribute(product->operation,
+                                                             CUBLASLT_MATMUL_DESC_TRANSB, &turn_b,
+                                                             sizeof turn_b));
+    status = and_then(
+        status, cublasLtMatrixLayoutCreate(&product->a, CUDA_R_32F, a_rows, a_columns, s->a_apart));
+    status = and_then(
+        status, cublasLtMatrixLayoutCreate(&product->b, CUDA_R_32F, b_rows, b_columns, s->b_apart));
+    return and_then(status, cublasLtMatrixLayoutCreate(&product->d, CUDA_R_32F, (uint64_t)s->rows,
+                                                       (uint64_t)s->columns, s->rows));
+}
+
+static cublasStatus_t choose(product *product, cublasLtHandle_t handle)
+{
+    const cublasLtMatmulPreferenceAttributes_t alignments[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    cublasLtMatmulPreference_t preference;
+    cublasLtMatmulHeuristicResult_t result = {};
+    int found = 0;
+    size_t workspace = WORKSPACE_BYTES;
+    cublasStatus_t status = cublasLtMatmulPreferenceCreate(&preference);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return status;
+    status = cublasLtMatmulPreferenceSetAttribute(
+        preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
+    for (cublasLtMatmulPreferenceAttributes_t alignment : alignments)
+        status = and_then(status, cublasLtMatmulPreferenceSetAttribute(
+                                      preference, alignment, &product->shape.aligned,
+                                      sizeof product->shape.aligned));
+    status = and_then(status, cublasLtMatmulAlgoGetHeuristic(handle, product->operation, product->a,
+                                                             product->b, product->d, product->d,
+                                                             preference, 1, &result, &found));
+    if (status == CUBLAS_STATUS_SUCCESS && found < 1)
+        status = CUBLAS_STATUS_NOT_SUPPORTED;
+    product->algorithm = result.algo;
+    cublasLtMatmulPreferenceDestroy(preference);
+    return status;
+}
+
+/* NULL: the library cannot. Made at a shape's first use: the first step is not like the others. */
+static const product *product_of(lane *lane, const struct shape &shape)
+{
+    for (product *product = lane->products; product; product = product->next)
+        if (product->shape == shape)
+            return product;
+    product *product = new struct product();
+    product->shape = shape;
+    cublasStatus_t status = describe(product);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = choose(product, lane->handle);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        lane_note(status, "choosing a matrix product");
+        product_destroy(product);
+        return NULL;
+    }
+    product->next = lane->products;
+    lane->products = product;
+    return product;
+}
+
+/* The largest power of two, up to 256, that divides all addresses. */
+static uint32_t alignment(const float *a, const float *b, const float *d)
+{
+    uintptr_t bits = (uintptr_t)a | (uintptr_t)b | (uintptr_t)d | 256;
+    return (uint32_t)(bits & (~bits + 1));
+}
+
+void product_multiply(struct shape shape, const float *a, const float *b, float *d, bool add)
+{
+    float one = 1, beta = add ? 1 : 0;
+    if (shape.rows == 0 || shape.columns == 0)
+        return;
+    if (shape.inner == 0) {
+        if (!add)
+            cuda_fill(d, (size_t)(shape.rows * shape.columns), 0);
+        return;
+    }
+    lane *lane = lane_here();
+    shape.aligned = alignment(a, b, d);
+    const product *product = product_of(lane, shape);
+    if (product)
+        lane_note(cublasLtMatmul(lane->handle, product->operation, &one, a, product->a, b,
+                                 product->b, &beta, d, product->d, d, product->d,
+                                 &product->algorithm, lane->workspace, WORKSPACE_BYTES,
+                                 lane->stream),
+                  "matrix product");
+}

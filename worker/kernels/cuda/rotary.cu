@@ -1,0 +1,80 @@
+/* rotary.cu - rotary positions: (x, z) -> (x cos a - z sin a, x sin a + z cos a) for element i of
+ * the first half of a head and of the second, a = place / 10000^(2i / width): Su et al., arXiv
+ * 2104.09864. The last element of an odd width stays. Backward turns back.
+ *
+ * A thread turns the same pair of all heads at one place: the angle, in double since places are
+ * large, is worth its price then. */
+#include "worker/kernels/cuda/cuda.h"
+#include "worker/kernels/cuda/launch.h"
+
+namespace
+{
+
+struct turn {
+    const float *from;
+    float *to;
+    int64_t samples, places, heads, width, first; /* first: place of the whole sequence */
+    double sign;
+    bool add;
+};
+
+__device__ void turn_pair(const struct turn *turn, int64_t at, float sine, float cosine)
+{
+    int64_t half = turn->width / 2;
+    float first = turn->from[at], second = turn->from[at + half];
+    put_at(&turn->to[at], turn->add, first * cosine - second * sine);
+    put_at(&turn->to[at + half], turn->add, first * sine + second * cosine);
+}
+
+__global__ void turn_all(struct turn turn)
+{
+    int64_t half = turn.width / 2, each = half + turn.width % 2;
+    int64_t count = turn.samples * turn.places * each;
+    for (int64_t i = element_first(); i < count; i += element_step()) {
+        int64_t pair = i % each, place = i / each, first = place * turn.heads * turn.width;
+        double angle = turn.sign * (double)(turn.first + place % turn.places) *
+                       pow(10000.0, -2 * (double)pair / (double)turn.width);
+        float sine = (float)sin(angle), cosine = (float)cos(angle);
+        for (int64_t head = 0; head < turn.heads; head++) {
+            int64_t at = first + head * turn.width;
+            if (pair < half)
+                turn_pair(&turn, at + pair, sine, cosine);
+            else
+                put_at(&turn.to[at + turn.width - 1], turn.add, turn.from[at + turn.width - 1]);
+        }
+    }
+}
+
+/* Dims are b, s, those of heads, d. */
+void run(const struct view *from, const struct view *to, bool add, double sign)
+{
+    const struct box *box = &from->box;
+    int64_t heads = 1, width = box_length(box, box->dims - 1);
+    for (int i = 2; i < box->dims - 1; i++)
+        heads *= box_length(box, i);
+    struct turn turn = {(const float *)from->data,
+                        (float *)to->data,
+                        box_length(box, 0),
+                        box_length(box, 1),
+                        heads,
+                        width,
+                        box->low[1],
+                        sign,
+                        add};
+    launch_elements("rotary", turn_all, turn.samples * turn.places * (width / 2 + width % 2), turn);
+}
+
+void forward(const struct kernel_call *call)
+{
+    run(&call->operand[0], &call->operand[1], false, 1);
+}
+
+void backward(const struct kernel_call *call)
+{
+    if (call->gradient[0].data)
+        run(&call->gradient[1], &call->gradient[0], call_accumulates(call, 0), -1);
+}
+
+} // namespace
+
+const struct kernel cuda_rotary = {"rotary", {{forward}, {backward}}};
