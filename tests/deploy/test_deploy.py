@@ -117,7 +117,8 @@ def libraries_of(programs):
     for program in programs:
         named = output_of("readelf", "-d", program)
         linked = output_of("ldd", program)
-        for library in re.findall(r"\(NEEDED\).*\[(.*)\]", named):
+        # The dynamic linker is no library that is looked for.
+        for library in re.findall(r"\(NEEDED\).*\[(?!ld-linux)(.*)\]", named):
             path = os.path.realpath(re.search(rf"{re.escape(library)} => (\S+)", linked)[1])
             # Where /lib is a link, dpkg may know the file by its old name.
             owner = subprocess.run(["dpkg", "-S", path, path.removeprefix("/usr")],
