@@ -59,7 +59,8 @@ void pair_stop(void)
 {
     for (int i = 0; i < PAIR_NODES; i++) {
         kill(pair.workers[i].pid, SIGTERM);
-        ck_assert_int_eq(command_finish(&pair.workers[i]), 0);
+        int status = command_finish(&pair.workers[i]);
+        ck_assert_msg(status == 0, "worker %d left with %d: %s", i, status, pair.workers[i].err);
     }
     cluster_stop(&pair.cluster);
     char *remove = xasprintf("rm -rf '%s'", pair.folder);
