@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #define PATIENCE_MS 3000
-#define STATE_FD 4 /* that an executor is started with */
 
 static void look_away(void)
 {
@@ -23,7 +22,7 @@ bool bench_await_moment(pid_t executor, double share)
     uint32_t reached = 0, count = 0;
     uint64_t until_ms = victims_now_unix_ms() + PATIENCE_MS;
     bool before = false, there = false;
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)executor, STATE_FD);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)executor, ESTATE_FD);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     while (fd >= 0 && !there && victims_now_unix_ms() < until_ms) {
         look_away();

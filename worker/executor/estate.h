@@ -21,6 +21,8 @@
 #define HOLDINGS_MAX 4
 #define PIECE_ELEMENTS 16384 /* so long a piece, and the journal, stay in a core's cache */
 
+#define ESTATE_FD 5 /* of an executor that is started with one */
+
 struct estate;
 struct holding;
 

@@ -2,6 +2,7 @@
 #include "worker/supervisor/child.h"
 
 #include "common/base/memory.h"
+#include "worker/executor/estate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,6 @@
 
 #define CHANNEL_FD 3
 #define TRAIL_FD 4
-#define STATE_FD 5
 #define ARGUMENTS_MAX 24
 /* Commands are few and small and executors read them at once: one that lets its buffer fill up
  * for so long is stuck, and must not keep the node waiting. */
@@ -76,7 +76,7 @@ static int spawn(const struct child_options *options, const struct ends *ends, p
     posix_spawn_file_actions_adddup2(&actions, ends->channel, CHANNEL_FD);
     posix_spawn_file_actions_adddup2(&actions, ends->trail, TRAIL_FD);
     if (options->state_fd >= 0)
-        posix_spawn_file_actions_adddup2(&actions, options->state_fd, STATE_FD);
+        posix_spawn_file_actions_adddup2(&actions, options->state_fd, ESTATE_FD);
     int rc = posix_spawn(pid, options->shim, &actions, &attributes, (char **)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
