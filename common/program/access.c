@@ -34,7 +34,7 @@ static bool writes(const struct program *program, const struct instruction *inst
     case INSTRUCTION_ADD:
         return index == 1;
     case INSTRUCTION_COLLECTIVE:
-        return index == 1 || instruction->collective.kind == COLLECTIVE_ALL_REDUCE;
+        return index % 2 == 1 || instruction->collective.kind == COLLECTIVE_ALL_REDUCE;
     case INSTRUCTION_SEND:
     case INSTRUCTION_WAIT:
     case INSTRUCTION_SQUARE_SUM:

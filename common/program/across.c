@@ -96,6 +96,7 @@ void move_across(struct lowering *l, const struct shape *shape, int tensor, enum
     uint32_t tag = tag_of(l, tensor, purpose, use);
     struct holders holders = find_holders(senders, shape, from);
     struct piece made = {0};
+    emit_apart(l); /* not all ranks of a stage send */
     if (l->stage == to_stage) {
         struct box box = placement_slice(receivers, shape, to, l->inside);
         made = emit_new(l, REGION_TRANSIENT, tensor, &box);

@@ -263,7 +263,9 @@ int block_backward(struct lowering *l, int index)
     emit_room(l, index);
     l->versions.count = 0;
     gradients_open_block(l, index);
-    int rc = recompute_block(l, index);
+    int rc = blocks_gather_all(l, index, computes);
+    if (rc == 0)
+        rc = recompute_block(l, index);
     for (int n = block->node_first + block->node_count - 1; n >= block->node_first && rc == 0; n--)
         rc = backward_node(l, n);
     if (rc == 0)

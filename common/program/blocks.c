@@ -86,6 +86,22 @@ int blocks_gather(struct lowering *l, const struct weight_use *use, struct piece
     return rc;
 }
 
+int blocks_gather_all(struct lowering *l, int index, bool (*needs)(const struct operation *))
+{
+    const struct block *block = &l->graph->blocks[index];
+    int rc = 0;
+    for (int n = block->node_first; n < block->node_first + block->node_count && rc == 0; n++) {
+        const struct operation *operation = l->graph->nodes[n].operation;
+        struct piece piece;
+        if (needs && !needs(operation))
+            continue;
+        for (int i = operation->input_count; i < operation_output(operation) && rc == 0; i++)
+            if (weights_gathered(l, weights_use(l, n, i)))
+                rc = blocks_gather(l, weights_use(l, n, i), &piece);
+    }
+    return rc;
+}
+
 /* Can backward have it again from a smaller piece, by gathering alone? */
 static bool only_gathers(struct lowering *l, int tensor, const struct placement *from,
                          const struct placement *to)
@@ -197,9 +213,9 @@ int forward_node(struct lowering *l, int node)
 int block_forward(struct lowering *l, int index)
 {
     const struct block *block = &l->graph->blocks[index];
-    int rc = 0;
     emit_room(l, index);
     l->versions.count = 0;
+    int rc = blocks_gather_all(l, index, NULL);
     for (int n = block->node_first; n < block->node_first + block->node_count && rc == 0; n++)
         rc = forward_node(l, n);
     return rc;

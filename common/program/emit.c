@@ -40,9 +40,15 @@ int emit_buffer(struct lowering *l, enum region region, int64_t count, int tenso
     return (int)p->buffer_count++;
 }
 
+void emit_apart(struct lowering *l)
+{
+    l->joins = false;
+}
+
 struct instruction *emit(struct lowering *l, enum instruction_kind kind)
 {
     struct program *p = l->program;
+    emit_apart(l);
     p->instructions = grow(p->instructions, p->instruction_count, &p->instruction_capacity,
                            sizeof *p->instructions);
     struct instruction *instruction = &p->instructions[p->instruction_count++];
@@ -100,6 +106,7 @@ struct piece emit_new(struct lowering *l, enum region region, int tensor, const 
 void emit_copy(struct lowering *l, const struct piece *from, const struct piece *to,
                const struct box *part)
 {
+    emit_apart(l); /* on the ranks that have nothing to copy, too */
     if (box_count(part) == 0)
         return;
     emit(l, INSTRUCTION_COPY)->part = *part;
@@ -139,6 +146,7 @@ void emit_room(struct lowering *l, int block)
 
 void emit_section(struct lowering *l, enum section section)
 {
+    emit_apart(l);
     l->section = (int)section;
     l->block = -1;
     l->room++;
@@ -178,6 +186,40 @@ int emit_group_all(struct lowering *l)
     for (int i = 0; i < l->program->ranks; i++)
         ranks[i] = i;
     return add_group(l, ranks, l->program->ranks, l->program->rank);
+}
+
+/* Does the collective before take a further part? On all members of the group, or on none. */
+static bool joins(const struct lowering *l, enum collective kind, int group,
+                  const struct piece *source)
+{
+    const struct program *p = l->program;
+    const struct instruction *last = &p->instructions[p->instruction_count - 1];
+    if (!l->joins || last->collective.kind != kind || last->collective.group != group ||
+        l->joins_room != l->room || collective_parts(last) == COLLECTIVE_PARTS_MAX)
+        return false;
+    for (int part = 0; part < collective_parts(last); part++)
+        if (program_pieces(p, last)[2 * part + 1].buffer == source->buffer)
+            return false;
+    return true;
+}
+
+void emit_collective(struct lowering *l, enum collective kind, int group, int counts,
+                     const struct piece *source, const struct piece *destination)
+{
+    if (!joins(l, kind, group, source)) {
+        struct instruction *instruction = emit(l, INSTRUCTION_COLLECTIVE);
+        instruction->collective.kind = kind;
+        instruction->collective.group = group;
+        instruction->collective.counts_first = counts;
+        l->joins = kind == COLLECTIVE_ALL_GATHER || kind == COLLECTIVE_REDUCE_SCATTER;
+        l->joins_room = l->room;
+    }
+    struct buffer *made = &l->program->buffers[destination->buffer];
+    if (made->first ==
+        (int)l->program->instruction_count) /* for this part: earlier than it seems */
+        made->first--;
+    emit_piece(l, 0, source);
+    emit_piece(l, 1, destination);
 }
 
 void emit_all_reduce(struct lowering *l, int group, enum reduction reduction,

@@ -45,7 +45,8 @@ static uint64_t hash_collective(uint64_t hash, const struct program *program,
     hash = hash_word(hash, (uint64_t)group->own);
     for (int i = 0; i < group->count; i++)
         hash = hash_word(hash, (uint64_t)group->ranks[i]);
-    for (int i = 0; i < lists[instruction->collective.kind] * group->count; i++)
+    int counts = lists[instruction->collective.kind] * collective_parts(instruction) * group->count;
+    for (int i = 0; i < counts; i++)
         hash = hash_word(hash, (uint64_t)program->counts[instruction->collective.counts_first + i]);
     return hash;
 }

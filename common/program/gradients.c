@@ -108,18 +108,19 @@ static int open_gradient(struct lowering *l, struct weight_use *use)
     return 0;
 }
 
-static int close_gradient(struct lowering *l, struct weight_use *use)
+static int scatter_gradient(struct lowering *l, struct weight_use *use)
 {
     struct shape shape = tensor_shape(l, use->tensor);
-    struct piece piece = use->gradient;
-    emit_beside(l);
-    int rc = move_within(l, &shape, use->tensor, &use->leaving, &l->storage[use->tensor], &piece);
-    if (rc < 0)
-        error_prefix(l->err, rc, "gradient of %s", l->graph->tensors[use->tensor].name);
-    else
-        emit_add(l, &piece, &use->shard);
-    emit_at_once(l);
-    return rc;
+    int rc = move_within(l, &shape, use->tensor, &use->leaving, &l->storage[use->tensor],
+                         &use->gradient);
+    return rc < 0 ? error_prefix(l->err, rc, "gradient of %s", l->graph->tensors[use->tensor].name)
+                  : 0;
+}
+
+static int add_gradient(struct lowering *l, struct weight_use *use)
+{
+    emit_add(l, &use->gradient, &use->shard);
+    return 0;
 }
 
 void gradients_open_block(struct lowering *l, int block)
@@ -129,7 +130,12 @@ void gradients_open_block(struct lowering *l, int block)
 
 int gradients_close_block(struct lowering *l, int block)
 {
-    return each_scattered(l, block, close_gradient);
+    emit_beside(l);
+    int rc = each_scattered(l, block, scatter_gradient);
+    if (rc == 0)
+        rc = each_scattered(l, block, add_gradient);
+    emit_at_once(l);
+    return rc;
 }
 
 /* One user's gradient, finished, in the owner's storage placement. On the owner's stage `piece`
@@ -196,12 +202,12 @@ static int reduce_block(struct lowering *l, int block, struct piece *gradients)
 {
     int rc = 0;
     emit_beside(l);
+    emit_room(l, -1);
     reduce_buckets(l, block);
     for (size_t u = 0; u < l->use_count && rc == 0; u++) {
         int tensor = l->uses[u].tensor;
         if (l->graph->nodes[l->uses[u].node].block != block || l->owner[tensor] != (int)u)
             continue;
-        emit_room(l, -1);
         rc = unite(l, tensor, &gradients[tensor]);
     }
     emit_at_once(l);

@@ -64,6 +64,8 @@ struct lowering {
     const struct mesh *mesh;
     int section, block, room;
     enum queue queue;        /* of the instructions to come */
+    bool joins;              /* the last instruction takes further parts, */
+    int joins_room;          /* and was made in this room */
     const struct part *part; /* all that is lowered; NULL: the whole */
     int found, forward_room; /* of a part: the buffer it finds, the room of its forward; or -1 */
     uint64_t *room_bytes;    /* of a part: transients of every room */
@@ -114,6 +116,12 @@ void emit_beside(struct lowering *l);
 void emit_at_once(struct lowering *l);
 /* Begin a room: what comes is for this block. */
 void emit_room(struct lowering *l, int block);
+/* An exchange of the piece with all members, counts: where its chunks begin. One that follows
+ * another of its kind, group and room becomes part of that, unless they are told apart: where some
+ * members of the group have something to do between the two, and others have not. */
+void emit_collective(struct lowering *l, enum collective kind, int group, int counts,
+                     const struct piece *source, const struct piece *destination);
+void emit_apart(struct lowering *l);
 int emit_group(struct lowering *l, unsigned axes); /* of this rank's mesh */
 int emit_group_all(struct lowering *l);
 void emit_all_reduce(struct lowering *l, int group, enum reduction reduction,
@@ -183,6 +191,8 @@ void blocks_add(struct lowering *l, int tensor, const struct placement *placemen
                 const struct piece *piece);
 /* A weight that is gathered for every block that uses it: beside what comes before. */
 int blocks_gather(struct lowering *l, const struct weight_use *use, struct piece *out);
+/* All of them that a block's operations use, or those that need theirs, in few calls. */
+int blocks_gather_all(struct lowering *l, int block, bool (*needs)(const struct operation *));
 /* Boxes of a node's operands on this rank. */
 void node_boxes(const struct lowering *l, int node, struct box *boxes);
 /* A gradient has come that nobody has to be asked for again. */

@@ -97,12 +97,7 @@ static struct piece exchange(struct lowering *l, enum collective kind, int group
         add_counts(l, sends);
     if (receives)
         add_counts(l, receives);
-    struct instruction *instruction = emit(l, INSTRUCTION_COLLECTIVE);
-    instruction->collective.kind = kind;
-    instruction->collective.group = group;
-    instruction->collective.counts_first = counts;
-    emit_piece(l, 0, &source);
-    emit_piece(l, 1, &destination);
+    emit_collective(l, kind, group, counts, &source, &destination);
     if (unpack)
         copy_chunks(l, &result, &destination, receives, false);
     return result;
@@ -117,6 +112,7 @@ static struct piece one_step(struct lowering *l, const struct shape *shape, int 
     if (step->kind == STEP_SLICE) {
         struct piece part = *piece;
         part.box = target;
+        emit_apart(l); /* some ranks have something to copy */
         if (box_count(&target) == 0 || box_contiguous(&piece->box, &target, &offset)) {
             part.offset += box_count(&target) ? offset : 0;
             return part;

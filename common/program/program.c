@@ -52,13 +52,20 @@ int program_find_output(const struct program *program, int tensor, struct box *b
     return -1;
 }
 
+int collective_parts(const struct instruction *instruction)
+{
+    return instruction->collective.kind == COLLECTIVE_ALL_REDUCE ? 1 : instruction->piece_count / 2;
+}
+
 static int64_t collective_words(const struct program *program,
                                 const struct instruction *instruction)
 {
     const struct group *group = &program->groups[instruction->collective.group];
     const struct piece *pieces = program_pieces(program, instruction);
     const int64_t *counts = &program->counts[instruction->collective.counts_first];
-    int64_t count = box_count(&pieces[0].box), others = group->count - 1, own;
+    int64_t count = 0, others = group->count - 1, own = 0;
+    for (int part = 0; part < collective_parts(instruction); part++)
+        count += box_count(&pieces[(size_t)part * 2].box);
     switch (instruction->collective.kind) {
     case COLLECTIVE_ALL_REDUCE: /* all chunks but its own to be added, its own to all others */
         own = count * (group->own + 1) / group->count - count * group->own / group->count;
@@ -67,7 +74,9 @@ static int64_t collective_words(const struct program *program,
         return others * count;
     case COLLECTIVE_REDUCE_SCATTER:
     case COLLECTIVE_ALL_TO_ALL:
-        return count - counts[group->own];
+        for (int part = 0; part < collective_parts(instruction); part++)
+            own += counts[part * group->count + group->own];
+        return count - own;
     }
     return 0;
 }

@@ -68,7 +68,7 @@ enum instruction_kind {
     INSTRUCTION_COPY,       /* the box `part` of piece 0 into piece 1 */
     INSTRUCTION_ADD,        /* piece 1 += piece 0 */
     INSTRUCTION_CLEAR,      /* piece 0 = 0 */
-    INSTRUCTION_COLLECTIVE, /* piece 0 -> piece 1 over a group; all-reduce: piece 0 in place */
+    INSTRUCTION_COLLECTIVE, /* pieces 2i -> 2i + 1 over a group; all-reduce: piece 0 in place */
     INSTRUCTION_SEND,       /* piece 0 to a peer; goes on at once */
     INSTRUCTION_WAIT,       /* until the last send with this tag has been taken */
     INSTRUCTION_RECEIVE,    /* piece 0 from a peer */
@@ -103,7 +103,8 @@ struct instruction {
             enum collective kind;
             enum reduction reduction;
             int group;
-            int counts_first; /* in counts: per member; all-to-all: sends, then receives */
+            /* In counts: of each part in turn, per member; all-to-all: sends, then receives. */
+            int counts_first;
         } collective;
         struct {
             int peer;
@@ -112,6 +113,10 @@ struct instruction {
         int parameter; /* square sum, update */
     };
 };
+
+/* Tensors that one gather or scatter moves: what leaves a block's weights and gradients waiting
+ * for one answer, not for one each. */
+#define COLLECTIVE_PARTS_MAX 32
 
 /* Groups of one queue are not those of the other: on each calls are made in one order. */
 struct group {
@@ -193,6 +198,8 @@ const struct piece *program_pieces(const struct program *program,
 /* The buffer that the forward section leaves a tensor in, on this rank, or -1. */
 int program_find_output(const struct program *program, int tensor, struct box *box);
 
+/* Of a collective: how many tensors it moves, all of them alike. */
+int collective_parts(const struct instruction *instruction);
 /* Words (elements) that this rank sends to others in one instruction; all-reduce as a ring. */
 int64_t instruction_words(const struct program *program, const struct instruction *instruction);
 /* The same in bytes. */
@@ -230,7 +237,8 @@ struct access {
     uint64_t low, high;
     bool writes;
 };
-#define ACCESSES_MAX (2 * VIEWS_MAX + 1)
+#define ACCESSES_MAX (2 * COLLECTIVE_PARTS_MAX)
+_Static_assert(ACCESSES_MAX > 2 * VIEWS_MAX, "a kernel's views and its workspace");
 /* Returns how many there are. What may be written counts as written. */
 int instruction_accesses(const struct program *program, const struct instruction *instruction,
                          struct access *out);

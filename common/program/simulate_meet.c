@@ -47,7 +47,13 @@ static struct meeting *meeting_of(const struct world *world, const struct lane *
 
 static int64_t element_count(const struct lane *lane)
 {
-    return box_count(&program_pieces(lane->walk.program, lane_instruction(lane))->box);
+    const struct instruction *instruction = lane_instruction(lane);
+    const struct piece *pieces = program_pieces(lane->walk.program, instruction);
+    bool meets = instruction->kind == INSTRUCTION_COLLECTIVE;
+    int64_t count = 0;
+    for (int part = 0; part < (meets ? collective_parts(instruction) : 1); part++)
+        count += box_count(&pieces[(size_t)part * 2].box);
+    return count;
 }
 
 /* Do two members mean the same collective, and expect of each other what the other gives? */
@@ -68,7 +74,9 @@ static bool agree(const struct lane *a, const struct lane *b)
                element_count(a) == element_count(b);
     case COLLECTIVE_REDUCE_SCATTER:
     case COLLECTIVE_ALL_GATHER:
-        return memcmp(gives, other, count * sizeof *gives) == 0;
+        count *= (size_t)collective_parts(x);
+        return collective_parts(x) == collective_parts(y) &&
+               memcmp(gives, other, count * sizeof *gives) == 0;
     case COLLECTIVE_ALL_TO_ALL:
         return gives[second->own] == other[count + (size_t)first->own] &&
                other[first->own] == gives[count + (size_t)second->own];

@@ -169,36 +169,48 @@ static struct piece narrow(struct lowering *l, int tensor)
     return copy;
 }
 
+/* To this use, from where the weight is kept. */
+static int travel(struct lowering *l, struct weight_use *use)
+{
+    const struct weight_use *owner = weights_owner(l, use->tensor);
+    const struct placement *storage = &l->storage[use->tensor];
+    struct shape shape = tensor_shape(l, use->tensor);
+    struct piece piece = {0};
+    int rc = 0;
+    if (weights_here(l, owner))
+        piece = l->homes[use->tensor].piece;
+    emit_beside(l);
+    if (owner->stage != use->stage)
+        move_across(l, &shape, use->tensor, PURPOSE_WEIGHT, (int)(use - l->uses), owner->stage,
+                    storage, use->stage, &use->compute, &piece);
+    else if (weights_here(l, use))
+        rc = move_within(l, &shape, use->tensor, storage, &use->compute, &piece);
+    emit_at_once(l);
+    if (rc < 0)
+        return error_prefix(l->err, rc, "weight %s", l->graph->tensors[use->tensor].name);
+    if (weights_here(l, use)) {
+        use->weight = piece;
+        weights_keep(l, &piece);
+    }
+    return 0;
+}
+
 int weights_travel(struct lowering *l)
 {
+    int block = -1;
     emit_section(l, SECTION_WEIGHTS);
+    for (size_t t = 0; t < l->graph->tensor_count; t++)
+        if (l->owner[t] >= 0 && weights_here(l, weights_owner(l, (int)t)))
+            l->homes[t] = (struct held){(int)t, l->storage[t], narrow(l, (int)t)};
     for (size_t u = 0; u < l->use_count; u++) {
-        struct weight_use *use = &l->uses[u];
-        const struct weight_use *owner = weights_owner(l, use->tensor);
-        const struct placement *storage = &l->storage[use->tensor];
-        struct shape shape = tensor_shape(l, use->tensor);
-        struct piece piece = {0};
-        int rc = 0;
-        if ((int)u == l->owner[use->tensor] && weights_here(l, owner))
-            l->homes[use->tensor] = (struct held){use->tensor, *storage, narrow(l, use->tensor)};
-        if (weights_here(l, owner))
-            piece = l->homes[use->tensor].piece;
-        if (weights_gathered(l, use))
+        if (weights_gathered(l, &l->uses[u]))
             continue;
-        emit_room(l, -1);
-        emit_beside(l);
-        if (owner->stage != use->stage)
-            move_across(l, &shape, use->tensor, PURPOSE_WEIGHT, (int)u, owner->stage, storage,
-                        use->stage, &use->compute, &piece);
-        else if (weights_here(l, use))
-            rc = move_within(l, &shape, use->tensor, storage, &use->compute, &piece);
-        emit_at_once(l);
+        if (l->graph->nodes[l->uses[u].node].block != block)
+            emit_room(l, -1); /* a block does not wait for another's */
+        block = l->graph->nodes[l->uses[u].node].block;
+        int rc = travel(l, &l->uses[u]);
         if (rc < 0)
-            return error_prefix(l->err, rc, "weight %s", l->graph->tensors[use->tensor].name);
-        if (weights_here(l, use)) {
-            use->weight = piece;
-            weights_keep(l, &piece);
-        }
+            return rc;
     }
     if (has_metrics(l))
         emit_clear(l, l->program->metrics, METRICS);

@@ -47,6 +47,13 @@ struct fabric_config {
     const char *interface; /* gloo: address to bind to; NULL: 127.0.0.1 */
 };
 
+/* A tensor of a call that moves several: a chunk per member, counts[i] long. */
+struct collective_part {
+    const float *source;
+    float *destination;
+    const size_t *counts;
+};
+
 struct collectives {
     const char *name;
     /* Joins; every rank calls it. */
@@ -62,14 +69,14 @@ struct collectives {
     /* In place: data becomes the reduction over all members. */
     int (*all_reduce)(struct fabric_group *group, float *data, size_t count,
                       enum reduction reduction, struct error *err);
-    /* source: one chunk per member, one after the other, counts[i] long; destination: the sum
-     * of this member's chunks, which may replace this member's own chunk. */
-    int (*reduce_scatter)(struct fabric_group *group, const float *source, float *destination,
-                          const size_t *counts, struct error *err);
-    /* source: this member's chunk, counts[me] long; destination: all chunks in order. source may
-     * lie in its place already. */
-    int (*all_gather)(struct fabric_group *group, const float *source, float *destination,
-                      const size_t *counts, struct error *err);
+    /* Of each part: source: one chunk per member, one after the other; destination: the sum of this
+     * member's chunks, which may replace this member's own chunk. */
+    int (*reduce_scatter)(struct fabric_group *group, const struct collective_part *parts,
+                          int count, struct error *err);
+    /* Of each part: source: this member's chunk; destination: all chunks in order. source may lie
+     * in its place already. */
+    int (*all_gather)(struct fabric_group *group, const struct collective_part *parts, int count,
+                      struct error *err);
     /* source: a chunk for every member; destination: a chunk from every member. */
     int (*all_to_all)(struct fabric_group *group, const float *source, const size_t *sends,
                       float *destination, const size_t *receives, struct error *err);

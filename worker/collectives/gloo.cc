@@ -137,18 +137,18 @@ int face_all_reduce(::fabric_group *face, float *data, size_t count, enum reduct
                       [=](group &group) { group.all_reduce(data, count, reduction); });
 }
 
-int face_reduce_scatter(::fabric_group *face, const float *source, float *destination,
-                        const size_t *counts, struct error *err)
+int face_reduce_scatter(::fabric_group *face, const struct collective_part *parts, int count,
+                        struct error *err)
 {
     return group_call("reduce_scatter", face, err,
-                      [=](group &group) { group.reduce_scatter(source, destination, counts); });
+                      [=](group &group) { group.reduce_scatter(parts, count); });
 }
 
-int face_all_gather(::fabric_group *face, const float *source, float *destination,
-                    const size_t *counts, struct error *err)
+int face_all_gather(::fabric_group *face, const struct collective_part *parts, int count,
+                    struct error *err)
 {
     return group_call("all_gather", face, err,
-                      [=](group &group) { group.all_gather(source, destination, counts); });
+                      [=](group &group) { group.all_gather(parts, count); });
 }
 
 int face_all_to_all(::fabric_group *face, const float *source, const size_t *sends,

@@ -18,8 +18,8 @@ class group
     group(mesh &owner, const int *members, int size, int index, uint64_t identity);
 
     void all_reduce(float *data, size_t count, enum reduction reduction);
-    void reduce_scatter(const float *source, float *destination, const size_t *counts);
-    void all_gather(const float *source, float *destination, const size_t *counts);
+    void reduce_scatter(const collective_part *parts, int count);
+    void all_gather(const collective_part *parts, int count);
     void all_to_all(const float *source, const size_t *sends, float *destination,
                     const size_t *receives);
 
@@ -42,12 +42,13 @@ class group
     void receive(size_t member, call call, size_t mark, float *destination, size_t count);
     void send(size_t member, call call, size_t mark, const float *source, size_t count);
     void finish();
-    void reduce(const float *own, float *destination, size_t count, enum reduction reduction);
+    void reduce(const float *own, const float *others, size_t stride, float *destination,
+                size_t count, enum reduction reduction);
 
     const size_t me;
     const uint64_t id; /* the same for all members, another for every other group */
-    std::vector<const float *> parts;
-    std::unique_ptr<float[]> scratch; /* the others' parts of a sum, one after the other */
+    std::vector<const float *> summands;
+    std::unique_ptr<float[]> scratch; /* what others send to be summed up, and what is packed */
     size_t scratch_count = 0;
     std::vector<transfer> under_way;
     deadline limit;

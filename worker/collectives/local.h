@@ -21,9 +21,10 @@ struct arrival {
     enum call call;
     enum reduction reduction;
     const float *source;
-    size_t count;
-    const size_t *counts;   /* the members' chunks, or what is sent to each */
-    const size_t *receives; /* all_to_all */
+    size_t count;                        /* all_reduce: elements; otherwise parts */
+    const struct collective_part *parts; /* reduce_scatter, all_gather */
+    const size_t *sends;                 /* all_to_all: to each member */
+    const size_t *receives;              /* all_to_all */
     bool here;
 };
 
@@ -106,10 +107,10 @@ void local_copy(const struct fabric *fabric, float *destination, const float *so
 
 int local_all_reduce(struct fabric_group *group, float *data, size_t count,
                      enum reduction reduction, struct error *err);
-int local_reduce_scatter(struct fabric_group *group, const float *source, float *destination,
-                         const size_t *counts, struct error *err);
-int local_all_gather(struct fabric_group *group, const float *source, float *destination,
-                     const size_t *counts, struct error *err);
+int local_reduce_scatter(struct fabric_group *group, const struct collective_part *parts, int count,
+                         struct error *err);
+int local_all_gather(struct fabric_group *group, const struct collective_part *parts, int count,
+                     struct error *err);
 int local_all_to_all(struct fabric_group *group, const float *source, const size_t *sends,
                      float *destination, const size_t *receives, struct error *err);
 

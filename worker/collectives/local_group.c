@@ -26,6 +26,26 @@ static const char *arrival_name(const struct arrival *arrival)
 
 /* ---- agreement ---- */
 
+static int chunks_agree(struct meeting *meeting, int first, int second)
+{
+    const struct arrival *a = &meeting->arrivals[first], *b = &meeting->arrivals[second];
+    if (a->count != b->count)
+        return error_set(&meeting->failure, -EINVAL,
+                         "%s in group %s: rank %d has %zu tensors, but rank %d has %zu",
+                         arrival_name(a), meeting->name, meeting->ranks[first], a->count,
+                         meeting->ranks[second], b->count);
+    for (size_t part = 0; part < a->count; part++)
+        for (int i = 0; i < meeting->count; i++)
+            if (a->parts[part].counts[i] != b->parts[part].counts[i])
+                return error_set(&meeting->failure, -EINVAL,
+                                 "%s in group %s: the chunk of rank %d has %zu elements for rank "
+                                 "%d, but %zu for rank %d",
+                                 arrival_name(a), meeting->name, meeting->ranks[i],
+                                 a->parts[part].counts[i], meeting->ranks[first],
+                                 b->parts[part].counts[i], meeting->ranks[second]);
+    return 0;
+}
+
 /* Both members describe one thing: first sends to second what second receives, or both name
  * the same chunks. */
 static int pair_agrees(struct meeting *meeting, int first, int second)
@@ -40,21 +60,13 @@ static int pair_agrees(struct meeting *meeting, int first, int second)
         return error_set(&meeting->failure, -EINVAL,
                          "%s in group %s: rank %d has %zu elements, but rank %d has %zu",
                          arrival_name(a), meeting->name, rank, a->count, other, b->count);
-    if (a->call == ALL_TO_ALL && a->counts[second] != b->receives[first])
+    if (a->call == ALL_TO_ALL && a->sends[second] != b->receives[first])
         return error_set(&meeting->failure, -EINVAL,
                          "%s in group %s: rank %d sends %zu elements to rank %d, which expects %zu",
-                         arrival_name(a), meeting->name, rank, a->counts[second], other,
+                         arrival_name(a), meeting->name, rank, a->sends[second], other,
                          b->receives[first]);
-    if (a->call != REDUCE_SCATTER && a->call != ALL_GATHER)
-        return 0;
-    for (int i = 0; i < meeting->count; i++)
-        if (a->counts[i] != b->counts[i])
-            return error_set(&meeting->failure, -EINVAL,
-                             "%s in group %s: the chunk of rank %d has %zu elements for rank %d, "
-                             "but %zu for rank %d",
-                             arrival_name(a), meeting->name, meeting->ranks[i], a->counts[i], rank,
-                             b->counts[i], other);
-    return 0;
+    return a->call == REDUCE_SCATTER || a->call == ALL_GATHER ? chunks_agree(meeting, first, second)
+                                                              : 0;
 }
 
 static int all_agree(struct meeting *meeting)
@@ -185,17 +197,15 @@ static void take(struct fabric_group *group, int owner, const float *source, flo
     local_count_sent(group->fabric->hub, group->meeting->ranks[owner], group->fabric->rank, count);
 }
 
-/* Reduces count elements at offset of all members' sources. */
-static void reduce(struct fabric_group *group, float *destination, size_t offset, size_t count,
+/* Reduces count elements of the members' sources, which group->parts tells the places of. */
+static void reduce(struct fabric_group *group, float *destination, size_t count,
                    enum reduction reduction)
 {
     struct meeting *meeting = group->meeting;
     if (count == 0)
         return;
-    for (int i = 0; i < meeting->count; i++) {
-        group->parts[i] = meeting->arrivals[i].source + offset;
+    for (int i = 0; i < meeting->count; i++)
         local_count_sent(group->fabric->hub, meeting->ranks[i], group->fabric->rank, count);
-    }
     if (local_on_device(group->fabric))
         group->fabric->accelerator->reduce(destination, group->parts, meeting->count, count,
                                            reduction == REDUCTION_MAX);
@@ -213,7 +223,9 @@ int local_all_reduce(struct fabric_group *group, float *data, size_t count,
         return rc;
     size_t low, high;
     collective_chunk(count, meeting->count, group->me, &low, &high);
-    reduce(group, data + low, low, high - low, reduction);
+    for (int i = 0; i < meeting->count; i++)
+        group->parts[i] = meeting->arrivals[i].source + low;
+    reduce(group, data + low, high - low, reduction);
     rc = part(group, err);
     for (int i = 0; i < meeting->count; i++) {
         collective_chunk(count, meeting->count, i, &low, &high);
@@ -223,28 +235,37 @@ int local_all_reduce(struct fabric_group *group, float *data, size_t count,
     return rc < 0 ? rc : parted;
 }
 
-int local_reduce_scatter(struct fabric_group *group, const float *source, float *destination,
-                         const size_t *counts, struct error *err)
+int local_reduce_scatter(struct fabric_group *group, const struct collective_part *parts, int count,
+                         struct error *err)
 {
-    struct arrival arrival = {REDUCE_SCATTER, .source = source, .counts = counts};
+    struct meeting *meeting = group->meeting;
+    struct arrival arrival = {REDUCE_SCATTER, .parts = parts, .count = (size_t)count};
     int rc = meet(group, &arrival, err);
     if (rc < 0)
         return rc;
-    reduce(group, destination, sum(counts, group->me), counts[group->me], REDUCTION_SUM);
+    for (int p = 0; p < count; p++) {
+        size_t offset = sum(parts[p].counts, group->me);
+        for (int i = 0; i < meeting->count; i++)
+            group->parts[i] = meeting->arrivals[i].parts[p].source + offset;
+        reduce(group, parts[p].destination, parts[p].counts[group->me], REDUCTION_SUM);
+    }
     return part(group, err);
 }
 
-int local_all_gather(struct fabric_group *group, const float *source, float *destination,
-                     const size_t *counts, struct error *err)
+int local_all_gather(struct fabric_group *group, const struct collective_part *parts, int count,
+                     struct error *err)
 {
-    struct arrival arrival = {ALL_GATHER, .source = source, .counts = counts};
+    struct arrival arrival = {ALL_GATHER, .parts = parts, .count = (size_t)count};
     int rc = meet(group, &arrival, err);
     if (rc < 0)
         return rc;
-    size_t offset = 0;
-    for (int i = 0; i < group->meeting->count; i++) {
-        take(group, i, group->meeting->arrivals[i].source, destination + offset, counts[i]);
-        offset += counts[i];
+    for (int p = 0; p < count; p++) {
+        float *destination = parts[p].destination;
+        for (int i = 0; i < group->meeting->count; i++) {
+            const struct arrival *owner = &group->meeting->arrivals[i];
+            take(group, i, owner->parts[p].source, destination, parts[p].counts[i]);
+            destination += parts[p].counts[i];
+        }
     }
     return part(group, err);
 }
@@ -252,14 +273,14 @@ int local_all_gather(struct fabric_group *group, const float *source, float *des
 int local_all_to_all(struct fabric_group *group, const float *source, const size_t *sends,
                      float *destination, const size_t *receives, struct error *err)
 {
-    struct arrival arrival = {ALL_TO_ALL, .source = source, .counts = sends, .receives = receives};
+    struct arrival arrival = {ALL_TO_ALL, .source = source, .sends = sends, .receives = receives};
     int rc = meet(group, &arrival, err);
     if (rc < 0)
         return rc;
     size_t offset = 0;
     for (int i = 0; i < group->meeting->count; i++) {
         const struct arrival *other = &group->meeting->arrivals[i];
-        take(group, i, other->source + sum(other->counts, group->me), destination + offset,
+        take(group, i, other->source + sum(other->sends, group->me), destination + offset,
              receives[i]);
         offset += receives[i];
     }

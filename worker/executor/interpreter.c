@@ -60,6 +60,20 @@ static void run_kernel(struct interpreter *in, const struct instruction *instruc
     kernel->run[instruction->kernel.direction][instruction->kernel.phase](&call);
 }
 
+/* What a gather or a scatter moves, in the order in which all members tell it. */
+static void collect_parts(const struct interpreter *in, const struct instruction *instruction,
+                          int slot, struct collective_part *parts)
+{
+    const struct group *group = &in->program->groups[instruction->collective.group];
+    const size_t *counts = &in->counts[instruction->collective.counts_first];
+    for (int i = 0; i < collective_parts(instruction); i++)
+        parts[i] = (struct collective_part){
+            .source = floats(in, instruction, 2 * i, slot),
+            .destination = floats(in, instruction, 2 * i + 1, slot),
+            .counts = counts + (size_t)i * (size_t)group->count,
+        };
+}
+
 static int run_collective(struct interpreter *in, const struct instruction *instruction, int slot,
                           struct error *err)
 {
@@ -67,16 +81,19 @@ static int run_collective(struct interpreter *in, const struct instruction *inst
     struct fabric_group *group = in->groups[instruction->collective.group];
     const size_t *counts = &in->counts[instruction->collective.counts_first];
     float *source = floats(in, instruction, 0, slot);
+    struct collective_part parts[COLLECTIVE_PARTS_MAX] = {0};
+    if (instruction->collective.kind != COLLECTIVE_ALL_REDUCE)
+        collect_parts(in, instruction, slot, parts);
     switch (instruction->collective.kind) {
     case COLLECTIVE_ALL_REDUCE:
         return c->all_reduce(group, source, count_of(in, instruction, 0),
                              instruction->collective.reduction, err);
     case COLLECTIVE_REDUCE_SCATTER:
-        return c->reduce_scatter(group, source, floats(in, instruction, 1, slot), counts, err);
+        return c->reduce_scatter(group, parts, collective_parts(instruction), err);
     case COLLECTIVE_ALL_GATHER:
-        return c->all_gather(group, source, floats(in, instruction, 1, slot), counts, err);
+        return c->all_gather(group, parts, collective_parts(instruction), err);
     case COLLECTIVE_ALL_TO_ALL:
-        return c->all_to_all(group, source, counts, floats(in, instruction, 1, slot),
+        return c->all_to_all(group, source, counts, parts[0].destination,
                              counts + in->program->groups[instruction->collective.group].count,
                              err);
     }

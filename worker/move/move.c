@@ -29,7 +29,8 @@ static int gather_counts(struct move *move, uint32_t own, size_t *counts, struct
     for (int i = 0; i < move->ranks; i++)
         ones[i] = 1;
     memcpy(&mine, &own, sizeof mine);
-    int rc = move->config.collectives->all_gather(move->group, &mine, words, ones, err);
+    int rc = move->config.collectives->all_gather(
+        move->group, &(struct collective_part){&mine, words, ones}, 1, err);
     for (int i = 0; i < move->ranks && rc == 0; i++) {
         uint32_t count;
         memcpy(&count, &words[i], sizeof count);
@@ -68,7 +69,8 @@ static int gather_offers(struct move *move, const void *own, size_t size, struct
         total += counts[i];
     words = xcalloc(total, sizeof *words);
     if (rc == 0 && move->group)
-        rc = move->config.collectives->all_gather(move->group, mine, words, counts, err);
+        rc = move->config.collectives->all_gather(
+            move->group, &(struct collective_part){mine, words, counts}, 1, err);
     else if (rc == 0)
         memcpy(words, mine, own_words * WORD);
     const float *at = words;

@@ -54,6 +54,46 @@ static double words(const struct world *world, enum section section, int block)
     return (double)total / world->ranks;
 }
 
+/* Collectives of a kind in a section, over all blocks. */
+static int collectives(const struct program *program, enum section section, enum collective kind)
+{
+    struct range range = program->sections[section];
+    int count = 0;
+    for (int i = range.first; i < range.first + range.count; i++) {
+        const struct instruction *instruction = &program->instructions[i];
+        count +=
+            instruction->kind == INSTRUCTION_COLLECTIVE && instruction->collective.kind == kind;
+    }
+    return count;
+}
+
+/* What a block waits for is one answer, however many tensors it has. */
+START_TEST(a_block_s_weights_and_gradients_travel_in_one_call)
+{
+    const struct {
+        int zero;
+        enum section gathers, scatters;
+        int passes; /* that gather: forward alone, or backward, too */
+    } cases[] = {
+        {1, SECTION_WEIGHTS, SECTION_REDUCE, 1},
+        {2, SECTION_WEIGHTS, SECTION_BACKWARD, 1},
+        {3, SECTION_FORWARD, SECTION_BACKWARD, 2},
+    };
+    struct world world = uniform("batch", cases[_i].zero);
+    const struct program *program = world.programs[1];
+    const int passes = cases[_i].passes, blocks = passes * (LAYERS + 2),
+              layers_of = passes * LAYERS;
+    int gathers = collectives(program, cases[_i].gathers, COLLECTIVE_ALL_GATHER);
+    if (passes == 2)
+        gathers += collectives(program, SECTION_BACKWARD, COLLECTIVE_ALL_GATHER);
+    ck_assert_int_le(gathers, blocks);
+    ck_assert_int_ge(gathers, layers_of);
+    ck_assert_int_le(collectives(program, cases[_i].scatters, COLLECTIVE_REDUCE_SCATTER),
+                     LAYERS + 2);
+    world_destroy(&world);
+}
+END_TEST
+
 /* Backward gathers again what forward gathered from a smaller piece: only the piece is saved.
  * hidden exchanges two statistics of batch x seq in each of two norms and directions, each by an
  * all-reduce of 2 (p - 1) / p. */
@@ -147,6 +187,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_layer_moves_what_the_textbook_says, 0, 6);
     tcase_add_loop_test(tcase, weight_gradients_are_reduced_once, 0, 6);
     tcase_add_loop_test(tcase, zero_scatters_gradients_and_gathers_weights, 0, 6);
+    tcase_add_loop_test(tcase, a_block_s_weights_and_gradients_travel_in_one_call, 0, 3);
     tcase_add_test(tcase, embedding_and_head_move_what_the_textbook_says);
     return suite_run("words", tcase, NULL);
 }

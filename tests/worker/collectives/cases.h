@@ -40,6 +40,20 @@ static inline size_t total(const size_t *counts, int count)
     return sum;
 }
 
+/* All ranks, in their order. */
+static inline struct fabric_group *world(struct test_rank *rank)
+{
+    int ranks[RANKS_MAX];
+    for (int i = 0; i < rank->count; i++)
+        ranks[i] = i;
+    struct fabric_group *group;
+    struct error err;
+    ck_assert_msg(rank->library->group(rank->fabric, ranks, rank->count, &group, &err) == 0, "%s",
+                  err.text);
+    return group;
+}
+
+TCase *part_cases(int rows);
 TCase *sequence_cases(int rows);
 TCase *failure_cases(int rows);
 /* Of local alone. */

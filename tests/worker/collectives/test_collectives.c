@@ -11,18 +11,6 @@
 
 #define LIMIT_S 20
 
-static struct fabric_group *world(struct test_rank *rank)
-{
-    int ranks[RANKS_MAX];
-    for (int i = 0; i < rank->count; i++)
-        ranks[i] = i;
-    struct fabric_group *group;
-    struct error err;
-    ck_assert_msg(rank->library->group(rank->fabric, ranks, rank->count, &group, &err) == 0, "%s",
-                  err.text);
-    return group;
-}
-
 static const size_t sizes[] = {0, 1, 2, 3, 17, 1000, 100003};
 #define SIZE_COUNT (sizeof sizes / sizeof *sizes)
 
@@ -63,7 +51,9 @@ static void reduce_scatter_body(struct test_rank *rank)
             offset += counts[i];
         float *source = values(rank->rank, call, total(counts, rank->count));
         float *mine = calloc(counts[rank->rank] + 1, sizeof *mine);
-        ck_assert_int_eq(rank->library->reduce_scatter(group, source, mine, counts, NULL), 0);
+        ck_assert_int_eq(rank->library->reduce_scatter(
+                             group, &(struct collective_part){source, mine, counts}, 1, NULL),
+                         0);
         for (size_t i = 0; i < counts[rank->rank]; i++) {
             float expected = 0;
             for (int j = 0; j < rank->count; j++)
@@ -101,14 +91,18 @@ static void all_gather_body(struct test_rank *rank)
             counts[i] = i == 0 ? sizes[call] : i == 1 ? 0 : sizes[call] / (size_t)i;
         float *mine = values(rank->rank, call, counts[rank->rank]);
         float *all = calloc(total(counts, rank->count) + 1, sizeof *all);
-        ck_assert_int_eq(rank->library->all_gather(group, mine, all, counts, NULL), 0);
+        ck_assert_int_eq(
+            rank->library->all_gather(group, &(struct collective_part){mine, all, counts}, 1, NULL),
+            0);
         gathered(rank, call, counts, all);
 
         /* In place: what is mine lies where it will be. */
         float *place = all + total(counts, rank->rank);
         memset(all, 0, total(counts, rank->count) * sizeof *all);
         memcpy(place, mine, counts[rank->rank] * sizeof *all);
-        ck_assert_int_eq(rank->library->all_gather(group, place, all, counts, NULL), 0);
+        ck_assert_int_eq(rank->library->all_gather(
+                             group, &(struct collective_part){place, all, counts}, 1, NULL),
+                         0);
         gathered(rank, call, counts, all);
         free(mine);
         free(all);
@@ -280,6 +274,7 @@ int main(void)
     tcase_add_test(calls, libraries_are_found_by_name);
     Suite *suite = suite_create("collectives");
     suite_add_tcase(suite, calls);
+    suite_add_tcase(suite, part_cases(rows));
     suite_add_tcase(suite, sequence_cases(rows));
     suite_add_tcase(suite, failure_cases(rows));
     suite_add_tcase(suite, local_cases());

@@ -14,16 +14,6 @@
 
 #define ck_assert_says(err, words) ck_assert_msg(strstr((err).text, words), "'%s'", (err).text)
 
-static struct fabric_group *world(struct test_rank *rank)
-{
-    int ranks[RANKS_MAX];
-    for (int i = 0; i < rank->count; i++)
-        ranks[i] = i;
-    struct fabric_group *group;
-    ck_assert_int_eq(rank->library->group(rank->fabric, ranks, rank->count, &group, NULL), 0);
-    return group;
-}
-
 static void late_body(struct test_rank *rank)
 {
     struct fabric_group *group = world(rank);

@@ -7,14 +7,6 @@
 
 #define LIMIT_S 20
 
-static struct fabric_group *world(struct test_rank *rank)
-{
-    const int ranks[] = {0, 1, 2, 3, 4};
-    struct fabric_group *group;
-    ck_assert_int_eq(rank->library->group(rank->fabric, ranks, rank->count, &group, NULL), 0);
-    return group;
-}
-
 /* Rank 2 is the one of another opinion. */
 static int disagree(struct test_rank *rank, int about, struct error *err)
 {
@@ -26,14 +18,16 @@ static int disagree(struct test_rank *rank, int about, struct error *err)
     switch (about) {
     case 0:
         if (odd)
-            return rank->library->all_gather(group, data, result, counts, err);
+            return rank->library->all_gather(group, &(struct collective_part){data, result, counts},
+                                             1, err);
         return rank->library->all_reduce(group, data, 8, REDUCTION_SUM, err);
     case 1:
         return rank->library->all_reduce(group, data, odd ? 9 : 8, REDUCTION_SUM, err);
     case 2:
         return rank->library->all_reduce(group, data, 8, odd ? REDUCTION_MAX : REDUCTION_SUM, err);
     case 3:
-        return rank->library->reduce_scatter(group, data, result, odd ? other : counts, err);
+        return rank->library->reduce_scatter(
+            group, &(struct collective_part){data, result, odd ? other : counts}, 1, err);
     default:
         if (odd)
             return rank->library->all_to_all(group, data, unequal, result, equal, err);
@@ -108,9 +102,13 @@ static void sent_body(struct test_rank *rank)
 
     const size_t counts[] = {10, 0, 30, 7, 50};
     size_t mine = counts[rank->rank];
-    ck_assert_int_eq(library->reduce_scatter(group, source, destination, counts, NULL), 0);
+    ck_assert_int_eq(library->reduce_scatter(
+                         group, &(struct collective_part){source, destination, counts}, 1, NULL),
+                     0);
     ck_assert_uint_eq(sent_by(rank), before += total(counts, rank->count) - mine);
-    ck_assert_int_eq(library->all_gather(group, source, destination, counts, NULL), 0);
+    ck_assert_int_eq(
+        library->all_gather(group, &(struct collective_part){source, destination, counts}, 1, NULL),
+        0);
     ck_assert_uint_eq(sent_by(rank), before += others * mine);
 
     size_t receives[5];

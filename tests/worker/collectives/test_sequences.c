@@ -58,7 +58,9 @@ static void sequence_reduce_scatter(struct sequence *sequence, struct fabric_gro
     float *source = values(sequence->rank->rank, sequence->call, total(counts, members->count));
     /* In place: the sum of my chunk replaces my chunk. */
     float *mine = source + offset;
-    ck_assert_int_eq(sequence->rank->library->reduce_scatter(group, source, mine, counts, NULL), 0);
+    ck_assert_int_eq(sequence->rank->library->reduce_scatter(
+                         group, &(struct collective_part){source, mine, counts}, 1, NULL),
+                     0);
     for (size_t i = 0; i < length; i++) {
         float expected = value(members->ranks[0], sequence->call, offset + i);
         for (int j = 1; j < members->count; j++)
@@ -107,7 +109,8 @@ static void sequence_all_gather(struct sequence *sequence, struct fabric_group *
         counts[i] = (size_t)draw(sequence, 20 + (uint64_t)i, LENGTH_MAX);
     float *source = values(sequence->rank->rank, sequence->call, counts[sequence->me]);
     float *destination = values(0, 0, total(counts, members->count));
-    ck_assert_int_eq(sequence->rank->library->all_gather(group, source, destination, counts, NULL),
+    ck_assert_int_eq(sequence->rank->library->all_gather(
+                         group, &(struct collective_part){source, destination, counts}, 1, NULL),
                      0);
     const float *at = destination;
     for (int i = 0; i < members->count; i++)
