@@ -42,6 +42,7 @@ static const char *const compared[] = {"exact", "bmw", "tensoropt", "autoddl", "
 /* What a search's process tells; step_s 0: it has no plan. */
 struct told {
     double step_s, formula_s, wall_s, cpu_s, balance_time, balance_memory;
+    double gap; /* by the formula; of exact alone */
     uint64_t memory_bytes;
     bool stopped;
     char referee[16];
@@ -94,6 +95,7 @@ static void tell_plan(const struct planner_request *request, const struct plan *
     bool fits;
     told->step_s = plan->predicted.step_time_s;
     told->memory_bytes = plan->predicted.memory_bytes_max;
+    told->gap = plan->predicted.formula_gap;
     strcpy(told->referee, plan->predicted.referee);
     plan_print(told->words, sizeof told->words, plan);
     for (int i = 0; i < plan->stage_count; i++) {
@@ -203,7 +205,9 @@ static void print_told(const char *name, const struct told *told, const struct t
            units_print_bytes(memory, sizeof memory, (double)told->memory_bytes), told->balance_time,
            told->balance_memory, told->wall_s, told->stopped ? ", stopped" : "", told->cpu_s,
            told->words);
-    if (told != exact && exact->step_s > 0)
+    if (told == exact)
+        printf("bench planner/%s_gap %.4f ratio  # by the formula\n", name, told->gap);
+    else if (exact->step_s > 0)
         printf("bench planner/%s_vs_exact %.4f ratio  # by the formula; of the steps %.4f\n", name,
                told->formula_s / exact->formula_s, told->step_s / exact->step_s);
 }

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LONGEST_BISECTIONS 50
-
 /* Those of this stage's kind and the block's place, made if there are none yet. */
 static int find_choices(struct instance *instance, int stage, int block, const struct choices **out,
                         struct error *err)
@@ -46,40 +44,25 @@ static int fill_stage(struct instance *instance, int stage, struct error *err)
     return rc;
 }
 
-/* Do chains of blocks, none of which takes longer than this, come to no more than all stages? */
-static bool may_divide(const double *seconds, int blocks, int stages, double most_s)
+/* A stage of a plan that is wanted takes no longer: it does so m - 1 times, and once with all. */
+static double find_most(const struct instance *instance)
 {
-    double sum = INFINITY;
-    for (int b = 0; b < blocks; b++) {
-        if (sum + seconds[b] > most_s) {
-            sum = 0;
-            stages--;
-        }
-        sum += seconds[b];
-        if (stages < 0 || sum > most_s)
-            return false;
-    }
-    return true;
+    double upper_s = instance->hint ? instance->hint->upper_s : INFINITY;
+    int again = instance->point.micro_batches - 1;
+    double sum_s = instance->before[instance->blocks].seconds;
+    return again > 0 ? fmax(upper_s - sum_s, 0) / again : upper_s;
 }
 
-/* However the blocks are divided, some stage takes so long: each block the least of it. */
-static double find_longest(const struct instance *instance, size_t member)
+/* Where no division is fast enough, some stage takes longer than it may. */
+static void divide(struct instance *instance)
 {
-    double low = 0, high = 0, *seconds = xcalloc((size_t)instance->blocks, sizeof *seconds);
-    for (int b = 0; b < instance->blocks; b++) {
-        seconds[b] = instance_least(instance, b, member);
-        high += seconds[b];
-    }
-    low = high / instance->point.stages * (1 - 1e-12);
-    for (int i = 0; i < LONGEST_BISECTIONS && isfinite(high); i++) {
-        double middle = (low + high) / 2;
-        if (may_divide(seconds, instance->blocks, instance->point.stages, middle))
-            high = middle;
-        else
-            low = middle;
-    }
-    free(seconds);
-    return low; /* which is too little */
+    double most_s = find_most(instance);
+    chains_init(&instance->chains, instance, offsetof(struct choices, least_s), most_s);
+    const struct chain *all =
+        chains_head(&instance->chains, instance->point.stages, instance->blocks);
+    instance->sum_s = fmax(instance->before[instance->blocks].seconds,
+                           isfinite(all->sum_s) ? all->sum_s : 0);
+    instance->longest_s = fmin(all->longest_s, most_s);
 }
 
 static void sum_least(struct instance *instance)
@@ -92,7 +75,7 @@ static void sum_least(struct instance *instance)
             sum->forward_s + instance_least(instance, b, offsetof(struct choices, least_forward_s)),
             sum->alone_s + instance_least(instance, b, offsetof(struct choices, least_alone_s))};
     }
-    instance->longest_s = find_longest(instance, offsetof(struct choices, least_s));
+    divide(instance);
 }
 
 struct least instance_between(const struct instance *instance, int first, int end)
@@ -156,6 +139,7 @@ void instance_finish(struct instance *instance)
     free(instance->bases);
     free(instance->pairs);
     free(instance->before);
+    chains_finish(&instance->chains);
     memory_price_finish(&instance->price);
     free(instance->of);
 }
@@ -181,6 +165,7 @@ static double choice_bound(const struct instance *instance, const struct choices
         least_once = fmin(least_once, first->items[i].cost.once_s);
     double once = choices == first ? choice->floor_once_s : least_once;
     sum += seconds - choices->least_s;
+    sum = fmax(sum, instance->sum_s);
     return sum + (m - 1) * fmax(fmax(seconds, instance->longest_s), sum / stages) + once;
 }
 
@@ -326,24 +311,30 @@ double instance_least(const struct instance *instance, int block, size_t member)
 
 double instance_formula_bound(const struct instance *instance)
 {
-    double once = INFINITY;
+    double once = INFINITY, upper_s = instance->hint ? instance->hint->upper_s : INFINITY;
     if (instance->point.stages == 1)
         return instance->bases[0].once_s + instance->before[instance->blocks].alone_s;
     const struct choices *first = instance_choices(instance, 0, 0);
     for (size_t i = 0; i < first->count; i++)
         once = fmin(once, first->items[i].cost.once_s);
-    return instance->before[instance->blocks].seconds +
-           (instance->point.micro_batches - 1) * instance->longest_s + once +
-           instance->bases[0].once_s;
+    double step_s = instance->sum_s + (instance->point.micro_batches - 1) * instance->longest_s +
+                    once + instance->bases[0].once_s;
+    return fmin(step_s, upper_s);
 }
 
 /* The stage that works longest on a micro-batch works on all of them, and the first one passes
- * all stages: no less than either. */
+ * all stages: no less than either. Beyond the hint's upper_s nobody wants to know. */
 double instance_bound(const struct instance *instance)
 {
     size_t member = offsetof(struct choices, least_bound_s);
-    double sum = 0;
+    int m = instance->point.micro_batches;
+    double sum = 0, upper_s = instance->hint ? instance->hint->upper_s : INFINITY;
+    struct chains chains;
     for (int b = 0; b < instance->blocks; b++)
         sum += instance_least(instance, b, member);
-    return fmax(sum, instance->point.micro_batches * find_longest(instance, member));
+    chains_init(&chains, instance, member, upper_s / m);
+    const struct chain *all = chains_head(&chains, instance->point.stages, instance->blocks);
+    double longest_s = fmin(all->longest_s, upper_s / m);
+    chains_finish(&chains);
+    return fmax(sum, m * longest_s);
 }

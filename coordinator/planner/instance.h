@@ -4,6 +4,7 @@
 #define COORDINATOR_PLANNER_INSTANCE_H
 
 #include "coordinator/planner/bounds.h"
+#include "coordinator/planner/chains.h"
 #include "coordinator/planner/memory_price.h"
 
 /* A strategy that is not worse in everything than another with the same ends. */
@@ -66,7 +67,10 @@ struct instance {
     size_t joints_count, joints_capacity, joints_last;
     int *pairs;           /* per stage: what the one before is to it */
     struct least *before; /* per block, and of the whole: of all blocks before it */
-    double longest_s;     /* the longest stage's T is no less, however the blocks are divided */
+    /* Of plans that are wanted, however the blocks are divided: what the first stages and the last
+     * take, the sum of all T, and the longest T. */
+    struct chains chains;
+    double sum_s, longest_s;
     struct memory_price price;
 };
 

@@ -87,11 +87,10 @@ static double least_step(const struct solver *solver, int stage, int first,
                          const struct suffix *suffix)
 {
     const struct instance *instance = solver->frontiers->instance;
-    const struct least *before = &instance->before[first];
-    double longest = fmax(suffix->longest_s, instance->longest_s);
-    if (stage > 0)
-        longest = fmax(longest, before->seconds / stage);
-    return suffix->sum_s + fmax(before->seconds, before->forward_s + suffix->rest_s) +
+    const struct chain *head = chains_head(&instance->chains, stage, first);
+    double longest = fmax(fmax(suffix->longest_s, instance->longest_s), head->longest_s);
+    return suffix->sum_s +
+           fmax(head->sum_s, instance->before[first].forward_s + suffix->rest_s) +
            (instance->point.micro_batches - 1) * longest;
 }
 
@@ -202,14 +201,13 @@ static void extend(struct solver *solver, int stage, const struct frontier *fron
 static bool is_too_slow(const struct solver *solver, int stage, int first, int end)
 {
     const struct instance *instance = solver->frontiers->instance;
-    int stages = instance->point.stages, blocks = instance->blocks;
-    double longest = fmax(instance->longest_s, instance_between(instance, first, end).seconds);
-    if (stage > 0)
-        longest = fmax(longest, instance->before[first].seconds / stage);
-    if (stage < stages - 1)
-        longest =
-            fmax(longest, instance_between(instance, end, blocks).seconds / (stages - 1 - stage));
-    return instance->before[blocks].seconds + (instance->point.micro_batches - 1) * longest >=
+    const struct chain *head = chains_head(&instance->chains, stage, first),
+                       *tail = chains_tail(&instance->chains, stage + 1, end);
+    double own_s = 0;
+    for (int b = first; b < end; b++)
+        own_s += instance_choices(instance, stage, b)->least_s;
+    double longest = fmax(fmax(own_s, instance->longest_s), fmax(head->longest_s, tail->longest_s));
+    return head->sum_s + own_s + tail->sum_s + (instance->point.micro_batches - 1) * longest >=
            solver->frontiers->upper_s;
 }
 

@@ -82,9 +82,9 @@ static double least_step(const struct frontiers *frontiers, const struct label *
     const struct space_point *point = &frontiers->instance->point;
     if (frontiers->one_stage)
         return alone_seconds(frontiers, label) + others->alone_s;
-    double sum = label->seconds + others->seconds;
-    double longest =
-        fmax(fmax(label->seconds, frontiers->instance->longest_s), sum / point->stages);
+    const struct instance *instance = frontiers->instance;
+    double sum = fmax(label->seconds + others->seconds, instance->sum_s);
+    double longest = fmax(fmax(label->seconds, instance->longest_s), sum / point->stages);
     return (point->micro_batches - 1) * longest +
            fmax(sum, label->seconds + label->once_s + others->forward_s);
 }
