@@ -17,7 +17,6 @@ struct alone {
     double fixed_s, shared_s, once_s;
     double state_bytes, tied_bytes;
     double saved_bytes, room_bytes; /* of one micro-batch; of the largest block's room */
-    bool one_profile;               /* of all devices */
     /* The longest run of equal blocks: each of them. */
     int run;
     double run_fixed_s, run_shared_s;
@@ -107,7 +106,6 @@ static const struct alone *get_alone(struct bounds *bounds, int64_t samples)
         if (bounds->items[i].samples == samples)
             return &bounds->items[i];
     struct alone least = find_alone(bounds->costs, 0, samples);
-    least.one_profile = true;
     for (int i = 1; i < request->device_count; i++) {
         int known = 0;
         while (request->devices[known].profile != request->devices[i].profile)
@@ -116,7 +114,6 @@ static const struct alone *get_alone(struct bounds *bounds, int64_t samples)
             continue;
         struct alone other = find_alone(bounds->costs, i, samples);
         take_smaller(&least, &other);
-        least.one_profile = false;
     }
     bounds->items = grow(bounds->items, bounds->count, &bounds->capacity, sizeof *bounds->items);
     bounds->items[bounds->count] = least;
@@ -139,29 +136,6 @@ struct point_bound bounds_point(struct bounds *bounds, const struct space_point 
         .formula_s = fmax(pass + (m - 1) * longest, work),
         .simulated_s = fmax(fmax(pass, work), m * longest),
     };
-}
-
-double bounds_block(struct bounds *bounds, const struct space_point *point, int block,
-                    double seconds)
-{
-    const struct alone *alone = get_alone(bounds, point->samples);
-    struct point_bound all = bounds_point(bounds, point);
-    struct mesh mesh = {0};
-    struct strategy strategy = {0};
-    struct part_cost cost;
-    int largest = (point->devices + point->stages - 1) / point->stages, m = point->micro_batches;
-    const struct site *site = sites_add(&bounds->costs->sites, 0, &mesh);
-    if (!alone->one_profile ||
-        costs_block(bounds->costs, site, block, &strategy, NULL, point->samples, &cost, NULL) < 0)
-        return all.formula_s;
-    double share = cost.forward_s + cost.backward_s - cost.fixed_s;
-    double more = fmax(seconds - cost.fixed_s - share / largest, 0);
-    if (point->stages == 1)
-        return m * (alone->fixed_s + alone->shared_s / largest + more) + alone->once_s / largest;
-    double pass = alone->fixed_s + alone->shared_s / largest + more;
-    int smallest = point->devices / point->stages;
-    double mean = (alone->shared_s + smallest * alone->fixed_s) / point->devices;
-    return fmax(all.formula_s, pass + (m - 1) * fmax(mean, seconds));
 }
 
 struct point_bound bounds_devices(struct bounds *bounds, int devices)

@@ -18,9 +18,6 @@ struct bounds {
 void bounds_init(struct bounds *bounds, struct costs *costs);
 void bounds_finish(struct bounds *bounds);
 struct point_bound bounds_point(struct bounds *bounds, const struct space_point *point);
-/* Of its plans in which a micro-batch takes so long on this block. */
-double bounds_block(struct bounds *bounds, const struct space_point *point, int block,
-                    double seconds);
 /* Of all points on so many devices. */
 struct point_bound bounds_devices(struct bounds *bounds, int devices);
 /* May the weights, gradients and moments of the model lie on the point's devices, and what the

@@ -1,4 +1,7 @@
-/* choices.c - costs of a block's strategies, and those that are never worth taking left out. */
+/* choices.c - costs of a block's strategies, and those that are never worth taking left out.
+ *
+ * First of every role vector the plain strategy alone: what all blocks take at least by that says
+ * which vectors are too slow for any plan that is wanted. */
 #include "coordinator/planner/instance.h"
 
 #include "common/base/memory.h"
@@ -52,8 +55,9 @@ static void drop_dominated(struct choices *choices)
     choices->count = kept;
 }
 
-static void number_ends(struct costs *costs, const struct site *site, struct choices *choices)
+static void number_ends(struct costs *costs, struct choices *choices)
 {
+    const struct site *site = choices->site;
     size_t count = choices->count;
     struct part_ends *ends = xcalloc(count, sizeof *ends);
     int *first_entry = xcalloc(count, sizeof *first_entry);
@@ -88,10 +92,9 @@ static void number_ends(struct costs *costs, const struct site *site, struct cho
 
 /* A tied weight may be sharded less than its second user would: unsharded is least, and what its
  * user adds once a step is not known. */
-static void find_least(struct instance *instance, const struct site *site, int block,
-                       struct choices *choices)
+static void find_least(struct instance *instance, struct choices *choices)
 {
-    bool tied = instance->costs->model.tied && block == instance->blocks - 1;
+    bool tied = instance->costs->model.tied && choices->block == instance->blocks - 1;
     choices->least_s = choices->least_forward_s = INFINITY;
     choices->least_alone_s = INFINITY;
     choices->least_bound_s = choices->omitted_s;
@@ -100,8 +103,8 @@ static void find_least(struct instance *instance, const struct site *site, int b
         struct strategy plain = choice->strategy;
         struct part_cost whole, *cost = &choice->cost;
         plain.zero = 0;
-        if (tied && costs_block(instance->costs, site, block, &plain, NULL, instance->point.samples,
-                                &whole, NULL) == 0)
+        if (tied && costs_block(instance->costs, choices->site, choices->block, &plain, NULL,
+                                instance->point.samples, &whole, NULL) == 0)
             cost = &whole;
         choice->floor_s = cost->forward_s + cost->backward_s;
         choice->floor_once_s = tied ? 0 : cost->once_s;
@@ -134,92 +137,115 @@ static size_t same_roles(const struct strategy *strategies, size_t count)
     return same;
 }
 
-static int add_choices(struct instance *instance, const struct site *site, int block,
-                       const struct strategy *strategies, size_t count, struct choices *choices,
-                       struct error *err)
+static int add_choices(struct instance *instance, const struct role_vector *vector,
+                       struct choices *choices, struct error *err)
 {
     struct costs *costs = instance->costs;
     int rc = 0;
-    for (size_t i = 0; i < count && rc == 0; i++) {
+    for (size_t i = 0; i < vector->count && rc == 0; i++) {
+        const struct strategy *strategy = &vector->strategies[i];
         struct choice *choice = &choices->items[choices->count];
-        if (instance->relaxed && !is_fast(&costs->request->job->plan, &strategies[i]))
+        if (instance->relaxed && !is_fast(&costs->request->job->plan, strategy))
             continue;
-        choice->strategy = strategies[i];
+        choice->strategy = *strategy;
         rc = planner_stopped(costs->request)
                  ? -ECANCELED
-                 : costs_block(costs, site, block, &strategies[i], NULL, instance->point.samples,
-                               &choice->cost, err);
-        choice->tie = costs_tie(costs, site, block, &strategies[i]);
+                 : costs_block(costs, choices->site, choices->block, strategy, NULL,
+                               instance->point.samples, &choice->cost, err);
+        choice->tie = costs_tie(costs, choices->site, choices->block, strategy);
         choices->count += rc == 0;
     }
     return rc;
 }
 
-/* What roles take at least, whatever is sharded or recomputed besides; is that too slow? */
-static bool are_too_slow(struct instance *instance, const struct site *site, int block,
-                         struct strategy plain, struct part_cost *cost)
+/* Not known where lowering does not take the plain strategy by itself. */
+static void find_vector(struct instance *instance, const struct choices *choices,
+                        struct role_vector *vector)
 {
-    const struct instance_hint *hint = instance->hint;
+    struct strategy plain = vector->strategies[0];
+    struct part_cost cost;
     plain.zero = 0;
     plain.recompute = RECOMPUTE_NONE;
-    return hint &&
-           costs_block(instance->costs, site, block, &plain, NULL, instance->point.samples, cost,
-                       NULL) == 0 &&
-           bounds_block(hint->bounds, &instance->point, block,
-                        cost->forward_s + cost->backward_s) >= hint->upper_s;
+    if (isinf(instance->upper_s) || planner_stopped(instance->costs->request) ||
+        costs_block(instance->costs, choices->site, choices->block, &plain, NULL,
+                    instance->point.samples, &cost, NULL) < 0)
+        return;
+    vector->least_s = cost.forward_s + cost.backward_s;
+    vector->least_bound_s = cost.least_s;
 }
 
-/* Where all are too slow the fastest stay, so that there is something to say it of. */
-static int add_roles(struct instance *instance, const struct site *site, int block,
-                     const struct strategy *strategies, size_t count, struct choices *choices,
-                     struct error *err)
+static int refuse(const struct instance *instance, const struct choices *choices,
+                  const struct error *reason, struct error *err)
 {
-    const struct strategy *fastest = NULL;
-    double least_s = INFINITY;
+    if (reason->text[0])
+        return error_set(err, -ERANGE, "%s", reason->text);
+    return error_set(err, -EINVAL,
+                     "block %s has no strategy that agrees with plan.pin, plan.forbid and its "
+                     "sizes on %d devices with micro-batches of %lld samples",
+                     instance->costs->request->graph->blocks[choices->block].name,
+                     mesh_count(&choices->site->mesh), (long long)instance->point.samples);
+}
+
+int choices_survey(struct choices *choices, struct instance *instance, struct error *err)
+{
+    size_t count;
+    struct error reason = {0};
+    choices->strategies = space_strategies(instance->costs, choices->site, choices->block,
+                                           instance->point.samples, &count, &reason);
+    if (count == 0)
+        return refuse(instance, choices, &reason, err);
+    choices->items = xcalloc(count, sizeof *choices->items);
+    choices->vectors = xcalloc(count, sizeof *choices->vectors);
+    choices->least_s = choices->least_bound_s = INFINITY;
+    for (size_t i = 0; i < count;) {
+        struct role_vector *vector = &choices->vectors[choices->vector_count++];
+        vector->strategies = &choices->strategies[i];
+        vector->count = same_roles(vector->strategies, count - i);
+        find_vector(instance, choices, vector);
+        choices->least_s = fmin(choices->least_s, vector->least_s);
+        choices->least_bound_s = fmin(choices->least_bound_s, vector->least_bound_s);
+        i += vector->count;
+    }
+    choices->least_alone_s = instance->point.micro_batches * choices->least_s;
+    return planner_stopped(instance->costs->request) ? -ECANCELED : 0;
+}
+
+/* Where all are too slow the fastest stays, so that there is something to say it of. */
+static int add_vectors(struct choices *choices, struct instance *instance, struct error *err)
+{
     int rc = 0;
     choices->omitted_s = INFINITY;
-    for (size_t i = 0, same; i < count && rc == 0; i += same) {
-        struct part_cost cost;
-        same = same_roles(&strategies[i], count - i);
-        if (!are_too_slow(instance, site, block, strategies[i], &cost)) {
-            rc = add_choices(instance, site, block, &strategies[i], same, choices, err);
-            continue;
-        }
-        choices->omitted_s = fmin(choices->omitted_s, cost.least_s);
-        if (cost.forward_s + cost.backward_s < least_s) {
-            least_s = cost.forward_s + cost.backward_s;
-            fastest = &strategies[i];
-        }
+    for (size_t i = 0; i < choices->vector_count && rc == 0; i++) {
+        const struct role_vector *vector = &choices->vectors[i];
+        double bound_s = instance_choice_bound(instance, choices, vector->least_s, 0);
+        if (bound_s < instance->upper_s || vector->least_s == choices->least_s)
+            rc = add_choices(instance, vector, choices, err);
+        else
+            choices->omitted_s = fmin(choices->omitted_s, vector->least_bound_s);
     }
-    if (rc == 0 && choices->count == 0 && fastest)
-        rc = add_choices(instance, site, block, fastest,
-                         same_roles(fastest, count - (size_t)(fastest - strategies)), choices, err);
     return rc;
 }
 
-int choices_fill(struct choices *choices, struct instance *instance, const struct site *site,
-                 int block, struct error *err)
+int choices_fill(struct choices *choices, struct instance *instance, struct error *err)
 {
-    struct costs *costs = instance->costs;
-    size_t count;
-    struct error reason = {0};
-    struct strategy *strategies =
-        space_strategies(costs, site, block, instance->point.samples, &count, &reason);
-    choices->items = xcalloc(count, sizeof *choices->items);
-    int rc = add_roles(instance, site, block, strategies, count, choices, err);
-    free(strategies);
+    struct error none = {0};
+    int rc = add_vectors(choices, instance, err);
     if (rc < 0)
         return rc;
-    if (choices->count == 0 && reason.text[0])
-        return error_set(err, -ERANGE, "%s", reason.text);
     if (choices->count == 0)
-        return error_set(err, -EINVAL,
-                         "block %s has no strategy that agrees with plan.pin, plan.forbid and its "
-                         "sizes on %d devices with micro-batches of %lld samples",
-                         costs->request->graph->blocks[block].name, mesh_count(&site->mesh),
-                         (long long)instance->point.samples);
-    number_ends(costs, site, choices);
+        return refuse(instance, choices, &none, err);
+    number_ends(instance->costs, choices);
     drop_dominated(choices);
-    find_least(instance, site, block, choices);
+    find_least(instance, choices);
     return 0;
+}
+
+void choices_destroy(struct choices *choices)
+{
+    free(choices->strategies);
+    free(choices->vectors);
+    free(choices->items);
+    free(choices->entry_like);
+    free(choices->exit_like);
+    free(choices);
 }

@@ -236,8 +236,7 @@ static int open_whole(struct hunt *hunt, struct hunt_point *at, double upper_s, 
 {
     struct instance instance;
     double formula_s;
-    struct instance_hint hint = {&hunt->bounds, upper_s};
-    int rc = instance_init_below(&instance, &hunt->costs, &at->point, false, &hint, err);
+    int rc = instance_init(&instance, &hunt->costs, &at->point, false, upper_s, err);
     if (rc == 0) {
         struct plan *plan = solve(hunt, &instance, upper_s, &least_s, &formula_s);
         if (plan)
@@ -259,8 +258,7 @@ static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s
     struct plan *plan = NULL;
     double formula_s, again_s, bound_s;
     bool fits = false;
-    struct instance_hint hint = {&hunt->bounds, upper_s};
-    int rc = instance_init_below(&instance, &hunt->costs, &at->point, true, &hint, err);
+    int rc = instance_init(&instance, &hunt->costs, &at->point, true, upper_s, err);
     if (rc == 0) {
         plan = solve(hunt, &instance, upper_s, least_s, &formula_s);
         learn(hunt, at, *least_s, instance_bound(&instance));

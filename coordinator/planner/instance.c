@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Those of this stage's kind and the block's place, made if there are none yet. */
+/* Those of this stage's kind and the block's place, surveyed if there are none yet. */
 static int find_choices(struct instance *instance, int stage, int block, const struct choices **out,
                         struct error *err)
 {
     const struct site *site = instance->sites[stage];
     int place = instance->costs->model.place[block];
     for (size_t i = 0; i < instance->all_count; i++)
-        if (instance->all[i]->kind == site->kind && instance->all[i]->place == place) {
+        if (instance->all[i]->site->kind == site->kind && instance->all[i]->place == place) {
             *out = instance->all[i];
             return 0;
         }
@@ -25,13 +25,14 @@ static int find_choices(struct instance *instance, int stage, int block, const s
     instance->all =
         grow(instance->all, instance->all_count, &instance->all_capacity, sizeof(struct choices *));
     instance->all[instance->all_count++] = choices;
-    choices->kind = site->kind;
+    choices->site = site;
+    choices->block = block;
     choices->place = place;
     *out = choices;
-    return choices_fill(choices, instance, site, block, err);
+    return choices_survey(choices, instance, err);
 }
 
-static int fill_stage(struct instance *instance, int stage, struct error *err)
+static int survey_stage(struct instance *instance, int stage, struct error *err)
 {
     const struct space_point *point = &instance->point;
     const struct site *site = instance->sites[stage];
@@ -47,16 +48,16 @@ static int fill_stage(struct instance *instance, int stage, struct error *err)
 /* A stage of a plan that is wanted takes no longer: it does so m - 1 times, and once with all. */
 static double find_most(const struct instance *instance)
 {
-    double upper_s = instance->hint ? instance->hint->upper_s : INFINITY;
     int again = instance->point.micro_batches - 1;
-    double sum_s = instance->before[instance->blocks].seconds;
-    return again > 0 ? fmax(upper_s - sum_s, 0) / again : upper_s;
+    double rest_s = instance->upper_s - instance->before[instance->blocks].seconds;
+    return again > 0 ? fmax(rest_s, 0) / again : instance->upper_s;
 }
 
 /* Where no division is fast enough, some stage takes longer than it may. */
 static void divide(struct instance *instance)
 {
     double most_s = find_most(instance);
+    chains_finish(&instance->chains);
     chains_init(&instance->chains, instance, offsetof(struct choices, least_s), most_s);
     const struct chain *all =
         chains_head(&instance->chains, instance->point.stages, instance->blocks);
@@ -67,7 +68,6 @@ static void divide(struct instance *instance)
 
 static void sum_least(struct instance *instance)
 {
-    instance->before = xcalloc((size_t)instance->blocks + 1, sizeof *instance->before);
     for (int b = 0; b < instance->blocks; b++) {
         const struct least *sum = &instance->before[b];
         instance->before[b + 1] = (struct least){
@@ -85,19 +85,25 @@ struct least instance_between(const struct instance *instance, int first, int en
                           high->alone_s - low->alone_s};
 }
 
-int instance_init(struct instance *instance, struct costs *costs, const struct space_point *point,
-                  bool relaxed, struct error *err)
+/* Of choices that have been surveyed. */
+static int fill_all(struct instance *instance, struct error *err)
 {
-    return instance_init_below(instance, costs, point, relaxed, NULL, err);
+    int rc = 0;
+    for (size_t i = 0; i < instance->all_count && rc == 0; i++)
+        rc = choices_fill(instance->all[i], instance, err);
+    if (rc < 0)
+        return rc;
+    sum_least(instance);
+    memory_price_init(&instance->price, instance);
+    return 0;
 }
 
-int instance_init_below(struct instance *instance, struct costs *costs,
-                        const struct space_point *point, bool relaxed,
-                        const struct instance_hint *hint, struct error *err)
+int instance_init(struct instance *instance, struct costs *costs, const struct space_point *point,
+                  bool relaxed, double upper_s, struct error *err)
 {
     size_t stages = (size_t)point->stages;
     *instance =
-        (struct instance){.costs = costs, .hint = hint, .point = *point, .relaxed = relaxed};
+        (struct instance){.costs = costs, .upper_s = upper_s, .point = *point, .relaxed = relaxed};
     costs->one_rank = relaxed;
     instance->blocks = (int)costs->request->graph->block_count;
     instance->sites = xcalloc(stages, sizeof(struct site *));
@@ -105,28 +111,25 @@ int instance_init_below(struct instance *instance, struct costs *costs,
     instance->bases = xcalloc(stages, sizeof *instance->bases);
     instance->pairs = xcalloc(stages, sizeof *instance->pairs);
     instance->of = xcalloc(stages * (size_t)instance->blocks, sizeof(struct choices *));
+    instance->before = xcalloc((size_t)instance->blocks + 1, sizeof *instance->before);
     space_sites(costs, point, instance->sites);
     int rc = 0;
     for (int i = 0; i < point->stages && rc == 0; i++)
-        rc = fill_stage(instance, i, err);
+        rc = survey_stage(instance, i, err);
     for (int i = 1; i < point->stages; i++)
         instance->pairs[i] = sites_pair(&costs->sites, instance->sites[i - 1], instance->sites[i]);
-    if (rc == 0) {
+    if (rc == 0)
         sum_least(instance);
-        memory_price_init(&instance->price, instance);
-    }
+    if (rc == 0 && (isinf(upper_s) || instance_formula_bound(instance) < upper_s))
+        rc = fill_all(instance, err);
     return rc;
 }
 
 void instance_finish(struct instance *instance)
 {
     instance->costs->one_rank = false;
-    for (size_t i = 0; i < instance->all_count; i++) {
-        free(instance->all[i]->items);
-        free(instance->all[i]->entry_like);
-        free(instance->all[i]->exit_like);
-        free(instance->all[i]);
-    }
+    for (size_t i = 0; i < instance->all_count; i++)
+        choices_destroy(instance->all[i]);
     for (size_t i = 0; i < instance->joints_count; i++) {
         free(instance->joints[i]->costs);
         free(instance->joints[i]->known);
@@ -149,24 +152,27 @@ uint64_t instance_memory(const struct instance *instance, int stage)
     return instance->relaxed ? UINT64_MAX / 2 : instance->sites[stage]->memory_bytes;
 }
 
-/* What the step takes at least with this choice of a block. */
-static double choice_bound(const struct instance *instance, const struct choices *choices,
-                           const struct choice *choice)
+/* The least of what follows a step's micro-batches on the first stage. */
+static double least_once(const struct instance *instance)
+{
+    const struct choices *first = instance_choices(instance, 0, 0);
+    double least_s = INFINITY;
+    for (size_t i = 0; i < first->count; i++)
+        least_s = fmin(least_s, first->items[i].cost.once_s);
+    return isfinite(least_s) ? least_s : 0;
+}
+
+double instance_choice_bound(const struct instance *instance, const struct choices *choices,
+                             double seconds, double once_s)
 {
     int m = instance->point.micro_batches, stages = instance->point.stages;
-    double sum = 0, least_once = INFINITY;
-    double seconds = choice->floor_s;
     if (stages == 1)
-        return instance_formula_bound(instance) - choices->least_alone_s + m * seconds +
-               choice->floor_once_s;
-    sum = instance->before[instance->blocks].seconds;
-    const struct choices *first = instance_choices(instance, 0, 0);
-    for (size_t i = 0; i < first->count; i++)
-        least_once = fmin(least_once, first->items[i].cost.once_s);
-    double once = choices == first ? choice->floor_once_s : least_once;
-    sum += seconds - choices->least_s;
-    sum = fmax(sum, instance->sum_s);
-    return sum + (m - 1) * fmax(fmax(seconds, instance->longest_s), sum / stages) + once;
+        return instance_formula_bound(instance) - choices->least_alone_s + m * seconds + once_s;
+    double sum = instance->before[instance->blocks].seconds + seconds -
+                 instance_least(instance, choices->block, offsetof(struct choices, least_s));
+    double longest = fmax(fmax(seconds, instance->longest_s), sum / stages);
+    double once = choices == instance_choices(instance, 0, 0) ? once_s : least_once(instance);
+    return fmax(sum, instance->sum_s) + (m - 1) * longest + once;
 }
 
 struct ranked_choice {
@@ -220,8 +226,10 @@ double instance_prune(struct instance *instance, double upper_s, size_t most)
         struct ranked_choice *ranked = xcalloc(choices->count, sizeof *ranked);
         size_t count = 0;
         for (size_t i = 0; i < choices->count; i++) {
-            ranked[count] =
-                (struct ranked_choice){choice_bound(instance, choices, &choices->items[i]), i};
+            const struct choice *choice = &choices->items[i];
+            double bound_s = instance_choice_bound(instance, choices, choice->floor_s,
+                                                   choice->floor_once_s);
+            ranked[count] = (struct ranked_choice){bound_s, i};
             count += ranked[count].bound_s < upper_s;
         }
         if (count > 1)
@@ -311,30 +319,26 @@ double instance_least(const struct instance *instance, int block, size_t member)
 
 double instance_formula_bound(const struct instance *instance)
 {
-    double once = INFINITY, upper_s = instance->hint ? instance->hint->upper_s : INFINITY;
     if (instance->point.stages == 1)
         return instance->bases[0].once_s + instance->before[instance->blocks].alone_s;
-    const struct choices *first = instance_choices(instance, 0, 0);
-    for (size_t i = 0; i < first->count; i++)
-        once = fmin(once, first->items[i].cost.once_s);
     double step_s = instance->sum_s + (instance->point.micro_batches - 1) * instance->longest_s +
-                    once + instance->bases[0].once_s;
-    return fmin(step_s, upper_s);
+                    least_once(instance) + instance->bases[0].once_s;
+    return fmin(step_s, instance->upper_s);
 }
 
 /* The stage that works longest on a micro-batch works on all of them, and the first one passes
- * all stages: no less than either. Beyond the hint's upper_s nobody wants to know. */
+ * all stages: no less than either. */
 double instance_bound(const struct instance *instance)
 {
     size_t member = offsetof(struct choices, least_bound_s);
     int m = instance->point.micro_batches;
-    double sum = 0, upper_s = instance->hint ? instance->hint->upper_s : INFINITY;
+    double sum = 0;
     struct chains chains;
     for (int b = 0; b < instance->blocks; b++)
         sum += instance_least(instance, b, member);
-    chains_init(&chains, instance, member, upper_s / m);
+    chains_init(&chains, instance, member, instance->upper_s / m);
     const struct chain *all = chains_head(&chains, instance->point.stages, instance->blocks);
-    double longest_s = fmin(all->longest_s, upper_s / m);
+    double longest_s = fmin(all->longest_s, instance->upper_s / m);
     chains_finish(&chains);
     return fmax(sum, m * longest_s);
 }

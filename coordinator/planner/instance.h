@@ -3,9 +3,9 @@
 #ifndef COORDINATOR_PLANNER_INSTANCE_H
 #define COORDINATOR_PLANNER_INSTANCE_H
 
-#include "coordinator/planner/bounds.h"
 #include "coordinator/planner/chains.h"
 #include "coordinator/planner/memory_price.h"
+#include "coordinator/planner/space.h"
 
 /* A strategy that is not worse in everything than another with the same ends. */
 struct choice {
@@ -17,9 +17,20 @@ struct choice {
     int tie;         /* see costs_tie */
 };
 
+/* Strategies with the same roles. They take no less than without sharding and recomputation. */
+struct role_vector {
+    const struct strategy *strategies; /* so many follow each other */
+    size_t count;
+    double least_s, least_bound_s; /* of one micro-batch, as of choices; 0: not known */
+};
+
 /* Of one block on one kind of site. */
 struct choices {
-    int kind, place;
+    const struct site *site; /* one of the kind */
+    int block, place;        /* one of the place */
+    struct strategy *strategies;
+    struct role_vector *vectors;
+    size_t vector_count;
     struct choice *items;
     size_t count;
     int entries, exits;
@@ -43,15 +54,9 @@ struct least {
     double seconds, forward_s, alone_s;
 };
 
-/* What is known before: no plan that takes so long or longer is wanted. */
-struct instance_hint {
-    struct bounds *bounds;
-    double upper_s;
-};
-
 struct instance {
     struct costs *costs;
-    const struct instance_hint *hint; /* (optional) */
+    double upper_s; /* no plan is wanted that takes so long or longer */
     struct space_point point;
     /* Memory is no object, and only strategies are chosen from that nobody else is faster than:
      * to recompute takes time and saves memory. Times are of one rank. */
@@ -74,17 +79,16 @@ struct instance {
     struct memory_price price;
 };
 
-/* choices.c: those of a block on a site, for instance_init; errors as there. */
-int choices_fill(struct choices *choices, struct instance *instance, const struct site *site,
-                 int block, struct error *err);
-/* -ERANGE: a block has no legal strategy on some site; -EINVAL: none that the job allows;
+/* choices.c, for instance_init: role vectors and what they take at least; then the costs of all
+ * strategies whose vectors are not too slow. Errors as there. */
+int choices_survey(struct choices *choices, struct instance *instance, struct error *err);
+int choices_fill(struct choices *choices, struct instance *instance, struct error *err);
+void choices_destroy(struct choices *choices);
+/* Strategies are left out that no plan below upper_s has; if there is no such plan, all are.
+ * -ERANGE: a block has no legal strategy on some site; -EINVAL: none that the job allows;
  * -ECANCELED: nobody waits for the search any more. */
 int instance_init(struct instance *instance, struct costs *costs, const struct space_point *point,
-                  bool relaxed, struct error *err);
-/* The same, with strategies left out that no plan below the hint's upper_s has. Lends the hint. */
-int instance_init_below(struct instance *instance, struct costs *costs,
-                        const struct space_point *point, bool relaxed,
-                        const struct instance_hint *hint, struct error *err);
+                  bool relaxed, double upper_s, struct error *err);
 void instance_finish(struct instance *instance);
 /* Bytes that a stage may have. */
 uint64_t instance_memory(const struct instance *instance, int stage);
@@ -102,7 +106,12 @@ const struct part_cost *instance_crossing(struct instance *instance, int stage, 
 double instance_least(const struct instance *instance, int block, size_t member);
 /* The same of blocks [first, end). */
 struct least instance_between(const struct instance *instance, int first, int end);
-/* No plan of the point is shorter, by the formula and by simulation. */
+/* What the step takes at least if a block takes T and u on the kind of site that its choices are
+ * for. */
+double instance_choice_bound(const struct instance *instance, const struct choices *choices,
+                             double seconds, double once_s);
+/* No plan of the point is shorter, by the formula and by simulation; of longer ones than upper_s
+ * they may say that alone. */
 double instance_formula_bound(const struct instance *instance);
 double instance_bound(const struct instance *instance);
 

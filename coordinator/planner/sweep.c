@@ -66,7 +66,7 @@ static int open_point(struct hunt *hunt, const struct space_point *point, const 
 {
     struct instance instance;
     struct plan *plan = NULL;
-    int rc = instance_init(&instance, &hunt->costs, point, false, err);
+    int rc = instance_init(&instance, &hunt->costs, point, false, INFINITY, err);
     if (rc == 0 && instance_formula_bound(&instance) < upper_s)
         plan = sweep->solve(&instance);
     if (plan) {

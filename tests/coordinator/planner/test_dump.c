@@ -57,7 +57,7 @@ static double search(const struct planner_request *request, const struct space_p
     if (!point &&
         hunt_run(&hunt, (int)request->job->devices.min, (int)request->job->devices.max, NULL) == 0)
         best_s = hunt.best_s;
-    if (point && instance_init(&instance, &hunt.costs, point, false, NULL) == 0) {
+    if (point && instance_init(&instance, &hunt.costs, point, false, INFINITY, NULL) == 0) {
         frontiers_init(&frontiers, &instance);
         plan_destroy(partition_solve(&frontiers));
         best_s = frontiers.upper_s;

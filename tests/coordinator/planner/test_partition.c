@@ -1,4 +1,5 @@
 /* test_partition.c - under the formula the search finds what exhaustion finds. */
+#include "coordinator/planner/bounds.h"
 #include "coordinator/planner/evaluate.h"
 #include "coordinator/planner/partition.h"
 #include "tests/coordinator/planner/instances.h"
@@ -35,7 +36,7 @@ static double search(struct costs *costs, const struct space_point *point)
     struct instance instance;
     struct frontiers frontiers;
     double best_s = INFINITY;
-    if (instance_init(&instance, costs, point, false, NULL) == 0) {
+    if (instance_init(&instance, costs, point, false, INFINITY, NULL) == 0) {
         frontiers_init(&frontiers, &instance);
         struct plan *plan = partition_solve(&frontiers);
         double bound_s, formula_s;
@@ -62,7 +63,7 @@ static void search_briefly(struct costs *costs, const struct space_point *point,
 {
     struct instance instance;
     struct frontiers frontiers;
-    if (instance_init(&instance, costs, point, false, NULL) == 0) {
+    if (instance_init(&instance, costs, point, false, INFINITY, NULL) == 0) {
         frontiers_init(&frontiers, &instance);
         frontiers.omitted_s = instance_prune(&instance, INFINITY, choices);
         frontiers.most = labels;
