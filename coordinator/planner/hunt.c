@@ -278,16 +278,13 @@ static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s
 }
 
 /* Relaxed first: a point whose best is too slow with all the memory there could be is done with,
- * and so is one whose fastest plan fits. Where scouts found nothing that fits, neither is likely.
- * 0: it was legal. */
+ * and so is one whose fastest plan fits. 0: it was legal. */
 static int open_point(struct hunt *hunt, struct hunt_point *at, struct error *err)
 {
     double upper_s = reach(hunt, &at->point), least_s = 0;
     bool done = false;
-    int rc = 0;
     hunt->opened++;
-    if (isfinite(at->hope_s))
-        rc = open_relaxed(hunt, at, upper_s, &least_s, &done, err);
+    int rc = open_relaxed(hunt, at, upper_s, &least_s, &done, err);
     if (rc == 0 && !done && least_s < upper_s)
         rc = open_whole(hunt, at, upper_s, least_s, err);
     if (rc < 0)

@@ -57,6 +57,27 @@ static double search(struct costs *costs, const struct space_point *point)
     return best_s;
 }
 
+/* Where only plans below upper_s are wanted: no bound is above what a shorter one takes. */
+static void search_below(struct costs *costs, const struct space_point *point, double best_s,
+                         double upper_s)
+{
+    struct instance instance;
+    struct frontiers frontiers;
+    bool wanted = best_s < upper_s * (1 - 1e-9);
+    if (instance_init(&instance, costs, point, false, upper_s, NULL) == 0 && wanted) {
+        ck_assert_double_le(instance_formula_bound(&instance), best_s * (1 + 1e-9));
+        frontiers_init(&frontiers, &instance);
+        frontiers.upper_s = upper_s;
+        frontiers.omitted_s = instance_prune(&instance, upper_s, SIZE_MAX);
+        struct plan *plan = partition_solve(&frontiers);
+        ck_assert_msg(plan && frontiers.upper_s <= best_s * (1 + 1e-9),
+                      "%.9g was missed below %.9g", best_s, upper_s);
+        plan_destroy(plan);
+        frontiers_finish(&frontiers);
+    }
+    instance_finish(&instance);
+}
+
 /* With little of one thing: either the best is found, or what was left out may hold it. */
 static void search_briefly(struct costs *costs, const struct space_point *point, double best_s,
                            size_t choices, size_t labels, size_t pairs)
@@ -102,6 +123,11 @@ START_TEST(no_plan_of_the_space_is_better_by_the_formula)
             ck_assert(isinf(found_s));
         else
             ck_assert_double_eq_tol(found_s, oracle.best_s, 1e-9 * oracle.best_s);
+        struct point_bound bound = bounds_point(&bounds, &points[i]);
+        ck_assert_double_le(bound.formula_s, oracle.best_s * (1 + 1e-9));
+        search_below(&costs, &points[i], oracle.best_s, 1.001 * oracle.best_s);
+        search_below(&costs, &points[i], oracle.best_s, 1.2 * oracle.best_s);
+        search_below(&costs, &points[i], oracle.best_s, 0.8 * oracle.best_s);
         search_briefly(&costs, &points[i], oracle.best_s, 2, SIZE_MAX, SIZE_MAX);
         search_briefly(&costs, &points[i], oracle.best_s, SIZE_MAX, 2, SIZE_MAX);
         search_briefly(&costs, &points[i], oracle.best_s, SIZE_MAX, SIZE_MAX, 1);
