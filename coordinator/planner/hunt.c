@@ -16,11 +16,13 @@
 #include <string.h>
 
 #define RELAXED_PAIRS 8
+/* Of the work of looking into points, relaxed ones are given this share. */
+#define RELAXED_SHARE 0.6
 #define PIPELINE_LABELS 3
 /* Where nothing was found to fit, it is searched for so much shorter. */
 #define HOPELESS 10
 /* Parts of so many devices take twice as long to lower as those of one. */
-#define PARTS_DEVICES 256
+#define PARTS_DEVICES 128
 /* Where memory is short it is searched for so much longer: where it would save such a share. */
 #define TIGHT 4
 #define TIGHT_SHARE 0.001
@@ -32,8 +34,8 @@ const struct hunt_limits hunt_limits_standard = {.labels = 120,
                                                  .pairs = 8,
                                                  .points = 20000,
                                                  .scouts = 1600,
-                                                 .parts = 600,
-                                                 .parts_most = 16000,
+                                                 .parts = 2000,
+                                                 .parts_most = 36000,
                                                  .patience = 16,
                                                  .wide_devices = 8,
                                                  .plans = 20000,
@@ -45,7 +47,7 @@ const struct hunt_limits hunt_limits_quick = {.labels = 60,
                                               .points = 20000,
                                               .scouts = 600,
                                               .parts = 20,
-                                              .parts_most = 600,
+                                              .parts_most = 900,
                                               .patience = 16,
                                               .wide_devices = 4,
                                               .plans = 2000,
@@ -114,6 +116,7 @@ static void list_points(struct hunt *hunt, int least, int most)
     const struct planner_request *request = hunt->request;
     struct space_point *points = NULL;
     hunt->step = 0;
+    hunt->least = least;
     hunt->point_count = 0;
     if (space_points_most(request, least, most) > hunt->limits.points) {
         hunt->step = scouting_host(request);
@@ -125,11 +128,14 @@ static void list_points(struct hunt *hunt, int least, int most)
         points = space_points(request, least, most, &hunt->point_count);
     }
     hunt->points = xcalloc(hunt->point_count, sizeof *hunt->points);
+    hunt->point_capacity = hunt->point_count;
     for (size_t i = 0; i < hunt->point_count; i++)
         hunt->points[i] =
-            (struct hunt_point){points[i], bounds_point(&hunt->bounds, &points[i]), INFINITY, i};
-    for (size_t i = 0; i < hunt->point_count; i++)
-        hunt->points[i].too_small = !bounds_fit(&hunt->bounds, &points[i]);
+            (struct hunt_point){.point = points[i],
+                                .bound = bounds_point(&hunt->bounds, &points[i]),
+                                .hope_s = INFINITY,
+                                .too_small = !bounds_fit(&hunt->bounds, &points[i]),
+                                .index = i};
     free(points);
     if (hunt->point_count > 1)
         qsort(hunt->points, hunt->point_count, sizeof *hunt->points, hunt_by_bound);
@@ -197,10 +203,12 @@ static struct plan *solve(struct hunt *hunt, struct instance *instance, double u
 }
 
 /* Plans that take so long by the formula are not looked for. It over-estimates pipelines whose
- * stages are unequal: of them those are confirmed too that seem somewhat worse than the best. */
+ * stages are unequal: of them those are confirmed too that seem somewhat worse than the best, but
+ * for many devices, where to look for them takes long. */
 static double reach(const struct hunt *hunt, const struct space_point *point)
 {
-    return hunt->best_s * (point->stages > 1 ? 1 + hunt->limits.slack : 1);
+    bool more = point->stages > 1 && point->devices <= hunt->limits.wide_devices;
+    return hunt->best_s * (more ? 1 + hunt->limits.slack : 1);
 }
 
 /* The first schedule needs the least memory, and by the formula all take the same time: what a
@@ -277,21 +285,6 @@ static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s
     return rc;
 }
 
-/* Relaxed first: a point whose best is too slow with all the memory there could be is done with,
- * and so is one whose fastest plan fits. 0: it was legal. */
-static int open_point(struct hunt *hunt, struct hunt_point *at, struct error *err)
-{
-    double upper_s = reach(hunt, &at->point), least_s = 0;
-    bool done = false;
-    hunt->opened++;
-    int rc = open_relaxed(hunt, at, upper_s, &least_s, &done, err);
-    if (rc == 0 && !done && least_s < upper_s)
-        rc = open_whole(hunt, at, upper_s, least_s, err);
-    if (rc < 0)
-        learn(hunt, at, INFINITY, INFINITY); /* it has no plans */
-    return rc;
-}
-
 static int by_formula(const void *first, const void *second)
 {
     const struct found *a = first, *b = second;
@@ -345,50 +338,129 @@ static size_t parts_allowed(const struct hunt *hunt, int most)
     return hunt->found_count > 0 ? parts : parts / HOPELESS;
 }
 
-/* In order, until the limits are met. */
-static void open_points(struct hunt *hunt, int most, bool *legal, int *rc, struct error *err)
+/* Has so much of the work been done that may be, or is all known that is wanted? */
+static bool is_over(const struct hunt *hunt, int most, double share)
 {
-    size_t lowered = hunt->costs.lowered;
-    for (size_t i = 0; i < hunt->point_count; i++) {
-        *legal = *legal || hunt->points[i].too_small;
-        if (hunt_is_hopeless(hunt, &hunt->points[i]))
-            continue;
-        if (hunt_is_enough(hunt) || hunt->costs.lowered - lowered > parts_allowed(hunt, most))
-            break;
-        struct error reason = {0};
-        int opened = open_point(hunt, &hunt->points[i], &reason);
-        *legal = *legal || opened == 0;
-        /* What the model's sizes refuse says more than what was not allowed. */
-        if (opened < 0 && *rc != -ERANGE)
-            *rc = error_set(err, opened, "%s", reason.text);
-    }
+    double lowered = (double)(hunt->costs.lowered - hunt->before);
+    return hunt_is_enough(hunt) || lowered > share * (double)parts_allowed(hunt, most);
 }
 
-/* Points that are not listed. */
-static void leave_unlisted(struct hunt *hunt, int least, int most)
+/* Listed if it may be better than what was found; if not, what it takes at least by simulation. */
+static void judge_unlisted(struct hunt *hunt, const struct space_point *point)
 {
-    size_t count = 0;
-    for (int devices = least; devices <= most && hunt->step > 0; devices++) {
+    struct hunt_point added = {.point = *point,
+                               .bound = bounds_point(&hunt->bounds, point),
+                               .hope_s = INFINITY,
+                               .index = hunt->point_count};
+    if (added.bound.formula_s >= hunt->best_s) {
+        hunt->least_s = fmin(hunt->least_s, added.bound.simulated_s);
+        return;
+    }
+    added.too_small = !bounds_fit(&hunt->bounds, point);
+    hunt->points =
+        grow(hunt->points, hunt->point_count, &hunt->point_capacity, sizeof *hunt->points);
+    hunt->points[hunt->point_count++] = added;
+}
+
+/* Points that were too many to be listed; it is done once. */
+static void list_rest(struct hunt *hunt, int most)
+{
+    size_t listed = hunt->point_count, count = 0;
+    for (int devices = hunt->least; devices <= most && hunt->step > 0; devices++) {
+        bool even = (most - devices) % hunt->step == 0;
         if (bounds_devices(&hunt->bounds, devices).formula_s >= hunt->best_s)
             continue;
-        bool listed = (most - devices) % hunt->step == 0;
         struct space_point *points = space_points(hunt->request, devices, devices, &count);
-        for (size_t i = 0; i < count; i++) {
-            if (listed && points[i].extra == EXTRA_NONE)
-                continue;
-            struct point_bound bound = bounds_point(&hunt->bounds, &points[i]);
-            hunt->formula_least_s = fmin(hunt->formula_least_s, bound.formula_s);
-            hunt->least_s = fmin(hunt->least_s, bound.simulated_s);
-        }
+        for (size_t i = 0; i < count; i++)
+            if (!(even && points[i].extra == EXTRA_NONE))
+                judge_unlisted(hunt, &points[i]);
         free(points);
     }
+    hunt->step = 0;
+    if (hunt->point_count > listed)
+        qsort(hunt->points, hunt->point_count, sizeof *hunt->points, by_hope);
+}
+
+static bool is_worth_a_look(const struct hunt *hunt, const struct hunt_point *at)
+{
+    return !at->relaxed && !hunt_is_hopeless(hunt, at);
+}
+
+static bool is_open(const struct hunt *hunt, const struct hunt_point *at)
+{
+    return at->relaxed && !at->closed && !hunt_is_hopeless(hunt, at);
+}
+
+/* A point whose best is too slow with all the memory there could be is done with, and so is one
+ * whose fastest plan fits. True: it is legal. */
+static bool relax_point(struct hunt *hunt, struct hunt_point *at, int *rc, struct error *err)
+{
+    struct error reason = {0};
+    double least_s = 0;
+    hunt->opened++;
+    at->relaxed = true;
+    int opened = open_relaxed(hunt, at, reach(hunt, &at->point), &least_s, &at->closed, &reason);
+    if (opened == 0)
+        return true;
+    learn(hunt, at, INFINITY, INFINITY); /* it has no plans */
+    at->closed = true;
+    /* What the model's sizes refuse says more than what was not allowed. */
+    if (*rc != -ERANGE)
+        *rc = error_set(err, opened, "%s", reason.text);
+    return false;
+}
+
+static void close_point(struct hunt *hunt, struct hunt_point *at)
+{
+    at->closed = true;
+    if (open_whole(hunt, at, reach(hunt, &at->point), at->bound.formula_s, NULL) < 0)
+        learn(hunt, at, INFINITY, INFINITY);
+}
+
+/* The legal point that is most hopeful is searched at once: the better the best, the fewer points
+ * and strategies may beat it. */
+static bool open_first(struct hunt *hunt, int *rc, struct error *err)
+{
+    bool legal = false;
+    for (size_t i = 0; i < hunt->point_count && !legal && !hunt_is_enough(hunt); i++)
+        if (is_worth_a_look(hunt, &hunt->points[i]) &&
+            relax_point(hunt, &hunt->points[i], rc, err)) {
+            if (is_open(hunt, &hunt->points[i]))
+                close_point(hunt, &hunt->points[i]);
+            legal = true;
+        }
+    return legal;
+}
+
+/* Until the limits are met: all of them relaxed, then as they are. */
+static bool open_points(struct hunt *hunt, int most, int *rc, struct error *err)
+{
+    bool legal = open_first(hunt, rc, err);
+    if (isfinite(hunt->best_s))
+        list_rest(hunt, most);
+    for (size_t i = 0; i < hunt->point_count; i++) {
+        struct hunt_point *at = &hunt->points[i];
+        legal = legal || at->too_small;
+        if (!is_worth_a_look(hunt, at))
+            continue;
+        if (is_over(hunt, most, RELAXED_SHARE))
+            break;
+        legal = relax_point(hunt, at, rc, err) || legal;
+    }
+    for (size_t i = 0; i < hunt->point_count; i++) {
+        if (!is_open(hunt, &hunt->points[i]))
+            continue;
+        if (is_over(hunt, most, 1))
+            break;
+        close_point(hunt, &hunt->points[i]);
+    }
+    return legal;
 }
 
 /* No plan is shorter than the least of all bounds. */
-static void certify(struct hunt *hunt, int least, int most)
+static void certify(struct hunt *hunt)
 {
     hunt->formula_least_s = hunt->best_s;
-    hunt->least_s = INFINITY;
     for (size_t i = 0; i < hunt->point_count; i++) {
         const struct point_bound *bound = &hunt->points[i].bound;
         if (hunt->points[i].too_small)
@@ -396,7 +468,6 @@ static void certify(struct hunt *hunt, int least, int most)
         hunt->formula_least_s = fmin(hunt->formula_least_s, bound->formula_s);
         hunt->least_s = fmin(hunt->least_s, bound->simulated_s);
     }
-    leave_unlisted(hunt, least, most);
 }
 
 int hunt_points(struct hunt *hunt, int least, int most, struct error *err)
@@ -416,8 +487,11 @@ int hunt_points(struct hunt *hunt, int least, int most, struct error *err)
 static void widen(struct hunt *hunt)
 {
     hunt->costs.narrow = false;
-    for (size_t i = 0; i < hunt->point_count; i++)
+    hunt->before = hunt->costs.lowered;
+    for (size_t i = 0; i < hunt->point_count; i++) {
         hunt->points[i].bound = bounds_point(&hunt->bounds, &hunt->points[i].point);
+        hunt->points[i].relaxed = hunt->points[i].closed = false;
+    }
 }
 
 int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
@@ -432,15 +506,18 @@ int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
     if (hunt->point_count > 1)
         qsort(hunt->points, hunt->point_count, sizeof *hunt->points, by_hope);
     hunt->costs.narrow = most > hunt->limits.wide_devices || hunt->found_count == 0;
+    hunt->before = hunt->costs.lowered;
     if (hunt->costs.narrow)
-        open_points(hunt, most, &legal, &rc, err);
+        legal = open_points(hunt, most, &rc, err) || legal;
     if (most <= hunt->limits.wide_devices || !legal) {
         widen(hunt);
-        open_points(hunt, most, &legal, &rc, err);
+        legal = open_points(hunt, most, &rc, err) || legal;
     }
+    if (isfinite(hunt->best_s))
+        list_rest(hunt, most);
     if (!legal)
         return error_prefix(err, -EINVAL, "no legal plan on %d to %d devices", least, most);
-    certify(hunt, least, most);
+    certify(hunt);
     if (hunt->found_count > 1)
         qsort(hunt->found, hunt->found_count, sizeof *hunt->found, by_formula);
     return 0;

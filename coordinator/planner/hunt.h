@@ -33,6 +33,7 @@ struct hunt_point {
     struct point_bound bound; /* of all its plans, as far as known */
     double hope_s;            /* what scouts think that a plan of it takes; infinity: not known */
     bool too_small;           /* its devices cannot hold the model's state */
+    bool relaxed, closed;     /* searched without regard to memory; done with */
     size_t index;
 };
 
@@ -42,7 +43,8 @@ struct hunt {
     struct costs costs;
     struct bounds bounds;
     struct hunt_point *points; /* in the order in which they are opened */
-    size_t point_count;
+    size_t point_count, point_capacity;
+    int least; /* devices */
     int step; /* between the numbers of devices that are listed, of which only even divisions; 0:
                  all */
     struct plan *smallest; /* none was found at once: the one that needs the least memory */
@@ -51,6 +53,7 @@ struct hunt {
     double best_s;                   /* by the formula */
     double formula_least_s, least_s; /* no plan is shorter: by the formula, by simulation */
     size_t opened;
+    size_t before; /* programs of parts that were lowered before points were opened */
 };
 
 /* -ENOTSUP as costs_init. */
