@@ -432,7 +432,8 @@ static bool open_first(struct hunt *hunt, int *rc, struct error *err)
     return legal;
 }
 
-/* Until the limits are met: all of them relaxed, then as they are. */
+/* Until the limits are met: all of them relaxed, then as they are. While little is known the best
+ * is likely to be far better than what was found: nothing is put off. */
 static bool open_points(struct hunt *hunt, int most, int *rc, struct error *err)
 {
     bool legal = open_first(hunt, rc, err);
@@ -446,6 +447,8 @@ static bool open_points(struct hunt *hunt, int most, int *rc, struct error *err)
         if (is_over(hunt, most, RELAXED_SHARE))
             break;
         legal = relax_point(hunt, at, rc, err) || legal;
+        if (is_open(hunt, at) && is_ignorant(hunt))
+            close_point(hunt, at);
     }
     for (size_t i = 0; i < hunt->point_count; i++) {
         if (!is_open(hunt, &hunt->points[i]))
