@@ -6,15 +6,114 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+/* Prices of a byte: none, and those at which a middle block gives up time for memory. */
+#define PRICES 8
 /* Sums that are added up in another order may be so much less. */
 #define ROUNDING 1e-12
 
-/* Infinity: the block cannot lie there. */
-static double seconds_of(const struct instance *instance, int stage, int block, size_t member)
+/* Of one stage; all zero: not one more. */
+struct price {
+    double per_byte, all_s; /* all_s: of all bytes that its blocks may have */
+    double *before;         /* per block: the least of all blocks before it */
+};
+
+/* What a choice has of the stage's memory for good. Tied weights count where they are used first.
+ */
+static double bytes_of(const struct instance *instance, int stage, int block,
+                       const struct part_cost *cost)
+{
+    bool tied = instance->costs->model.tied && block == instance->blocks - 1;
+    return (tied ? 0 : (double)cost->state_bytes) +
+           instance->slots[stage] * (double)cost->saved_bytes + (double)cost->communication_bytes;
+}
+
+/* One stage's blocks have so much together; the room of one of them is not theirs. */
+static double budget_of(const struct instance *instance, int stage)
+{
+    double room = INFINITY, memory = (double)instance_memory(instance, stage);
+    for (int b = 0; b < instance->blocks; b++) {
+        const struct choices *choices = instance_choices(instance, stage, b);
+        bool again = b > 0 && choices == instance_choices(instance, stage, b - 1);
+        for (size_t i = 0; choices && !again && i < choices->count; i++) {
+            const struct part_cost *cost = &choices->items[i].cost;
+            uint64_t own =
+                cost->other_bytes > cost->forward_bytes ? cost->other_bytes : cost->forward_bytes;
+            room = fmin(room, (double)own + 2 * (double)cost->beside_bytes);
+        }
+    }
+    return memory - (double)instance->bases[stage].state_bytes - room;
+}
+
+/* From the fastest choice of a middle block on, the next one that saves most bytes for its time;
+ * returns the price of a byte at which it is worth it, or 0: nothing is smaller. */
+static double find_saving(const struct instance *instance, int stage, int block,
+                          const struct choice **at)
 {
     const struct choices *choices = instance_choices(instance, stage, block);
-    return choices ? *(const double *)((const char *)choices + member) : INFINITY;
+    const struct choice *next = NULL;
+    double best = INFINITY, bytes = bytes_of(instance, stage, block, &(*at)->cost);
+    for (size_t i = 0; i < choices->count; i++) {
+        const struct choice *choice = &choices->items[i];
+        double saved = bytes - bytes_of(instance, stage, block, &choice->cost);
+        double price = (choice->floor_s - (*at)->floor_s) / saved;
+        if (saved > 0 && price < best) {
+            best = price;
+            next = choice;
+        }
+    }
+    *at = next ? next : *at;
+    return next ? best : 0;
+}
+
+static void find_prices(const struct instance *instance, int stage, struct price *prices)
+{
+    int middle = instance->blocks / 2;
+    const struct choices *choices = instance_choices(instance, stage, middle);
+    const struct choice *at = NULL;
+    double budget = budget_of(instance, stage);
+    for (size_t i = 0; choices && i < choices->count; i++) {
+        const struct choice *choice = &choices->items[i];
+        if (!at || choice->floor_s < at->floor_s ||
+            (choice->floor_s == at->floor_s &&
+             bytes_of(instance, stage, middle, &choice->cost) <
+                 bytes_of(instance, stage, middle, &at->cost)))
+            at = choice;
+    }
+    for (int p = 1; p < PRICES && at; p++) {
+        prices[p].per_byte = find_saving(instance, stage, middle, &at);
+        prices[p].all_s = prices[p].per_byte * budget;
+        if (prices[p].per_byte == 0)
+            return;
+    }
+}
+
+/* Of one block by a price. */
+static double least_of(const struct instance *instance, int stage, int block, double per_byte)
+{
+    const struct choices *choices = instance_choices(instance, stage, block);
+    double least = INFINITY;
+    for (size_t i = 0; i < choices->count; i++)
+        least = fmin(least, choices->items[i].floor_s +
+                                per_byte * bytes_of(instance, stage, block,
+                                                    &choices->items[i].cost));
+    return least;
+}
+
+/* Blocks that cannot lie there count nothing: see chains_own. */
+static void sum_up(const struct instance *instance, int stage, size_t member, struct price *price)
+{
+    double seconds = 0;
+    price->before = xcalloc((size_t)instance->blocks + 1, sizeof *price->before);
+    for (int b = 0; b < instance->blocks; b++) {
+        const struct choices *choices = instance_choices(instance, stage, b);
+        bool again = b > 0 && choices == instance_choices(instance, stage, b - 1);
+        if (choices && !again)
+            seconds = price->per_byte > 0 ? least_of(instance, stage, b, price->per_byte)
+                                          : *(const double *)((const char *)choices + member);
+        price->before[b + 1] = price->before[b] + (choices ? seconds : 0);
+    }
 }
 
 static void improve(struct chain *chain, const struct chain *rest, double seconds)
@@ -23,45 +122,83 @@ static void improve(struct chain *chain, const struct chain *rest, double second
     chain->longest_s = fmin(chain->longest_s, fmax(rest->longest_s, seconds));
 }
 
-/* The stage takes blocks from `first` on, which follow a head, or up to `first`, before a tail. */
-static void extend(const struct instance *instance, int stage, int first, int step, size_t member,
-                   double most_s, const struct chain *rest, struct chain *row)
+double chains_own(const struct chains *chains, int stage, int first, int end)
 {
-    double seconds = 0;
-    for (int b = step > 0 ? first : first - 1; b >= 0 && b < instance->blocks; b += step) {
-        seconds += seconds_of(instance, stage, b, member);
-        if (seconds * (1 - ROUNDING) > most_s || isinf(seconds))
+    const struct price *prices = &chains->prices[stage * PRICES];
+    double most = 0;
+    if ((first == 0) != (stage == 0) || (end == chains->blocks) != (stage == chains->stages - 1))
+        return INFINITY;
+    for (int p = 0; p < PRICES && prices[p].before; p++)
+        most = fmax(most, prices[p].before[end] - prices[p].before[first] - prices[p].all_s);
+    return most * (1 - ROUNDING);
+}
+
+/* The stage takes blocks from `first` on, which follow a head. */
+static void extend_head(struct chains *chains, int stage, int first, double most_s)
+{
+    const struct chain *rest = chains_head(chains, stage, first);
+    for (int end = first + 1; end <= chains->blocks && isfinite(rest->sum_s); end++) {
+        double seconds = chains_own(chains, stage, first, end);
+        if (isfinite(seconds) && seconds > most_s)
             return;
-        improve(&row[step > 0 ? b + 1 : b], rest, seconds * (1 - ROUNDING));
+        improve(&chains->heads[(stage + 1) * (chains->blocks + 1) + end], rest, seconds);
     }
+}
+
+/* It takes blocks up to `end`, before a tail. */
+static void extend_tail(struct chains *chains, int stage, int end, double most_s)
+{
+    const struct chain *rest = chains_tail(chains, stage + 1, end);
+    for (int first = end - 1; first >= 0 && isfinite(rest->sum_s); first--) {
+        double seconds = chains_own(chains, stage, first, end);
+        if (isfinite(seconds) && seconds > most_s)
+            return;
+        improve(&chains->tails[stage * (chains->blocks + 1) + first], rest, seconds);
+    }
+}
+
+static void fill(struct chains *chains, const struct instance *instance, size_t member,
+                 double most_s)
+{
+    int stages = chains->stages;
+    size_t cells = (size_t)(stages + 1) * (size_t)(chains->blocks + 1);
+    chains->heads = xcalloc(cells, sizeof *chains->heads);
+    chains->tails = xcalloc(cells, sizeof *chains->tails);
+    for (size_t i = 0; i < cells; i++)
+        chains->heads[i] = chains->tails[i] = (struct chain){INFINITY, INFINITY};
+    chains->heads[0] = chains->tails[cells - 1] = (struct chain){0, 0};
+    for (int i = 0; i < stages * PRICES; i++)
+        if (i % PRICES == 0 || chains->prices[i].per_byte > 0)
+            sum_up(instance, i / PRICES, member, &chains->prices[i]);
+    for (int stage = 0; stage < stages; stage++)
+        for (int b = 0; b <= chains->blocks; b++) {
+            extend_head(chains, stage, b, most_s);
+            extend_tail(chains, stages - 1 - stage, b, most_s);
+        }
 }
 
 void chains_init(struct chains *chains, const struct instance *instance, size_t member,
                  double most_s)
 {
-    int stages = instance->point.stages, blocks = instance->blocks, width = blocks + 1;
-    size_t cells = (size_t)(stages + 1) * (size_t)width;
-    *chains = (struct chains){blocks, xcalloc(cells, sizeof(struct chain)),
-                              xcalloc(cells, sizeof(struct chain))};
-    for (size_t i = 0; i < cells; i++)
-        chains->heads[i] = chains->tails[i] = (struct chain){INFINITY, INFINITY};
-    chains->heads[0] = chains->tails[cells - 1] = (struct chain){0, 0};
-    for (int stage = 0; stage < stages; stage++) {
-        int last = stages - 1 - stage;
-        struct chain *heads = &chains->heads[(stage + 1) * width],
-                     *tails = &chains->tails[last * width];
-        for (int b = 0; b < width; b++) {
-            const struct chain *head = &heads[b - width], *tail = &tails[b + width];
-            if (isfinite(head->sum_s))
-                extend(instance, stage, b, 1, member, most_s, head, heads);
-            if (isfinite(tail->sum_s))
-                extend(instance, last, b, -1, member, most_s, tail, tails);
-        }
-    }
+    *chains = (struct chains){.stages = instance->point.stages, .blocks = instance->blocks};
+    chains->prices = xcalloc((size_t)chains->stages * PRICES, sizeof *chains->prices);
+    fill(chains, instance, member, most_s);
+}
+
+void chains_init_priced(struct chains *chains, const struct instance *instance, double most_s)
+{
+    *chains = (struct chains){.stages = instance->point.stages, .blocks = instance->blocks};
+    chains->prices = xcalloc((size_t)chains->stages * PRICES, sizeof *chains->prices);
+    for (int i = 0; i < chains->stages; i++)
+        find_prices(instance, i, &chains->prices[i * PRICES]);
+    fill(chains, instance, offsetof(struct choices, least_s), most_s);
 }
 
 void chains_finish(struct chains *chains)
 {
+    for (int i = 0; i < chains->stages * PRICES && chains->prices; i++)
+        free(chains->prices[i].before);
+    free(chains->prices);
     free(chains->heads);
     free(chains->tails);
 }

@@ -1,5 +1,9 @@
 /* chains.h - what blocks take at least on the first stages of a pipeline and on the last, however
- * they are divided: each block takes the least of its choices on the stage that it lies on. */
+ * they are divided: each block takes the least of its choices on the stage that it lies on.
+ *
+ * A stage has so much memory and no more. For every price of a byte no way to run its blocks is
+ * shorter than each one's least of time and priced bytes together, less the price of all bytes
+ * there are (a Lagrangian bound); of several prices the one counts by which that is most. */
 #ifndef COORDINATOR_PLANNER_CHAINS_H
 #define COORDINATOR_PLANNER_CHAINS_H
 
@@ -13,15 +17,20 @@ struct chain {
 };
 
 struct chains {
-    int blocks;
+    int stages, blocks;
+    struct price *prices;        /* [stage * PRICES + price] */
     struct chain *heads, *tails; /* [stage * (blocks + 1) + block] */
 };
 
-/* member: the least of struct choices that counts. Divisions in which a stage takes longer than
- * most_s are left out. */
+/* member: the least of struct choices that counts where memory does not. Divisions in which a stage
+ * takes longer than most_s are left out. */
 void chains_init(struct chains *chains, const struct instance *instance, size_t member,
                  double most_s);
+/* Beside this, memory counts: of choices that have been filled. */
+void chains_init_priced(struct chains *chains, const struct instance *instance, double most_s);
 void chains_finish(struct chains *chains);
+/* Of blocks [first, end) on this stage; infinity: they cannot lie there. */
+double chains_own(const struct chains *chains, int stage, int first, int end);
 /* Of blocks [0, end) on the stages before this one; of [first, all) on it and those behind. */
 const struct chain *chains_head(const struct chains *chains, int stage, int end);
 const struct chain *chains_tail(const struct chains *chains, int stage, int first);

@@ -54,11 +54,14 @@ static double find_most(const struct instance *instance)
 }
 
 /* Where no division is fast enough, some stage takes longer than it may. */
-static void divide(struct instance *instance)
+static void divide(struct instance *instance, bool filled)
 {
     double most_s = find_most(instance);
     chains_finish(&instance->chains);
-    chains_init(&instance->chains, instance, offsetof(struct choices, least_s), most_s);
+    if (filled && !instance->relaxed)
+        chains_init_priced(&instance->chains, instance, most_s);
+    else
+        chains_init(&instance->chains, instance, offsetof(struct choices, least_s), most_s);
     const struct chain *all =
         chains_head(&instance->chains, instance->point.stages, instance->blocks);
     instance->sum_s = fmax(instance->before[instance->blocks].seconds,
@@ -66,7 +69,7 @@ static void divide(struct instance *instance)
     instance->longest_s = fmin(all->longest_s, most_s);
 }
 
-static void sum_least(struct instance *instance)
+static void sum_least(struct instance *instance, bool filled)
 {
     for (int b = 0; b < instance->blocks; b++) {
         const struct least *sum = &instance->before[b];
@@ -75,7 +78,7 @@ static void sum_least(struct instance *instance)
             sum->forward_s + instance_least(instance, b, offsetof(struct choices, least_forward_s)),
             sum->alone_s + instance_least(instance, b, offsetof(struct choices, least_alone_s))};
     }
-    divide(instance);
+    divide(instance, filled);
 }
 
 struct least instance_between(const struct instance *instance, int first, int end)
@@ -93,7 +96,7 @@ static int fill_all(struct instance *instance, struct error *err)
         rc = choices_fill(instance->all[i], instance, err);
     if (rc < 0)
         return rc;
-    sum_least(instance);
+    sum_least(instance, true);
     memory_price_init(&instance->price, instance);
     return 0;
 }
@@ -119,7 +122,7 @@ int instance_init(struct instance *instance, struct costs *costs, const struct s
     for (int i = 1; i < point->stages; i++)
         instance->pairs[i] = sites_pair(&costs->sites, instance->sites[i - 1], instance->sites[i]);
     if (rc == 0)
-        sum_least(instance);
+        sum_least(instance, false);
     if (rc == 0 && (isinf(upper_s) || instance_formula_bound(instance) < upper_s))
         rc = fill_all(instance, err);
     return rc;

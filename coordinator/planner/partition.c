@@ -203,9 +203,7 @@ static bool is_too_slow(const struct solver *solver, int stage, int first, int e
     const struct instance *instance = solver->frontiers->instance;
     const struct chain *head = chains_head(&instance->chains, stage, first),
                        *tail = chains_tail(&instance->chains, stage + 1, end);
-    double own_s = 0;
-    for (int b = first; b < end; b++)
-        own_s += instance_choices(instance, stage, b)->least_s;
+    double own_s = chains_own(&instance->chains, stage, first, end);
     double longest = fmax(fmax(own_s, instance->longest_s), fmax(head->longest_s, tail->longest_s));
     return head->sum_s + own_s + tail->sum_s + (instance->point.micro_batches - 1) * longest >=
            solver->frontiers->upper_s;
