@@ -2,12 +2,12 @@
  *
  * However a stage's devices divide its blocks, each of them launches every kernel, which takes a
  * fixed time; the rest of a block's time, and the optimizer's, one of c devices has a c-th of at
- * least. It has more where the model does not divide by c: an axis splits the samples, of which
- * each device has a whole number, or another dim of the block, which it has to divide. Of a run of
- * equal blocks some stage has its share, rounded up. */
+ * least, or more where the model does not divide by c. Of a run of equal blocks some stage has its
+ * share, rounded up; and where all memory together is too small, some of them are recomputed. */
 #include "coordinator/planner/bounds.h"
 
 #include "common/base/memory.h"
+#include "coordinator/planner/shares.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -24,7 +24,9 @@ struct alone {
     /* The longest run of equal blocks: each of them, and where it ends. */
     int run, run_last;
     double run_fixed_s, run_shared_s;
-    double *shares; /* per number of devices less one: see share_of; 0: not known yet */
+    /* Of each with every recomputation: what it takes more than the fastest, and keeps. */
+    double run_more_s[RECOMPUTES], run_saved_bytes[RECOMPUTES];
+    double *shares; /* per number of devices less one: see shares_least; 0: not known yet */
 };
 
 void bounds_init(struct bounds *bounds, struct costs *costs)
@@ -37,6 +39,7 @@ void bounds_finish(struct bounds *bounds)
     for (size_t i = 0; i < bounds->count; i++)
         free(bounds->items[i].shares);
     free(bounds->items);
+    free(bounds->memory_bytes);
 }
 
 static void add_block(struct alone *alone, const struct part_cost *cost, int block, int run)
@@ -46,12 +49,12 @@ static void add_block(struct alone *alone, const struct part_cost *cost, int blo
     alone->shared_s += seconds - cost->fixed_s;
     alone->once_s += cost->once_s;
     alone->state_bytes += (double)cost->state_bytes;
-    if (run > alone->run) {
-        alone->run = run;
-        alone->run_last = block;
-        alone->run_fixed_s = cost->fixed_s;
-        alone->run_shared_s = seconds - cost->fixed_s;
-    }
+    if (run <= alone->run)
+        return;
+    alone->run = run;
+    alone->run_last = block;
+    alone->run_fixed_s = cost->fixed_s;
+    alone->run_shared_s = seconds - cost->fixed_s;
 }
 
 /* The least that recomputation leaves of a block between forward and backward, and of its room;
@@ -61,14 +64,21 @@ static void add_saved(struct alone *alone, struct costs *costs, const struct sit
     const struct job_plan *plan = &costs->request->job->plan;
     struct strategy strategy = {0}, plain = {0};
     struct part_cost cost;
-    double saved = INFINITY, room = INFINITY;
+    double saved = INFINITY, room = INFINITY, plain_s = alone->run_fixed_s + alone->run_shared_s;
     for (int recompute = 0; recompute < RECOMPUTES; recompute++) {
+        bool of_run = block == alone->run_last;
         strategy.recompute = (enum recompute)recompute;
+        if (of_run)
+            alone->run_saved_bytes[recompute] = INFINITY;
         if (plan->forbid.recompute >> recompute & 1 ||
             costs_block(costs, site, block, &strategy, NULL, alone->samples, &cost, NULL) < 0)
             continue;
         saved = fmin(saved, (double)cost.saved_bytes);
         room = fmin(room, fmax((double)cost.other_bytes, (double)cost.forward_bytes));
+        if (!of_run)
+            continue;
+        alone->run_saved_bytes[recompute] = (double)cost.saved_bytes;
+        alone->run_more_s[recompute] = fmax(cost.forward_s + cost.backward_s - plain_s, 0);
     }
     alone->saved_bytes += isfinite(saved) ? saved : 0;
     alone->room_bytes = fmax(alone->room_bytes, isfinite(room) ? room : 0);
@@ -106,6 +116,8 @@ static void take_smaller(struct alone *least, const struct alone *other)
     least->once_s = fmin(least->once_s, other->once_s);
     least->run_fixed_s = fmin(least->run_fixed_s, other->run_fixed_s);
     least->run_shared_s = fmin(least->run_shared_s, other->run_shared_s);
+    for (int i = 0; i < RECOMPUTES; i++)
+        least->run_more_s[i] = fmin(least->run_more_s[i], other->run_more_s[i]);
 }
 
 /* Of all devices the least of each. */
@@ -131,51 +143,58 @@ static const struct alone *get_alone(struct bounds *bounds, int64_t samples)
     return &bounds->items[bounds->count++];
 }
 
-/* Does the number divide any dim of the block's tensors but the samples? */
-static bool divides_any(const struct graph *graph, int block, int number)
-{
-    const struct block *of = &graph->blocks[block];
-    for (int n = of->node_first; n < of->node_first + of->node_count; n++) {
-        const struct operation *operation = graph->nodes[n].operation;
-        for (int i = 0; i <= operation_output(operation); i++)
-            for (const char *dim = operation->dims[i]; *dim; dim++)
-                if (*dim != 'b' && sizes_get(&graph->sizes, *dim) % number == 0)
-                    return true;
-    }
-    return false;
-}
-
-/* Can axes of so many devices together split the block's work otherwise than by samples? An axis
- * has a prime number of devices, or a product of primes. */
-static bool may_split(const struct graph *graph, int block, int devices)
-{
-    for (int prime = 2; devices > 1; prime++)
-        for (bool first = true; devices % prime == 0; devices /= prime, first = false)
-            if (first && !divides_any(graph, block, prime))
-                return false;
-    return true;
-}
-
-/* Of the work on one block of the longest run, what some device of a stage has at least. */
-static double find_share(const struct graph *graph, const struct alone *alone, int devices)
-{
-    double least = 1;
-    for (int by_samples = 1; by_samples <= devices; by_samples++) {
-        int otherwise = devices / by_samples;
-        if (devices % by_samples != 0 || !may_split(graph, alone->run_last, otherwise))
-            continue;
-        double samples = ceil((double)alone->samples / by_samples);
-        least = fmin(least, samples / (double)alone->samples / otherwise);
-    }
-    return least;
-}
-
 static double share_of(const struct bounds *bounds, const struct alone *alone, int devices)
 {
     double *known = &alone->shares[devices - 1];
     if (*known == 0)
-        *known = find_share(bounds->costs->request->graph, alone, devices);
+        *known = shares_least(bounds->costs->request->graph, alone->run_last, alone->samples, devices);
     return *known;
+}
+
+/* Of all devices of the point together. */
+static double memory_of(struct bounds *bounds, const struct space_point *point)
+{
+    const struct costs *costs = bounds->costs;
+    int count = costs->request->device_count;
+    if (!bounds->memory_bytes) {
+        bounds->memory_bytes = xcalloc((size_t)count + 1, sizeof *bounds->memory_bytes);
+        for (int i = 0; i < count; i++)
+            bounds->memory_bytes[i + 1] =
+                bounds->memory_bytes[i] + (double)site_memory_limit(costs->request, i);
+    }
+    double scale = costs->sites.memory_scale > 0 ? costs->sites.memory_scale : 1;
+    return scale * bounds->memory_bytes[point->devices];
+}
+
+/* Every element lies somewhere, once at least. Tied weights, which two blocks have, are counted as
+ * if the larger of the two had none. */
+static double least_bytes(const struct alone *alone)
+{
+    return alone->state_bytes - alone->tied_bytes + alone->saved_bytes + alone->room_bytes;
+}
+
+/* What a block of the run takes more, on the mean, than the fastest way to compute it, because all
+ * of them together may keep so much and no more: between two recomputations, one that keeps more
+ * and one that keeps less. */
+static double more_for_memory(const struct alone *alone, double memory_bytes)
+{
+    const double *saved = alone->run_saved_bytes, *more = alone->run_more_s;
+    double smallest = INFINITY, best = INFINITY, worst = 0;
+    for (int i = 0; i < RECOMPUTES; i++)
+        smallest = fmin(smallest, saved[i]);
+    if (isinf(smallest))
+        return 0;
+    double may = (memory_bytes - least_bytes(alone)) / alone->run + smallest;
+    for (int i = 0; i < RECOMPUTES; i++) {
+        worst = isfinite(saved[i]) ? fmax(worst, more[i]) : worst;
+        for (int j = 0; j < RECOMPUTES && saved[i] <= may; j++) {
+            double share = saved[j] > may && isfinite(saved[j]) /* of those that keep more */
+                               ? (may - saved[i]) / (saved[j] - saved[i])
+                               : 0;
+            best = fmin(best, more[i] + share * fmin(more[j] - more[i], 0));
+        }
+    }
+    return isfinite(best) ? best : worst;
 }
 
 /* Equal blocks are divided over so many stages on which each takes so long: the stage that takes
@@ -207,20 +226,24 @@ struct point_bound bounds_point(struct bounds *bounds, const struct space_point 
     int largest = smallest + (more > 0), m = point->micro_batches;
     const int stages[2] = {point->stages - more, more};
     const double share[2] = {share_of(bounds, alone, smallest), share_of(bounds, alone, largest)};
+    double kept_s = more_for_memory(alone, memory_of(bounds, point));
     double block[2]; /* of the run, on either kind of stage */
     for (int i = 0; i < 2; i++)
         block[i] = alone->run_fixed_s + alone->run_shared_s * share[i];
     double pass = alone->fixed_s + alone->shared_s / largest;
     double mean = (alone->shared_s + smallest * alone->fixed_s) / point->devices;
+    double mean_kept = mean + alone->run * kept_s / point->devices;
     double blocks = ceil((double)alone->run / point->stages);
-    double work = m * mean + alone->once_s / point->devices;
-    double more_s = alone->run_shared_s * (fmin(share[0], share[1]) - 1.0 / largest);
-    double whole = pass + alone->run * more_s;
+    double once = alone->once_s / point->devices;
+    double work = m * mean + once;
+    double least_share = fmin(share[0], share[1]);
+    double whole = pass + alone->run * (alone->run_shared_s * (least_share - 1.0 / largest) +
+                                        kept_s * least_share);
     double longest =
-        point->stages == 1 ? whole : fmax(mean, find_longest(alone->run, stages, block));
+        point->stages == 1 ? whole : fmax(mean_kept, find_longest(alone->run, stages, block));
     double simulated_block = alone->run_fixed_s + alone->run_shared_s / largest;
     return (struct point_bound){
-        .formula_s = fmax(whole + (m - 1) * longest, work),
+        .formula_s = fmax(whole + (m - 1) * longest, m * mean_kept + once),
         .simulated_s = fmax(fmax(pass, work), m * fmax(mean, blocks * simulated_block)),
     };
 }
@@ -237,17 +260,8 @@ struct point_bound bounds_devices(struct bounds *bounds, int devices)
     return (struct point_bound){least, least};
 }
 
-/* Every element lies somewhere, once at least. Tied weights, which two blocks have, are counted as
- * if the larger of the two had none. */
 bool bounds_fit(struct bounds *bounds, const struct space_point *point)
 {
-    const struct costs *costs = bounds->costs;
     const struct alone *alone = get_alone(bounds, point->samples);
-    double memory = 0;
-    for (int i = 0; i < costs->request->device_count && i < point->devices; i++)
-        memory += (double)site_memory_limit(costs->request, i);
-    if (costs->sites.memory_scale > 0)
-        memory *= costs->sites.memory_scale;
-    return alone->state_bytes - alone->tied_bytes + alone->saved_bytes + alone->room_bytes <=
-           memory;
+    return least_bytes(alone) <= memory_of(bounds, point);
 }

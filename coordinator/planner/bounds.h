@@ -13,6 +13,7 @@ struct bounds {
     struct costs *costs;
     struct alone *items; /* of every size of micro-batch that was asked for */
     size_t count, capacity;
+    double *memory_bytes; /* of the first devices together, per their number */
 };
 
 void bounds_init(struct bounds *bounds, struct costs *costs);
