@@ -2,16 +2,12 @@
 #include "coordinator/planning/fleet.h"
 
 #include "common/base/memory.h"
+#include "coordinator/planner/device_profile.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* A device known by its peak rates alone: kernels reach half of them, and links are those of
- * a process beside another and of 10 Gbit/s Ethernet. */
-#define SHARE_OF_PEAK 0.5
-static const struct profile_link link_host = {20e-6, 1 / 5e9}, link_network = {60e-6, 1 / 1.1e9};
 
 int planning_cost_parse(const char *text, enum planning_cost *cost, struct error *err)
 {
@@ -51,24 +47,14 @@ static int find_profile(const struct device_view *view, const char *name, enum p
                         struct profile *out, struct error *err)
 {
     const struct hardware_device *device = view->device;
-    if (device->profile && cost != PLANNING_ANALYTIC) {
-        int rc = profile_decode(device->profile, out, err);
-        return rc < 0 ? error_prefix(err, rc, "%s", name) : 0;
-    }
-    if (view->told && cost != PLANNING_MEASURED) {
+    bool measured = cost != PLANNING_ANALYTIC;
+    if (!(device->profile && measured) && view->told && cost != PLANNING_MEASURED) {
         *out = *view->told;
         return 0;
     }
-    if (cost == PLANNING_MEASURED)
+    if (cost == PLANNING_MEASURED && !device->profile)
         return error_set(err, -EINVAL, "%s has no measured profile yet", name);
-    if (!(device->flops > 0) || !(device->bandwidth > 0))
-        return error_set(err, -EINVAL,
-                         "%s has neither a measured profile nor peak rates: its worker must probe "
-                         "it, or be told its flops and bandwidth",
-                         name);
-    *out =
-        profile_analytic(device->flops, device->bandwidth, SHARE_OF_PEAK, link_host, link_network);
-    return 0;
+    return device_profile(device, name, measured, out, err);
 }
 
 void fleet_finish(struct fleet *fleet)
