@@ -212,7 +212,8 @@ static void print_told(const char *name, const struct told *told, const struct t
                told->formula_s / exact->formula_s, told->step_s / exact->step_s);
 }
 
-static bool run_example(size_t example, const char *search)
+/* *gap: of exact; infinity: it has no plan. */
+static bool run_example(size_t example, const char *search, double *gap)
 {
     struct told told[COMPARED] = {0};
     bool done = true;
@@ -226,14 +227,36 @@ static bool run_example(size_t example, const char *search)
         print_told(name, &told[s], &told[0]);
         fflush(stdout);
     }
+    *gap = told[0].step_s > 0 ? told[0].gap : INFINITY;
     return done;
+}
+
+static int by_size(const void *first, const void *second)
+{
+    double a = *(const double *)first, b = *(const double *)second;
+    return (a > b) - (a < b);
+}
+
+/* How far from the best plan exact may be: sorts the gaps. */
+static void print_gaps(double *gaps, size_t count)
+{
+    qsort(gaps, count, sizeof *gaps, by_size);
+    double median = (gaps[(count - 1) / 2] + gaps[count / 2]) / 2;
+    printf("bench planner/exact_examples_gap_median %.4f ratio  # of %zu:", median, count);
+    for (size_t i = 0; i < count; i++)
+        printf(" %.4f", gaps[i]);
+    printf("\nbench planner/exact_examples_gap_worst %.4f ratio\n", gaps[count - 1]);
 }
 
 int examples_run(const char *job, const char *search)
 {
+    double gaps[sizeof examples / sizeof *examples];
+    size_t count = 0;
     bool done = true;
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++)
         if (!job || strcmp(job, examples[i].job) == 0)
-            done = run_example(i, search) && done;
+            done = run_example(i, search, &gaps[count++]) && done;
+    if (count > 0 && (!search || strcmp(search, compared[0]) == 0))
+        print_gaps(gaps, count);
     return done ? 0 : 1;
 }
