@@ -3,6 +3,7 @@
 
 #include "common/base/memory.h"
 #include "coordinator/planner/events.h"
+#include "coordinator/planner/tradeoff.h"
 
 #include <errno.h>
 #include <math.h>
@@ -16,6 +17,7 @@
 #define CONFIRMED_MAX 8
 #define CONFIRMED_PROGRAMS_MAX 24 /* ranks of all of them together, but for the first */
 #define FRONTIER_STEP 0.85
+#define SMALLER 0.999999
 
 bool confirm_fits(const struct planner_result *out)
 {
@@ -60,6 +62,7 @@ static int confirm_large(struct hunt *hunt, struct plan *plan, struct planner_re
         (double)(plan_global_batch(plan) * sizes_get(&hunt->request->graph->sizes, 's')) /
         plan->predicted.step_time_s;
     strcpy(plan->predicted.referee, "events");
+    planner_balance(plan);
     planner_name(hunt->request, plan);
     planner_add(out, &candidate);
     free(stages);
@@ -219,33 +222,19 @@ int confirm_run(struct hunt *hunt, struct planner_result *out, struct error *err
     return rc;
 }
 
-/* Is nothing of the two better in step, memory or devices than the other? */
-static bool is_worse(const struct plan *a, const struct plan *b)
-{
-    return a->predicted.step_time_s >= b->predicted.step_time_s &&
-           a->predicted.memory_bytes_max >= b->predicted.memory_bytes_max &&
-           plan_ranks(a) >= plan_ranks(b);
-}
-
 static void list_alternatives(const struct planner_result *out, struct plan *best)
 {
-    for (size_t i = 0; i < out->count; i++) {
-        const struct plan *plan = out->candidates[i].plan;
-        bool worse = !out->candidates[i].fits;
-        for (size_t j = 0; j < out->count && !worse; j++) {
-            const struct plan *other = out->candidates[j].plan;
-            worse = j != i && out->candidates[j].fits && is_worse(plan, other) &&
-                    (j < i || !is_worse(other, plan));
-        }
-        if (worse || best->predicted.alternative_count == PLAN_ALTERNATIVES_MAX)
-            continue;
-        struct plan_alternative *alternative =
-            &best->predicted.alternatives[best->predicted.alternative_count++];
-        strcpy(alternative->id, plan->id);
-        alternative->step_time_s = plan->predicted.step_time_s;
-        alternative->memory_bytes_max = plan->predicted.memory_bytes_max;
-        alternative->devices = plan_ranks(plan);
+    size_t count;
+    const struct plan **plans = tradeoff_find(out, &count);
+    for (size_t i = 0; i < count && i < PLAN_ALTERNATIVES_MAX; i++) {
+        struct plan_alternative *alternative = &best->predicted.alternatives[i];
+        strcpy(alternative->id, plans[i]->id);
+        alternative->step_time_s = plans[i]->predicted.step_time_s;
+        alternative->memory_bytes_max = plans[i]->predicted.memory_bytes_max;
+        alternative->devices = plan_ranks(plans[i]);
+        best->predicted.alternative_count = (int)i + 1;
     }
+    free(plans);
 }
 
 int confirm_frontier(struct hunt *hunt, int least, int most, struct planner_result *out,
@@ -254,13 +243,16 @@ int confirm_frontier(struct hunt *hunt, int least, int most, struct planner_resu
     int rc = 0;
     for (int devices = most; devices >= least && rc == 0 && !planner_stopped(hunt->request);
          devices--) {
-        for (double scale = 1; rc == 0; scale *= FRONTIER_STEP) {
+        double scale = 1, share = 1;
+        for (; rc == 0; scale *= fmin(FRONTIER_STEP, share * SMALLER)) {
             sites_scale(&hunt->costs.sites, scale);
             /* Numbers of devices that cannot be divided are no error here. */
             if (hunt_run(hunt, devices, devices, NULL) < 0 || hunt->found_count == 0)
                 break;
             rc = confirm_plan(hunt, plan_copy(hunt->found[0].plan), out, err);
             out->looked_at += hunt->opened;
+            /* With any more memory than this plan fills it would be found again. */
+            evaluate_filling(&hunt->costs, hunt->found[0].plan, &share, NULL);
         }
     }
     sites_scale(&hunt->costs.sites, 0);

@@ -48,11 +48,6 @@ int planner_runs(const struct job_config *job, const struct graph *graph, struct
     return rc;
 }
 
-static bool takes(const struct search *search, int device_count)
-{
-    return search->devices_max == 0 || device_count <= search->devices_max;
-}
-
 static int refuse_search(const struct job_config *job, struct error *err)
 {
     char known[256] = "";
@@ -64,23 +59,11 @@ static int refuse_search(const struct job_config *job, struct error *err)
                      known);
 }
 
-int planner_search(const struct job_config *job, int device_count, const struct search **out,
-                   struct error *err)
+int planner_search(const struct job_config *job, const struct search **out, struct error *err)
 {
-    const struct search *chosen = NULL;
-    if (job->plan.search)
-        chosen = search_find(job->plan.search);
-    for (int i = 0; !job->plan.search && !chosen && searches[i]; i++)
-        if (takes(searches[i], device_count))
-            chosen = searches[i];
+    const struct search *chosen = job->plan.search ? search_find(job->plan.search) : searches[0];
     if (!chosen)
         return refuse_search(job, err);
-    if (!takes(chosen, device_count))
-        return error_set(
-            err, -EINVAL,
-            "plan.search '%s' answers for up to %d devices, these are %d: name none, or "
-            "uniform, or a smaller devices.max",
-            chosen->name, chosen->devices_max, device_count);
     *out = chosen;
     return 0;
 }
@@ -93,7 +76,7 @@ int planner_check(const struct job_config *job, struct error *err)
     if (rc < 0)
         return rc;
     graph_destroy(graph);
-    return planner_search(job, 0, &search, err);
+    return planner_search(job, &search, err);
 }
 
 static const struct planner_device *device_of(const struct planner_request *request, int rank)
@@ -132,7 +115,7 @@ static void fill_stages(const struct planner_request *request, struct program *c
     }
 }
 
-static void fill_balance(struct plan *plan)
+void planner_balance(struct plan *plan)
 {
     double seconds = 0, longest = 0, bytes = 0, largest = 0;
     for (int i = 0; i < plan->stage_count; i++) {
@@ -238,7 +221,7 @@ int planner_consider(const struct planner_request *request, struct plan *plan,
         plan->predicted.tokens_per_s = tokens / simulation.step_s;
         plan->predicted.bubble = simulation.exposed_s / simulation.step_s;
         strcpy(plan->predicted.referee, "simulation");
-        fill_balance(plan);
+        planner_balance(plan);
         planner_add(out, &candidate);
     } else {
         plan_destroy(plan);
@@ -338,7 +321,7 @@ int planner_run(const struct planner_request *request, struct planner_result *ou
 {
     *out = (struct planner_result){0};
     const struct search *search = NULL;
-    int rc = planner_search(request->job, request->device_count, &search, err);
+    int rc = planner_search(request->job, &search, err);
     if (rc < 0)
         return rc;
     assert(search);

@@ -47,7 +47,6 @@ struct planner_result {
 
 struct search {
     const char *name;
-    int devices_max; /* up to so many it answers within seconds; more are refused. 0: any */
     /* Append candidates. -EINVAL: nothing can be divided as the job demands; the sentence is of
      * the last thing that was tried. */
     int (*run)(const struct planner_request *request, struct planner_result *out,
@@ -56,10 +55,8 @@ struct search {
 
 extern const struct search *const searches[]; /* the best first; ends with NULL */
 const struct search *search_find(const char *name);
-/* That of the job, or where it names none the first that takes so many devices. -EINVAL, naming
- * those there are. */
-int planner_search(const struct job_config *job, int device_count, const struct search **out,
-                   struct error *err);
+/* That of the job, or where it names none the first. -EINVAL, naming those there are. */
+int planner_search(const struct job_config *job, const struct search **out, struct error *err);
 
 /* The graph of a job's model. */
 int planner_graph(const struct job_config *job, struct graph **out, struct error *err);
@@ -92,6 +89,8 @@ int planner_limits(const struct planner_request *request, int *least, int *most,
 int planner_consider(const struct planner_request *request, struct plan *plan,
                      struct planner_result *out, struct error *err);
 
+/* Fills the predicted balance of the stages from their times and bytes. */
+void planner_balance(struct plan *plan);
 /* What planner_consider does besides: the plan's id and its ranks' devices, by their order; and
  * one candidate more. */
 void planner_name(const struct planner_request *request, struct plan *plan);

@@ -51,7 +51,7 @@ static int submitted_read(struct submitted *submitted, const Gimbal__JobSpec *sp
     if (rc == 0)
         rc = planner_runs(submitted->config, submitted->graph, err);
     if (rc == 0)
-        rc = planner_search(submitted->config, 0, &search, err);
+        rc = planner_search(submitted->config, &search, err);
     if (rc == 0 && spec->plan && spec->plan->json[0])
         rc = read_given(submitted, spec->plan->json, err);
     if (rc < 0) {
