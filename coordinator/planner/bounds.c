@@ -147,7 +147,8 @@ static double share_of(const struct bounds *bounds, const struct alone *alone, i
 {
     double *known = &alone->shares[devices - 1];
     if (*known == 0)
-        *known = shares_least(bounds->costs->request->graph, alone->run_last, alone->samples, devices);
+        *known =
+            shares_least(bounds->costs->request->graph, alone->run_last, alone->samples, devices);
     return *known;
 }
 

@@ -76,9 +76,8 @@ static void find_prices(const struct instance *instance, int stage, struct price
     for (size_t i = 0; choices && i < choices->count; i++) {
         const struct choice *choice = &choices->items[i];
         if (!at || choice->floor_s < at->floor_s ||
-            (choice->floor_s == at->floor_s &&
-             bytes_of(instance, stage, middle, &choice->cost) <
-                 bytes_of(instance, stage, middle, &at->cost)))
+            (choice->floor_s == at->floor_s && bytes_of(instance, stage, middle, &choice->cost) <
+                                                   bytes_of(instance, stage, middle, &at->cost)))
             at = choice;
     }
     for (int p = 1; p < PRICES && at; p++) {
@@ -95,9 +94,9 @@ static double least_of(const struct instance *instance, int stage, int block, do
     const struct choices *choices = instance_choices(instance, stage, block);
     double least = INFINITY;
     for (size_t i = 0; i < choices->count; i++)
-        least = fmin(least, choices->items[i].floor_s +
-                                per_byte * bytes_of(instance, stage, block,
-                                                    &choices->items[i].cost));
+        least =
+            fmin(least, choices->items[i].floor_s +
+                            per_byte * bytes_of(instance, stage, block, &choices->items[i].cost));
     return least;
 }
 

@@ -130,12 +130,11 @@ static void list_points(struct hunt *hunt, int least, int most)
     hunt->points = xcalloc(hunt->point_count, sizeof *hunt->points);
     hunt->point_capacity = hunt->point_count;
     for (size_t i = 0; i < hunt->point_count; i++)
-        hunt->points[i] =
-            (struct hunt_point){.point = points[i],
-                                .bound = bounds_point(&hunt->bounds, &points[i]),
-                                .hope_s = INFINITY,
-                                .too_small = !bounds_fit(&hunt->bounds, &points[i]),
-                                .index = i};
+        hunt->points[i] = (struct hunt_point){.point = points[i],
+                                              .bound = bounds_point(&hunt->bounds, &points[i]),
+                                              .hope_s = INFINITY,
+                                              .too_small = !bounds_fit(&hunt->bounds, &points[i]),
+                                              .index = i};
     free(points);
     if (hunt->point_count > 1)
         qsort(hunt->points, hunt->point_count, sizeof *hunt->points, hunt_by_bound);

@@ -45,8 +45,8 @@ struct hunt {
     struct hunt_point *points; /* in the order in which they are opened */
     size_t point_count, point_capacity;
     int least; /* devices */
-    int step; /* between the numbers of devices that are listed, of which only even divisions; 0:
-                 all */
+    int step;  /* between the numbers of devices that are listed, of which only even divisions; 0:
+                  all */
     struct plan *smallest; /* none was found at once: the one that needs the least memory */
     struct found *found;   /* the best of points, best first */
     size_t found_count, found_capacity;

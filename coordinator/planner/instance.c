@@ -64,8 +64,8 @@ static void divide(struct instance *instance, bool filled)
         chains_init(&instance->chains, instance, offsetof(struct choices, least_s), most_s);
     const struct chain *all =
         chains_head(&instance->chains, instance->point.stages, instance->blocks);
-    instance->sum_s = fmax(instance->before[instance->blocks].seconds,
-                           isfinite(all->sum_s) ? all->sum_s : 0);
+    instance->sum_s =
+        fmax(instance->before[instance->blocks].seconds, isfinite(all->sum_s) ? all->sum_s : 0);
     instance->longest_s = fmin(all->longest_s, most_s);
 }
 
@@ -230,8 +230,8 @@ double instance_prune(struct instance *instance, double upper_s, size_t most)
         size_t count = 0;
         for (size_t i = 0; i < choices->count; i++) {
             const struct choice *choice = &choices->items[i];
-            double bound_s = instance_choice_bound(instance, choices, choice->floor_s,
-                                                   choice->floor_once_s);
+            double bound_s =
+                instance_choice_bound(instance, choices, choice->floor_s, choice->floor_once_s);
             ranked[count] = (struct ranked_choice){bound_s, i};
             count += ranked[count].bound_s < upper_s;
         }

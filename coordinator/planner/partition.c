@@ -89,8 +89,7 @@ static double least_step(const struct solver *solver, int stage, int first,
     const struct instance *instance = solver->frontiers->instance;
     const struct chain *head = chains_head(&instance->chains, stage, first);
     double longest = fmax(fmax(suffix->longest_s, instance->longest_s), head->longest_s);
-    return suffix->sum_s +
-           fmax(head->sum_s, instance->before[first].forward_s + suffix->rest_s) +
+    return suffix->sum_s + fmax(head->sum_s, instance->before[first].forward_s + suffix->rest_s) +
            (instance->point.micro_batches - 1) * longest;
 }
 
