@@ -68,10 +68,8 @@ int hunt_run(struct hunt *hunt, int least, int most, struct error *err);
 
 /* For qsort: points by their bounds. */
 int hunt_by_bound(const void *first, const void *second);
-/* For scouting: takes the plan; can no plan of the point be good enough, or better than those of
- * another; is all known that is wanted? */
+/* For those who look for plans: takes the plan; is all known that is wanted? */
 void hunt_add(struct hunt *hunt, struct plan *plan, double formula_s);
-bool hunt_is_hopeless(const struct hunt *hunt, const struct hunt_point *point);
 bool hunt_is_enough(const struct hunt *hunt);
 
 #endif

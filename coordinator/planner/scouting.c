@@ -2,6 +2,7 @@
 #include "coordinator/planner/scouting.h"
 
 #include "coordinator/planner/evaluate.h"
+#include "coordinator/planner/opening.h"
 #include "coordinator/planner/scout.h"
 
 #include <math.h>
@@ -66,7 +67,7 @@ void scouting_run(struct hunt *hunt)
         struct hunt_point *point = &hunt->points[i];
         if (hunt_is_enough(hunt) || hunt->costs.lowered - lowered > hunt->limits.scouts)
             return;
-        if (point->point.extra == EXTRA_NONE && !hunt_is_hopeless(hunt, point))
+        if (point->point.extra == EXTRA_NONE && !opening_is_hopeless(hunt, point))
             scout_one(hunt, point);
     }
 }

@@ -1,0 +1,179 @@
+/* opening.c - an instance of the point's choices, and its best plan. */
+#include "coordinator/planner/opening.h"
+
+#include "common/base/memory.h"
+#include "coordinator/planner/evaluate.h"
+#include "coordinator/planner/guess.h"
+
+#include <errno.h>
+#include <math.h>
+
+#define RELAXED_PAIRS 8
+#define PIPELINE_LABELS 3
+
+/* Of one stage only m T + u counts: without memory few labels are not dominated. A pipeline's
+ * stages have many, and many runs of blocks. */
+static void set_limits(const struct hunt *hunt, struct frontiers *frontiers)
+{
+    bool one = frontiers->one_stage, relaxed = frontiers->instance->relaxed;
+    size_t labels = hunt->limits.labels, pairs = hunt->limits.pairs;
+    frontiers->most = labels;
+    frontiers->pairs = pairs;
+    if (labels != SIZE_MAX && !one)
+        frontiers->most = labels / PIPELINE_LABELS;
+    if (pairs != SIZE_MAX)
+        frontiers->pairs = !one ? pairs / 2 : relaxed ? pairs * RELAXED_PAIRS : pairs;
+}
+
+/* The best plan of an instance below upper_s, or NULL; *least_s: none of its plans is shorter. */
+static struct plan *solve(struct hunt *hunt, struct instance *instance, double upper_s,
+                          double *least_s, double *formula_s)
+{
+    struct frontiers frontiers;
+    struct plan *plan = NULL;
+    *least_s = fmax(*least_s, fmax(instance_formula_bound(instance), instance->price.bound_s));
+    if (*least_s >= upper_s)
+        return NULL;
+    double guess_s;
+    struct plan *guess = guess_plan(instance, &guess_s);
+    double tie_s = guess_s * (1 + 1e-9); /* so that it is found again */
+    frontiers_init(&frontiers, instance);
+    frontiers.upper_s = fmin(upper_s, tie_s);
+    size_t choices = instance->relaxed ? SIZE_MAX : hunt->limits.choices;
+    frontiers.omitted_s = instance_prune(instance, frontiers.upper_s, choices);
+    set_limits(hunt, &frontiers);
+    plan = partition_solve(&frontiers);
+    *formula_s = frontiers.upper_s;
+    if (!plan && guess_s < upper_s) { /* it was cut off */
+        plan = guess;
+        guess = NULL;
+        *formula_s = guess_s;
+    }
+    plan_destroy(guess);
+    *least_s = fmax(*least_s, fmin(plan ? *formula_s : upper_s, frontiers.omitted_s));
+    frontiers_finish(&frontiers);
+    return plan;
+}
+
+/* Plans that take so long by the formula are not looked for. It over-estimates pipelines whose
+ * stages are unequal: of them those are confirmed too that seem somewhat worse than the best, but
+ * for many devices, where to look for them takes long. */
+static double reach(const struct hunt *hunt, const struct space_point *point)
+{
+    bool more = point->stages > 1 && point->devices <= hunt->limits.wide_devices;
+    return hunt->best_s * (more ? 1 + hunt->limits.slack : 1);
+}
+
+/* The first schedule needs the least memory, and by the formula all take the same time: what a
+ * point with another has, its like with the first has too. */
+static bool is_covered(const struct hunt *hunt, const struct space_point *point)
+{
+    return point->schedule != schedules[0] && !hunt->request->job->plan.schedule;
+}
+
+static bool are_like(const struct space_point *a, const struct space_point *b)
+{
+    return a->devices == b->devices && a->stages == b->stages && a->extra == b->extra &&
+           a->weighted == b->weighted && a->micro_batches == b->micro_batches;
+}
+
+/* What is learnt of a point holds for those that it covers. With few roles it holds for plans of
+ * these alone: see space_roles. */
+static void learn(struct hunt *hunt, struct hunt_point *point, double formula_s, double simulated_s)
+{
+    for (size_t i = 0; i < hunt->point_count; i++) {
+        struct hunt_point *like = &hunt->points[i];
+        if (like != point &&
+            !(is_covered(hunt, &like->point) && are_like(&like->point, &point->point)))
+            continue;
+        like->bound.formula_s = fmax(like->bound.formula_s, formula_s);
+        like->bound.simulated_s = fmax(like->bound.simulated_s, simulated_s);
+    }
+}
+
+/* With all strategies and memory as it is. 0: it was legal. */
+static int open_whole(struct hunt *hunt, struct hunt_point *at, double upper_s, double least_s,
+                      struct error *err)
+{
+    struct instance instance;
+    double formula_s;
+    int rc = instance_init(&instance, &hunt->costs, &at->point, false, upper_s, err);
+    if (rc == 0) {
+        struct plan *plan = solve(hunt, &instance, upper_s, &least_s, &formula_s);
+        if (plan)
+            hunt_add(hunt, plan, formula_s);
+        if (plan && formula_s < hunt->best_s)
+            hunt->best_s = formula_s;
+        learn(hunt, at, least_s, instance_bound(&instance));
+    }
+    instance_finish(&instance);
+    return rc;
+}
+
+/* With all the memory there could be: *least_s is what no plan of the point is shorter than. *done:
+ * its fastest plan fits, nothing else has to be looked for. */
+static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s, double *least_s,
+                        bool *done, struct error *err)
+{
+    struct instance instance;
+    struct plan *plan = NULL;
+    double formula_s, again_s, bound_s;
+    bool fits = false;
+    int rc = instance_init(&instance, &hunt->costs, &at->point, true, upper_s, err);
+    if (rc == 0) {
+        plan = solve(hunt, &instance, upper_s, least_s, &formula_s);
+        learn(hunt, at, *least_s, instance_bound(&instance));
+    }
+    instance_finish(&instance); /* and with it times of one rank alone */
+    if (plan)
+        evaluate_plan(&hunt->costs, plan, &again_s, &bound_s, &fits, NULL);
+    *done = plan && fits && again_s <= *least_s * (1 + 1e-9);
+    if (!*done) {
+        plan_destroy(plan);
+        return rc;
+    }
+    learn(hunt, at, again_s, 0);
+    hunt_add(hunt, plan, again_s);
+    hunt->best_s = fmin(hunt->best_s, again_s);
+    return rc;
+}
+
+bool opening_is_hopeless(const struct hunt *hunt, const struct hunt_point *point)
+{
+    return point->too_small || is_covered(hunt, &point->point) ||
+           point->bound.formula_s >= reach(hunt, &point->point);
+}
+
+bool opening_is_due(const struct hunt *hunt, const struct hunt_point *at)
+{
+    return !at->relaxed && !opening_is_hopeless(hunt, at);
+}
+
+bool opening_is_open(const struct hunt *hunt, const struct hunt_point *at)
+{
+    return at->relaxed && !at->closed && !opening_is_hopeless(hunt, at);
+}
+
+bool opening_relax(struct hunt *hunt, struct hunt_point *at, int *rc, struct error *err)
+{
+    struct error reason = {0};
+    double least_s = 0;
+    hunt->opened++;
+    at->relaxed = true;
+    int opened = open_relaxed(hunt, at, reach(hunt, &at->point), &least_s, &at->closed, &reason);
+    if (opened == 0)
+        return true;
+    learn(hunt, at, INFINITY, INFINITY); /* it has no plans */
+    at->closed = true;
+    /* What the model's sizes refuse says more than what was not allowed. */
+    if (*rc != -ERANGE)
+        *rc = error_set(err, opened, "%s", reason.text);
+    return false;
+}
+
+void opening_close(struct hunt *hunt, struct hunt_point *at)
+{
+    at->closed = true;
+    if (open_whole(hunt, at, reach(hunt, &at->point), at->bound.formula_s, NULL) < 0)
+        learn(hunt, at, INFINITY, INFINITY);
+}
