@@ -46,10 +46,35 @@ static double budget_of(const struct instance *instance, int stage)
     return memory - (double)instance->bases[stage].state_bytes - room;
 }
 
-/* From the fastest choice of a middle block on, the next one that saves most bytes for its time;
- * returns the price of a byte at which it is worth it, or 0: nothing is smaller. */
-static double find_saving(const struct instance *instance, int stage, int block,
-                          const struct choice **at)
+static double seconds_of(const struct chains *chains, const struct choice *choice)
+{
+    return chains->per_second * choice->floor_s + chains->per_once * choice->floor_once_s;
+}
+
+/* Of one block by a price. */
+static const struct choice *find_least(const struct chains *chains, const struct instance *instance,
+                                       int stage, int block, double per_byte, double *least)
+{
+    const struct choices *choices = instance_choices(instance, stage, block);
+    const struct choice *found = NULL;
+    *least = INFINITY;
+    for (size_t i = 0; i < choices->count; i++) {
+        const struct choice *choice = &choices->items[i];
+        double bytes = bytes_of(instance, stage, block, &choice->cost);
+        double seconds = seconds_of(chains, choice) + per_byte * bytes;
+        if (seconds < *least ||
+            (seconds == *least && bytes < bytes_of(instance, stage, block, &found->cost))) {
+            *least = seconds;
+            found = choice;
+        }
+    }
+    return found;
+}
+
+/* From one choice of a block on, the next one that saves most bytes for its time; returns the price
+ * of a byte at which it is worth it, or 0: nothing is smaller. */
+static double find_saving(const struct chains *chains, const struct instance *instance, int stage,
+                          int block, const struct choice **at)
 {
     const struct choices *choices = instance_choices(instance, stage, block);
     const struct choice *next = NULL;
@@ -57,7 +82,7 @@ static double find_saving(const struct instance *instance, int stage, int block,
     for (size_t i = 0; i < choices->count; i++) {
         const struct choice *choice = &choices->items[i];
         double saved = bytes - bytes_of(instance, stage, block, &choice->cost);
-        double price = (choice->floor_s - (*at)->floor_s) / saved;
+        double price = (seconds_of(chains, choice) - seconds_of(chains, *at)) / saved;
         if (saved > 0 && price < best) {
             best = price;
             next = choice;
@@ -67,50 +92,36 @@ static double find_saving(const struct instance *instance, int stage, int block,
     return next ? best : 0;
 }
 
-static void find_prices(const struct instance *instance, int stage, struct price *prices)
+/* A middle block's, from the fastest choice on. */
+static void find_prices(const struct chains *chains, const struct instance *instance, int stage,
+                        struct price *prices)
 {
     int middle = instance->blocks / 2;
-    const struct choices *choices = instance_choices(instance, stage, middle);
-    const struct choice *at = NULL;
-    double budget = budget_of(instance, stage);
-    for (size_t i = 0; choices && i < choices->count; i++) {
-        const struct choice *choice = &choices->items[i];
-        if (!at || choice->floor_s < at->floor_s ||
-            (choice->floor_s == at->floor_s && bytes_of(instance, stage, middle, &choice->cost) <
-                                                   bytes_of(instance, stage, middle, &at->cost)))
-            at = choice;
-    }
+    double least, budget = budget_of(instance, stage);
+    if (!instance_choices(instance, stage, middle))
+        return;
+    const struct choice *at = find_least(chains, instance, stage, middle, 0, &least);
     for (int p = 1; p < PRICES && at; p++) {
-        prices[p].per_byte = find_saving(instance, stage, middle, &at);
+        prices[p].per_byte = find_saving(chains, instance, stage, middle, &at);
         prices[p].all_s = prices[p].per_byte * budget;
         if (prices[p].per_byte == 0)
             return;
     }
 }
 
-/* Of one block by a price. */
-static double least_of(const struct instance *instance, int stage, int block, double per_byte)
-{
-    const struct choices *choices = instance_choices(instance, stage, block);
-    double least = INFINITY;
-    for (size_t i = 0; i < choices->count; i++)
-        least =
-            fmin(least, choices->items[i].floor_s +
-                            per_byte * bytes_of(instance, stage, block, &choices->items[i].cost));
-    return least;
-}
-
 /* Blocks that cannot lie there count nothing: see chains_own. */
-static void sum_up(const struct instance *instance, int stage, size_t member, struct price *price)
+static void sum_up(const struct chains *chains, const struct instance *instance, int stage,
+                   size_t member, struct price *price)
 {
     double seconds = 0;
     price->before = xcalloc((size_t)instance->blocks + 1, sizeof *price->before);
     for (int b = 0; b < instance->blocks; b++) {
         const struct choices *choices = instance_choices(instance, stage, b);
         bool again = b > 0 && choices == instance_choices(instance, stage, b - 1);
-        if (choices && !again)
-            seconds = price->per_byte > 0 ? least_of(instance, stage, b, price->per_byte)
-                                          : *(const double *)((const char *)choices + member);
+        if (choices && !again && chains->per_second > 0)
+            find_least(chains, instance, stage, b, price->per_byte, &seconds);
+        else if (choices && !again)
+            seconds = *(const double *)((const char *)choices + member);
         price->before[b + 1] = price->before[b] + (choices ? seconds : 0);
     }
 }
@@ -129,7 +140,7 @@ double chains_own(const struct chains *chains, int stage, int first, int end)
         return INFINITY;
     for (int p = 0; p < PRICES && prices[p].before; p++)
         most = fmax(most, prices[p].before[end] - prices[p].before[first] - prices[p].all_s);
-    return most * (1 - ROUNDING);
+    return (most + (chains->lead ? chains->lead[first].forward_s : 0)) * (1 - ROUNDING);
 }
 
 /* The stage takes blocks from `first` on, which follow a head. */
@@ -168,7 +179,7 @@ static void fill(struct chains *chains, const struct instance *instance, size_t 
     chains->heads[0] = chains->tails[cells - 1] = (struct chain){0, 0};
     for (int i = 0; i < stages * PRICES; i++)
         if (i % PRICES == 0 || chains->prices[i].per_byte > 0)
-            sum_up(instance, i / PRICES, member, &chains->prices[i]);
+            sum_up(chains, instance, i / PRICES, member, &chains->prices[i]);
     for (int stage = 0; stage < stages; stage++)
         for (int b = 0; b <= chains->blocks; b++) {
             extend_head(chains, stage, b, most_s);
@@ -184,13 +195,18 @@ void chains_init(struct chains *chains, const struct instance *instance, size_t 
     fill(chains, instance, member, most_s);
 }
 
-void chains_init_priced(struct chains *chains, const struct instance *instance, double most_s)
+void chains_init_priced(struct chains *chains, const struct instance *instance, double per_second,
+                        double per_once, double most_s)
 {
-    *chains = (struct chains){.stages = instance->point.stages, .blocks = instance->blocks};
+    *chains = (struct chains){.stages = instance->point.stages,
+                              .blocks = instance->blocks,
+                              .per_second = per_second,
+                              .per_once = per_once,
+                              .lead = per_once > 0 ? instance->before : NULL};
     chains->prices = xcalloc((size_t)chains->stages * PRICES, sizeof *chains->prices);
     for (int i = 0; i < chains->stages; i++)
-        find_prices(instance, i, &chains->prices[i * PRICES]);
-    fill(chains, instance, offsetof(struct choices, least_s), most_s);
+        find_prices(chains, instance, i, &chains->prices[i * PRICES]);
+    fill(chains, instance, 0, most_s);
 }
 
 void chains_finish(struct chains *chains)

@@ -11,14 +11,16 @@
 
 struct instance;
 
-/* Of all divisions the least of either, in seconds of one micro-batch; infinity: there is none. */
+/* Of all divisions the least of either; infinity: there is none. */
 struct chain {
     double sum_s, longest_s; /* of the stages */
 };
 
 struct chains {
     int stages, blocks;
-    struct price *prices;        /* [stage * PRICES + price] */
+    double per_second, per_once; /* what T and u count: 1 and 0 are seconds of a micro-batch */
+    const struct least *lead; /* (optional) a stage waits for the forward of all blocks before it */
+    struct price *prices;     /* [stage * PRICES + price] */
     struct chain *heads, *tails; /* [stage * (blocks + 1) + block] */
 };
 
@@ -26,8 +28,10 @@ struct chains {
  * takes longer than most_s are left out. */
 void chains_init(struct chains *chains, const struct instance *instance, size_t member,
                  double most_s);
-/* Beside this, memory counts: of choices that have been filled. */
-void chains_init_priced(struct chains *chains, const struct instance *instance, double most_s);
+/* Of T and u by what they count, and memory counts: of choices that have been filled. Where u
+ * counts, so does what a stage waits for its first micro-batch. */
+void chains_init_priced(struct chains *chains, const struct instance *instance, double per_second,
+                        double per_once, double most_s);
 void chains_finish(struct chains *chains);
 /* Of blocks [first, end) on this stage; infinity: they cannot lie there. */
 double chains_own(const struct chains *chains, int stage, int first, int end);

@@ -53,13 +53,28 @@ static double find_most(const struct instance *instance)
     return again > 0 ? fmax(rest_s, 0) / again : instance->upper_s;
 }
 
+/* m T + u of some stage; where all divisions have a longer one, no plan is wanted. */
+static double find_stage(const struct instance *instance, bool priced)
+{
+    struct chains chains;
+    int m = instance->point.micro_batches;
+    if (priced)
+        chains_init_priced(&chains, instance, m, 1, instance->upper_s);
+    else
+        chains_init(&chains, instance, offsetof(struct choices, least_alone_s), instance->upper_s);
+    double longest_s = chains_head(&chains, instance->point.stages, instance->blocks)->longest_s;
+    chains_finish(&chains);
+    return fmin(longest_s, instance->upper_s);
+}
+
 /* Where no division is fast enough, some stage takes longer than it may. */
 static void divide(struct instance *instance, bool filled)
 {
     double most_s = find_most(instance);
+    bool priced = filled && !instance->relaxed;
     chains_finish(&instance->chains);
-    if (filled && !instance->relaxed)
-        chains_init_priced(&instance->chains, instance, most_s);
+    if (priced)
+        chains_init_priced(&instance->chains, instance, 1, 0, most_s);
     else
         chains_init(&instance->chains, instance, offsetof(struct choices, least_s), most_s);
     const struct chain *all =
@@ -67,6 +82,7 @@ static void divide(struct instance *instance, bool filled)
     instance->sum_s =
         fmax(instance->before[instance->blocks].seconds, isfinite(all->sum_s) ? all->sum_s : 0);
     instance->longest_s = fmin(all->longest_s, most_s);
+    instance->stage_s = instance->point.stages > 1 ? find_stage(instance, priced) : 0;
 }
 
 static void sum_least(struct instance *instance, bool filled)
@@ -326,7 +342,7 @@ double instance_formula_bound(const struct instance *instance)
         return instance->bases[0].once_s + instance->before[instance->blocks].alone_s;
     double step_s = instance->sum_s + (instance->point.micro_batches - 1) * instance->longest_s +
                     least_once(instance) + instance->bases[0].once_s;
-    return fmin(step_s, instance->upper_s);
+    return fmin(fmax(step_s, instance->stage_s), instance->upper_s);
 }
 
 /* The stage that works longest on a micro-batch works on all of them, and the first one passes

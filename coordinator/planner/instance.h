@@ -76,6 +76,7 @@ struct instance {
      * take, the sum of all T, and the longest T. */
     struct chains chains;
     double sum_s, longest_s;
+    double stage_s; /* m T + u of some stage */
     struct memory_price price;
 };
 
