@@ -57,14 +57,15 @@ static const struct choice *find_least(const struct chains *chains, const struct
 {
     const struct choices *choices = instance_choices(instance, stage, block);
     const struct choice *found = NULL;
+    double found_bytes = INFINITY;
     *least = INFINITY;
     for (size_t i = 0; i < choices->count; i++) {
         const struct choice *choice = &choices->items[i];
         double bytes = bytes_of(instance, stage, block, &choice->cost);
         double seconds = seconds_of(chains, choice) + per_byte * bytes;
-        if (seconds < *least ||
-            (seconds == *least && bytes < bytes_of(instance, stage, block, &found->cost))) {
+        if (seconds < *least || (seconds == *least && bytes < found_bytes)) {
             *least = seconds;
+            found_bytes = bytes;
             found = choice;
         }
     }
@@ -134,7 +135,7 @@ static void improve(struct chain *chain, const struct chain *rest, double second
 
 double chains_own(const struct chains *chains, int stage, int first, int end)
 {
-    const struct price *prices = &chains->prices[stage * PRICES];
+    const struct price *prices = &chains->prices[(size_t)stage * PRICES];
     double most = 0;
     if ((first == 0) != (stage == 0) || (end == chains->blocks) != (stage == chains->stages - 1))
         return INFINITY;
@@ -205,7 +206,7 @@ void chains_init_priced(struct chains *chains, const struct instance *instance, 
                               .lead = per_once > 0 ? instance->before : NULL};
     chains->prices = xcalloc((size_t)chains->stages * PRICES, sizeof *chains->prices);
     for (int i = 0; i < chains->stages; i++)
-        find_prices(chains, instance, i, &chains->prices[i * PRICES]);
+        find_prices(chains, instance, i, &chains->prices[(size_t)i * PRICES]);
     fill(chains, instance, 0, most_s);
 }
 

@@ -27,7 +27,8 @@
 /* As long as the best takes so much longer than the least bound, little is known yet. */
 #define IGNORANT_RATIO 1.6
 
-const struct hunt_limits hunt_limits_standard = {.labels = 120,
+const struct hunt_limits hunt_limits_standard = {.labels = 480,
+                                                 .pipeline_labels = 40,
                                                  .choices = 60,
                                                  .pairs = 8,
                                                  .points = 20000,
@@ -40,6 +41,7 @@ const struct hunt_limits hunt_limits_standard = {.labels = 120,
                                                  .simulations = 48,
                                                  .slack = 0.03};
 const struct hunt_limits hunt_limits_quick = {.labels = 60,
+                                              .pipeline_labels = 20,
                                               .choices = 40,
                                               .pairs = 4,
                                               .points = 20000,
@@ -52,6 +54,7 @@ const struct hunt_limits hunt_limits_quick = {.labels = 60,
                                               .simulations = 8,
                                               .slack = 0.01};
 const struct hunt_limits hunt_limits_none = {.labels = SIZE_MAX,
+                                             .pipeline_labels = SIZE_MAX,
                                              .choices = SIZE_MAX,
                                              .pairs = SIZE_MAX,
                                              .points = INFINITY,

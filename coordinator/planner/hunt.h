@@ -7,12 +7,12 @@
 
 /* Where an exact search stops being exact, and its certificate says so. */
 struct hunt_limits {
-    size_t labels;  /* of a frontier */
-    size_t choices; /* of a block on one kind of site */
-    size_t pairs;   /* of ties of the ends */
-    double points;  /* more than so many are not listed: uneven ones are left out */
-    size_t scouts;  /* programs of parts after which no more points are scouted */
-    size_t parts;   /* after which no more are opened, if any fits: for each device, and at most */
+    size_t labels, pipeline_labels; /* of a frontier where there is one stage, or are more */
+    size_t choices;                 /* of a block on one kind of site */
+    size_t pairs;                   /* of ties of the ends */
+    double points;                  /* more than so many are not listed: uneven ones are left out */
+    size_t scouts;                  /* programs of parts after which no more points are scouted */
+    size_t parts; /* after which no more are opened, if any fits: for each device, and at most */
     size_t parts_most;
     size_t patience;    /* so many times as many as long as little is known */
     int wide_devices;   /* beyond so many not all roles are tried */

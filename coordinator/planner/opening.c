@@ -9,18 +9,15 @@
 #include <math.h>
 
 #define RELAXED_PAIRS 8
-#define PIPELINE_LABELS 3
 
 /* Of one stage only m T + u counts: without memory few labels are not dominated. A pipeline's
  * stages have many, and many runs of blocks. */
 static void set_limits(const struct hunt *hunt, struct frontiers *frontiers)
 {
     bool one = frontiers->one_stage, relaxed = frontiers->instance->relaxed;
-    size_t labels = hunt->limits.labels, pairs = hunt->limits.pairs;
-    frontiers->most = labels;
+    size_t pairs = hunt->limits.pairs;
+    frontiers->most = one ? hunt->limits.labels : hunt->limits.pipeline_labels;
     frontiers->pairs = pairs;
-    if (labels != SIZE_MAX && !one)
-        frontiers->most = labels / PIPELINE_LABELS;
     if (pairs != SIZE_MAX)
         frontiers->pairs = !one ? pairs / 2 : relaxed ? pairs * RELAXED_PAIRS : pairs;
 }
