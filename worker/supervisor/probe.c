@@ -59,10 +59,15 @@ static int explain(struct child *child, struct error *err)
 }
 
 /* *out is yours, for message_free. Ends the child in any case. */
-static int wait_for_event(struct child *child, ProtobufCMessage **out, struct error *err)
+static int wait_for_event(struct child *child, int stop_fd, ProtobufCMessage **out,
+                          struct error *err)
 {
     char how[96];
-    int rc = channel_read(&child->channel, &gimbal__executor_event__descriptor, PROBE_TIMEOUT_MS,
+    struct pollfd fds[] = {{.fd = child->channel.fd, .events = POLLIN},
+                           {.fd = stop_fd, .events = POLLIN}};
+    int rc = 0;
+    if (poll(fds, 2, PROBE_TIMEOUT_MS) > 0 && !fds[1].revents)
+        rc = channel_read(&child->channel, &gimbal__executor_event__descriptor, PROBE_TIMEOUT_MS,
                           out, err);
     if (rc == -EPIPE)
         return explain(child, err);
@@ -71,6 +76,13 @@ static int wait_for_event(struct child *child, ProtobufCMessage **out, struct er
         return error_set(err, -ETIMEDOUT, "it has measured nothing for %d s",
                          PROBE_TIMEOUT_MS / 1000);
     return rc < 0 ? rc : 0;
+}
+
+/* Whoever stops a service signals all its processes: the executor may have ended of that, too. */
+static bool is_stopped(int stop_fd)
+{
+    struct pollfd stop = {.fd = stop_fd, .events = POLLIN};
+    return poll(&stop, 1, 0) > 0;
 }
 
 static int take_profiles(struct hardware_report *report, size_t count,
@@ -85,7 +97,7 @@ static int take_profiles(struct hardware_report *report, size_t count,
     return 0;
 }
 
-int probe_devices(const char *shim, const char *program, double crowd,
+int probe_devices(const char *shim, const char *program, double crowd, int stop_fd,
                   struct hardware_report *report, struct error *err)
 {
     size_t count;
@@ -102,10 +114,13 @@ int probe_devices(const char *shim, const char *program, double crowd,
     int rc = child_start(&options, &child, err);
     free(cpusets);
     if (rc == 0)
-        rc = wait_for_event(&child, &event, err);
+        rc = wait_for_event(&child, stop_fd, &event, err);
     if (rc == 0) {
         rc = take_profiles(report, count, (const Gimbal__ExecutorEvent *)event, err);
         message_free(event);
     }
+    if (rc < 0 && is_stopped(stop_fd))
+        return error_set(err, -EINTR, "stopped before the devices of node '%s' were measured",
+                         report->node);
     return rc < 0 ? error_prefix(err, rc, "probe by %s", program) : 0;
 }
