@@ -115,7 +115,7 @@ static void stop(int instant)
     int status;
     ck_assert_int_eq(kill(worker.pid, SIGTERM), 0);
     ck_assert_int_eq(ptrace(PTRACE_DETACH, worker.pid, NULL, NULL), 0);
-    while (listen_to(PATIENCE_MS))
+    while (listen_to(test_patience_ms(PATIENCE_MS)))
         continue;
     ck_assert_int_eq(waitpid(worker.pid, &status, 0), worker.pid);
     close(worker.words_fd);
