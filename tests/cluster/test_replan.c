@@ -17,6 +17,8 @@ static void start_job(const char *division, const char *elastic)
 {
     trio_write_job(division, elastic);
     trio_submit();
+    ck_assert_msg(command_await(&trio.job, "\"event\":\"step\""), "no step: %s%s", trio.job.out,
+                  trio.job.err);
 }
 
 static void check_loss(void)
@@ -57,7 +59,7 @@ static void a_killed_worker_costs_a_step_at_most(const char *division)
     check_replan(1, 0);
     trio_collect_worker(victim, 128 + SIGKILL);
     trio_start_worker(victim);
-    trio_await(" joined");
+    trio_await_all();
 }
 
 static void a_cancelled_job_leaves_nothing(const char *division)

@@ -47,6 +47,28 @@ void trio_await(const char *words)
                   trio.events.err);
 }
 
+static bool all_alive(void)
+{
+    static struct command nodes;
+    size_t i, alive = 0;
+    json_t *node;
+    command_start(&nodes, (const char *const[]){GIMBAL, "nodes", "-o", "json", NULL});
+    ck_assert_msg(command_finish(&nodes) == 0, "%s", nodes.err);
+    json_t *list = json_loads(nodes.out, 0, NULL);
+    json_array_foreach(json_object_get(list, "nodes"), i, node)
+    {
+        alive += strcmp(json_string_value(json_object_get(node, "state")), "ALIVE") == 0;
+    }
+    json_decref(list);
+    return alive == TRIO_NODES;
+}
+
+void trio_await_all(void)
+{
+    while (!all_alive())
+        trio_await("\n");
+}
+
 static void write_text(void)
 {
     char *path = xasprintf("%s/text", trio.folder);
@@ -83,8 +105,7 @@ void trio_start(void)
     command_start(&trio.events, (const char *const[]){GIMBAL, "events", "-w", NULL});
     for (int i = 0; i < TRIO_NODES; i++)
         trio_start_worker(i);
-    for (int i = 0; i < TRIO_NODES; i++)
-        trio_await(" joined");
+    trio_await_all();
 }
 
 /* Whoever outlives its parent becomes our child; all have ended, or will at once. */
@@ -136,8 +157,6 @@ void trio_submit(void)
     command_start(&trio.job, (const char *const[]){GIMBAL, "submit", "-f", trio.job_path, "--wait",
                                                    "-o", "jsonl", NULL});
     snprintf(trio.name, sizeof trio.name, "j-%d", ++trio.jobs);
-    ck_assert_msg(command_await(&trio.job, "\"event\":\"step\""), "no step: %s%s", trio.job.out,
-                  trio.job.err);
 }
 
 json_t *trio_event(const char *kind)

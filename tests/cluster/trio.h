@@ -43,9 +43,12 @@ void trio_collect_worker(int index, int status);
 /* Until an event with these words comes, behind what was awaited before. */
 void trio_await(const char *words);
 
+/* Until all nodes are alive: those that were started again, too. */
+void trio_await_all(void);
+
 /* `more` are further lines of the job file. */
 void trio_write_job(const char *division, const char *more);
-/* Submit the job; returns at its first step. */
+/* Submit the job, and follow it. */
 void trio_submit(void);
 /* The job comes to its end, DONE; its loss on held-out text. */
 double trio_finish_job(void);
