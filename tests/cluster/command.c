@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define LAST_MAX 2000
+
 extern char **environ;
 
 void command_start(struct command *command, const char *const *words)
@@ -39,12 +41,11 @@ void command_start(struct command *command, const char *const *words)
 }
 
 /* What it has printed to stderr so far. */
-static const char *read_words(struct command *command)
+static void read_words(struct command *command)
 {
     ssize_t got = pread(command->err_fd, command->err, sizeof command->err - 1, 0);
     ck_assert_int_ge(got, 0);
     command->err[got] = '\0';
-    return command->err;
 }
 
 /* 0 at the end of its output. Room is made by dropping the older half. */
@@ -56,13 +57,24 @@ static ssize_t read_more(struct command *command)
         memmove(command->out, command->out + half / 2, command->out_size - half / 2);
         command->out_size -= half / 2;
     }
-    ck_assert_msg(poll(&fd, 1, test_patience_ms(COMMAND_PATIENCE_MS)) == 1,
-                  "nothing more is printed after: %s%s", command->out, read_words(command));
+    if (poll(&fd, 1, test_patience_ms(COMMAND_PATIENCE_MS)) != 1) {
+        read_words(command);
+        ck_abort_msg("nothing more is printed after: %s", command_last(command));
+    }
     ssize_t got = read(command->out_fd, command->out + command->out_size, half - 1);
     ck_assert_int_ge(got, 0);
     command->out_size += (size_t)got;
     command->out[command->out_size] = '\0';
     return got;
+}
+
+const char *command_last(const struct command *command)
+{
+    static char words[2 * LAST_MAX + 2];
+    size_t out = strlen(command->out), err = strlen(command->err);
+    snprintf(words, sizeof words, "%s%s%s", command->out + (out > LAST_MAX ? out - LAST_MAX : 0),
+             *command->err ? "\n" : "", command->err + (err > LAST_MAX ? err - LAST_MAX : 0));
+    return words;
 }
 
 bool command_await(struct command *command, const char *words)

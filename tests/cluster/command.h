@@ -29,6 +29,10 @@ bool command_pass(struct command *command, const char *words);
 /* Read all, wait for the end: the exit status, or 128 + the signal. */
 int command_finish(struct command *command);
 
+/* The end of what it has printed, short enough for a failure's message: stdout, then stderr. Lent
+ * until the next call. */
+const char *command_last(const struct command *command);
+
 /* The first child of a process, from /proc; 0 when it has none. */
 pid_t command_child(pid_t parent);
 /* Until the process is gone; it is no child of ours. */

@@ -102,7 +102,7 @@ void pair_submit(struct command *events)
 
 void pair_await(struct command *events, const char *words)
 {
-    ck_assert_msg(command_pass(events, words), "no '%s' in %s%s", words, events->out, events->err);
+    ck_assert_msg(command_pass(events, words), "no '%s' in %s", words, command_last(events));
 }
 
 json_t *pair_first_of(const char *list)

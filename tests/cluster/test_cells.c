@@ -83,8 +83,7 @@ static void await_save(const struct saves *saves)
 
 static void await(const char *words)
 {
-    ck_assert_msg(command_pass(&trio.job, words), "no %s in %s%s", words, trio.job.out,
-                  trio.job.err);
+    ck_assert_msg(command_pass(&trio.job, words), "no %s in %s", words, command_last(&trio.job));
 }
 
 /* The first node with a rank, from this one on in a circle: a division may leave some out. */
@@ -152,7 +151,7 @@ static void check_failed(void)
 {
     int status = command_finish(&trio.job);
     bool named = strstr(trio.job.err, "FAILED: rank") && strstr(trio.job.err, "killed by signal");
-    ck_assert_msg(status == 1 && named, "%d: %s%s", status, trio.job.out, trio.job.err);
+    ck_assert_msg(status == 1 && named, "%d: %s", status, command_last(&trio.job));
 }
 
 static void run_cell(const struct mishap *mishap, enum phase phase)

@@ -17,8 +17,8 @@ static void start_job(const char *division, const char *elastic)
 {
     trio_write_job(division, elastic);
     trio_submit();
-    ck_assert_msg(command_await(&trio.job, "\"event\":\"step\""), "no step: %s%s", trio.job.out,
-                  trio.job.err);
+    ck_assert_msg(command_await(&trio.job, "\"event\":\"step\""), "no step: %s",
+                  command_last(&trio.job));
 }
 
 static void check_loss(void)

@@ -48,7 +48,7 @@ void trio_await_all(void);
 
 /* `more` are further lines of the job file. */
 void trio_write_job(const char *division, const char *more);
-/* Submit the job, and follow it. */
+/* Submit the job, and follow it. What happened before is not awaited any more. */
 void trio_submit(void);
 /* The job comes to its end, DONE; its loss on held-out text. */
 double trio_finish_job(void);
