@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define COMMAND_PATIENCE_MS 30000
+#define COMMAND_PATIENCE_MS 60000
 
 /* A program that runs; what it prints to stderr comes when it has ended, or when
  * what was waited for does not come. */

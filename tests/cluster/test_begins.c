@@ -22,7 +22,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 30000
 #define INSTANTS 30 /* before its devices are measured, and as many behind that */
 #define ROUNDS 10   /* of a measuring that is stopped with the worker */
 
@@ -115,7 +114,7 @@ static void stop(int instant)
     int status;
     ck_assert_int_eq(kill(worker.pid, SIGTERM), 0);
     ck_assert_int_eq(ptrace(PTRACE_DETACH, worker.pid, NULL, NULL), 0);
-    while (listen_to(test_patience_ms(PATIENCE_MS)))
+    while (listen_to(test_patience_ms(COMMAND_PATIENCE_MS)))
         continue;
     ck_assert_int_eq(waitpid(worker.pid, &status, 0), worker.pid);
     close(worker.words_fd);
