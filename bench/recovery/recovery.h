@@ -7,6 +7,8 @@
 
 /* Checkpoints beside the training. */
 void bench_saves(void);
+/* What plans for those that are left are worth. */
+void bench_survivors(void);
 /* Wait until the executor computes an instruction of this share of its program, from 0 to 1, or one
  * behind it; false: it did not within a while. */
 bool bench_await_moment(pid_t executor, double share);

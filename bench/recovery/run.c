@@ -1,5 +1,6 @@
 /* run.c - what it costs to be ready for a loss, and to have one. `run REPLANS RESTARTS` kills so
- * many times; without numbers 50 and 10 times. `run saves` measures checkpoints alone. */
+ * many times; without numbers 50 and 10 times. `run saves` measures checkpoints alone, `run
+ * survivors` what plans for fewer devices are worth. */
 #include "bench/recovery/recovery.h"
 #include "coordinator/cli/child.h"
 
@@ -12,9 +13,12 @@ int main(int argc, char **argv)
 {
     child_shim(argc, argv);
     bool saves = argc > 1 && strcmp(argv[1], "saves") == 0;
+    bool survivors = argc > 1 && strcmp(argv[1], "survivors") == 0;
     if (saves || argc == 1)
         bench_saves();
-    if (!saves)
+    if (survivors || argc == 1)
+        bench_survivors();
+    if (!saves && !survivors)
         bench_kills(argc > 1 ? atoi(argv[1]) : 50, argc > 2 ? atoi(argv[2]) : 10);
     printf("bench recovery done\n");
     return EXIT_SUCCESS;

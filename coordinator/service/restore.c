@@ -31,6 +31,7 @@ static int restore_plan(struct service *service, const struct job *job, struct p
         planning->json = stored.json;
         planning->candidates = stored.candidates;
         planning->hashes = stored.hashes;
+        planning->compute_s = stored.compute_s;
         planning->rank_count = stored.rank_count;
         return 0;
     }

@@ -104,7 +104,7 @@ static void put_plan(struct service *service, const struct job *job,
                      const struct planning *planning)
 {
     struct store_plan plan = {planning->json, planning->candidates, planning->hashes,
-                              planning->rank_count};
+                              planning->rank_count, planning->compute_s};
     store_put_plan(service->options.store, job, planning->plan->id, &plan);
 }
 

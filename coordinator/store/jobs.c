@@ -234,11 +234,22 @@ void store_put_plan(struct store *store, const struct job *job, const char *id,
                     const struct store_plan *plan)
 {
     sql_put(&store->sql,
-            "INSERT OR REPLACE INTO plans (job, epoch, id, json, candidates, hashes)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            "uutttb", job->number, (uint64_t)job->epoch, id, plan->json,
+            "INSERT OR REPLACE INTO plans (job, epoch, id, json, candidates, hashes, compute_s)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "uutttbb", job->number, (uint64_t)job->epoch, id, plan->json,
             plan->candidates ? plan->candidates : "", (const void *)plan->hashes,
-            plan->rank_count * sizeof *plan->hashes);
+            plan->rank_count * sizeof *plan->hashes, (const void *)plan->compute_s,
+            plan->compute_s ? plan->rank_count * sizeof *plan->compute_s : 0);
+}
+
+/* Of a blob with one for each rank; yours, NULL where it has another size. */
+static void *read_each(sqlite3_stmt *row, int column, size_t count, size_t size)
+{
+    if (count == 0 || (size_t)sqlite3_column_bytes(row, column) != count * size)
+        return NULL;
+    void *copy = xcalloc(count, size);
+    memcpy(copy, sqlite3_column_blob(row, column), count * size);
+    return copy;
 }
 
 int store_read_plan(struct store *store, const struct job *job, struct store_plan *out,
@@ -246,15 +257,13 @@ int store_read_plan(struct store *store, const struct job *job, struct store_pla
 {
     struct sql *sql = &store->sql;
     *out = (struct store_plan){0};
-    sqlite3_stmt *row =
-        sql_bind(sql, "SELECT json, candidates, hashes FROM plans WHERE job = ? AND epoch = ?",
-                 "uu", job->number, (uint64_t)job->epoch);
+    sqlite3_stmt *row = sql_bind(
+        sql, "SELECT json, candidates, hashes, compute_s FROM plans WHERE job = ? AND epoch = ?",
+        "uu", job->number, (uint64_t)job->epoch);
     if (sql_step(sql, row)) {
-        size_t size = (size_t)sqlite3_column_bytes(row, 2);
-        out->rank_count = size / sizeof *out->hashes;
-        out->hashes = xcalloc(out->rank_count, sizeof *out->hashes);
-        if (out->rank_count > 0)
-            memcpy(out->hashes, sqlite3_column_blob(row, 2), out->rank_count * sizeof(uint64_t));
+        out->rank_count = (size_t)sqlite3_column_bytes(row, 2) / sizeof *out->hashes;
+        out->hashes = read_each(row, 2, out->rank_count, sizeof *out->hashes);
+        out->compute_s = read_each(row, 3, out->rank_count, sizeof *out->compute_s);
         out->json = xstrdup(sql_text(row, 0));
         out->candidates = xstrdup(sql_text(row, 1));
     }
@@ -268,5 +277,6 @@ void store_plan_finish(struct store_plan *plan)
     free(plan->json);
     free(plan->candidates);
     free(plan->hashes);
+    free(plan->compute_s);
     *plan = (struct store_plan){0};
 }

@@ -62,6 +62,8 @@ static const char *const steps[] = {
 
     "ALTER TABLE checkpoints ADD COLUMN damaged INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE jobs ADD COLUMN saves INTEGER NOT NULL DEFAULT 0;",
+
+    "ALTER TABLE plans ADD COLUMN compute_s BLOB;",
 };
 #define STEPS (sizeof steps / sizeof *steps)
 

@@ -41,6 +41,7 @@ struct store_plan {
     char *json, *candidates;
     uint64_t *hashes; /* of each rank's program */
     size_t rank_count;
+    double *compute_s; /* as planning's, of each rank; NULL: an older release stored it */
 };
 
 /* The job as it is now, with its ranks. */

@@ -2,6 +2,8 @@
  * not. */
 #include "tests/cluster/command.h"
 
+#include "tests/support/suite.h"
+
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +17,8 @@
 #include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define LAST_MAX 2000
 
 extern char **environ;
 
@@ -36,6 +40,14 @@ void command_start(struct command *command, const char *const *words)
     close(ends[1]);
 }
 
+/* What it has printed to stderr so far. */
+static void read_words(struct command *command)
+{
+    ssize_t got = pread(command->err_fd, command->err, sizeof command->err - 1, 0);
+    ck_assert_int_ge(got, 0);
+    command->err[got] = '\0';
+}
+
 /* 0 at the end of its output. Room is made by dropping the older half. */
 static ssize_t read_more(struct command *command)
 {
@@ -45,8 +57,10 @@ static ssize_t read_more(struct command *command)
         memmove(command->out, command->out + half / 2, command->out_size - half / 2);
         command->out_size -= half / 2;
     }
-    ck_assert_msg(poll(&fd, 1, COMMAND_PATIENCE_MS) == 1, "nothing more is printed after: %s",
-                  command->out);
+    if (poll(&fd, 1, test_patience_ms(COMMAND_PATIENCE_MS)) != 1) {
+        read_words(command);
+        ck_abort_msg("nothing more is printed after: %s", command_last(command));
+    }
     ssize_t got = read(command->out_fd, command->out + command->out_size, half - 1);
     ck_assert_int_ge(got, 0);
     command->out_size += (size_t)got;
@@ -54,11 +68,32 @@ static ssize_t read_more(struct command *command)
     return got;
 }
 
+const char *command_last(const struct command *command)
+{
+    static char words[2 * LAST_MAX + 2];
+    size_t out = strlen(command->out), err = strlen(command->err);
+    snprintf(words, sizeof words, "%s%s%s", command->out + (out > LAST_MAX ? out - LAST_MAX : 0),
+             *command->err ? "\n" : "", command->err + (err > LAST_MAX ? err - LAST_MAX : 0));
+    return words;
+}
+
 bool command_await(struct command *command, const char *words)
 {
     while (!strstr(command->out, words))
-        if (read_more(command) == 0)
+        if (read_more(command) == 0) {
+            read_words(command);
             return false;
+        }
+    return true;
+}
+
+bool command_pass(struct command *command, const char *words)
+{
+    if (!command_await(command, words))
+        return false;
+    const char *rest = strstr(command->out, words) + strlen(words);
+    command->out_size = strlen(rest);
+    memmove(command->out, rest, command->out_size + 1);
     return true;
 }
 
@@ -68,9 +103,7 @@ int command_finish(struct command *command)
     while (read_more(command) > 0)
         ;
     ck_assert_int_eq(waitpid(command->pid, &status, 0), command->pid);
-    ssize_t got = pread(command->err_fd, command->err, sizeof command->err - 1, 0);
-    ck_assert_int_ge(got, 0);
-    command->err[got] = '\0';
+    read_words(command);
     close(command->out_fd);
     close(command->err_fd);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -94,6 +127,7 @@ void command_await_gone(pid_t pid)
     struct pollfd gone = {.fd = pidfd_open(pid, 0), .events = POLLIN};
     if (gone.fd < 0)
         return;
-    ck_assert_msg(poll(&gone, 1, COMMAND_PATIENCE_MS) == 1, "process %d stays", (int)pid);
+    ck_assert_msg(poll(&gone, 1, test_patience_ms(COMMAND_PATIENCE_MS)) == 1, "process %d stays",
+                  (int)pid);
     close(gone.fd);
 }

@@ -8,9 +8,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define COMMAND_PATIENCE_MS 30000
+#define COMMAND_PATIENCE_MS 60000
 
-/* A program that runs; what it prints to stderr comes when it has ended. */
+/* A program that runs; what it prints to stderr comes when it has ended, or when
+ * what was waited for does not come. */
 struct command {
     pid_t pid;
     int out_fd, err_fd;
@@ -23,8 +24,14 @@ struct command {
 void command_start(struct command *command, const char *const *words);
 /* Read stdout until it has these words; false when it ends before. */
 bool command_await(struct command *command, const char *words);
+/* The same, and forget what came up to these words and with them. */
+bool command_pass(struct command *command, const char *words);
 /* Read all, wait for the end: the exit status, or 128 + the signal. */
 int command_finish(struct command *command);
+
+/* The end of what it has printed, short enough for a failure's message: stdout, then stderr. Lent
+ * until the next call. */
+const char *command_last(const struct command *command);
 
 /* The first child of a process, from /proc; 0 when it has none. */
 pid_t command_child(pid_t parent);

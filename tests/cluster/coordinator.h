@@ -7,6 +7,7 @@
 #include "common/rpc/server.h"
 #include "common/rpc/stream.h"
 #include "proto/coordinator.pb-c.h"
+#include "tests/support/suite.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,12 +48,12 @@ void coordinator_stop(struct coordinator *coordinator);
 void coordinator_restart(struct coordinator *coordinator);
 void coordinator_close(struct coordinator *coordinator);
 
-/* Serve until the condition holds; fails the test after ten seconds. */
+/* Serve until the condition holds; fails the test after ten seconds, stretched. */
 #define PUMP(coordinator, condition)                                                               \
     do {                                                                                           \
-        uint64_t until_ms_ = rpc_clock_ms() + 10000;                                               \
+        uint64_t until_ms_ = rpc_clock_ms() + (uint64_t)test_patience_ms(10000);                   \
         while (!(condition)) {                                                                     \
-            ck_assert_msg(rpc_clock_ms() < until_ms_, "for ten seconds not: %s", #condition);      \
+            ck_assert_msg(rpc_clock_ms() < until_ms_, "for too long not: %s", #condition);         \
             coordinator_pump(coordinator);                                                         \
         }                                                                                          \
     } while (0)

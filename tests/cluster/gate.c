@@ -3,6 +3,7 @@
 
 #include "common/rpc/message.h"
 #include "common/trust/authority.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <ftw.h>
@@ -76,7 +77,8 @@ void gate_start(struct gate *gate, const char *const *arguments)
     unlink(address);
     command_start(&gate->coordinator, words);
     while (access(address, R_OK) < 0) {
-        ck_assert_msg(poll(&watch, 1, PATIENCE_MS) == 1, "the coordinator does not listen");
+        ck_assert_msg(poll(&watch, 1, test_patience_ms(PATIENCE_MS)) == 1,
+                      "the coordinator does not listen");
         ck_assert_int_gt(read(watch.fd, bytes, sizeof bytes), 0);
     }
     close(watch.fd);
@@ -141,7 +143,8 @@ struct rpc_client *gate_client(const struct gate *gate, enum bundle_role role, c
 enum rpc_status gate_ask(struct rpc_client *client, unsigned method, const void *request,
                          ProtobufCMessage **reply, struct error *words)
 {
-    static const struct rpc_call_options options = {.deadline_ms = PATIENCE_MS};
+    const struct rpc_call_options options = {.deadline_ms =
+                                                 (uint32_t)test_patience_ms(PATIENCE_MS)};
     ProtobufCMessage *got = NULL;
     words->text[0] = '\0';
     enum rpc_status status = rpc_client_call(client, method, request, &options, &got, words);

@@ -4,6 +4,7 @@
 #include "common/hardware/wire.h"
 #include "common/rpc/message.h"
 #include "tests/support/port.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -49,7 +50,8 @@ static bool await_address(struct cluster *cluster, int watch)
                            {.fd = pidfd_open(cluster->coordinator, 0), .events = POLLIN}};
     snprintf(path, sizeof path, "%s/address", cluster->directory);
     while (access(path, R_OK) < 0 && !fds[1].revents) {
-        ck_assert_msg(poll(fds, 2, PATIENCE_MS) > 0, "the coordinator does not listen");
+        ck_assert_msg(poll(fds, 2, test_patience_ms(PATIENCE_MS)) > 0,
+                      "the coordinator does not listen");
         if (fds[0].revents)
             ck_assert_int_gt(read(watch, bytes, sizeof bytes), 0);
     }
@@ -256,7 +258,8 @@ void party_leave(struct cluster *cluster, struct party *party)
 void *party_ask(struct party *party, unsigned method, const void *request, enum rpc_status *status,
                 struct error *words)
 {
-    static const struct rpc_call_options options = {.deadline_ms = PATIENCE_MS};
+    const struct rpc_call_options options = {.deadline_ms =
+                                                 (uint32_t)test_patience_ms(PATIENCE_MS)};
     ProtobufCMessage *reply = NULL;
     words->text[0] = '\0';
     *status = rpc_client_call(party->client, method, request, &options, &reply, words);
@@ -286,7 +289,8 @@ static void pump_once(struct cluster *cluster)
         struct rpc_client *client = cluster->parties[i].client;
         fds[i] = (struct pollfd){.fd = client ? rpc_client_fd(client) : -1, .events = POLLIN};
     }
-    ck_assert_msg(poll(fds, cluster->party_count, PATIENCE_MS) > 0, "nothing comes any more");
+    ck_assert_msg(poll(fds, cluster->party_count, test_patience_ms(PATIENCE_MS)) > 0,
+                  "nothing comes any more");
     for (size_t i = 0; i < cluster->party_count; i++)
         if (cluster->parties[i].client)
             rpc_client_poll(cluster->parties[i].client, 0);

@@ -1,6 +1,7 @@
 /* test_slow.c - real processes: a node at half its processor time is named as slow, with the
  * factor, and keeps its executor; where the plan can follow, the job is divided anew. */
 #include "tests/cluster/pair.h"
+#include "tests/cluster/quota.h"
 #include "tests/support/suite.h"
 
 #include <sched.h>
@@ -51,20 +52,59 @@ static void set_up(void)
     pair_start();
 }
 
+/* Half of its time, taken by a rival or by a quota. */
+struct brake {
+    const char *name;
+    void (*press)(pid_t executor);
+    void (*release)(pid_t executor);
+};
+
+static pid_t rival;
+
+static void start_rival(pid_t executor)
+{
+    rival = compete_with(executor);
+}
+
+static void stop_rival(pid_t executor)
+{
+    (void)executor;
+    kill(rival, SIGKILL);
+}
+
+static void press_quota(pid_t executor)
+{
+    const char *why_not = quota_open();
+    ck_assert_msg(why_not == NULL, "%s", why_not);
+    quota_limit(executor);
+}
+
+static void release_quota(pid_t executor)
+{
+    quota_lift(executor);
+    ck_assert(quota_close());
+}
+
+static const struct brake brakes[] = {{"a rival on its cores", start_rival, stop_rival},
+                                      {"a quota", press_quota, release_quota}};
+enum { RIVAL, QUOTA };
+
 START_TEST(a_node_at_half_speed_is_named_and_never_ended)
 {
+    const struct brake *brake = &brakes[_i];
     write_job();
     pair_submit(&events);
     pair_await(&events, "\"event\":\"step\"");
     pid_t executor = command_child(pair.workers[1].pid);
-    pid_t rival = compete_with(executor);
+    brake->press(executor);
     pair_await(&events, "\"event\":\"node-slow\"");
     pair_await(&events, "rank 1 on node-b/0 computes");
     ck_assert_msg(command_await(&events, "\"factor\":"), "no factor");
     double factor = atof(strstr(events.out, "\"factor\":") + strlen("\"factor\":"));
-    printf("a node at half its processor time is slow by a factor of %.2f\n", factor);
+    printf("a node at half its processor time, by %s, is slow by a factor of %.2f\n", brake->name,
+           factor);
     ck_assert_int_eq(command_child(pair.workers[1].pid), executor);
-    kill(rival, SIGKILL);
+    brake->release(executor);
     pair_await(&events, "\"event\":\"node-recovered-speed\"");
     ck_assert_int_eq(command_child(pair.workers[1].pid), executor);
     ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--reason", "seen enough"), 0);
@@ -72,11 +112,20 @@ START_TEST(a_node_at_half_speed_is_named_and_never_ended)
 }
 END_TEST
 
+/* Either brake will do where minutes are dear; a quota, where there can be one. */
 int main(void)
 {
     TCase *tcase = tcase_create("slow");
+    const char *why_not = quota_open();
+    if (why_not)
+        suite_skip("a quota", why_not);
+    else
+        quota_close();
     tcase_add_checked_fixture(tcase, set_up, pair_stop);
     tcase_set_timeout(tcase, 120);
-    tcase_add_test(tcase, a_node_at_half_speed_is_named_and_never_ended);
+    if (why_not || test_soak())
+        tcase_add_loop_test(tcase, a_node_at_half_speed_is_named_and_never_ended, RIVAL, RIVAL + 1);
+    if (!why_not)
+        tcase_add_loop_test(tcase, a_node_at_half_speed_is_named_and_never_ended, QUOTA, QUOTA + 1);
     return suite_run("slow", tcase, NULL);
 }

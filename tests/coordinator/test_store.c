@@ -146,7 +146,8 @@ END_TEST
 START_TEST(a_plan_belongs_to_its_epoch)
 {
     uint64_t hashes[2] = {1, 0xfedcba9876543210};
-    struct store_plan plan = {(char *)"{\"id\":1}", (char *)"table", hashes, 2}, back;
+    double compute_s[2] = {0.5, 0.25};
+    struct store_plan plan = {(char *)"{\"id\":1}", (char *)"table", hashes, 2, compute_s}, back;
     struct job job = job_make(1, NULL, 0);
     reopen();
     store_put_job(store, &job);
@@ -158,6 +159,7 @@ START_TEST(a_plan_belongs_to_its_epoch)
     ck_assert_str_eq(back.candidates, "table");
     ck_assert_uint_eq(back.rank_count, 2);
     ck_assert_uint_eq(back.hashes[1], hashes[1]);
+    ck_assert_double_eq(back.compute_s[1], compute_s[1]);
     store_plan_finish(&back);
     job.epoch = 4;
     ck_assert_int_eq(store_read_plan(store, &job, &back, &err), 0);

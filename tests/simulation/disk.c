@@ -36,13 +36,19 @@ struct disk *disk_create(void)
     return disk;
 }
 
+static void *copy_bytes(const void *bytes, size_t size)
+{
+    void *copy = xcalloc(1, size + 1);
+    memcpy(copy, bytes, size);
+    return copy;
+}
+
 struct store_plan disk_copy_plan(const struct store_plan *plan)
 {
-    struct store_plan copy = {xstrdup(plan->json),
-                              xstrdup(plan->candidates ? plan->candidates : ""),
-                              xcalloc(plan->rank_count, sizeof *plan->hashes), plan->rank_count};
-    if (plan->rank_count > 0)
-        memcpy(copy.hashes, plan->hashes, plan->rank_count * sizeof *plan->hashes);
+    struct store_plan copy = {
+        xstrdup(plan->json), xstrdup(plan->candidates ? plan->candidates : ""),
+        copy_bytes(plan->hashes, plan->rank_count * sizeof *plan->hashes), plan->rank_count,
+        copy_bytes(plan->compute_s, plan->rank_count * sizeof *plan->compute_s)};
     return copy;
 }
 
@@ -51,13 +57,6 @@ struct disk_corpus disk_copy_corpus(uint64_t number, const struct corpus *from)
     struct disk_corpus copy = {number, corpus_create(from->node, from->epoch)};
     for (size_t i = 0; i < from->count; i++)
         corpus_add(copy.corpus, from->files[i].path, from->files[i].size, from->files[i].hash);
-    return copy;
-}
-
-static void *copy_bytes(const void *bytes, size_t size)
-{
-    void *copy = xcalloc(1, size + 1);
-    memcpy(copy, bytes, size);
     return copy;
 }
 

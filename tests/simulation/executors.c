@@ -246,6 +246,9 @@ static void take_assignment(struct executor *executor, const Gimbal__Assignment 
     executor->trainers = assignment->rank_count - assignment->givers;
     executor->device = assignment->device_index;
     executor->hash = assignment->program_hash;
+    if (executor->rank < executor->trainers && !(assignment->compute_s > 0))
+        world_fail("%s epoch %" PRIu64 " rank %u is not told what it is predicted to take",
+                   executor->job, executor->epoch, executor->rank);
     executor->steps = steps_of(assignment->job_yaml);
     executor->step_ms = 500 + strlen(assignment->job_yaml) % 7 * 400;
     uint64_t prepare_ms = world_between(1, PREPARE_MS_MAX);

@@ -75,6 +75,7 @@ static void fill(struct planning *out, const struct planning_task *task, size_t 
     out->candidates = xstrdup("");
     out->rank_count = count;
     out->hashes = xcalloc(count, sizeof *out->hashes);
+    out->compute_s = xcalloc(count, sizeof *out->compute_s);
     out->devices = xcalloc(task->fleet.count, sizeof *out->devices);
     out->slowdowns = xcalloc(task->fleet.count, sizeof *out->slowdowns);
     for (size_t i = 0; i < task->fleet.count; i++) {
@@ -82,8 +83,10 @@ static void fill(struct planning *out, const struct planning_task *task, size_t 
         out->slowdowns[i] = 1; /* nothing is measured here */
     }
     shuffle(out->devices, task->fleet.count);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         out->hashes[i] = world_draw(UINT64_MAX);
+        out->compute_s[i] = 1;
+    }
 }
 
 int planning_run(const struct planning_task *task, struct planning *out, struct error *err)
@@ -113,6 +116,7 @@ void planning_finish(struct planning *planning)
     free(planning->json);
     free(planning->candidates);
     free(planning->hashes);
+    free(planning->compute_s);
     free(planning->devices);
     free(planning->slowdowns);
     *planning = (struct planning){0};

@@ -82,6 +82,7 @@ void store_plan_finish(struct store_plan *plan)
     free(plan->json);
     free(plan->candidates);
     free(plan->hashes);
+    free(plan->compute_s);
     *plan = (struct store_plan){0};
 }
 

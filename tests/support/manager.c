@@ -1,6 +1,8 @@
 /* manager.c - a datagram socket, as systemd's. */
 #include "tests/support/manager.h"
 
+#include "tests/support/suite.h"
+
 #include <check.h>
 #include <poll.h>
 #include <stddef.h>
@@ -44,8 +46,8 @@ void manager_close(struct manager *manager)
 const char *manager_next(struct manager *manager)
 {
     struct pollfd fd = {.fd = manager->fd, .events = POLLIN};
-    ck_assert_msg(poll(&fd, 1, PATIENCE_MS) == 1, "nothing comes; the last was '%s'",
-                  manager->line);
+    ck_assert_msg(poll(&fd, 1, test_patience_ms(PATIENCE_MS)) == 1,
+                  "nothing comes; the last was '%s'", manager->line);
     ssize_t size = recv(manager->fd, manager->line, sizeof manager->line - 1, 0);
     ck_assert_int_gt(size, 0);
     manager->line[size] = '\0';

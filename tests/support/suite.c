@@ -12,6 +12,7 @@
 
 #define EXIT_SKIPPED 77
 #define SOAK_FACTOR 100
+#define PATIENCE_FACTOR_MAX 10
 
 static int skipped;
 
@@ -49,6 +50,13 @@ static double share_factor(void)
 int test_share(int count)
 {
     return (int)fmin(INT_MAX, ceil(fmax(1, count * share_factor())));
+}
+
+int test_patience_ms(int ms)
+{
+    const char *text = getenv("CK_TIMEOUT_MULTIPLIER");
+    double factor = text && *text ? strtod(text, NULL) : 1;
+    return (int)(ms * fmin(PATIENCE_FACTOR_MAX, fmax(1, factor)));
 }
 
 void suite_skip(const char *what, const char *reason)

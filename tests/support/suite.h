@@ -30,6 +30,11 @@ uint64_t test_seed(void);
 /* How many of count random cases to draw; at least 1. usage: loop_test(.., 0, test_share(300)). */
 int test_share(int count);
 
+/* How long to wait for what others do before the test fails, in milliseconds: under a debugger, a
+ * sanitizer or on a crowded machine CK_TIMEOUT_MULTIPLIER stretches it, as it does Check's own
+ * limits, but not more than tenfold. */
+int test_patience_ms(int ms);
+
 /* Whether this is a soak: minutes are welcome. */
 bool test_soak(void);
 

@@ -10,6 +10,8 @@
 #define SMALL_ELEMENTS 16
 #define LARGE_ELEMENTS ((size_t)1 << 20)
 #define ROUNDS 12
+/* Threads of one process lose nobody: it is the worker that has no patience for ever. */
+#define TIMEOUT_S 600
 
 static int put(void *context, const char *key, const void *value, size_t size, struct error *err)
 {
@@ -80,7 +82,7 @@ int probe_links(struct prober *prober, struct profile_link *link, double *overla
     struct rendezvous rendezvous = {probe, put, get};
     struct fabric_config config = {.rank = prober->index,
                                    .count = probe->ranks,
-                                   .timeout_s = 10,
+                                   .timeout_s = TIMEOUT_S,
                                    .rendezvous = &rendezvous,
                                    .shared = probe->hub};
     struct fabric *fabric = NULL;

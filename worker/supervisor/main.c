@@ -108,6 +108,13 @@ static int fail(int status, const struct error *err)
     return status;
 }
 
+/* As it was told to, before it had begun. */
+static int leave(const struct error *err)
+{
+    log_line(LOG_INFO, "%s", err->text);
+    return EXIT_SUCCESS;
+}
+
 static int work(const struct daemon_options *options, int signal_fd, struct notify *notify,
                 struct error *err)
 {
@@ -136,8 +143,10 @@ static int measure_and_work(const struct worker_settings *settings, const struct
     log_line(LOG_INFO, "%s: %zu devices, %u cores (%s), measuring them", report->node,
              report->device_count, report->cores, report->cpuset);
     notify_status(&notify, "node '%s': measuring its devices", report->node);
-    status = probe_devices(shim, executor, crowd, report, &err);
-    if (status < 0) {
+    status = probe_devices(shim, executor, crowd, signal_fd, report, &err);
+    if (status == -EINTR) {
+        status = leave(&err);
+    } else if (status < 0) {
         status = fail(STATUS_UNAVAILABLE, &err);
     } else {
         struct daemon_options options = {
@@ -173,8 +182,7 @@ static int run(const struct worker_settings *settings, const char *shim, const c
         return fail(STATUS_INTERNAL, &err);
     int status = pass_open(settings, signal_fd, &pass, &err);
     if (status == -EINTR) {
-        log_line(LOG_INFO, "%s", err.text);
-        status = EXIT_SUCCESS;
+        status = leave(&err);
     } else if (status < 0) {
         status = fail(pass_status(status), &err);
     } else {

@@ -11,9 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-/* A machine that is busy elsewhere may need longer than the usual second, but not this long. */
+/* On a machine that is busy elsewhere the usual second of computing takes however long it takes:
+ * the limits are of a time without any computing, and of computing per device. */
 #define PROBE_TIMEOUT_MS 30000
+#define PROBE_COMPUTING_S 30
 #define GONE_TIMEOUT_MS 2000
 
 static void ignore_line(void *data, const char *line)
@@ -58,19 +61,54 @@ static int explain(struct child *child, struct error *err)
     return error_set(err, -EPIPE, "it %s%s%s", how, last[0] ? "; its last lines: " : "", last);
 }
 
+/* In seconds, of all its threads. */
+static double processor_time(pid_t pid)
+{
+    clockid_t clock;
+    struct timespec time = {0};
+    if (clock_getcpuclockid(pid, &clock) == 0)
+        clock_gettime(clock, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/* Whether it has something to say, or has ended; false when there is no sense in waiting. */
+static bool await_word(const struct child *child, int stop_fd, size_t devices)
+{
+    struct pollfd fds[] = {{.fd = child->channel.fd, .events = POLLIN},
+                           {.fd = stop_fd, .events = POLLIN}};
+    double before_s = 0;
+    while (poll(fds, 2, PROBE_TIMEOUT_MS) == 0) {
+        double now_s = processor_time(child->pid);
+        if (now_s <= before_s || now_s > PROBE_COMPUTING_S * (double)devices)
+            return false;
+        before_s = now_s;
+    }
+    return !fds[1].revents;
+}
+
 /* *out is yours, for message_free. Ends the child in any case. */
-static int wait_for_event(struct child *child, ProtobufCMessage **out, struct error *err)
+static int wait_for_event(struct child *child, int stop_fd, size_t devices, ProtobufCMessage **out,
+                          struct error *err)
 {
     char how[96];
-    int rc = channel_read(&child->channel, &gimbal__executor_event__descriptor, PROBE_TIMEOUT_MS,
+    int rc = 0;
+    if (await_word(child, stop_fd, devices))
+        rc = channel_read(&child->channel, &gimbal__executor_event__descriptor, PROBE_TIMEOUT_MS,
                           out, err);
     if (rc == -EPIPE)
         return explain(child, err);
     child_kill(child, how, sizeof how);
     if (rc == 0)
-        return error_set(err, -ETIMEDOUT, "it has measured nothing for %d s",
+        return error_set(err, -ETIMEDOUT, "it has measured nothing in %d s and more",
                          PROBE_TIMEOUT_MS / 1000);
     return rc < 0 ? rc : 0;
+}
+
+/* Whoever stops a service signals all its processes: the executor may have ended of that, too. */
+static bool is_stopped(int stop_fd)
+{
+    struct pollfd stop = {.fd = stop_fd, .events = POLLIN};
+    return poll(&stop, 1, 0) > 0;
 }
 
 static int take_profiles(struct hardware_report *report, size_t count,
@@ -85,7 +123,7 @@ static int take_profiles(struct hardware_report *report, size_t count,
     return 0;
 }
 
-int probe_devices(const char *shim, const char *program, double crowd,
+int probe_devices(const char *shim, const char *program, double crowd, int stop_fd,
                   struct hardware_report *report, struct error *err)
 {
     size_t count;
@@ -102,10 +140,13 @@ int probe_devices(const char *shim, const char *program, double crowd,
     int rc = child_start(&options, &child, err);
     free(cpusets);
     if (rc == 0)
-        rc = wait_for_event(&child, &event, err);
+        rc = wait_for_event(&child, stop_fd, count, &event, err);
     if (rc == 0) {
         rc = take_profiles(report, count, (const Gimbal__ExecutorEvent *)event, err);
         message_free(event);
     }
+    if (rc < 0 && is_stopped(stop_fd))
+        return error_set(err, -EINTR, "stopped before the devices of node '%s' were measured",
+                         report->node);
     return rc < 0 ? error_prefix(err, rc, "probe by %s", program) : 0;
 }

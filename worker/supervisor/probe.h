@@ -6,9 +6,10 @@
 #include "common/hardware/hardware.h"
 
 /* Measure all CPU devices of the report at once, and set their profiles; crowd is
- * hardware_crowd(). Waits for the executor, which takes a second or two; -ETIMEDOUT when it takes
- * far longer. */
-int probe_devices(const char *shim, const char *program, double crowd,
+ * hardware_crowd(). Waits for the executor, which computes for a second or two; -ETIMEDOUT when it
+ * does not compute or does so without an end, and -EINTR as soon as stop_fd can be read, which it
+ * leaves unread. */
+int probe_devices(const char *shim, const char *program, double crowd, int stop_fd,
                   struct hardware_report *report, struct error *err);
 
 #endif

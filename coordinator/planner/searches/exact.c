@@ -96,10 +96,17 @@ int exact_run(const struct planner_request *request, const struct hunt_limits *l
     return rc;
 }
 
+/* Looking at less may overlook all that fits; then whoever waits has to wait longer. */
 static int run(const struct planner_request *request, struct planner_result *out, struct error *err)
 {
-    return exact_run(request, request->hurry ? &hunt_limits_quick : &hunt_limits_standard, out,
-                     err);
+    if (request->hurry) {
+        struct error ignored;
+        int rc = exact_run(request, &hunt_limits_quick, out, &ignored);
+        if (rc == 0 && confirm_fits(out))
+            return rc;
+        planner_result_finish(out);
+    }
+    return exact_run(request, &hunt_limits_standard, out, err);
 }
 
 const struct search search_exact = {.name = "exact", .run = run};
