@@ -66,12 +66,12 @@ static void many_parts_body(struct test_rank *rank)
     size_t counts[PARTS][RANKS_MAX];
     for (int again = 0; again < 3; again++) {
         make_parts(rank, false, counts, parts);
-        ck_assert_int_eq(rank->library->all_gather(group, parts, PARTS, NULL), 0);
+        ck_assert_int_eq(rank->library->all_gather(group, ELEMENT_F32, parts, PARTS, NULL), 0);
         for (int part = 0; part < PARTS; part++)
             check_gathered(rank, part, &parts[part]);
         free_parts(parts);
         make_parts(rank, true, counts, parts);
-        ck_assert_int_eq(rank->library->reduce_scatter(group, parts, PARTS, NULL), 0);
+        ck_assert_int_eq(rank->library->reduce_scatter(group, ELEMENT_F32, parts, PARTS, NULL), 0);
         for (int part = 0; part < PARTS; part++)
             check_scattered(rank, part, &parts[part]);
         free_parts(parts);

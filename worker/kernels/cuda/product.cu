@@ -37,6 +37,11 @@ static cublasStatus_t and_then(cublasStatus_t status, cublasStatus_t next)
     return status == CUBLAS_STATUS_SUCCESS ? next : status;
 }
 
+static cudaDataType_t type_of(enum element element)
+{
+    return element == ELEMENT_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
 static cublasStatus_t describe(product *product)
 {
     const struct shape *s = &product->shape;
@@ -55,11 +60,12 @@ static cublasStatus_t describe(product *product)
     status = and_then(status, cublasLtMatmulDescSetAttribute(product->operation,
                                                              CUBLASLT_MATMUL_DESC_TRANSB, &turn_b,
                                                              sizeof turn_b));
-    status = and_then(
-        status, cublasLtMatrixLayoutCreate(&product->a, CUDA_R_32F, a_rows, a_columns, s->a_apart));
-    status = and_then(
-        status, cublasLtMatrixLayoutCreate(&product->b, CUDA_R_32F, b_rows, b_columns, s->b_apart));
-    return and_then(status, cublasLtMatrixLayoutCreate(&product->d, CUDA_R_32F, (uint64_t)s->rows,
+    cudaDataType_t from = type_of(s->from), to = type_of(s->to);
+    status = and_then(status,
+                      cublasLtMatrixLayoutCreate(&product->a, from, a_rows, a_columns, s->a_apart));
+    status = and_then(status,
+                      cublasLtMatrixLayoutCreate(&product->b, from, b_rows, b_columns, s->b_apart));
+    return and_then(status, cublasLtMatrixLayoutCreate(&product->d, to, (uint64_t)s->rows,
                                                        (uint64_t)s->columns, s->rows));
 }
 
@@ -113,20 +119,20 @@ static const product *product_of(lane *lane, const struct shape &shape)
 }
 
 /* The largest power of two, up to 256, that divides all addresses. */
-static uint32_t alignment(const float *a, const float *b, const float *d)
+static uint32_t alignment(const void *a, const void *b, const void *d)
 {
     uintptr_t bits = (uintptr_t)a | (uintptr_t)b | (uintptr_t)d | 256;
     return (uint32_t)(bits & (~bits + 1));
 }
 
-void product_multiply(struct shape shape, const float *a, const float *b, float *d, bool add)
+void product_multiply(struct shape shape, const void *a, const void *b, void *d, bool add)
 {
     float one = 1, beta = add ? 1 : 0;
     if (shape.rows == 0 || shape.columns == 0)
         return;
     if (shape.inner == 0) {
         if (!add)
-            cuda_fill(d, (size_t)(shape.rows * shape.columns), 0);
+            cuda_clear(d, (size_t)(shape.rows * shape.columns) * element_size(shape.to));
         return;
     }
     lane *lane = lane_here();

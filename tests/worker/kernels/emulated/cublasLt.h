@@ -1,5 +1,5 @@
 /* cublasLt.h - as much of cuBLASLt as the kernels need, on the host: matrices column by column, in
- * f32, summed in double. */
+ * f32 or bf16, summed in double. */
 #ifndef TESTS_WORKER_KERNELS_EMULATED_CUBLASLT_H
 #define TESTS_WORKER_KERNELS_EMULATED_CUBLASLT_H
 
@@ -12,7 +12,7 @@ enum cublasStatus_t {
 };
 enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68 };
-enum cudaDataType_t { CUDA_R_32F = 0 };
+enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_16BF = 14 };
 enum cublasLtMatmulDescAttributes_t {
     CUBLASLT_MATMUL_DESC_TRANSA = 3,
     CUBLASLT_MATMUL_DESC_TRANSB = 4

@@ -91,7 +91,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
         return cudaErrorMemoryAllocation;
     if (posix_memalign(out, 256, bytes) != 0)
         return cudaErrorMemoryAllocation;
-    const uint32_t nothing = 0x7fa5a5a5u; /* as f32 a signalling NaN */
+    const uint32_t nothing = 0x7fa57fa5u; /* as f32 a signalling NaN, and its halves as bf16 */
     for (size_t i = 0; i + sizeof nothing <= bytes; i += sizeof nothing)
         memcpy((char *)*out + i, &nothing, sizeof nothing);
     reservations[(uintptr_t)*out] = bytes;
@@ -205,6 +205,15 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 /* Pinned memory is read when the work is done. Other memory of the host is read at once; what is
  * written to it is waited for. */
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+    std::lock_guard<std::recursive_mutex> guard(lock);
+    if (!inside(reservations, to, bytes))
+        die("what is set is no memory of the device, or leaves its reservation");
+    emulated_issue(stream, [=] { memset(to, value, bytes); });
+    return cudaSuccess;
+}
+
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
