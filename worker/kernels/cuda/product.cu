@@ -1,17 +1,9 @@
-/* product.cu - matrix products by cuBLASLt. How a shape is multiplied is decided once per lane, by
- * the library's first choice, which depends on shape and device only. */
+/* product.cu - matrix products by cuBLASLt: the shapes of a lane, each with the algorithm that was
+ * chosen for it at its first use. */
 #include "worker/kernels/cuda/product.h"
 
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/lane.h"
-
-struct product {
-    product *next;
-    struct shape shape;
-    cublasLtMatmulDesc_t operation;
-    cublasLtMatrixLayout_t a, b, d;
-    cublasLtMatmulAlgo_t algorithm;
-};
 
 static void product_destroy(product *product)
 {
@@ -69,36 +61,9 @@ static cublasStatus_t describe(product *product)
                                                        (uint64_t)s->columns, s->rows));
 }
 
-static cublasStatus_t choose(product *product, cublasLtHandle_t handle)
-{
-    const cublasLtMatmulPreferenceAttributes_t alignments[] = {
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-    cublasLtMatmulPreference_t preference;
-    cublasLtMatmulHeuristicResult_t result = {};
-    int found = 0;
-    size_t workspace = WORKSPACE_BYTES;
-    cublasStatus_t status = cublasLtMatmulPreferenceCreate(&preference);
-    if (status != CUBLAS_STATUS_SUCCESS)
-        return status;
-    status = cublasLtMatmulPreferenceSetAttribute(
-        preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
-    for (cublasLtMatmulPreferenceAttributes_t alignment : alignments)
-        status = and_then(status, cublasLtMatmulPreferenceSetAttribute(
-                                      preference, alignment, &product->shape.aligned,
-                                      sizeof product->shape.aligned));
-    status = and_then(status, cublasLtMatmulAlgoGetHeuristic(handle, product->operation, product->a,
-                                                             product->b, product->d, product->d,
-                                                             preference, 1, &result, &found));
-    if (status == CUBLAS_STATUS_SUCCESS && found < 1)
-        status = CUBLAS_STATUS_NOT_SUPPORTED;
-    product->algorithm = result.algo;
-    cublasLtMatmulPreferenceDestroy(preference);
-    return status;
-}
-
 /* NULL: the library cannot. Made at a shape's first use: the first step is not like the others. */
-static const product *product_of(lane *lane, const struct shape &shape)
+static const product *product_of(lane *lane, const struct shape &shape, const void *a,
+                                 const void *b)
 {
     for (product *product = lane->products; product; product = product->next)
         if (product->shape == shape)
@@ -107,7 +72,7 @@ static const product *product_of(lane *lane, const struct shape &shape)
     product->shape = shape;
     cublasStatus_t status = describe(product);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = choose(product, lane->handle);
+        status = choice_make(lane, product, a, b);
     if (status != CUBLAS_STATUS_SUCCESS) {
         lane_note(status, "choosing a matrix product");
         product_destroy(product);
@@ -125,9 +90,18 @@ static uint32_t alignment(const void *a, const void *b, const void *d)
     return (uint32_t)(bits & (~bits + 1));
 }
 
-void product_multiply(struct shape shape, const void *a, const void *b, void *d, bool add)
+cublasStatus_t product_run(const lane *lane, const product *product,
+                           const cublasLtMatmulAlgo_t *algorithm, const void *a, const void *b,
+                           void *d, bool add)
 {
     float one = 1, beta = add ? 1 : 0;
+    return cublasLtMatmul(lane->handle, product->operation, &one, a, product->a, b, product->b,
+                          &beta, d, product->d, d, product->d, algorithm, lane->workspace,
+                          WORKSPACE_BYTES, lane->stream);
+}
+
+void product_multiply(struct shape shape, const void *a, const void *b, void *d, bool add)
+{
     if (shape.rows == 0 || shape.columns == 0)
         return;
     if (shape.inner == 0) {
@@ -137,11 +111,7 @@ void product_multiply(struct shape shape, const void *a, const void *b, void *d,
     }
     lane *lane = lane_here();
     shape.aligned = alignment(a, b, d);
-    const product *product = product_of(lane, shape);
+    const product *product = product_of(lane, shape, a, b);
     if (product)
-        lane_note(cublasLtMatmul(lane->handle, product->operation, &one, a, product->a, b,
-                                 product->b, &beta, d, product->d, d, product->d,
-                                 &product->algorithm, lane->workspace, WORKSPACE_BYTES,
-                                 lane->stream),
-                  "matrix product");
+        lane_note(product_run(lane, product, &product->algorithm, a, b, d, add), "matrix product");
 }

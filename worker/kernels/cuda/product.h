@@ -5,10 +5,13 @@
 #define WORKER_KERNELS_CUDA_PRODUCT_H
 
 #include <cstdint>
+#include <cublasLt.h>
 
 extern "C" {
 #include "common/base/element.h"
 }
+
+struct lane;
 
 struct shape {
     bool a_turned, b_turned;
@@ -20,10 +23,24 @@ struct shape {
     bool operator==(const shape &other) const = default;
 };
 
+/* A shape as the library knows it. */
+struct product {
+    product *next; /* in the lane */
+    struct shape shape;
+    cublasLtMatmulDesc_t operation;
+    cublasLtMatrixLayout_t a, b, d;
+    cublasLtMatmulAlgo_t algorithm;
+};
+
 /* d = a b, or d += a b; in the calling thread's lane. */
 void product_multiply(struct shape shape, const void *a, const void *b, void *d, bool add);
+/* By this algorithm. */
+cublasStatus_t product_run(const lane *lane, const product *product,
+                           const cublasLtMatmulAlgo_t *algorithm, const void *a, const void *b,
+                           void *d, bool add);
+void products_destroy(product *product);
 
-struct product;
-void products_destroy(struct product *product);
+/* Choose the product's algorithm, for such a and b: choice.cu. */
+cublasStatus_t choice_make(lane *lane, product *product, const void *a, const void *b);
 
 #endif

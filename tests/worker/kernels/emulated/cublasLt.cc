@@ -23,6 +23,13 @@ struct emulated_preference {
 struct emulated_handle {
 };
 
+int emulated_products;
+
+size_t cublasLtGetVersion(void)
+{
+    return 1;
+}
+
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *out)
 {
     *out = new emulated_handle();
@@ -122,8 +129,21 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 {
     if (asked < 1 || !fits(product, a, b, d))
         return CUBLAS_STATUS_INVALID_VALUE;
-    results[0].algo.alignment = preference->alignment;
-    *found = 1;
+    *found = asked < EMULATED_WAYS ? asked : EMULATED_WAYS;
+    for (int i = 0; i < *found; i++)
+        results[i] = {{preference->alignment, (uint64_t)i, {}}, 0, CUBLAS_STATUS_SUCCESS};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t product,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t *algo,
+                                       cublasLtMatmulHeuristicResult_t *result)
+{
+    if (!fits(product, a, b, d) || algo->way >= EMULATED_WAYS)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    *result = {*algo, 0, CUBLAS_STATUS_SUCCESS};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -163,13 +183,17 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
     emulated_product p = *product;
     emulated_matrix am = *a_layout, bm = *b_layout, dm = *d_layout;
     float scale = *(const float *)alpha, keep = *(const float *)beta;
+    uint64_t way = algo->way;
+    __atomic_fetch_add(&emulated_products, 1, __ATOMIC_RELAXED);
     emulated_issue(stream, [=] {
+        emulated_spend(stream, (float)(EMULATED_WAYS - way));
         uint64_t inner = p.turn_a ? am.rows : am.columns;
         for (uint64_t column = 0; column < dm.columns; column++)
             for (uint64_t row = 0; row < dm.rows; row++) {
-                double sum = 0;
+                double sum = way == EMULATED_ORDERLESS ? 0x1p30 : 0;
                 for (uint64_t i = 0; i < inner; i++)
                     sum += element(a, am, p.turn_a, row, i) * element(b, bm, p.turn_b, i, column);
+                sum -= way == EMULATED_ORDERLESS ? 0x1p30 : 0;
                 uint64_t at = row + column * (uint64_t)dm.apart;
                 double before = keep != 0 ? keep * number(c, dm, at) : 0;
                 leave(d, dm, at, (float)(scale * sum + before));

@@ -15,11 +15,14 @@ uint64_t emulated_limit = UINT64_C(1) << 32;
 struct emulated_event {
     emulated_stream *stream;
     uint64_t place;
+    bool timed;
+    float time_ms; /* of the stream, where it was recorded */
 };
 
 struct emulated_stream {
     std::deque<std::function<void()>> work;
     uint64_t done, issued;
+    float spent_ms;
 };
 
 namespace
@@ -61,6 +64,18 @@ bool inside(const std::map<uintptr_t, size_t> &all, const void *memory, size_t b
 cudaError_t cudaGetDeviceCount(int *count)
 {
     *count = 1;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
+{
+    *properties = {"emulated"};
     return cudaSuccess;
 }
 
@@ -171,9 +186,10 @@ void emulated_issue(cudaStream_t stream, std::function<void()> work)
     stream->issued++;
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned)
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
 {
     *out = new emulated_event();
+    (*out)->timed = flags == cudaEventDefault;
     return cudaSuccess;
 }
 
@@ -186,9 +202,29 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     std::lock_guard<std::recursive_mutex> guard(lock);
+    if (event->timed)
+        emulated_issue(stream, [=] { event->time_ms = stream->spent_ms; });
     event->stream = stream;
     event->place = stream->issued;
     return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    std::lock_guard<std::recursive_mutex> guard(lock);
+    run_until(event->stream, event->place);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float *time_ms, cudaEvent_t begin, cudaEvent_t end)
+{
+    *time_ms = end->time_ms - begin->time_ms;
+    return cudaSuccess;
+}
+
+void emulated_spend(cudaStream_t stream, float time_ms)
+{
+    stream->spent_ms += time_ms;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
