@@ -4,8 +4,9 @@
  * Forward, a warp has one query and goes over the keys, 32 at a time, one per lane, with a running
  * maximum and sum: FlashAttention, arXiv 2205.14135, algorithm 1. Backward, a warp has one key and
  * goes over the queries (dk, dv), then a warp has one query and goes over the keys (dq); so every
- * gradient is summed by one warp, in order. */
+ * gradient is summed by one warp, in order. What cuDNN takes is left to it: flash.h. */
 #include "worker/kernels/cuda/cuda.h"
+#include "worker/kernels/cuda/flash.h"
 #include "worker/kernels/cuda/launch.h"
 
 #include <cerrno>
@@ -341,6 +342,8 @@ int64_t width_of(const struct kernel_call *call)
 
 template <typename E> void forward(const struct kernel_call *call)
 {
+    if (flash_forward(call))
+        return;
     if (width_of(call) <= 32)
         forward_as<32, E>(call);
     else if (width_of(call) <= 64)
@@ -351,6 +354,8 @@ template <typename E> void forward(const struct kernel_call *call)
 
 template <typename E> void backward(const struct kernel_call *call)
 {
+    if (flash_backward(call))
+        return;
     if (width_of(call) <= 32)
         backward_as<32, E>(call);
     else if (width_of(call) <= 64)
