@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-extern int emulated_products;
+extern int emulated_products, emulated_graphs;
 
 static char folder[] = "/tmp/gimbal-choice-XXXXXX";
 
@@ -102,6 +102,34 @@ START_TEST(a_small_product_is_not_measured)
 }
 END_TEST
 
+/* Graphs that one forward and one backward of attention run. */
+static int graphs_of(const char *name, int width, bool aligned, enum element element)
+{
+    struct trial_config config = {.device = &device_cuda,
+                                  .operation = operation_find(name),
+                                  .sizes = trial_sizes(2, 16, 1, 2, width, 1, 1),
+                                  .aligned = aligned,
+                                  .element = element,
+                                  .wanted = WANTED_ALL};
+    int before = emulated_graphs;
+    struct trial *trial = trial_create(&config);
+    trial_forward(trial);
+    trial_backward(trial);
+    trial_destroy(trial);
+    return emulated_graphs - before;
+}
+
+START_TEST(attention_is_by_the_library_where_it_takes_it)
+{
+    ck_assert_int_eq(graphs_of("core", 8, true, ELEMENT_BF16), 2);
+    ck_assert_int_eq(graphs_of("grouped", 8, true, ELEMENT_BF16), 2);
+    ck_assert_int_eq(graphs_of("core", 8, true, ELEMENT_F32), 0);
+    ck_assert_int_eq(graphs_of("core", 7, true, ELEMENT_BF16), 0);
+    ck_assert_int_eq(graphs_of("core", 8, false, ELEMENT_BF16), 0);
+    ck_assert_int_eq(graphs_of("attend", 8, true, ELEMENT_BF16), 0); /* it sees all keys */
+}
+END_TEST
+
 START_TEST(a_damaged_file_costs_measuring_again)
 {
     ck_assert_int_eq(products_of_another(150), 13);
@@ -120,6 +148,7 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, a_large_product_is_measured_once_and_keeps_its_bits);
     tcase_add_test(tcase, a_small_product_is_not_measured);
+    tcase_add_test(tcase, attention_is_by_the_library_where_it_takes_it);
     tcase_add_test(tcase, a_damaged_file_costs_measuring_again);
     Suite *suite = suite_create("choice");
     suite_add_tcase(suite, tcase);

@@ -178,6 +178,23 @@ START_TEST(bf16_is_f32_that_is_rounded)
 }
 END_TEST
 
+/* Where a library needs round addresses, and widths that are multiples of 8, it may be asked. */
+START_TEST(bf16_at_round_addresses_is_the_same)
+{
+    const struct sizes sizes[] = {trial_sizes(2, 64, 32, 2, 16, 40, 48),
+                                  trial_sizes(3, 33, 16, 1, 8, 8, 8)};
+    struct trial_config config = {
+        .aligned = true, .rounded = true, .element = ELEMENT_BF16, .wanted = WANTED_ALL};
+    config.device = choose(_i, &config.operation);
+    for (size_t i = 0; config.device && i < sizeof sizes / sizeof *sizes; i++) {
+        config.sizes = sizes[i];
+        struct trial *plain = run_plain(&config);
+        check_trial(&config, plain);
+        trial_destroy(plain);
+    }
+}
+END_TEST
+
 /* The sum over y of dy y; of a loss itself. */
 static double objective(struct trial *trial)
 {
@@ -365,14 +382,18 @@ int main(void)
     tcase_add_loop_test(tcase, every_operation_has_its_kernels_or_says_that_none_has, 0, pairs);
     tcase_add_loop_test(tcase, every_size_gives_the_same_as_plain_c, 0, pairs);
     tcase_add_loop_test(tcase, pieces_together_are_the_whole, 0, pairs);
-    tcase_add_loop_test(tcase, bf16_is_f32_that_is_rounded, 0, pairs);
     tcase_add_loop_test(tcase, each_gradient_can_be_had_alone, 0, pairs);
     tcase_add_loop_test(tcase, gradients_are_the_slopes_of_the_output, 0, pairs);
     tcase_add_loop_test(tcase, a_gradient_may_lie_over_what_it_is_made_from, 0, pairs);
     tcase_add_loop_test(tcase, the_same_number_of_threads_gives_the_same_bits, 0, pairs);
     tcase_add_loop_test(tcase, ranks_compute_at_the_same_time, 0, pairs);
+    TCase *narrow = tcase_create("bf16");
+    tcase_set_timeout(narrow, 60);
+    tcase_add_loop_test(narrow, bf16_is_f32_that_is_rounded, 0, pairs);
+    tcase_add_loop_test(narrow, bf16_at_round_addresses_is_the_same, 0, pairs);
     Suite *suite = suite_create("kernels");
     suite_add_tcase(suite, tcase);
+    suite_add_tcase(suite, narrow);
     SRunner *runner = srunner_create(suite);
     srunner_add_suite(runner, device_suite());
     srunner_run_all(runner, CK_ENV);

@@ -254,6 +254,8 @@ static void run(const struct trial *trial, const struct kernel_call *call, enum 
             (direction == FORWARD ? now.operand : now.gradient)[operation_operands(operation) + i]
                 .data = NULL;
     struct apart *apart = apart_begin(trial->config.device);
+    if (trial->config.aligned)
+        apart_round(apart);
     now.workspace = apart_bring(apart, workspace, size);
     bring(apart, now.operand);
     bring(apart, now.gradient);

@@ -7,6 +7,10 @@
 #include <dlfcn.h>
 #include <mutex>
 
+#ifndef CUDNN_LIBRARY
+#define CUDNN_LIBRARY "libcudnn.so.9"
+#endif
+
 namespace
 {
 
@@ -173,7 +177,7 @@ int backend_load(struct error *err)
     std::lock_guard<std::mutex> guard(lock);
     if (loaded)
         return 0;
-    void *handle = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
+    void *handle = dlopen(CUDNN_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
         return error_set(err, -ENODEV, "cuDNN 9 is not here: %s", dlerror());
     loaded = find_all(handle);
