@@ -94,6 +94,12 @@ static uint16_t narrow(int rank, size_t part, size_t index)
     return bf16_narrow(value(rank, part, index));
 }
 
+static void must_be(uint16_t is, uint16_t right)
+{
+    if (is != right)
+        ck_abort_msg("%04x where %04x is right", is, right);
+}
+
 static uint16_t *narrow_values(int rank, size_t part, size_t count)
 {
     uint16_t *out = calloc(count + 1, sizeof *out);
@@ -120,8 +126,8 @@ static void narrow_reduced(const struct test_rank *rank, struct fabric_group *gr
             rank->library->all_reduce(group, ELEMENT_BF16, data, counts[call], REDUCTION_SUM, NULL),
             0);
         for (size_t i = 0; i < counts[call]; i++)
-            ck_assert_uint_eq(data[i], narrow_sum(rank, call, i));
-        ck_assert_uint_eq(data[counts[call]], 0);
+            must_be(data[i], narrow_sum(rank, call, i));
+        must_be(data[counts[call]], 0);
         free(data);
     }
 }
@@ -149,9 +155,9 @@ static void narrow_moved(const struct test_rank *rank, struct fabric_group *grou
         size_t offset = total(counts[part], rank->rank);
         for (int i = 0; i < rank->count; i++)
             for (size_t j = 0; j < counts[part][i]; j++)
-                ck_assert_uint_eq(*at++, narrow(i, part, j));
+                must_be(*at++, narrow(i, part, j));
         for (size_t i = 0; i < counts[part][rank->rank]; i++)
-            ck_assert_uint_eq(sum[i], narrow_sum(rank, part, offset + i));
+            must_be(sum[i], narrow_sum(rank, part, offset + i));
     }
     free_parts(gathers, COUNT);
     free_parts(scatters, COUNT);
@@ -171,7 +177,7 @@ static void narrow_sent(const struct test_rank *rank, struct fabric_group *group
     const uint16_t *at = other;
     for (int i = 0; i < rank->count; i++)
         for (int j = 0; j < rank->rank; j++)
-            ck_assert_uint_eq(*at++, narrow(i, 0, total(sends, rank->rank) + (size_t)j));
+            must_be(*at++, narrow(i, 0, total(sends, rank->rank) + (size_t)j));
     struct fabric_request *request = NULL;
     int next = (rank->rank + 1) % rank->count,
         before = (rank->rank + rank->count - 1) % rank->count;
@@ -183,7 +189,7 @@ static void narrow_sent(const struct test_rank *rank, struct fabric_group *group
             rank->library->receive(rank->fabric, before, 5, ELEMENT_BF16, other, count, NULL), 0);
         ck_assert_int_eq(rank->library->wait(rank->fabric, request, NULL), 0);
         for (size_t i = 0; i < count; i++)
-            ck_assert_uint_eq(other[i], narrow(before, 0, i));
+            must_be(other[i], narrow(before, 0, i));
     }
     free(mine);
     free(other);

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#define STEPS 8
+#define STEPS 4
 #define LOSS_LIMIT 1e-2
 /* Times as far from f32 as the gradients of one rank, which are off by rounding. */
 #define GRADIENT_SHARE 1.5
