@@ -32,7 +32,8 @@ static double measure(struct test_rank *rank, struct fabric_group *group, float 
         double begin = now_s();
         for (int j = 0; j < calls; j++) {
             struct error err;
-            if (rank->library->all_reduce(group, data, count, REDUCTION_SUM, &err) < 0) {
+            if (rank->library->all_reduce(group, ELEMENT_F32, data, count, REDUCTION_SUM, &err) <
+                0) {
                 fprintf(stderr, "%s\n", err.text);
                 exit(EXIT_FAILURE);
             }

@@ -1,9 +1,9 @@
-/* run.c - an NVIDIA device: GPT-2 124M in f32, its speed, and how far it is from this machine's
- * processors after the same steps.
+/* run.c - an NVIDIA device: GPT-2 124M in f32 and bf16, its speed, how far f32 is from this
+ * machine's processors after the same steps, and bf16 from f32.
  *
- * Speed: 8 samples of 1,024 tokens a step, the mean of STEPS steps behind the first WARM_UP, whose
- * products are being chosen. Distance: 2 samples of 256 tokens, STEPS steps on both, the largest
- * relative difference of a loss. */
+ * Speed: 8 samples of 1,024 tokens a step in f32, 32 in bf16, the mean of STEPS steps behind the
+ * first WARM_UP, whose products are being chosen. Distance: 2 samples of 256 tokens, STEPS steps on
+ * both, the largest relative difference of a loss. */
 #include "bench/bench.h"
 #include "common/base/memory.h"
 #include "common/base/units.h"
@@ -40,7 +40,8 @@ static void fill(const void *context, enum program_kind kind, uint64_t first, co
     bench_feed.fill(bench_feed.context, kind, first, box, targets, out);
 }
 
-static void train(const struct device *device, int64_t seq, int64_t samples, struct run *out)
+static void train(const struct device *device, enum element element, int64_t seq, int64_t samples,
+                  struct run *out)
 {
     struct model_config model = {.family = "gpt",
                                  .layers = 12,
@@ -48,7 +49,8 @@ static void train(const struct device *device, int64_t seq, int64_t samples, str
                                  .heads = 12,
                                  .seq = seq,
                                  .vocab = 50304,
-                                 .ffn = 3072};
+                                 .ffn = 3072,
+                                 .element = element};
     struct graph *graph;
     struct program *program;
     struct interpreter *in;
@@ -88,33 +90,47 @@ static void train(const struct device *device, int64_t seq, int64_t samples, str
     graph_destroy(graph);
 }
 
-static void bench_speed(const struct device *device)
+static const char *const names[] = {[ELEMENT_F32] = "f32", [ELEMENT_BF16] = "bf16"};
+
+static void bench_speed(const struct device *device, enum element element, int64_t samples)
 {
     struct run run;
     char reserved[32];
-    int64_t seq = 1024, samples = 8;
-    train(device, seq, samples, &run);
+    int64_t seq = 1024;
+    train(device, element, seq, samples, &run);
     units_print_bytes(reserved, sizeof reserved, (double)run.reserved);
     /* Kaplan et al., arXiv 2001.08361: six operations a parameter and token. */
     double tokens = (double)(seq * samples) / run.seconds, parameters = 124e6;
-    printf("bench gpu/gpt2_124m_f32_tokens_per_s %.0f tokens/s  # %.2f ms a step, %.1f TFLOP/s, "
+    printf("bench gpu/gpt2_124m_%s_tokens_per_s %.0f tokens/s  # %.2f ms a step, %.1f TFLOP/s, "
            "%s reserved, loss %.4f to %.4f\n",
-           tokens, 1e3 * run.seconds, 6e-12 * parameters * tokens, reserved, run.loss[0],
-           run.loss[STEPS - 1]);
+           names[element], tokens, 1e3 * run.seconds, 6e-12 * parameters * tokens, reserved,
+           run.loss[0], run.loss[STEPS - 1]);
+    fflush(stdout);
+}
+
+/* The largest relative difference of a loss. */
+static double distance(const struct run *a, const struct run *b)
+{
+    double worst = 0;
+    for (int i = 0; i < STEPS; i++)
+        worst = fmax(worst, fabs(a->loss[i] / b->loss[i] - 1));
+    return worst;
 }
 
 static void bench_distance(const struct device *device)
 {
-    struct run there, here;
-    double worst = 0;
-    train(device, 256, 2, &there);
+    struct run narrow, wide, here;
+    train(device, ELEMENT_BF16, 256, 2, &narrow);
+    train(device, ELEMENT_F32, 256, 2, &wide);
+    printf("bench gpu/gpt2_124m_bf16_loss_distance %.2g ratio  # to f32 in %d steps; 1e-2 is the "
+           "limit; loss %.6f to %.6f\n",
+           distance(&narrow, &wide), STEPS, narrow.loss[0], narrow.loss[STEPS - 1]);
+    fflush(stdout);
     device_cpu.threads((int)sysconf(_SC_NPROCESSORS_ONLN));
-    train(&device_cpu, 256, 2, &here);
-    for (int i = 0; i < STEPS; i++)
-        worst = fmax(worst, fabs(there.loss[i] / here.loss[i] - 1));
+    train(&device_cpu, ELEMENT_F32, 256, 2, &here);
     printf("bench gpu/gpt2_124m_f32_loss_distance %.2g ratio  # to the processors' in %d steps; "
            "1e-5 is the limit between plans; loss %.6f to %.6f\n",
-           worst, STEPS, there.loss[0], there.loss[STEPS - 1]);
+           distance(&wide, &here), STEPS, wide.loss[0], wide.loss[STEPS - 1]);
 }
 
 int main(void)
@@ -122,10 +138,11 @@ int main(void)
     const struct device *device;
     struct error err;
     if (device_load("cuda", &device, &err) < 0 || device->probe(&err) < 0) {
-        printf("bench gpu/gpt2_124m_f32_tokens_per_s - skipped %s\nbench gpu done\n", err.text);
+        printf("bench gpu/gpt2_124m_bf16_tokens_per_s - skipped %s\nbench gpu done\n", err.text);
         return EXIT_SUCCESS;
     }
-    bench_speed(device);
+    bench_speed(device, ELEMENT_BF16, 32);
+    bench_speed(device, ELEMENT_F32, 8);
     bench_distance(device);
     printf("bench gpu done\n");
     return EXIT_SUCCESS;

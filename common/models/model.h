@@ -3,6 +3,7 @@
 #ifndef COMMON_MODELS_MODEL_H
 #define COMMON_MODELS_MODEL_H
 
+#include "common/base/element.h"
 #include "common/base/error.h"
 #include "common/config/job.h"
 #include "common/graph/graph.h"
@@ -10,9 +11,10 @@
 struct model_config {
     const char *family;
     int64_t layers, hidden, heads, seq, vocab;
-    int64_t ffn;      /* 0: the family's usual multiple of hidden */
-    int64_t kv_heads; /* 0: as many as heads */
-    int64_t patch;    /* pixels; families that read images */
+    int64_t ffn;          /* 0: the family's usual multiple of hidden */
+    int64_t kv_heads;     /* 0: as many as heads */
+    int64_t patch;        /* pixels; families that read images */
+    enum element element; /* that it computes with */
 };
 
 struct model {
@@ -22,8 +24,8 @@ struct model {
     const char *untrained; /* why it can be planned and not be trained yet; NULL: it can */
 };
 
-/* As a job's model section says it. */
-struct model_config model_config_of(const struct job_model *job);
+/* As a job says it. */
+struct model_config model_config_of(const struct job_config *job);
 
 extern const struct model *const models[]; /* ends with NULL */
 

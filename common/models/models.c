@@ -9,18 +9,20 @@ extern const struct model model_gpt, model_llama, model_bert, model_vit;
 
 const struct model *const models[] = {&model_gpt, &model_llama, &model_bert, &model_vit, NULL};
 
-struct model_config model_config_of(const struct job_model *job)
+struct model_config model_config_of(const struct job_config *job)
 {
+    const struct job_model *model = &job->model;
     return (struct model_config){
-        .family = job->family,
-        .layers = job->layers,
-        .hidden = job->hidden,
-        .heads = job->heads,
-        .seq = job->seq,
-        .vocab = job->vocab,
-        .ffn = job->ffn,
-        .kv_heads = job->kv_heads,
-        .patch = job->patch,
+        .family = model->family,
+        .layers = model->layers,
+        .hidden = model->hidden,
+        .heads = model->heads,
+        .seq = model->seq,
+        .vocab = model->vocab,
+        .ffn = model->ffn,
+        .kv_heads = model->kv_heads,
+        .patch = model->patch,
+        .element = job->train.dtype == JOB_BF16 ? ELEMENT_BF16 : ELEMENT_F32,
     };
 }
 
@@ -56,8 +58,12 @@ int model_build(const struct model_config *config, struct graph **out, struct er
     if (rc < 0)
         return rc;
     const struct model *model = find(config->family);
-    if (model)
-        return model->build(config, out, err);
+    if (model) {
+        rc = model->build(config, out, err);
+        if (rc == 0)
+            (*out)->element_bytes = (int)element_size(config->element);
+        return rc;
+    }
     for (int i = 0; models[i]; i++)
         used += snprintf(known + used, sizeof known - (size_t)used, i ? ", %s" : "%s",
                          models[i]->family);

@@ -197,6 +197,9 @@ static bool joins(const struct lowering *l, enum collective kind, int group,
     if (!l->joins || last->collective.kind != kind || last->collective.group != group ||
         l->joins_room != l->room || collective_parts(last) == COLLECTIVE_PARTS_MAX)
         return false;
+    int first = program_pieces(p, last)->buffer;
+    if (p->buffers[first].element_bytes != p->buffers[source->buffer].element_bytes)
+        return false;
     for (int part = 0; part < collective_parts(last); part++)
         if (program_pieces(p, last)[2 * part + 1].buffer == source->buffer)
             return false;

@@ -16,8 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BF16_BYTES 2
-
 #define PROVED_GAP 5e-4 /* what is less is printed as 0.0 % */
 
 int planner_graph(const struct job_config *job, struct graph **out, struct error *err)
@@ -27,22 +25,14 @@ int planner_graph(const struct job_config *job, struct graph **out, struct error
                          "checkpoint.dir '%s' must begin with '/': the nodes have no folder in "
                          "common that it could count from",
                          job->checkpoint.dir);
-    struct model_config config = model_config_of(&job->model);
-    int rc = model_build(&config, out, err);
-    if (rc == 0 && job->train.dtype == JOB_BF16)
-        (*out)->element_bytes = BF16_BYTES;
-    return rc;
+    struct model_config config = model_config_of(job);
+    return model_build(&config, out, err);
 }
 
 int planner_runs(const struct job_config *job, const struct graph *graph, struct error *err)
 {
-    struct model_config config = model_config_of(&job->model);
+    struct model_config config = model_config_of(job);
     int rc = model_runs(&config, graph, err);
-    if (rc == 0 && job->train.dtype == JOB_BF16)
-        rc =
-            error_set(err, -ENOSYS,
-                      "train.dtype bf16 can be planned with, and no device computes in it yet: f32 "
-                      "would run");
     if (rc == 0 && job->data.images.count > 0)
         rc = error_set(err, -ENOSYS, "data.images can be planned with, not read yet");
     return rc;

@@ -2,22 +2,24 @@
  *
  * A fabric joins the ranks of one epoch. A group is some of these ranks in a fixed order; every
  * member creates its groups in the same order. Calls on one group are made in the same order by
- * all its members and block until this rank's part is done. All data is f32 and contiguous;
- * counts are elements and may be 0, and differ from rank to rank. Calls on different groups and
- * messages may run side by side, in threads of their own; on one group there is one at a time.
+ * all its members and block until this rank's part is done. All data is contiguous, of the element
+ * that the call names; counts are elements and may be 0, and differ from rank to rank. Calls on
+ * different groups and messages may run side by side, in threads of their own; on one group there
+ * is one at a time.
  *
  * Sums are taken in the order of the group's members, chunk by chunk, so that all members hold
- * the same bits.
+ * the same bits. Those of bf16 are taken in f32, and rounded once.
  *
  * Errors: -ECONNRESET a peer is gone, -ETIMEDOUT no answer within the limit, -ECANCELED the
  * fabric was aborted; the sentence names operation, group and peer. Members that disagree about
- * a call (operation, counts) get -EINVAL from local and time out over gloo; no data is mixed. After
- * an error the fabric can only be closed.
+ * a call (operation, element, counts) get -EINVAL from local and time out over gloo; no data is
+ * mixed. After an error the fabric can only be closed.
  *
  * gloo ignores SIGPIPE in this process, if nobody else has decided about it. */
 #ifndef WORKER_COLLECTIVES_COLLECTIVE_H
 #define WORKER_COLLECTIVES_COLLECTIVE_H
 
+#include "common/base/element.h"
 #include "common/base/error.h"
 #include "common/graph/operation.h"
 #include "worker/kernels/accelerator.h"
@@ -49,8 +51,8 @@ struct fabric_config {
 
 /* A tensor of a call that moves several: a chunk per member, counts[i] long. */
 struct collective_part {
-    const float *source;
-    float *destination;
+    const void *source;
+    void *destination;
     const size_t *counts;
 };
 
@@ -67,27 +69,28 @@ struct collectives {
                  struct error *err); /* lives as long as the fabric */
 
     /* In place: data becomes the reduction over all members. */
-    int (*all_reduce)(struct fabric_group *group, float *data, size_t count,
+    int (*all_reduce)(struct fabric_group *group, enum element element, void *data, size_t count,
                       enum reduction reduction, struct error *err);
     /* Of each part: source: one chunk per member, one after the other; destination: the sum of this
      * member's chunks, which may replace this member's own chunk. */
-    int (*reduce_scatter)(struct fabric_group *group, const struct collective_part *parts,
-                          int count, struct error *err);
+    int (*reduce_scatter)(struct fabric_group *group, enum element element,
+                          const struct collective_part *parts, int count, struct error *err);
     /* Of each part: source: this member's chunk; destination: all chunks in order. source may lie
      * in its place already. */
-    int (*all_gather)(struct fabric_group *group, const struct collective_part *parts, int count,
-                      struct error *err);
+    int (*all_gather)(struct fabric_group *group, enum element element,
+                      const struct collective_part *parts, int count, struct error *err);
     /* source: a chunk for every member; destination: a chunk from every member. */
-    int (*all_to_all)(struct fabric_group *group, const float *source, const size_t *sends,
-                      float *destination, const size_t *receives, struct error *err);
+    int (*all_to_all)(struct fabric_group *group, enum element element, const void *source,
+                      const size_t *sends, void *destination, const size_t *receives,
+                      struct error *err);
 
     /* Begins to send; source must stay as it is until wait returns for this request, which ends
      * the request whatever it returns. Messages of one (sender, receiver, tag) arrive in order. */
-    int (*send)(struct fabric *fabric, int peer, uint32_t tag, const float *source, size_t count,
-                struct fabric_request **out, struct error *err);
+    int (*send)(struct fabric *fabric, int peer, uint32_t tag, enum element element,
+                const void *source, size_t count, struct fabric_request **out, struct error *err);
     int (*wait)(struct fabric *fabric, struct fabric_request *request, struct error *err);
-    int (*receive)(struct fabric *fabric, int peer, uint32_t tag, float *destination, size_t count,
-                   struct error *err);
+    int (*receive)(struct fabric *fabric, int peer, uint32_t tag, enum element element,
+                   void *destination, size_t count, struct error *err);
 
     /* Elements that this rank has sent to others so far, counted where data is copied;
      * ranks inside one process only. (optional) */

@@ -130,32 +130,33 @@ int group_call(const char *call, ::fabric_group *face, struct error *err, body r
     }
 }
 
-int face_all_reduce(::fabric_group *face, float *data, size_t count, enum reduction reduction,
-                    struct error *err)
+int face_all_reduce(::fabric_group *face, enum element element, void *data, size_t count,
+                    enum reduction reduction, struct error *err)
 {
     return group_call("all_reduce", face, err,
-                      [=](group &group) { group.all_reduce(data, count, reduction); });
+                      [=](group &group) { group.all_reduce(element, data, count, reduction); });
 }
 
-int face_reduce_scatter(::fabric_group *face, const struct collective_part *parts, int count,
-                        struct error *err)
+int face_reduce_scatter(::fabric_group *face, enum element element,
+                        const struct collective_part *parts, int count, struct error *err)
 {
     return group_call("reduce_scatter", face, err,
-                      [=](group &group) { group.reduce_scatter(parts, count); });
+                      [=](group &group) { group.reduce_scatter(element, parts, count); });
 }
 
-int face_all_gather(::fabric_group *face, const struct collective_part *parts, int count,
-                    struct error *err)
+int face_all_gather(::fabric_group *face, enum element element, const struct collective_part *parts,
+                    int count, struct error *err)
 {
     return group_call("all_gather", face, err,
-                      [=](group &group) { group.all_gather(parts, count); });
+                      [=](group &group) { group.all_gather(element, parts, count); });
 }
 
-int face_all_to_all(::fabric_group *face, const float *source, const size_t *sends,
-                    float *destination, const size_t *receives, struct error *err)
+int face_all_to_all(::fabric_group *face, enum element element, const void *source,
+                    const size_t *sends, void *destination, const size_t *receives,
+                    struct error *err)
 {
     return group_call("all_to_all", face, err, [=](group &group) {
-        group.all_to_all(source, sends, destination, receives);
+        group.all_to_all(element, source, sends, destination, receives);
     });
 }
 
@@ -166,9 +167,9 @@ std::string message_name(const char *call, int peer, uint32_t tag)
     return std::string(call) + std::to_string(peer) + ", tag " + std::to_string(tag);
 }
 
-uint64_t message_slot(uint32_t tag, size_t count)
+uint64_t message_slot(uint32_t tag, enum element element, size_t count)
 {
-    return slot(HASH_START, MESSAGE, tag, count);
+    return slot(HASH_START, MESSAGE, element, tag, count);
 }
 
 request *request_take(struct fabric *fabric)
@@ -190,8 +191,8 @@ void request_release(struct fabric *fabric, request *request)
     fabric->free_requests.push_back(request);
 }
 
-int face_send(::fabric *face, int peer, uint32_t tag, const float *source, size_t count,
-              ::fabric_request **out, struct error *err)
+int face_send(::fabric *face, int peer, uint32_t tag, enum element element, const void *source,
+              size_t count, ::fabric_request **out, struct error *err)
 {
     struct fabric *fabric = inside(face);
     int rc = collective_peer_check("send", peer, fabric->world.rank, fabric->world.count, err);
@@ -200,7 +201,8 @@ int face_send(::fabric *face, int peer, uint32_t tag, const float *source, size_
     request *request = request_take(fabric);
     request->tag = tag;
     try {
-        request->message = fabric->world.send(peer, message_slot(tag, count), source, count);
+        request->message = fabric->world.send(peer, message_slot(tag, element, count), source,
+                                              count * element_size(element));
         *out = reinterpret_cast<::fabric_request *>(request);
         return 0;
     } catch (...) {
@@ -223,8 +225,8 @@ int face_wait(::fabric *face, ::fabric_request *which, struct error *err)
     return rc;
 }
 
-int face_receive(::fabric *face, int peer, uint32_t tag, float *destination, size_t count,
-                 struct error *err)
+int face_receive(::fabric *face, int peer, uint32_t tag, enum element element, void *destination,
+                 size_t count, struct error *err)
 {
     struct fabric *fabric = inside(face);
     int rc = collective_peer_check("receive", peer, fabric->world.rank, fabric->world.count, err);
@@ -232,8 +234,9 @@ int face_receive(::fabric *face, int peer, uint32_t tag, float *destination, siz
         return rc;
     try {
         deadline limit = fabric->world.limit();
-        fabric->world.await(
-            fabric->world.receive(peer, message_slot(tag, count), destination, count), limit);
+        fabric->world.await(fabric->world.receive(peer, message_slot(tag, element, count),
+                                                  destination, count * element_size(element)),
+                            limit);
         return 0;
     } catch (...) {
         return explain(err, message_name("receive from rank ", peer, tag));

@@ -36,9 +36,9 @@ group::group(mesh &owner, const int *members, int size, int index, uint64_t iden
     under_way.reserve(2 * ranks.size());
 }
 
-uint64_t slot(uint64_t id, call call, uint64_t mark, size_t count)
+uint64_t slot(uint64_t id, call call, enum element element, uint64_t mark, size_t count)
 {
-    uint64_t hash = hash_number(id, static_cast<uint64_t>(call));
+    uint64_t hash = hash_number(id, static_cast<uint64_t>(call) * ELEMENTS + element);
     return hash_number(hash_number(hash, mark), count);
 }
 
@@ -49,32 +49,47 @@ group::range group::chunk(size_t count, size_t index) const
     return {low, high - low};
 }
 
-float *group::scratch_for(size_t count)
+size_t group::bytes(size_t count) const
 {
-    if (scratch_count < count) {
-        scratch.reset(new float[count]);
-        scratch_count = count;
+    return count * element_size(element);
+}
+
+/* Returns what lies behind. */
+char *group::copy(const void *source, size_t count, char *destination) const
+{
+    if (count > 0)
+        std::memcpy(destination, source, bytes(count));
+    return destination + bytes(count);
+}
+
+char *group::scratch_for(size_t count)
+{
+    if (scratch_bytes < bytes(count)) {
+        scratch.reset(new char[bytes(count)]);
+        scratch_bytes = bytes(count);
     }
     return scratch.get();
 }
 
-void group::begin()
+void group::begin(enum element of)
 {
+    element = of;
     under_way.clear();
     limit = world.limit();
 }
 
-void group::receive(size_t member, call call, size_t mark, float *destination, size_t count)
+void group::receive(size_t member, call call, size_t mark, char *destination, size_t count)
+{
+    if (member != me && count > 0)
+        under_way.push_back(world.receive(ranks[member], slot(id, call, element, mark, count),
+                                          destination, bytes(count)));
+}
+
+void group::send(size_t member, call call, size_t mark, const char *source, size_t count)
 {
     if (member != me && count > 0)
         under_way.push_back(
-            world.receive(ranks[member], slot(id, call, mark, count), destination, count));
-}
-
-void group::send(size_t member, call call, size_t mark, const float *source, size_t count)
-{
-    if (member != me && count > 0)
-        under_way.push_back(world.send(ranks[member], slot(id, call, mark, count), source, count));
+            world.send(ranks[member], slot(id, call, element, mark, count), source, bytes(count)));
 }
 
 void group::finish()
@@ -90,12 +105,12 @@ void group::drop()
 }
 
 /* The others' summands lie in the order of the members, each a stride behind the one before. */
-void group::reduce(const float *own, const float *others, size_t stride, float *destination,
+void group::reduce(const char *own, const char *others, size_t stride, char *destination,
                    size_t count, enum reduction reduction)
 {
     for (size_t i = 0; i < ranks.size(); i++)
-        summands[i] = i == me ? own : others + (i < me ? i : i - 1) * stride;
-    collective_reduce(destination, summands.data(), static_cast<int>(ranks.size()), count,
+        summands[i] = i == me ? own : others + bytes((i < me ? i : i - 1) * stride);
+    collective_reduce(element, destination, summands.data(), static_cast<int>(ranks.size()), count,
                       reduction);
 }
 
@@ -127,19 +142,29 @@ static size_t chunk_offset(const collective_part &part, size_t member)
     return offset;
 }
 
+/* Where a member's chunk begins. */
+const char *group::source_of(const collective_part &part, size_t member) const
+{
+    return static_cast<const char *>(part.source) + bytes(chunk_offset(part, member));
+}
+
+char *group::place_of(const collective_part &part, size_t member) const
+{
+    return static_cast<char *>(part.destination) + bytes(chunk_offset(part, member));
+}
+
 static constexpr size_t pack_mark = SIZE_MAX; /* other messages of a call have their part's index */
 
 /* ---- collectives ---- */
 
 /* Everybody sends everything to everybody and adds up alone: one round of messages instead of
  * two, for (n-1) instead of 2(n-1)/n times the bytes, and the same bits. */
-void group::all_reduce_small(float *data, size_t count, size_t mark, enum reduction reduction)
+void group::all_reduce_small(char *data, size_t count, size_t mark, enum reduction reduction)
 {
-    float *others = scratch_for((ranks.size() - 1) * count);
-    begin();
+    char *others = scratch_for((ranks.size() - 1) * count);
     for (size_t i = 0; i < ranks.size(); i++) {
         receive(i, REDUCE_ALL, mark, others, count);
-        others += i == me ? 0 : count;
+        others += i == me ? 0 : bytes(count);
     }
     for (size_t i = 0; i < ranks.size(); i++)
         send(i, REDUCE_ALL, mark, data, count);
@@ -147,126 +172,128 @@ void group::all_reduce_small(float *data, size_t count, size_t mark, enum reduct
     reduce(data, scratch.get(), count, data, count, reduction);
 }
 
-void group::all_reduce(float *data, size_t count, enum reduction reduction)
+void group::all_reduce(enum element of, void *whole, size_t count, enum reduction reduction)
 {
     size_t mark = 2 * count + (reduction == REDUCTION_MAX);
+    char *data = static_cast<char *>(whole);
+    begin(of);
     if (count <= small)
         return all_reduce_small(data, count, mark, reduction);
     range mine = chunk(count, me);
-    float *others = scratch_for((ranks.size() - 1) * mine.count);
-    begin();
+    char *others = scratch_for((ranks.size() - 1) * mine.count), *own = data + bytes(mine.offset);
     for (size_t i = 0; i < ranks.size(); i++) {
         receive(i, REDUCE_PART, mark, others, mine.count);
-        others += i == me ? 0 : mine.count;
+        others += i == me ? 0 : bytes(mine.count);
     }
     for (size_t i = 0; i < ranks.size(); i++)
-        send(i, REDUCE_PART, mark, data + chunk(count, i).offset, chunk(count, i).count);
+        send(i, REDUCE_PART, mark, data + bytes(chunk(count, i).offset), chunk(count, i).count);
     finish();
-    reduce(data + mine.offset, scratch.get(), mine.count, data + mine.offset, mine.count,
-           reduction);
+    reduce(own, scratch.get(), mine.count, own, mine.count, reduction);
     for (size_t i = 0; i < ranks.size(); i++)
-        receive(i, GATHER_PART, mark, data + chunk(count, i).offset, chunk(count, i).count);
+        receive(i, GATHER_PART, mark, data + bytes(chunk(count, i).offset), chunk(count, i).count);
     for (size_t i = 0; i < ranks.size(); i++)
-        send(i, GATHER_PART, mark, data + mine.offset, mine.count);
+        send(i, GATHER_PART, mark, own, mine.count);
     finish();
 }
 
 /* Of every other member all its summands of this one's chunks: the packed ones, then the others. */
-void group::reduce_scatter(const collective_part *parts, int count)
+void group::reduce_scatter(enum element of, const collective_part *parts, int count)
 {
+    begin(of);
     size_t packed = packed_count(parts, count, me), stride = 0, leaving = 0;
     for (int p = 0; p < count; p++)
         stride += parts[p].counts[me];
     for (size_t i = 0; i < ranks.size(); i++)
         leaving += i == me ? 0 : packed_count(parts, count, i);
-    float *others = scratch_for((ranks.size() - 1) * stride + leaving), *at = others;
-    begin();
+    char *others = scratch_for((ranks.size() - 1) * stride + leaving), *at = others;
     for (size_t i = 0; i < ranks.size(); i++) {
-        float *place = at + packed;
+        char *place = at + bytes(packed);
         receive(i, REDUCE_SCATTER, pack_mark, at, packed);
         for (int p = 0; p < count; p++) {
             if (is_packed(parts[p], me, count))
                 continue;
             receive(i, REDUCE_SCATTER, static_cast<size_t>(p), place, parts[p].counts[me]);
-            place += parts[p].counts[me];
+            place += bytes(parts[p].counts[me]);
         }
-        at += i == me ? 0 : stride;
+        at += i == me ? 0 : bytes(stride);
     }
     for (size_t i = 0; i < ranks.size(); i++) {
-        float *pack = at;
+        char *pack = at;
         for (int p = 0; p < count && i != me; p++) {
-            const float *chunk = parts[p].source + chunk_offset(parts[p], i);
+            const char *chunk = source_of(parts[p], i);
             if (is_packed(parts[p], i, count))
-                at = std::copy_n(chunk, parts[p].counts[i], at);
+                at = copy(chunk, parts[p].counts[i], at);
             else
                 send(i, REDUCE_SCATTER, static_cast<size_t>(p), chunk, parts[p].counts[i]);
         }
-        send(i, REDUCE_SCATTER, pack_mark, pack, static_cast<size_t>(at - pack));
+        send(i, REDUCE_SCATTER, pack_mark, pack,
+             static_cast<size_t>(at - pack) / element_size(element));
     }
     finish();
-    const float *small = others, *large = others + packed;
+    const char *small = others, *large = others + bytes(packed);
     for (int p = 0; p < count; p++) {
-        const float *&from = is_packed(parts[p], me, count) ? small : large;
-        reduce(parts[p].source + chunk_offset(parts[p], me), from, stride, parts[p].destination,
+        const char *&from = is_packed(parts[p], me, count) ? small : large;
+        reduce(source_of(parts[p], me), from, stride, static_cast<char *>(parts[p].destination),
                parts[p].counts[me], REDUCTION_SUM);
-        from += parts[p].counts[me];
+        from += bytes(parts[p].counts[me]);
     }
 }
 
-void group::all_gather(const collective_part *parts, int count)
+void group::all_gather(enum element of, const collective_part *parts, int count)
 {
+    begin(of);
     size_t own = packed_count(parts, count, me), coming = 0;
     for (size_t i = 0; i < ranks.size(); i++)
         coming += i == me ? 0 : packed_count(parts, count, i);
-    float *pack = scratch_for(own + coming), *at = pack;
+    char *pack = scratch_for(own + coming), *at = pack;
     for (int p = 0; p < count; p++) {
-        float *place = parts[p].destination + chunk_offset(parts[p], me);
+        char *place = place_of(parts[p], me);
         if (is_packed(parts[p], me, count))
-            at = std::copy_n(parts[p].source, parts[p].counts[me], at);
-        if (parts[p].counts[me] > 0 && parts[p].source != place)
-            std::copy_n(parts[p].source, parts[p].counts[me], place);
+            at = copy(parts[p].source, parts[p].counts[me], at);
+        if (parts[p].source != place)
+            copy(parts[p].source, parts[p].counts[me], place);
     }
-    begin();
     for (size_t i = 0; i < ranks.size(); i++) {
         for (int p = 0; p < count; p++)
             if (!is_packed(parts[p], i, count))
-                receive(i, ALL_GATHER, static_cast<size_t>(p),
-                        parts[p].destination + chunk_offset(parts[p], i), parts[p].counts[i]);
+                receive(i, ALL_GATHER, static_cast<size_t>(p), place_of(parts[p], i),
+                        parts[p].counts[i]);
         receive(i, ALL_GATHER, pack_mark, at, i == me ? 0 : packed_count(parts, count, i));
-        at += i == me ? 0 : packed_count(parts, count, i);
+        at += i == me ? 0 : bytes(packed_count(parts, count, i));
     }
     for (size_t i = 0; i < ranks.size(); i++) {
         for (int p = 0; p < count; p++)
             if (!is_packed(parts[p], me, count))
-                send(i, ALL_GATHER, static_cast<size_t>(p), parts[p].source, parts[p].counts[me]);
+                send(i, ALL_GATHER, static_cast<size_t>(p),
+                     static_cast<const char *>(parts[p].source), parts[p].counts[me]);
         send(i, ALL_GATHER, pack_mark, pack, own);
     }
     finish();
-    at = pack + own;
+    at = pack + bytes(own);
     for (size_t i = 0; i < ranks.size(); i++)
         for (int p = 0; p < count && i != me; p++)
             if (is_packed(parts[p], i, count)) {
-                std::copy_n(at, parts[p].counts[i],
-                            parts[p].destination + chunk_offset(parts[p], i));
-                at += parts[p].counts[i];
+                copy(at, parts[p].counts[i], place_of(parts[p], i));
+                at += bytes(parts[p].counts[i]);
             }
 }
 
-void group::all_to_all(const float *source, const size_t *sends, float *destination,
+void group::all_to_all(enum element of, const void *out, const size_t *sends, void *in,
                        const size_t *receives)
 {
-    float *own = destination;
-    begin();
+    const char *source = static_cast<const char *>(out);
+    char *destination = static_cast<char *>(in), *own = destination;
+    begin(of);
     for (size_t i = 0; i < ranks.size(); i++) {
         receive(i, ALL_TO_ALL, 0, destination, receives[i]);
         own = i == me ? destination : own;
-        destination += receives[i];
+        destination += bytes(receives[i]);
     }
     for (size_t i = 0; i < ranks.size(); i++) {
         send(i, ALL_TO_ALL, 0, source, sends[i]);
-        if (i == me && sends[i] > 0)
-            std::memcpy(own, source, sends[i] * sizeof *source);
-        source += sends[i];
+        if (i == me)
+            copy(source, sends[i], own);
+        source += bytes(sends[i]);
     }
     finish();
 }

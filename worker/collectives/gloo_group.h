@@ -9,18 +9,18 @@ namespace gimbal
 
 enum call { REDUCE_ALL, REDUCE_PART, GATHER_PART, REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL, MESSAGE };
 
-/* What both ends of a transfer call it: the same only where id, call, mark and count are. */
-uint64_t slot(uint64_t id, call call, uint64_t mark, size_t count);
+/* What both ends of a transfer call it: the same only where all of this is. */
+uint64_t slot(uint64_t id, call call, enum element element, uint64_t mark, size_t count);
 
 class group
 {
   public:
     group(mesh &owner, const int *members, int size, int index, uint64_t identity);
 
-    void all_reduce(float *data, size_t count, enum reduction reduction);
-    void reduce_scatter(const collective_part *parts, int count);
-    void all_gather(const collective_part *parts, int count);
-    void all_to_all(const float *source, const size_t *sends, float *destination,
+    void all_reduce(enum element of, void *data, size_t count, enum reduction reduction);
+    void reduce_scatter(enum element of, const collective_part *parts, int count);
+    void all_gather(enum element of, const collective_part *parts, int count);
+    void all_to_all(enum element of, const void *source, const size_t *sends, void *destination,
                     const size_t *receives);
 
     /* After a failure: the caller's memory is his again. */
@@ -35,21 +35,26 @@ class group
         size_t offset, count;
     };
 
-    void all_reduce_small(float *data, size_t count, size_t mark, enum reduction reduction);
+    void all_reduce_small(char *data, size_t count, size_t mark, enum reduction reduction);
     range chunk(size_t count, size_t index) const;
-    float *scratch_for(size_t count);
-    void begin();
-    void receive(size_t member, call call, size_t mark, float *destination, size_t count);
-    void send(size_t member, call call, size_t mark, const float *source, size_t count);
+    size_t bytes(size_t count) const;
+    char *copy(const void *source, size_t count, char *destination) const;
+    char *scratch_for(size_t count);
+    const char *source_of(const collective_part &part, size_t member) const;
+    char *place_of(const collective_part &part, size_t member) const;
+    void begin(enum element of);
+    void receive(size_t member, call call, size_t mark, char *destination, size_t count);
+    void send(size_t member, call call, size_t mark, const char *source, size_t count);
     void finish();
-    void reduce(const float *own, const float *others, size_t stride, float *destination,
-                size_t count, enum reduction reduction);
+    void reduce(const char *own, const char *others, size_t stride, char *destination, size_t count,
+                enum reduction reduction);
 
     const size_t me;
     const uint64_t id; /* the same for all members, another for every other group */
-    std::vector<const float *> summands;
-    std::unique_ptr<float[]> scratch; /* what others send to be summed up, and what is packed */
-    size_t scratch_count = 0;
+    std::vector<const void *> summands;
+    std::unique_ptr<char[]> scratch; /* what others send to be summed up, and what is packed */
+    size_t scratch_bytes = 0;
+    enum element element = ELEMENT_F32; /* of the call at hand */
     std::vector<transfer> under_way;
     deadline limit;
 };

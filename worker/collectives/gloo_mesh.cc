@@ -172,12 +172,11 @@ void mesh::begin()
     check();
 }
 
-transfer mesh::receive(int peer, uint64_t slot, float *destination, size_t elements)
+transfer mesh::receive(int peer, uint64_t slot, void *destination, size_t bytes)
 {
     begin();
     try {
-        transfer begun{context->createUnboundBuffer(destination, elements * sizeof *destination),
-                       peer, true};
+        transfer begun{context->createUnboundBuffer(destination, bytes), peer, true};
         begun.buffer->recv(peer, slot);
         return begun;
     } catch (const std::exception &cause) {
@@ -185,14 +184,13 @@ transfer mesh::receive(int peer, uint64_t slot, float *destination, size_t eleme
     }
 }
 
-transfer mesh::send(int peer, uint64_t slot, const float *source, size_t elements)
+transfer mesh::send(int peer, uint64_t slot, const void *source, size_t bytes)
 {
     begin();
     try {
         /* Gloo has one kind of buffer; it only reads from this one. */
-        transfer begun{
-            context->createUnboundBuffer(const_cast<float *>(source), elements * sizeof *source),
-            peer, false};
+        transfer begun{context->createUnboundBuffer(const_cast<void *>(source), bytes), peer,
+                       false};
         begun.buffer->send(peer, slot);
         return begun;
     } catch (const std::exception &cause) {

@@ -54,8 +54,8 @@ class mesh
     void (*const awaits_cb)(int peer); /* may be null */
 
     deadline limit() const; /* of a call that begins now */
-    transfer receive(int peer, uint64_t slot, float *destination, size_t elements);
-    transfer send(int peer, uint64_t slot, const float *source, size_t elements);
+    transfer receive(int peer, uint64_t slot, void *destination, size_t bytes);
+    transfer send(int peer, uint64_t slot, const void *source, size_t bytes);
     void await(const transfer &transfer, deadline limit);
     /* From any thread: calls that wait, and all later ones, fail with -ECANCELED. */
     void abort();

@@ -62,14 +62,15 @@ int local_settle(const struct fabric *fabric, struct error *err)
     return local_on_device(fabric) ? fabric->accelerator->finish(err) : 0;
 }
 
-void local_copy(const struct fabric *fabric, float *destination, const float *source, size_t count)
+void local_copy(const struct fabric *fabric, enum element element, void *destination,
+                const void *source, size_t count)
 {
     if (count == 0 || source == destination)
         return;
     if (local_on_device(fabric))
-        fabric->accelerator->move(destination, source, count * sizeof *destination);
+        fabric->accelerator->move(destination, source, count * element_size(element));
     else
-        memcpy(destination, source, count * sizeof *destination);
+        memcpy(destination, source, count * element_size(element));
 }
 
 static void meeting_destroy(struct meeting *meeting)

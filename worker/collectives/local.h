@@ -19,8 +19,9 @@ enum call { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL };
 /* What a member brings to a meeting; lent to the others until the meeting is over. */
 struct arrival {
     enum call call;
+    enum element element;
     enum reduction reduction;
-    const float *source;
+    const void *source;
     size_t count;                        /* all_reduce: elements; otherwise parts */
     const struct collective_part *parts; /* reduce_scatter, all_gather */
     const size_t *sends;                 /* all_to_all: to each member */
@@ -49,9 +50,9 @@ struct fabric_request {
     enum request_state state;
     int sender, receiver;
     uint32_t tag;
-    const float *source;
-    size_t count;
-    size_t expected; /* what the receiver asked for; differs from count: an error */
+    const void *source;
+    enum element element, expected_element;
+    size_t count, expected; /* what the receiver asked for; differs: an error */
 };
 
 enum rank_state { RANK_ABSENT, RANK_OPEN, RANK_CLOSED };
@@ -76,7 +77,7 @@ struct fabric_group {
     struct fabric *fabric;
     struct meeting *meeting;
     int me;
-    const float **parts; /* by member: where its part of a sum begins */
+    const void **parts; /* by member: where its part of a sum begins */
 };
 
 #define REQUESTS 64 /* allocated at open; doubles when more are under way at once */
@@ -103,22 +104,24 @@ bool local_on_device(const struct fabric *fabric);
 /* What this thread has issued to its lane is done: others may read it, or write over what it read.
  */
 int local_settle(const struct fabric *fabric, struct error *err);
-void local_copy(const struct fabric *fabric, float *destination, const float *source, size_t count);
+void local_copy(const struct fabric *fabric, enum element element, void *destination,
+                const void *source, size_t count);
 
-int local_all_reduce(struct fabric_group *group, float *data, size_t count,
+int local_all_reduce(struct fabric_group *group, enum element element, void *data, size_t count,
                      enum reduction reduction, struct error *err);
-int local_reduce_scatter(struct fabric_group *group, const struct collective_part *parts, int count,
-                         struct error *err);
-int local_all_gather(struct fabric_group *group, const struct collective_part *parts, int count,
+int local_reduce_scatter(struct fabric_group *group, enum element element,
+                         const struct collective_part *parts, int count, struct error *err);
+int local_all_gather(struct fabric_group *group, enum element element,
+                     const struct collective_part *parts, int count, struct error *err);
+int local_all_to_all(struct fabric_group *group, enum element element, const void *source,
+                     const size_t *sends, void *destination, const size_t *receives,
                      struct error *err);
-int local_all_to_all(struct fabric_group *group, const float *source, const size_t *sends,
-                     float *destination, const size_t *receives, struct error *err);
 
-int local_send(struct fabric *fabric, int peer, uint32_t tag, const float *source, size_t count,
-               struct fabric_request **out, struct error *err);
+int local_send(struct fabric *fabric, int peer, uint32_t tag, enum element element,
+               const void *source, size_t count, struct fabric_request **out, struct error *err);
 int local_wait(struct fabric *fabric, struct fabric_request *request, struct error *err);
-int local_receive(struct fabric *fabric, int peer, uint32_t tag, float *destination, size_t count,
-                  struct error *err);
+int local_receive(struct fabric *fabric, int peer, uint32_t tag, enum element element,
+                  void *destination, size_t count, struct error *err);
 /* Take back what was not received, wait for what is being received; the lock is held. */
 void local_messages_withdraw(struct fabric *fabric);
 /* A further block of free requests. */

@@ -56,6 +56,11 @@ static int pair_agrees(struct meeting *meeting, int first, int second)
         return error_set(&meeting->failure, -EINVAL,
                          "group %s: rank %d calls %s, but rank %d calls %s", meeting->name, rank,
                          arrival_name(a), other, arrival_name(b));
+    if (a->element != b->element)
+        return error_set(&meeting->failure, -EINVAL,
+                         "%s in group %s: rank %d has elements of %zu bytes, but rank %d of %zu",
+                         arrival_name(a), meeting->name, rank, element_size(a->element), other,
+                         element_size(b->element));
     if (a->call == ALL_REDUCE && a->count != b->count)
         return error_set(&meeting->failure, -EINVAL,
                          "%s in group %s: rank %d has %zu elements, but rank %d has %zu",
@@ -190,16 +195,22 @@ static size_t sum(const size_t *counts, int count)
 }
 
 /* Copies what member owns, and counts it as sent by him; in place there is nothing to copy. */
-static void take(struct fabric_group *group, int owner, const float *source, float *destination,
-                 size_t count)
+static void take(struct fabric_group *group, int owner, enum element element, const void *source,
+                 void *destination, size_t count)
 {
-    local_copy(group->fabric, destination, source, count);
+    local_copy(group->fabric, element, destination, source, count);
     local_count_sent(group->fabric->hub, group->meeting->ranks[owner], group->fabric->rank, count);
 }
 
+/* Element `index` of an array. */
+static void *at(const void *data, enum element element, size_t index)
+{
+    return (char *)data + index * element_size(element);
+}
+
 /* Reduces count elements of the members' sources, which group->parts tells the places of. */
-static void reduce(struct fabric_group *group, float *destination, size_t count,
-                   enum reduction reduction)
+static void reduce(struct fabric_group *group, enum element element, void *destination,
+                   size_t count, enum reduction reduction)
 {
     struct meeting *meeting = group->meeting;
     if (count == 0)
@@ -207,81 +218,84 @@ static void reduce(struct fabric_group *group, float *destination, size_t count,
     for (int i = 0; i < meeting->count; i++)
         local_count_sent(group->fabric->hub, meeting->ranks[i], group->fabric->rank, count);
     if (local_on_device(group->fabric))
-        group->fabric->accelerator->reduce(destination, group->parts, meeting->count, count,
-                                           reduction == REDUCTION_MAX);
+        group->fabric->accelerator->reduce(element, destination, group->parts, meeting->count,
+                                           count, reduction == REDUCTION_MAX);
     else
-        collective_reduce(destination, group->parts, meeting->count, count, reduction);
+        collective_reduce(element, destination, group->parts, meeting->count, count, reduction);
 }
 
-int local_all_reduce(struct fabric_group *group, float *data, size_t count,
+int local_all_reduce(struct fabric_group *group, enum element element, void *data, size_t count,
                      enum reduction reduction, struct error *err)
 {
     struct meeting *meeting = group->meeting;
-    struct arrival arrival = {ALL_REDUCE, reduction, .source = data, .count = count};
+    struct arrival arrival = {ALL_REDUCE, element, reduction, .source = data, .count = count};
     int rc = meet(group, &arrival, err);
     if (rc < 0)
         return rc;
     size_t low, high;
     collective_chunk(count, meeting->count, group->me, &low, &high);
     for (int i = 0; i < meeting->count; i++)
-        group->parts[i] = meeting->arrivals[i].source + low;
-    reduce(group, data + low, high - low, reduction);
+        group->parts[i] = at(meeting->arrivals[i].source, element, low);
+    reduce(group, element, at(data, element, low), high - low, reduction);
     rc = part(group, err);
     for (int i = 0; i < meeting->count; i++) {
         collective_chunk(count, meeting->count, i, &low, &high);
-        take(group, i, meeting->arrivals[i].source + low, data + low, high - low);
+        take(group, i, element, at(meeting->arrivals[i].source, element, low),
+             at(data, element, low), high - low);
     }
     int parted = part(group, err);
     return rc < 0 ? rc : parted;
 }
 
-int local_reduce_scatter(struct fabric_group *group, const struct collective_part *parts, int count,
-                         struct error *err)
+int local_reduce_scatter(struct fabric_group *group, enum element element,
+                         const struct collective_part *parts, int count, struct error *err)
 {
     struct meeting *meeting = group->meeting;
-    struct arrival arrival = {REDUCE_SCATTER, .parts = parts, .count = (size_t)count};
+    struct arrival arrival = {REDUCE_SCATTER, element, .parts = parts, .count = (size_t)count};
     int rc = meet(group, &arrival, err);
     if (rc < 0)
         return rc;
     for (int p = 0; p < count; p++) {
         size_t offset = sum(parts[p].counts, group->me);
         for (int i = 0; i < meeting->count; i++)
-            group->parts[i] = meeting->arrivals[i].parts[p].source + offset;
-        reduce(group, parts[p].destination, parts[p].counts[group->me], REDUCTION_SUM);
+            group->parts[i] = at(meeting->arrivals[i].parts[p].source, element, offset);
+        reduce(group, element, parts[p].destination, parts[p].counts[group->me], REDUCTION_SUM);
     }
     return part(group, err);
 }
 
-int local_all_gather(struct fabric_group *group, const struct collective_part *parts, int count,
-                     struct error *err)
+int local_all_gather(struct fabric_group *group, enum element element,
+                     const struct collective_part *parts, int count, struct error *err)
 {
-    struct arrival arrival = {ALL_GATHER, .parts = parts, .count = (size_t)count};
+    struct arrival arrival = {ALL_GATHER, element, .parts = parts, .count = (size_t)count};
     int rc = meet(group, &arrival, err);
     if (rc < 0)
         return rc;
     for (int p = 0; p < count; p++) {
-        float *destination = parts[p].destination;
+        void *destination = parts[p].destination;
         for (int i = 0; i < group->meeting->count; i++) {
             const struct arrival *owner = &group->meeting->arrivals[i];
-            take(group, i, owner->parts[p].source, destination, parts[p].counts[i]);
-            destination += parts[p].counts[i];
+            take(group, i, element, owner->parts[p].source, destination, parts[p].counts[i]);
+            destination = at(destination, element, parts[p].counts[i]);
         }
     }
     return part(group, err);
 }
 
-int local_all_to_all(struct fabric_group *group, const float *source, const size_t *sends,
-                     float *destination, const size_t *receives, struct error *err)
+int local_all_to_all(struct fabric_group *group, enum element element, const void *source,
+                     const size_t *sends, void *destination, const size_t *receives,
+                     struct error *err)
 {
-    struct arrival arrival = {ALL_TO_ALL, .source = source, .sends = sends, .receives = receives};
+    struct arrival arrival = {ALL_TO_ALL, element, .source = source, .sends = sends,
+                              .receives = receives};
     int rc = meet(group, &arrival, err);
     if (rc < 0)
         return rc;
     size_t offset = 0;
     for (int i = 0; i < group->meeting->count; i++) {
         const struct arrival *other = &group->meeting->arrivals[i];
-        take(group, i, other->source + sum(other->sends, group->me), destination + offset,
-             receives[i]);
+        take(group, i, element, at(other->source, element, sum(other->sends, group->me)),
+             at(destination, element, offset), receives[i]);
         offset += receives[i];
     }
     return part(group, err);

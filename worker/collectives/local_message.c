@@ -110,8 +110,8 @@ static int message_await(struct fabric *fabric, const char *call, int peer, uint
     return 0;
 }
 
-int local_send(struct fabric *fabric, int peer, uint32_t tag, const float *source, size_t count,
-               struct fabric_request **out, struct error *err)
+int local_send(struct fabric *fabric, int peer, uint32_t tag, enum element element,
+               const void *source, size_t count, struct fabric_request **out, struct error *err)
 {
     struct local_hub *hub = fabric->hub;
     int rc = collective_peer_check("send", peer, fabric->rank, hub->count, err);
@@ -132,6 +132,7 @@ int local_send(struct fabric *fabric, int peer, uint32_t tag, const float *sourc
         .receiver = peer,
         .tag = tag,
         .source = source,
+        .element = element,
         .count = count,
     };
     inbox_append(&hub->ranks[peer], request);
@@ -141,8 +142,19 @@ int local_send(struct fabric *fabric, int peer, uint32_t tag, const float *sourc
     return 0;
 }
 
-static int count_mismatch(const struct fabric_request *request, struct error *err)
+static bool matches(const struct fabric_request *request)
 {
+    return request->count == request->expected && request->element == request->expected_element;
+}
+
+static int mismatch(const struct fabric_request *request, struct error *err)
+{
+    if (request->element != request->expected_element)
+        return error_set(err, -EINVAL,
+                         "message from rank %d to rank %d, tag %u: elements of %zu bytes are sent, "
+                         "but of %zu are expected",
+                         request->sender, request->receiver, request->tag,
+                         element_size(request->element), element_size(request->expected_element));
     return error_set(err, -EINVAL,
                      "message from rank %d to rank %d, tag %u: %zu elements are sent, but %zu "
                      "are expected",
@@ -165,7 +177,7 @@ int local_wait(struct fabric *fabric, struct fabric_request *request, struct err
     if (request->state == REQUEST_QUEUED)
         request_withdraw(hub, request);
     else
-        rc = request->expected == request->count ? 0 : count_mismatch(request, err);
+        rc = matches(request) ? 0 : mismatch(request, err);
     if (rc == -ETIMEDOUT)
         error_set(err, rc, "send to rank %d, tag %u: not received within %g s", request->receiver,
                   request->tag, fabric->timeout_s);
@@ -193,8 +205,8 @@ static int message_find(struct fabric *fabric, int peer, uint32_t tag, struct fa
     return rc;
 }
 
-int local_receive(struct fabric *fabric, int peer, uint32_t tag, float *destination, size_t count,
-                  struct error *err)
+int local_receive(struct fabric *fabric, int peer, uint32_t tag, enum element element,
+                  void *destination, size_t count, struct error *err)
 {
     struct local_hub *hub = fabric->hub;
     int rc = collective_peer_check("receive", peer, fabric->rank, hub->count, err);
@@ -206,15 +218,16 @@ int local_receive(struct fabric *fabric, int peer, uint32_t tag, float *destinat
     if (rc == 0) {
         request->state = REQUEST_TAKING;
         request->expected = count;
+        request->expected_element = element;
     }
     pthread_mutex_unlock(&hub->lock);
     if (rc < 0)
         return rc;
 
-    if (request->count != count)
-        rc = count_mismatch(request, err);
+    if (!matches(request))
+        rc = mismatch(request, err);
     else
-        local_copy(fabric, destination, request->source, count);
+        local_copy(fabric, element, destination, request->source, count);
     if (rc == 0)
         rc = local_settle(fabric, err);
     if (rc == 0)

@@ -2,18 +2,18 @@
 #ifndef WORKER_COLLECTIVES_REDUCE_H
 #define WORKER_COLLECTIVES_REDUCE_H
 
+#include "common/base/element.h"
 #include "common/graph/operation.h"
-
-#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* destination[i] = sources[0][i] + sources[1][i] + ..., in this order; or the largest of them,
- * where a NaN wins so that it is seen. destination may be one of the sources. */
-void collective_reduce(float *destination, const float *const *sources, int members, size_t count,
-                       enum reduction reduction);
+/* In f32, whatever the element: destination[i] = sources[0][i] + sources[1][i] + ..., in this
+ * order; or the largest of them, where a NaN wins so that it is seen. destination may be one of the
+ * sources. */
+void collective_reduce(enum element element, void *destination, const void *const *sources,
+                       int members, size_t count, enum reduction reduction);
 
 #ifdef __cplusplus
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define ALIGNMENT 256      /* of regions on a device */
-#define POISON 0x7fa5a5a5u /* a signalling NaN */
+#define POISON 0x7fa57fa5u /* a signalling NaN; so are its halves */
 
 struct arena {
     struct {

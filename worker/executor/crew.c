@@ -17,7 +17,7 @@
 
 int work_open(struct work *work, struct error *err)
 {
-    struct model_config config = model_config_of(&work->job->model);
+    struct model_config config = model_config_of(work->job);
     int rc = model_build(&config, &work->graph, err);
     return rc == 0 ? data_open(work->job, &work->data, err) : rc;
 }

@@ -17,21 +17,24 @@ char *interpreter_address(const struct interpreter *in, int buffer, int slot)
 static struct view view_of(const struct interpreter *in, const struct piece *piece, int slot)
 {
     struct view view = {.box = piece->box};
-    if (piece->buffer >= 0)
-        view.data = interpreter_address(in, piece->buffer, slot) + piece->offset * ELEMENT_BYTES;
+    if (piece->buffer < 0)
+        return view;
+    const struct buffer *buffer = &in->program->buffers[piece->buffer];
+    view.element = element_of_size(buffer->element_bytes);
+    view.data =
+        interpreter_address(in, piece->buffer, slot) + piece->offset * buffer->element_bytes;
     return view;
 }
 
-static float *floats(const struct interpreter *in, const struct instruction *instruction, int index,
-                     int slot)
+static struct view piece_view(const struct interpreter *in, const struct instruction *instruction,
+                              int index, int slot)
 {
-    return view_of(in, &program_pieces(in->program, instruction)[index], slot).data;
+    return view_of(in, &program_pieces(in->program, instruction)[index], slot);
 }
 
-static size_t count_of(const struct interpreter *in, const struct instruction *instruction,
-                       int index)
+static size_t count_of(const struct view *view)
 {
-    return (size_t)box_count(&program_pieces(in->program, instruction)[index].box);
+    return (size_t)box_count(&view->box);
 }
 
 static void run_kernel(struct interpreter *in, const struct instruction *instruction, int slot)
@@ -40,6 +43,7 @@ static void run_kernel(struct interpreter *in, const struct instruction *instruc
     struct kernel_call call = {
         .node = node,
         .sizes = in->program->sizes,
+        .element = element_of_size(in->program->graph->element_bytes),
         .accumulate = instruction->kernel.accumulate,
         .once = instruction->kernel.once,
         .targets = in->targets,
@@ -68,8 +72,8 @@ static void collect_parts(const struct interpreter *in, const struct instruction
     const size_t *counts = &in->counts[instruction->collective.counts_first];
     for (int i = 0; i < collective_parts(instruction); i++)
         parts[i] = (struct collective_part){
-            .source = floats(in, instruction, 2 * i, slot),
-            .destination = floats(in, instruction, 2 * i + 1, slot),
+            .source = piece_view(in, instruction, 2 * i, slot).data,
+            .destination = piece_view(in, instruction, 2 * i + 1, slot).data,
             .counts = counts + (size_t)i * (size_t)group->count,
         };
 }
@@ -80,20 +84,20 @@ static int run_collective(struct interpreter *in, const struct instruction *inst
     const struct collectives *c = in->config.collectives;
     struct fabric_group *group = in->groups[instruction->collective.group];
     const size_t *counts = &in->counts[instruction->collective.counts_first];
-    float *source = floats(in, instruction, 0, slot);
+    struct view source = piece_view(in, instruction, 0, slot);
     struct collective_part parts[COLLECTIVE_PARTS_MAX] = {0};
     if (instruction->collective.kind != COLLECTIVE_ALL_REDUCE)
         collect_parts(in, instruction, slot, parts);
     switch (instruction->collective.kind) {
     case COLLECTIVE_ALL_REDUCE:
-        return c->all_reduce(group, source, count_of(in, instruction, 0),
+        return c->all_reduce(group, source.element, source.data, count_of(&source),
                              instruction->collective.reduction, err);
     case COLLECTIVE_REDUCE_SCATTER:
-        return c->reduce_scatter(group, parts, collective_parts(instruction), err);
+        return c->reduce_scatter(group, source.element, parts, collective_parts(instruction), err);
     case COLLECTIVE_ALL_GATHER:
-        return c->all_gather(group, parts, collective_parts(instruction), err);
+        return c->all_gather(group, source.element, parts, collective_parts(instruction), err);
     case COLLECTIVE_ALL_TO_ALL:
-        return c->all_to_all(group, source, counts, parts[0].destination,
+        return c->all_to_all(group, source.element, source.data, counts, parts[0].destination,
                              counts + in->program->groups[instruction->collective.group].count,
                              err);
     }
@@ -111,16 +115,15 @@ static int run_message(struct interpreter *in, const struct instruction *instruc
                        struct error *err)
 {
     const struct collectives *c = in->config.collectives;
-    float *data = floats(in, instruction, 0, slot);
-    size_t count = count_of(in, instruction, 0);
+    struct view view = piece_view(in, instruction, 0, slot);
     if (instruction->kind == INSTRUCTION_RECEIVE)
         return c->receive(in->config.fabric, instruction->message.peer, instruction->message.tag,
-                          data, count, err);
+                          view.element, view.data, count_of(&view), err);
     struct sending *sending = interpreter_sending(in, instruction);
     if (instruction->kind == INSTRUCTION_WAIT)
         return wait_for(in, sending, err);
-    return c->send(in->config.fabric, sending->peer, sending->tag, data, count, &sending->request,
-                   err);
+    return c->send(in->config.fabric, sending->peer, sending->tag, view.element, view.data,
+                   count_of(&view), &sending->request, err);
 }
 
 static void load(struct interpreter *in, const struct instruction *instruction, int micro_batch,
@@ -150,7 +153,7 @@ static void update(struct interpreter *in, const struct instruction *instruction
     const struct update_slice slice = {
         .tensor = parameter->tensor,
         .parameter = (float *)(void *)interpreter_address(in, parameter->master, 0),
-        .gradient = floats(in, instruction, 0, 0),
+        .gradient = piece_view(in, instruction, 0, 0).data,
         .first = (float *)(void *)interpreter_address(in, parameter->first, 0),
         .second = (float *)(void *)interpreter_address(in, parameter->second, 0),
         .count = (size_t)box_count(&parameter->box),
@@ -184,11 +187,13 @@ int interpreter_execute(struct interpreter *in, const struct program_cursor *cur
         device->copy(&destination, &source, &instruction->part);
         return 0;
     case INSTRUCTION_ADD:
-        device->add(floats(in, instruction, 1, slot), floats(in, instruction, 0, slot),
-                    count_of(in, instruction, 0));
+        source = view_of(in, &pieces[0], slot);
+        destination = view_of(in, &pieces[1], slot);
+        device->add(&destination, &source);
         return 0;
     case INSTRUCTION_CLEAR:
-        device->fill(floats(in, instruction, 0, slot), count_of(in, instruction, 0), 0);
+        destination = view_of(in, &pieces[0], slot);
+        device->clear(destination.data, count_of(&destination) * element_size(destination.element));
         return 0;
     case INSTRUCTION_COLLECTIVE:
         return run_collective(in, instruction, slot, err);
@@ -197,8 +202,8 @@ int interpreter_execute(struct interpreter *in, const struct program_cursor *cur
     case INSTRUCTION_RECEIVE:
         return run_message(in, instruction, slot, err);
     case INSTRUCTION_SQUARE_SUM:
-        device->square_sum(floats(in, instruction, 0, slot), count_of(in, instruction, 0),
-                           &metrics_of(in)[METRIC_SQUARE_SUM]);
+        source = view_of(in, &pieces[0], slot);
+        device->square_sum(source.data, count_of(&source), &metrics_of(in)[METRIC_SQUARE_SUM]);
         return 0;
     case INSTRUCTION_UPDATE:
         update(in, instruction);

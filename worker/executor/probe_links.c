@@ -68,7 +68,7 @@ static int time_all_reduce(struct probe *probe, struct fabric_group *group, size
     *out = INFINITY;
     for (int round = 0; round < ROUNDS && rc == 0; round++) {
         double begin = probe_now();
-        rc = probe->collectives->all_reduce(group, data, count, REDUCTION_SUM, err);
+        rc = probe->collectives->all_reduce(group, ELEMENT_F32, data, count, REDUCTION_SUM, err);
         *out = fmin(*out, probe_now() - begin);
     }
     free(data);

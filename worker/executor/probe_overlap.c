@@ -47,8 +47,8 @@ static void *move(void *context)
 {
     struct mover *mover = context;
     for (int i = 0; i < MOVES && mover->rc == 0; i++)
-        mover->rc = mover->collectives->all_reduce(mover->group, mover->data, MOVED, REDUCTION_SUM,
-                                                   &mover->err);
+        mover->rc = mover->collectives->all_reduce(mover->group, ELEMENT_F32, mover->data, MOVED,
+                                                   REDUCTION_SUM, &mover->err);
     return NULL;
 }
 
@@ -57,8 +57,8 @@ static bool meet(struct mover *mover)
 {
     float late[1] = {is_late(&mover->until) ? 1 : 0};
     if (mover->rc == 0)
-        mover->rc =
-            mover->collectives->all_reduce(mover->group, late, 1, REDUCTION_SUM, &mover->err);
+        mover->rc = mover->collectives->all_reduce(mover->group, ELEMENT_F32, late, 1,
+                                                   REDUCTION_SUM, &mover->err);
     return mover->rc == 0 && !(late[0] > 0);
 }
 

@@ -7,6 +7,7 @@
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "common/program/lower.h"
+#include "worker/kernels/call.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ static int send_slices(const struct trainer_config *config, struct interpreter *
             continue;
         int rc =
             config->collectives->send(config->fabric, 0, TAG_FIRST + (uint32_t)parameter->tensor,
-                                      interpreter_buffer(in, parameter->master),
+                                      ELEMENT_F32, interpreter_buffer(in, parameter->master),
                                       (size_t)box_count(&parameter->box), &request, err);
         if (rc == 0)
             rc = config->collectives->wait(config->fabric, request, err);
@@ -54,13 +55,13 @@ static int take_slices(const struct trainer_config *config, const struct program
         } else {
             source.data = received = xcalloc(count, sizeof *received);
             rc = config->collectives->receive(config->fabric, from->rank,
-                                              TAG_FIRST + (uint32_t)parameter->tensor, received,
-                                              count, err);
+                                              TAG_FIRST + (uint32_t)parameter->tensor, ELEMENT_F32,
+                                              received, count, err);
         }
         while (to->parameters[j].tensor != parameter->tensor)
             j++;
-        struct view target = {interpreter_buffer(whole, to->parameters[j].master),
-                              to->parameters[j].box};
+        struct view target = {.data = interpreter_buffer(whole, to->parameters[j].master),
+                              .box = to->parameters[j].box};
         if (rc == 0)
             config->device->copy(&target, &source, &parameter->box);
         free(received);
@@ -107,14 +108,15 @@ static double no_targets(const void *data, enum program_kind kind, uint64_t firs
     return 1;
 }
 
-/* One of the bytes 0..255, each with probability exp(logit / temperature), normalised. */
-static int draw(const float *logits, uint64_t seed, uint64_t index)
+/* One of the bytes 0..255, each with probability exp(logit / temperature), normalised; logits
+ * from `first` on. */
+static int draw(const struct view *logits, int64_t first, uint64_t seed, uint64_t index)
 {
-    double weights[256], sum = 0, most = (double)logits[0];
+    double weights[256], sum = 0, most = get(logits, first);
     for (int i = 1; i < 256; i++)
-        most = fmax(most, (double)logits[i]);
+        most = fmax(most, get(logits, first + i));
     for (int i = 0; i < 256; i++)
-        sum += weights[i] = exp(((double)logits[i] - most) / TEMPERATURE);
+        sum += weights[i] = exp((get(logits, first + i) - most) / TEMPERATURE);
     double left = random_uniform(seed, 7, index) * sum;
     for (int i = 0; i < 255; i++)
         if ((left -= weights[i]) < 0)
@@ -136,9 +138,12 @@ static int generate(const struct trainer_config *config, struct interpreter *who
 {
     size_t size = (size_t)config->job->eval.sample;
     uint8_t *text = xcalloc(size, 1);
-    struct box box;
-    int logits = program_find_output(interpreter_program(whole), find_logits(config->graph), &box);
-    int64_t vocab = box_length(&box, 2);
+    struct view logits;
+    int buffer =
+        program_find_output(interpreter_program(whole), find_logits(config->graph), &logits.box);
+    int64_t vocab = box_length(&logits.box, 2);
+    logits.element = element_of_size(config->graph->element_bytes);
+    logits.data = interpreter_buffer(whole, buffer);
     int rc = 0;
     context->tokens[0] = '\n';
     context->used = 1;
@@ -147,9 +152,8 @@ static int generate(const struct trainer_config *config, struct interpreter *who
         rc = interpreter_run(whole, PROGRAM_EVALUATE, 0, &result, err);
         if (rc < 0)
             break;
-        const float *row =
-            (const float *)interpreter_buffer(whole, logits) + (context->used - 1) * vocab;
-        text[i] = (uint8_t)draw(row, (uint64_t)config->job->train.seed, i);
+        text[i] = (uint8_t)draw(&logits, (context->used - 1) * vocab,
+                                (uint64_t)config->job->train.seed, i);
         if (context->used == context->seq) {
             context->used /= 2;
             memmove(context->tokens, context->tokens + context->seq - context->used,

@@ -10,6 +10,7 @@
 #ifndef WORKER_KERNELS_ACCELERATOR_H
 #define WORKER_KERNELS_ACCELERATOR_H
 
+#include "common/base/element.h"
 #include "common/base/error.h"
 
 #include <stdbool.h>
@@ -43,10 +44,11 @@ struct accelerator {
     void (*download)(void *host, const void *device, uint64_t bytes);
     /* Inside the device. */
     void (*move)(void *destination, const void *source, uint64_t bytes);
-    /* destination[i] = sources[0][i] + sources[1][i] + ..., in this order, or the largest of them,
-     * where a NaN wins; destination may be one of the sources. At most REDUCE_MAX sources. */
-    void (*reduce)(float *destination, const float *const *sources, int count, uint64_t elements,
-                   bool largest);
+    /* In f32, whatever the element: destination[i] = sources[0][i] + sources[1][i] + ..., in this
+     * order, or the largest of them, where a NaN wins; destination may be one of the sources. At
+     * most REDUCE_MAX sources. */
+    void (*reduce)(enum element element, void *destination, const void *const *sources, int count,
+                   uint64_t elements, bool largest);
     /* Waits until all work of the lane is done. -EIO, -ENOMEM or -ENODEV with what went wrong in
      * it first, in words. */
     int (*finish)(struct error *err);

@@ -32,13 +32,12 @@ int64_t call_rows(const struct box *box)
 void call_pass(const struct kernel_call *call, int i)
 {
     const struct view *from = &call->gradient[operation_output(call->node->operation)];
-    const float *source = from->data;
-    float *destination = call->gradient[i].data;
-    if (!destination || destination == source)
+    const struct view *to = &call->gradient[i];
+    if (!to->data || to->data == from->data)
         return;
-    assert(box_count(&call->gradient[i].box) == box_count(&from->box));
+    assert(box_count(&to->box) == box_count(&from->box));
     for (int64_t at = 0; at < box_count(&from->box); at++)
-        put(&destination[at], call_accumulates(call, i), source[at]);
+        put(to, at, call_accumulates(call, i), get(from, at));
 }
 
 bool call_update_scale(const struct update_call *call, float *scale)

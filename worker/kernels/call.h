@@ -28,10 +28,21 @@ static inline bool call_accumulates(const struct kernel_call *call, int i)
     return call->accumulate >> i & 1;
 }
 
-/* Results are overwritten or added to. */
-static inline void put(float *at, bool add, double value)
+/* Element `at` of a view. */
+static inline double get(const struct view *view, int64_t at)
 {
-    *at = (float)(add ? *at + value : value);
+    return (double)(view->element == ELEMENT_F32 ? ((const float *)view->data)[at]
+                                                 : bf16_widen(((const uint16_t *)view->data)[at]));
+}
+
+/* Results are overwritten or added to. */
+static inline void put(const struct view *view, int64_t at, bool add, double value)
+{
+    float result = (float)(add ? get(view, at) + value : value);
+    if (view->element == ELEMENT_F32)
+        ((float *)view->data)[at] = result;
+    else
+        ((uint16_t *)view->data)[at] = bf16_narrow(result);
 }
 
 #endif

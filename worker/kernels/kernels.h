@@ -2,8 +2,11 @@
  *
  * A device is a row in devices.c. It names, for every operation, one kernel per direction and
  * phase. A kernel works on the pieces that one rank holds: boxes say which. It may not allocate,
- * and touches nothing but what the call names. All tensors are f32, row-major; token numbers
- * are int32.
+ * and touches nothing but what the call names. Tensors are row-major. Token numbers are int32;
+ * statistics, a loss and workspaces are f32, as are masters, moments and finished gradients. The
+ * other operands and gradients of a call are all f32 or all bf16, but for gradients of weights,
+ * which may be f32 where the others are bf16. Sums are taken in f32 or more, and
+ * rounded to bf16 where they are written.
  *
  * Forward: write the output (the loss: add to it) and, phase by phase, the statistics of the
  * phase. Backward: gradient[i] of every operand i that is wanted, from gradient[output]. A bit
@@ -18,6 +21,7 @@
 #ifndef WORKER_KERNELS_KERNELS_H
 #define WORKER_KERNELS_KERNELS_H
 
+#include "common/base/element.h"
 #include "common/base/error.h"
 #include "common/graph/graph.h"
 #include "worker/kernels/accelerator.h"
@@ -25,6 +29,7 @@
 struct view {
     void *data; /* NULL: not wanted, or not there */
     struct box box;
+    enum element element;
 };
 
 struct kernel_call {
@@ -35,6 +40,7 @@ struct kernel_call {
     struct view operand[VIEWS_MAX];
     /* Backward only: of inputs, weights, output; then backward's own statistics. */
     struct view gradient[VIEWS_MAX];
+    enum element element; /* of what is not f32 in any case */
     unsigned accumulate;
     bool once;       /* this rank adds what may be added only once */
     double targets;  /* of the whole step: the loss is a mean over them */
@@ -74,11 +80,13 @@ struct device {
      * and a call returns when its work is done. */
     const struct accelerator *accelerator;
     const struct kernel *const *kernels; /* ends with NULL */
+    const struct kernel *const *narrow;  /* those that take bf16, too: often the same */
 
-    /* Copy the box `part` from one piece to another. */
+    /* Copy the box `part` from one piece to another, which may be of another element. */
     void (*copy)(const struct view *destination, const struct view *source, const struct box *part);
-    void (*fill)(float *data, size_t count, float value);
-    void (*add)(float *destination, const float *source, size_t count);
+    void (*clear)(void *data, size_t bytes); /* to 0 */
+    /* destination += source, of any elements: as many as there are in the source's box. */
+    void (*add)(const struct view *destination, const struct view *source);
     /* *sum += the sum of squares, in double inside. */
     void (*square_sum)(const float *data, size_t count, float *sum);
     void (*update)(const struct update_call *call);
@@ -91,6 +99,7 @@ extern const struct device device_cuda;
 
 extern const struct device *const devices[]; /* ends with NULL */
 const struct device *device_find(const char *name);
-const struct kernel *device_kernel(const struct device *device, const struct operation *operation);
+const struct kernel *device_kernel(const struct device *device, const struct operation *operation,
+                                   enum element element);
 
 #endif

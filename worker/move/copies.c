@@ -188,7 +188,7 @@ static int receive_others(struct copies *copies, int slot, struct error *err)
         struct store *store = &copies->others[i];
         if (store->elements > 0)
             rc = copies->collectives->receive(copies->fabric, store->rank, MOVE_TAG_COPY,
-                                              store->data[slot], store->elements, err);
+                                              ELEMENT_F32, store->data[slot], store->elements, err);
     }
     return rc;
 }
@@ -214,8 +214,8 @@ int copies_take(struct copies *copies, const struct move_slice *state, const str
     copy_own(copies, state, slot);
     copies->own.whole[slot] = true;
     if (copies->sole_elements > 0)
-        rc = c->send(copies->fabric, copies->neighbour, MOVE_TAG_COPY, copies->own.data[slot],
-                     copies->sole_elements, &request, err);
+        rc = c->send(copies->fabric, copies->neighbour, MOVE_TAG_COPY, ELEMENT_F32,
+                     copies->own.data[slot], copies->sole_elements, &request, err);
     if (rc == 0)
         rc = receive_others(copies, slot, err);
     if (rc == 0 && request)

@@ -99,12 +99,13 @@ static int exchange(struct filling *filling, struct error *err)
     for (int peer = 0; peer < move->ranks && rc == 0; peer++) {
         struct message *message = &filling->out[peer];
         if (message->count > 0)
-            rc = c->send(fabric, peer, tag, message->data, message->count, &message->request, err);
+            rc = c->send(fabric, peer, tag, ELEMENT_F32, message->data, message->count,
+                         &message->request, err);
     }
     for (int peer = 0; peer < move->ranks && rc == 0; peer++) {
         struct message *message = &filling->in[peer];
         if (message->count > 0)
-            rc = c->receive(fabric, peer, tag, message->data, message->count, err);
+            rc = c->receive(fabric, peer, tag, ELEMENT_F32, message->data, message->count, err);
         if (message->count > 0 && rc == 0)
             unpack_from(filling, peer);
     }

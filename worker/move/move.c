@@ -30,7 +30,7 @@ static int gather_counts(struct move *move, uint32_t own, size_t *counts, struct
         ones[i] = 1;
     memcpy(&mine, &own, sizeof mine);
     int rc = move->config.collectives->all_gather(
-        move->group, &(struct collective_part){&mine, words, ones}, 1, err);
+        move->group, ELEMENT_F32, &(struct collective_part){&mine, words, ones}, 1, err);
     for (int i = 0; i < move->ranks && rc == 0; i++) {
         uint32_t count;
         memcpy(&count, &words[i], sizeof count);
@@ -70,7 +70,7 @@ static int gather_offers(struct move *move, const void *own, size_t size, struct
     words = xcalloc(total, sizeof *words);
     if (rc == 0 && move->group)
         rc = move->config.collectives->all_gather(
-            move->group, &(struct collective_part){mine, words, counts}, 1, err);
+            move->group, ELEMENT_F32, &(struct collective_part){mine, words, counts}, 1, err);
     else if (rc == 0)
         memcpy(words, mine, own_words * WORD);
     const float *at = words;

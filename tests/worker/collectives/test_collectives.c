@@ -21,7 +21,8 @@ static void all_reduce_body(struct test_rank *rank)
         size_t count = sizes[call / 2];
         enum reduction reduction = call % 2 ? REDUCTION_MAX : REDUCTION_SUM;
         float *data = values(rank->rank, call, count);
-        ck_assert_int_eq(rank->library->all_reduce(group, data, count, reduction, NULL), 0);
+        ck_assert_int_eq(
+            rank->library->all_reduce(group, ELEMENT_F32, data, count, reduction, NULL), 0);
         for (size_t i = 0; i < count; i++) {
             float expected = value(0, call, i);
             for (int j = 1; j < rank->count; j++)
@@ -51,9 +52,10 @@ static void reduce_scatter_body(struct test_rank *rank)
             offset += counts[i];
         float *source = values(rank->rank, call, total(counts, rank->count));
         float *mine = calloc(counts[rank->rank] + 1, sizeof *mine);
-        ck_assert_int_eq(rank->library->reduce_scatter(
-                             group, &(struct collective_part){source, mine, counts}, 1, NULL),
-                         0);
+        ck_assert_int_eq(
+            rank->library->reduce_scatter(group, ELEMENT_F32,
+                                          &(struct collective_part){source, mine, counts}, 1, NULL),
+            0);
         for (size_t i = 0; i < counts[rank->rank]; i++) {
             float expected = 0;
             for (int j = 0; j < rank->count; j++)
@@ -91,17 +93,19 @@ static void all_gather_body(struct test_rank *rank)
             counts[i] = i == 0 ? sizes[call] : i == 1 ? 0 : sizes[call] / (size_t)i;
         float *mine = values(rank->rank, call, counts[rank->rank]);
         float *all = calloc(total(counts, rank->count) + 1, sizeof *all);
-        ck_assert_int_eq(
-            rank->library->all_gather(group, &(struct collective_part){mine, all, counts}, 1, NULL),
-            0);
+        ck_assert_int_eq(rank->library->all_gather(group, ELEMENT_F32,
+                                                   &(struct collective_part){mine, all, counts}, 1,
+                                                   NULL),
+                         0);
         gathered(rank, call, counts, all);
 
         /* In place: what is mine lies where it will be. */
         float *place = all + total(counts, rank->rank);
         memset(all, 0, total(counts, rank->count) * sizeof *all);
         memcpy(place, mine, counts[rank->rank] * sizeof *all);
-        ck_assert_int_eq(rank->library->all_gather(
-                             group, &(struct collective_part){place, all, counts}, 1, NULL),
+        ck_assert_int_eq(rank->library->all_gather(group, ELEMENT_F32,
+                                                   &(struct collective_part){place, all, counts}, 1,
+                                                   NULL),
                          0);
         gathered(rank, call, counts, all);
         free(mine);
@@ -133,8 +137,9 @@ static void all_to_all_body(struct test_rank *rank)
         }
         float *source = values(rank->rank, call, total(sends, rank->count));
         float *destination = calloc(total(receives, rank->count) + 1, sizeof *destination);
-        ck_assert_int_eq(
-            rank->library->all_to_all(group, source, sends, destination, receives, NULL), 0);
+        ck_assert_int_eq(rank->library->all_to_all(group, ELEMENT_F32, source, sends, destination,
+                                                   receives, NULL),
+                         0);
         const float *at = destination;
         for (int i = 0; i < rank->count; i++) {
             size_t offset = 0;
@@ -168,15 +173,16 @@ static void messages_body(struct test_rank *rank)
     for (int i = 0; i < MESSAGES; i++)
         for (int peer = 0; peer < rank->count; peer++)
             for (uint32_t tag = 0; tag < 2 && peer != rank->rank; tag++)
-                ck_assert_int_eq(rank->library->send(rank->fabric, peer, tag, sources[i],
-                                                     lengths[i % 3], &requests[peer][tag][i], NULL),
+                ck_assert_int_eq(rank->library->send(rank->fabric, peer, tag, ELEMENT_F32,
+                                                     sources[i], lengths[i % 3],
+                                                     &requests[peer][tag][i], NULL),
                                  0);
     float destination[5000];
     for (uint32_t tag = 2; tag-- > 0;)
         for (int peer = 0; peer < rank->count; peer++)
             for (int i = 0; i < MESSAGES && peer != rank->rank; i++) {
-                ck_assert_int_eq(rank->library->receive(rank->fabric, peer, tag, destination,
-                                                        lengths[i % 3], NULL),
+                ck_assert_int_eq(rank->library->receive(rank->fabric, peer, tag, ELEMENT_F32,
+                                                        destination, lengths[i % 3], NULL),
                                  0);
                 for (size_t j = 0; j < lengths[i % 3]; j++)
                     must_equal(destination[j], value(peer, (uint64_t)i, j));
@@ -208,8 +214,9 @@ static void refusals_body(struct test_rank *rank)
     ck_assert_int_eq(library->group(rank->fabric, others, 1, &group, NULL), -EINVAL);
     ck_assert_int_eq(library->group(rank->fabric, beyond, 2, &group, NULL), -EINVAL);
     ck_assert_int_eq(library->group(rank->fabric, beyond, 0, &group, NULL), -EINVAL);
-    ck_assert_int_eq(library->send(rank->fabric, rank->rank, 0, NULL, 0, &request, NULL), -EINVAL);
-    ck_assert_int_eq(library->receive(rank->fabric, 2, 0, NULL, 0, NULL), -EINVAL);
+    ck_assert_int_eq(
+        library->send(rank->fabric, rank->rank, 0, ELEMENT_F32, NULL, 0, &request, NULL), -EINVAL);
+    ck_assert_int_eq(library->receive(rank->fabric, 2, 0, ELEMENT_F32, NULL, 0, NULL), -EINVAL);
 }
 
 START_TEST(groups_and_peers_that_cannot_be_are_refused)
@@ -240,9 +247,9 @@ END_TEST
 START_TEST(a_maximum_shows_what_is_not_a_number)
 {
     const float first[] = {1, NAN, 3}, second[] = {NAN, 2, 4};
-    const float *sources[] = {first, second};
+    const void *sources[] = {first, second};
     float result[3];
-    collective_reduce(result, sources, 2, 3, REDUCTION_MAX);
+    collective_reduce(ELEMENT_F32, result, sources, 2, 3, REDUCTION_MAX);
     ck_assert(isnan(result[0]));
     ck_assert(isnan(result[1]));
     ck_assert(result[2] == 4);

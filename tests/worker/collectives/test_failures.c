@@ -20,8 +20,9 @@ static void late_body(struct test_rank *rank)
     struct error err;
     float data[8] = {0};
     if (rank->rank == 0) {
-        ck_assert_int_eq(rank->library->all_reduce(group, data, 8, REDUCTION_SUM, &err),
-                         -ETIMEDOUT);
+        ck_assert_int_eq(
+            rank->library->all_reduce(group, ELEMENT_F32, data, 8, REDUCTION_SUM, &err),
+            -ETIMEDOUT);
         ck_assert_says(err, "all_reduce");
         ck_assert_says(err, "{0,1}");
         ck_assert_says(err, "rank 1");
@@ -40,7 +41,8 @@ static void silent_body(struct test_rank *rank)
     struct error err;
     float data[8] = {0};
     if (rank->rank == 0) {
-        ck_assert_int_eq(rank->library->receive(rank->fabric, 1, 7, data, 8, &err), -ETIMEDOUT);
+        ck_assert_int_eq(rank->library->receive(rank->fabric, 1, 7, ELEMENT_F32, data, 8, &err),
+                         -ETIMEDOUT);
         ck_assert_says(err, "receive from rank 1, tag 7");
     }
     pthread_barrier_wait(rank->barrier);
@@ -58,7 +60,8 @@ static void deaf_body(struct test_rank *rank)
     float data[8] = {0};
     if (rank->rank == 0) {
         struct fabric_request *request;
-        ck_assert_int_eq(rank->library->send(rank->fabric, 1, 7, data, 8, &request, NULL), 0);
+        ck_assert_int_eq(
+            rank->library->send(rank->fabric, 1, 7, ELEMENT_F32, data, 8, &request, NULL), 0);
         ck_assert_int_eq(rank->library->wait(rank->fabric, request, &err), -ETIMEDOUT);
         ck_assert_says(err, "send to rank 1, tag 7");
     }
@@ -84,13 +87,15 @@ static void gone_member_body(struct test_rank *rank)
     struct error err;
     float data[8] = {0};
     atomic_int *named = rank->argument;
-    ck_assert_int_eq(rank->library->all_reduce(group, data, 8, REDUCTION_SUM, NULL), 0);
+    ck_assert_int_eq(rank->library->all_reduce(group, ELEMENT_F32, data, 8, REDUCTION_SUM, NULL),
+                     0);
     if (rank->rank == 1) {
         leave(rank);
         pthread_barrier_wait(rank->barrier);
         return;
     }
-    ck_assert_int_eq(rank->library->all_reduce(group, data, 8, REDUCTION_SUM, &err), -ECONNRESET);
+    ck_assert_int_eq(rank->library->all_reduce(group, ELEMENT_F32, data, 8, REDUCTION_SUM, &err),
+                     -ECONNRESET);
     ck_assert_says(err, "all_reduce in group {0,1,2}: rank ");
     ck_assert_says(err, " is gone");
     if (strstr(err.text, "rank 1 is gone"))
@@ -113,7 +118,8 @@ static void gone_peer_body(struct test_rank *rank)
     if (rank->rank == 1)
         leave(rank);
     else {
-        ck_assert_int_eq(rank->library->receive(rank->fabric, 1, 7, data, 8, &err), -ECONNRESET);
+        ck_assert_int_eq(rank->library->receive(rank->fabric, 1, 7, ELEMENT_F32, data, 8, &err),
+                         -ECONNRESET);
         ck_assert_says(err, "receive from rank 1, tag 7");
     }
 }
@@ -163,19 +169,24 @@ static void abort_body(struct test_rank *rank)
         pthread_t thread;
         ck_assert_int_eq(pthread_create(&thread, NULL, abort_run, &aborter), 0);
         if (*(int *)rank->argument)
-            ck_assert_int_eq(rank->library->receive(rank->fabric, 1, 7, data, 8, &err), -ECANCELED);
-        else
-            ck_assert_int_eq(rank->library->all_reduce(group, data, 8, REDUCTION_SUM, &err),
+            ck_assert_int_eq(rank->library->receive(rank->fabric, 1, 7, ELEMENT_F32, data, 8, &err),
                              -ECANCELED);
+        else
+            ck_assert_int_eq(
+                rank->library->all_reduce(group, ELEMENT_F32, data, 8, REDUCTION_SUM, &err),
+                -ECANCELED);
         pthread_join(thread, NULL);
         ck_assert_says(err, *(int *)rank->argument ? "receive from rank 1" : "all_reduce");
         ck_assert_says(err, "aborted");
         /* And whatever comes later. */
-        ck_assert_int_eq(rank->library->all_reduce(group, data, 8, REDUCTION_SUM, &err),
+        ck_assert_int_eq(
+            rank->library->all_reduce(group, ELEMENT_F32, data, 8, REDUCTION_SUM, &err),
+            -ECANCELED);
+        ck_assert_int_eq(rank->library->receive(rank->fabric, 1, 7, ELEMENT_F32, data, 8, &err),
                          -ECANCELED);
-        ck_assert_int_eq(rank->library->receive(rank->fabric, 1, 7, data, 8, &err), -ECANCELED);
-        ck_assert_int_eq(rank->library->send(rank->fabric, 1, 7, data, 8, &request, NULL),
-                         -ECANCELED);
+        ck_assert_int_eq(
+            rank->library->send(rank->fabric, 1, 7, ELEMENT_F32, data, 8, &request, NULL),
+            -ECANCELED);
     }
     pthread_barrier_wait(rank->barrier);
 }

@@ -18,20 +18,22 @@ static int disagree(struct test_rank *rank, int about, struct error *err)
     switch (about) {
     case 0:
         if (odd)
-            return rank->library->all_gather(group, &(struct collective_part){data, result, counts},
-                                             1, err);
-        return rank->library->all_reduce(group, data, 8, REDUCTION_SUM, err);
+            return rank->library->all_gather(
+                group, ELEMENT_F32, &(struct collective_part){data, result, counts}, 1, err);
+        return rank->library->all_reduce(group, ELEMENT_F32, data, 8, REDUCTION_SUM, err);
     case 1:
-        return rank->library->all_reduce(group, data, odd ? 9 : 8, REDUCTION_SUM, err);
+        return rank->library->all_reduce(group, ELEMENT_F32, data, odd ? 9 : 8, REDUCTION_SUM, err);
     case 2:
-        return rank->library->all_reduce(group, data, 8, odd ? REDUCTION_MAX : REDUCTION_SUM, err);
+        return rank->library->all_reduce(group, ELEMENT_F32, data, 8,
+                                         odd ? REDUCTION_MAX : REDUCTION_SUM, err);
     case 3:
         return rank->library->reduce_scatter(
-            group, &(struct collective_part){data, result, odd ? other : counts}, 1, err);
+            group, ELEMENT_F32, &(struct collective_part){data, result, odd ? other : counts}, 1,
+            err);
     default:
         if (odd)
-            return rank->library->all_to_all(group, data, unequal, result, equal, err);
-        return rank->library->all_to_all(group, data, equal, result, equal, err);
+            return rank->library->all_to_all(group, ELEMENT_F32, data, unequal, result, equal, err);
+        return rank->library->all_to_all(group, ELEMENT_F32, data, equal, result, equal, err);
     }
 }
 
@@ -64,10 +66,12 @@ static void wrong_length_body(struct test_rank *rank)
     struct error err;
     if (rank->rank == 0) {
         struct fabric_request *request;
-        ck_assert_int_eq(rank->library->send(rank->fabric, 1, 7, data, 8, &request, NULL), 0);
+        ck_assert_int_eq(
+            rank->library->send(rank->fabric, 1, 7, ELEMENT_F32, data, 8, &request, NULL), 0);
         ck_assert_int_eq(rank->library->wait(rank->fabric, request, &err), -EINVAL);
     } else {
-        ck_assert_int_eq(rank->library->receive(rank->fabric, 0, 7, data, 4, &err), -EINVAL);
+        ck_assert_int_eq(rank->library->receive(rank->fabric, 0, 7, ELEMENT_F32, data, 4, &err),
+                         -EINVAL);
     }
     ck_assert_str_eq(err.text, "message from rank 0 to rank 1, tag 7: 8 elements are sent, but 4 "
                                "are expected");
@@ -97,33 +101,38 @@ static void sent_body(struct test_rank *rank)
 
     size_t low, high;
     collective_chunk(1003, rank->count, rank->rank, &low, &high);
-    ck_assert_int_eq(library->all_reduce(group, source, 1003, REDUCTION_SUM, NULL), 0);
+    ck_assert_int_eq(library->all_reduce(group, ELEMENT_F32, source, 1003, REDUCTION_SUM, NULL), 0);
     ck_assert_uint_eq(sent_by(rank), before += 1003 - (high - low) + others * (high - low));
 
     const size_t counts[] = {10, 0, 30, 7, 50};
     size_t mine = counts[rank->rank];
-    ck_assert_int_eq(library->reduce_scatter(
-                         group, &(struct collective_part){source, destination, counts}, 1, NULL),
+    ck_assert_int_eq(library->reduce_scatter(group, ELEMENT_F32,
+                                             &(struct collective_part){source, destination, counts},
+                                             1, NULL),
                      0);
     ck_assert_uint_eq(sent_by(rank), before += total(counts, rank->count) - mine);
-    ck_assert_int_eq(
-        library->all_gather(group, &(struct collective_part){source, destination, counts}, 1, NULL),
-        0);
+    ck_assert_int_eq(library->all_gather(group, ELEMENT_F32,
+                                         &(struct collective_part){source, destination, counts}, 1,
+                                         NULL),
+                     0);
     ck_assert_uint_eq(sent_by(rank), before += others * mine);
 
     size_t receives[5];
     for (int i = 0; i < rank->count; i++)
         receives[i] = mine;
-    ck_assert_int_eq(library->all_to_all(group, source, counts, destination, receives, NULL), 0);
+    ck_assert_int_eq(
+        library->all_to_all(group, ELEMENT_F32, source, counts, destination, receives, NULL), 0);
     ck_assert_uint_eq(sent_by(rank), before += total(counts, rank->count) - mine);
 
     if (rank->rank == 0) {
         struct fabric_request *request;
-        ck_assert_int_eq(library->send(rank->fabric, 1, 0, source, 99, &request, NULL), 0);
+        ck_assert_int_eq(library->send(rank->fabric, 1, 0, ELEMENT_F32, source, 99, &request, NULL),
+                         0);
         ck_assert_int_eq(library->wait(rank->fabric, request, NULL), 0);
         before += 99;
     } else if (rank->rank == 1) {
-        ck_assert_int_eq(library->receive(rank->fabric, 0, 0, destination, 99, NULL), 0);
+        ck_assert_int_eq(library->receive(rank->fabric, 0, 0, ELEMENT_F32, destination, 99, NULL),
+                         0);
     }
     ck_assert_uint_eq(sent_by(rank), before);
 }
@@ -142,8 +151,9 @@ static void abort_all_body(struct test_rank *rank)
     if (rank->rank == 0)
         rank->library->abort(rank->fabric);
     else
-        ck_assert_int_eq(rank->library->all_reduce(group, data, 8, REDUCTION_SUM, NULL),
-                         -ECANCELED);
+        ck_assert_int_eq(
+            rank->library->all_reduce(group, ELEMENT_F32, data, 8, REDUCTION_SUM, NULL),
+            -ECANCELED);
     pthread_barrier_wait(rank->barrier);
 }
 

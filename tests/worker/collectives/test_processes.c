@@ -44,7 +44,7 @@ static struct fabric *join(const struct job *job, const struct rendezvous *epoch
 static void sum_ones(const struct job *job, struct fabric_group *group, int count)
 {
     float data[5] = {1, 1, 1, 1, 1};
-    ck_assert_int_eq(job->library->all_reduce(group, data, 5, REDUCTION_SUM, NULL), 0);
+    ck_assert_int_eq(job->library->all_reduce(group, ELEMENT_F32, data, 5, REDUCTION_SUM, NULL), 0);
     for (int i = 0; i < 5; i++)
         must_equal(data[i], (float)count);
 }
@@ -60,7 +60,8 @@ static void live(const struct job *job, int rank)
 
     struct error err;
     float data[5] = {0};
-    ck_assert_int_eq(job->library->all_reduce(group, data, 5, REDUCTION_SUM, &err), job->rc);
+    ck_assert_int_eq(job->library->all_reduce(group, ELEMENT_F32, data, 5, REDUCTION_SUM, &err),
+                     job->rc);
     ck_assert_msg(strstr(err.text, "all_reduce in group {0,1,2}: rank "), "'%s'", err.text);
     pthread_barrier_wait(job->survivors);
     job->library->close(fabric);
@@ -129,7 +130,7 @@ static void disagree_body(struct test_rank *rank)
     float data[9] = {0};
     ck_assert_int_eq(rank->library->group(rank->fabric, ranks, 2, &group, NULL), 0);
     size_t count = rank->rank == 0 ? 8 : 9;
-    int rc = rank->library->all_reduce(group, data, count, REDUCTION_SUM, &err);
+    int rc = rank->library->all_reduce(group, ELEMENT_F32, data, count, REDUCTION_SUM, &err);
     ck_assert_msg(rc == -ETIMEDOUT || rc == -ECONNRESET, "%d: %s", rc, err.text);
     pthread_barrier_wait(rank->barrier);
 }

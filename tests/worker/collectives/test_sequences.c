@@ -37,8 +37,9 @@ static void sequence_all_reduce(struct sequence *sequence, struct fabric_group *
     const struct members *members = sequence->members;
     size_t count = (size_t)draw(sequence, 10, LENGTH_MAX);
     float *data = values(sequence->rank->rank, sequence->call, count);
-    ck_assert_int_eq(sequence->rank->library->all_reduce(group, data, count, REDUCTION_SUM, NULL),
-                     0);
+    ck_assert_int_eq(
+        sequence->rank->library->all_reduce(group, ELEMENT_F32, data, count, REDUCTION_SUM, NULL),
+        0);
     for (size_t i = 0; i < count; i++) {
         float expected = value(members->ranks[0], sequence->call, i);
         for (int j = 1; j < members->count; j++)
@@ -58,9 +59,10 @@ static void sequence_reduce_scatter(struct sequence *sequence, struct fabric_gro
     float *source = values(sequence->rank->rank, sequence->call, total(counts, members->count));
     /* In place: the sum of my chunk replaces my chunk. */
     float *mine = source + offset;
-    ck_assert_int_eq(sequence->rank->library->reduce_scatter(
-                         group, &(struct collective_part){source, mine, counts}, 1, NULL),
-                     0);
+    ck_assert_int_eq(
+        sequence->rank->library->reduce_scatter(
+            group, ELEMENT_F32, &(struct collective_part){source, mine, counts}, 1, NULL),
+        0);
     for (size_t i = 0; i < length; i++) {
         float expected = value(members->ranks[0], sequence->call, offset + i);
         for (int j = 1; j < members->count; j++)
@@ -87,8 +89,9 @@ static void sequence_all_to_all(struct sequence *sequence, struct fabric_group *
     }
     float *source = values(sequence->rank->rank, sequence->call, total(sends, members->count));
     float *destination = values(0, 0, total(receives, members->count));
-    ck_assert_int_eq(
-        sequence->rank->library->all_to_all(group, source, sends, destination, receives, NULL), 0);
+    ck_assert_int_eq(sequence->rank->library->all_to_all(group, ELEMENT_F32, source, sends,
+                                                         destination, receives, NULL),
+                     0);
     const float *at = destination;
     for (int i = 0; i < members->count; i++) {
         size_t offset = 0;
@@ -109,9 +112,10 @@ static void sequence_all_gather(struct sequence *sequence, struct fabric_group *
         counts[i] = (size_t)draw(sequence, 20 + (uint64_t)i, LENGTH_MAX);
     float *source = values(sequence->rank->rank, sequence->call, counts[sequence->me]);
     float *destination = values(0, 0, total(counts, members->count));
-    ck_assert_int_eq(sequence->rank->library->all_gather(
-                         group, &(struct collective_part){source, destination, counts}, 1, NULL),
-                     0);
+    ck_assert_int_eq(
+        sequence->rank->library->all_gather(
+            group, ELEMENT_F32, &(struct collective_part){source, destination, counts}, 1, NULL),
+        0);
     const float *at = destination;
     for (int i = 0; i < members->count; i++)
         for (size_t j = 0; j < counts[i]; j++)
@@ -134,12 +138,14 @@ static void sequence_message(struct sequence *sequence)
     if (sequence->rank->rank == sender) {
         struct fabric_request *request;
         float *source = values(sender, sequence->call, count);
-        ck_assert_int_eq(library->send(fabric, receiver, tag, source, count, &request, NULL), 0);
+        ck_assert_int_eq(
+            library->send(fabric, receiver, tag, ELEMENT_F32, source, count, &request, NULL), 0);
         ck_assert_int_eq(library->wait(fabric, request, NULL), 0);
         free(source);
     } else if (sequence->rank->rank == receiver) {
         float destination[LENGTH_MAX];
-        ck_assert_int_eq(library->receive(fabric, sender, tag, destination, count, NULL), 0);
+        ck_assert_int_eq(
+            library->receive(fabric, sender, tag, ELEMENT_F32, destination, count, NULL), 0);
         for (size_t i = 0; i < count; i++)
             must_equal(destination[i], value(sender, sequence->call, i));
     }
@@ -204,8 +210,9 @@ static void *side_run(void *context)
     for (int i = 0; i < CALLS; i++) {
         size_t count = (size_t)(i * 17 % 3000);
         float *data = values(side->rank->rank, side->call, count);
-        ck_assert_int_eq(
-            side->rank->library->all_reduce(side->group, data, count, REDUCTION_SUM, NULL), 0);
+        ck_assert_int_eq(side->rank->library->all_reduce(side->group, ELEMENT_F32, data, count,
+                                                         REDUCTION_SUM, NULL),
+                         0);
         for (size_t j = 0; j < count; j++)
             must_equal(data[j], value(0, side->call, j) + value(1, side->call, j));
         free(data);

@@ -45,10 +45,10 @@ static void call(bool updating)
     kill(getpid(), SIGKILL);
 }
 
-static void fill(float *data, size_t count, float value)
+static void clear(void *data, size_t bytes)
 {
     call(false);
-    device_plain.fill(data, count, value);
+    device_plain.clear(data, bytes);
 }
 
 static void square_sum(const float *data, size_t count, float *sum)
@@ -76,7 +76,7 @@ static const struct device *mortal(void)
 {
     static struct device device;
     device = device_plain;
-    device.fill = fill;
+    device.clear = clear;
     device.square_sum = square_sum;
     device.update = update;
     return &device;

@@ -41,15 +41,14 @@ static void turn(const struct view *from, const struct view *to, bool add, doubl
 {
     const struct box *box = &from->box;
     int64_t heads = box_length(box, 2), width = box_length(box, 3), at = 0;
-    const float *x = from->data;
-    float *y = to->data;
     for (int64_t b = box->low[0]; b < box->high[0]; b++)
         for (int64_t place = box->low[1]; place < box->high[1]; place++)
             for (int64_t n = 0; n < heads; n++)
                 for (int64_t d = 0; d < width; d += 2, at += 2) {
                     double angle = sign * (double)place * pow(10000, -(double)d / (double)width);
-                    put(&y[at], add, x[at] * cos(angle) - x[at + 1] * sin(angle));
-                    put(&y[at + 1], add, x[at] * sin(angle) + x[at + 1] * cos(angle));
+                    double first = get(from, at), second = get(from, at + 1);
+                    put(to, at, add, first * cos(angle) - second * sin(angle));
+                    put(to, at + 1, add, first * sin(angle) + second * cos(angle));
                 }
 }
 
@@ -137,11 +136,11 @@ static void scale_gradients(const struct kernel_call *call)
     const float *x = call->operand[X].data, *w = call->operand[W].data,
                 *dy = call->gradient[Y].data;
     const float *dot = call->gradient[DOT].data;
-    float *dx = call->gradient[X].data, *dw = call->gradient[W].data;
+    float *dw = call->gradient[W].data;
     for (int64_t at = 0; at < rows * hidden; at++) {
         double r = row_factor(call, at / hidden);
         dw[at % hidden] += (float)(dy[at] * x[at] * r);
-        put(&dx[at], call_accumulates(call, X),
+        put(&call->gradient[X], at, call_accumulates(call, X),
             r * ((double)dy[at] * w[at % hidden] - x[at] * r * r * dot[at / hidden] / width));
     }
 }
@@ -168,7 +167,7 @@ static void make_device(void)
     ck_assert_int_lt(count + 2, KERNELS_MAX);
     kernels[count] = &rotate_kernel;
     kernels[count + 1] = &scale_kernel;
-    foreign.kernels = kernels;
+    foreign.kernels = foreign.narrow = kernels;
 }
 
 /* ---- models: a GPT with operations put in or exchanged ---- */

@@ -19,7 +19,8 @@
 #define STEPS 8
 #define SAVED 3 /* the first of the checkpoints, which follow every SAVED steps */
 #define RANKS_MAX 8
-#define LOSS_LIMIT 1e-5 /* relative */
+#define LOSS_LIMIT 1e-5   /* relative */
+#define NARROW_LIMIT 1e-2 /* between f32 and bf16 */
 
 static const struct model_config small = {
     .family = "gpt", .layers = 3, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48};
@@ -176,6 +177,25 @@ START_TEST(a_checkpoint_goes_on_under_its_plan_and_any_other)
 }
 END_TEST
 
+/* A checkpoint holds masters, which are f32 in any case. */
+START_TEST(a_checkpoint_goes_on_in_f32_and_in_bf16)
+{
+    struct engine_result whole;
+    bool same;
+    it.graph->element_bytes = _i == 0 ? 4 : 2;
+    struct plan *plan = engine_plan_random(it.graph, test_seed(), RANKS_MAX, 8);
+    run(plan, 0, &whole);
+    double difference = resume(plan, &whole, &same);
+    ck_assert_msg(same, "as it was it differs by %g", difference);
+    it.graph->element_bytes = _i == 0 ? 2 : 4;
+    difference = resume(plan, &whole, &same);
+    ck_assert_msg(difference <= NARROW_LIMIT, "in the other it differs by %g", difference);
+    ck_assert(!same);
+    engine_result_finish(&whole);
+    plan_destroy(plan);
+}
+END_TEST
+
 static struct plan *two_ranks(void)
 {
     return engine_plan(it.graph, 1, (int[]){2}, 1, (const char *[]){"tensor"}, 1, 8, "1f1b");
@@ -230,6 +250,7 @@ int main(void)
     tcase_set_timeout(tcase, 300);
     tcase_add_loop_test(tcase, a_checkpoint_goes_on_under_its_plan_and_any_other, 0,
                         test_share(20));
+    tcase_add_loop_test(tcase, a_checkpoint_goes_on_in_f32_and_in_bf16, 0, 2);
     tcase_add_test(tcase, what_is_not_listed_any_more_is_deleted);
     tcase_add_test(tcase, a_checkpoint_that_cannot_be_written_stops_no_training);
     return suite_run("resume", tcase, NULL);

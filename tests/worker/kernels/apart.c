@@ -21,6 +21,7 @@ struct apart {
     struct lane *lane;
     char *room;
     uint64_t used;
+    bool round;
     int count;
     struct array {
         char *host, *there;
@@ -77,10 +78,16 @@ struct apart *apart_begin(const struct device *device)
         apart->room = room;
     }
     apart->used = 0;
+    apart->round = false;
     apart->count = 0;
     if (accelerator)
         accelerator->enter(apart->lane);
     return apart;
+}
+
+void apart_round(struct apart *apart)
+{
+    apart->round = true;
 }
 
 /* The array with its guards, as it lies on the device from there - GUARD on. */
@@ -108,7 +115,8 @@ void *apart_bring(struct apart *apart, void *host, size_t bytes)
     char *image;
     size_t whole = with_guards(array, &image);
     memcpy(image + GUARD, host, bytes);
-    char *place = apart->room + apart->used + sizeof(float) * (size_t)(apart->count % 4);
+    size_t crooked = apart->round ? 0 : sizeof(float) * (size_t)(apart->count % 4);
+    char *place = apart->room + apart->used + crooked;
     array->there = place + GUARD;
     apart->used += (whole + 2 * GUARD) / GUARD * GUARD;
     ck_assert_uint_le(apart->used, ROOM);

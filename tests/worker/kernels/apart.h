@@ -15,6 +15,8 @@ const struct device *apart_device(int index);
 struct apart;
 
 struct apart *apart_begin(const struct device *device);
+/* What is brought from here on lies at round addresses. */
+void apart_round(struct apart *apart);
 /* Where the device has this array until the end: of one array always the same place. */
 void *apart_bring(struct apart *apart, void *host, size_t bytes);
 /* The arrays are as the device left them. */

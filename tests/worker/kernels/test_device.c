@@ -48,7 +48,8 @@ START_TEST(a_box_is_copied_between_pieces_that_lie_differently)
             from[i] = (float)i;
         for (int i = 0; i < 45; i++)
             to[i] = -1;
-        copy(device, &(struct view){to, piece}, &(struct view){from, whole}, part);
+        copy(device, &(struct view){to, piece, ELEMENT_F32},
+             &(struct view){from, whole, ELEMENT_F32}, part);
         for (int i = 0; i < 45; i++) {
             int64_t x = i / 15 + 1, y = i / 5 % 3 + 2, z = i % 5;
             bool inside = x >= part->low[0] && x < part->high[0] && y >= part->low[1] &&
@@ -67,7 +68,8 @@ START_TEST(a_scalar_is_copied)
         const struct device *device = apart_device(d);
         if (!device)
             continue;
-        copy(device, &(struct view){&to, scalar}, &(struct view){&from, scalar}, &scalar);
+        copy(device, &(struct view){&to, scalar, ELEMENT_F32},
+             &(struct view){&from, scalar, ELEMENT_F32}, &scalar);
         ck_assert_float_eq(to, 3);
         to = 0;
     }
@@ -91,7 +93,12 @@ static float square_sum(const struct device *device, float *data, size_t count, 
     return before;
 }
 
-START_TEST(arrays_are_filled_added_and_squared)
+static struct view array(void *data, enum element element, int64_t count)
+{
+    return (struct view){data, {.dims = 1, .high = {count}}, element};
+}
+
+START_TEST(arrays_are_added_and_squared)
 {
     static float a[COUNT], b[COUNT];
     for (int d = 0; devices[d]; d++) {
@@ -99,11 +106,12 @@ START_TEST(arrays_are_filled_added_and_squared)
         if (!device)
             continue;
         draw(a, 0);
+        for (int i = 0; i < COUNT; i++)
+            b[i] = 0.5f;
         struct apart *apart = apart_begin(device);
-        float *a_there = apart_bring(apart, a, sizeof a),
-              *b_there = apart_bring(apart, b, sizeof b);
-        device->fill(b_there, COUNT - 1, 0.5f);
-        device->add(a_there, b_there, COUNT - 1);
+        struct view to = array(apart_bring(apart, a, sizeof a), ELEMENT_F32, COUNT),
+                    from = array(apart_bring(apart, b, sizeof b), ELEMENT_F32, COUNT - 1);
+        device->add(&to, &from);
         apart_end(apart);
         double right = 1;
         for (int i = 0; i < COUNT; i++) {
@@ -114,6 +122,57 @@ START_TEST(arrays_are_filled_added_and_squared)
         ck_assert_float_eq_tol(square_sum(device, a, COUNT, 1), (float)right,
                                (float)(1e-7 * right));
         ck_assert_float_eq(square_sum(device, a, 0, 1), 1);
+    }
+}
+END_TEST
+
+START_TEST(arrays_are_cleared_to_the_byte)
+{
+    for (int d = 0; devices[d]; d++) {
+        const struct device *device = apart_device(d);
+        static uint16_t words[COUNT];
+        if (!device)
+            continue;
+        memset(words, 0xff, sizeof words);
+        struct apart *apart = apart_begin(device);
+        device->clear(apart_bring(apart, words, sizeof words), sizeof words - sizeof *words);
+        device->clear(NULL, 0);
+        apart_end(apart);
+        for (int i = 0; i < COUNT; i++)
+            ck_assert_uint_eq(words[i], i < COUNT - 1 ? 0 : 0xffff);
+    }
+}
+END_TEST
+
+/* Numbers that have 9 bits at most, so that every sum of two is rounded in bf16's 8, and one that
+ * is no number. */
+START_TEST(bf16_is_rounded_to_the_nearest_and_ties_to_even)
+{
+    static const float wide[] = {1, 1.00390625f, 1.01171875f, -1.01171875f, 3.4e38f, 1e-45f};
+    static const uint16_t narrow[] = {0x3f80, 0x3f80, 0x3f82, 0xbf82, 0x7f80, 0};
+    enum { NUMBERS = sizeof wide / sizeof *wide };
+    for (int d = 0; devices[d]; d++) {
+        const struct device *device = apart_device(d);
+        float numbers[NUMBERS + 1], twice[NUMBERS + 1];
+        uint16_t out[NUMBERS + 1];
+        if (!device)
+            continue;
+        memcpy(numbers, wide, sizeof wide);
+        numbers[NUMBERS] = NAN;
+        memcpy(twice, numbers, sizeof twice);
+        struct apart *apart = apart_begin(device);
+        struct view from = array(apart_bring(apart, numbers, sizeof numbers), ELEMENT_F32,
+                                 NUMBERS + 1),
+                    to = array(apart_bring(apart, out, sizeof out), ELEMENT_BF16, NUMBERS + 1),
+                    sum = array(apart_bring(apart, twice, sizeof twice), ELEMENT_F32, NUMBERS + 1);
+        device->copy(&to, &from, &to.box);
+        device->add(&sum, &to);
+        apart_end(apart);
+        for (int i = 0; i < NUMBERS; i++) {
+            ck_assert_uint_eq(out[i], narrow[i]);
+            ck_assert_float_eq(twice[i], wide[i] + bf16_widen(narrow[i]));
+        }
+        ck_assert_float_nan(bf16_widen(out[NUMBERS]));
     }
 }
 END_TEST
@@ -338,7 +397,9 @@ Suite *device_suite(void)
     tcase_add_test(tcase, devices_are_found_by_name);
     tcase_add_loop_test(tcase, a_box_is_copied_between_pieces_that_lie_differently, 0, 5);
     tcase_add_test(tcase, a_scalar_is_copied);
-    tcase_add_test(tcase, arrays_are_filled_added_and_squared);
+    tcase_add_test(tcase, arrays_are_added_and_squared);
+    tcase_add_test(tcase, arrays_are_cleared_to_the_byte);
+    tcase_add_test(tcase, bf16_is_rounded_to_the_nearest_and_ties_to_even);
     tcase_add_test(tcase, adamw_moves_by_the_rate_and_decays_apart);
     tcase_add_loop_test(tcase, a_step_that_is_not_finite_changes_nothing, 0, 4);
     tcase_add_test(tcase, adamw_of_many_elements_is_that_of_plain_c);

@@ -42,6 +42,10 @@ static double distance(const double *a, const double *b, int64_t count, double *
     return sqrt(square);
 }
 
+/* A result in bf16 has 8 bits, so it is rounded by at most half of 2^-7 of itself; some are made
+ * from others that are. */
+#define NARROW_LIMIT 0x1p-7
+
 static void compare(const struct trial *trial, const struct trial *plain, bool gradient, int slot)
 {
     if (gradient && !trial->calls[0].gradient[slot].data)
@@ -50,8 +54,10 @@ static void compare(const struct trial *trial, const struct trial *plain, bool g
     double *got = trial_gather(trial, gradient, slot, &box), norm;
     double *right = trial_gather(plain, gradient, slot, &box);
     double error = distance(got, right, box_count(&box), &norm);
+    bool narrow = trial->config.element == ELEMENT_BF16;
+    double limit = narrow ? NARROW_LIMIT : 1e-5, floor = narrow ? NARROW_LIMIT / 16 : 1e-7;
     /* Added to 1/16, what is zero comes back as rounding. */
-    ck_assert_msg(error <= 1e-5 * norm + 1e-7 * sqrt((double)box_count(&box)),
+    ck_assert_msg(error <= limit * norm + floor * sqrt((double)box_count(&box)),
                   "%s %s, split '%c', %s %d: error %g of %g", trial->config.device->name,
                   trial->config.operation->name, trial->config.split ? trial->config.split : '-',
                   gradient ? "gradient" : "operand", slot, error, norm);
@@ -73,6 +79,7 @@ static struct trial *run_plain(const struct trial_config *config)
     return run_trial(&(struct trial_config){.device = &device_plain,
                                             .operation = config->operation,
                                             .sizes = config->sizes,
+                                            .rounded = config->rounded,
                                             .wanted = WANTED_ALL});
 }
 
@@ -144,6 +151,47 @@ START_TEST(each_gradient_can_be_had_alone)
         check_trial(&config, plain);
     }
     trial_destroy(plain);
+}
+END_TEST
+
+/* Against plain C in f32 on the same numbers; gradients of weights are f32, or bf16 as the others.
+ */
+START_TEST(bf16_is_f32_that_is_rounded)
+{
+    struct trial_config config = {.sizes = trial_sizes(2, 67, 53, 2, 17, 71, 101),
+                                  .rounded = true,
+                                  .element = ELEMENT_BF16,
+                                  .wanted = WANTED_ALL};
+    config.device = choose(_i, &config.operation);
+    if (!config.device)
+        return;
+    struct trial *plain = run_plain(&config);
+    const char splits[] = {0, 'b', 's', 'h', 'n', 'v'};
+    for (size_t i = 0; i < sizeof splits; i++) {
+        config.split = splits[i];
+        config.accumulate = i % 2 == 1;
+        config.weight_gradient = i % 2 == 1 ? ELEMENT_BF16 : ELEMENT_F32;
+        if (!splits[i] || trial_has_dim(config.operation, splits[i]))
+            check_trial(&config, plain);
+    }
+    trial_destroy(plain);
+}
+END_TEST
+
+/* Where a library needs round addresses, and widths that are multiples of 8, it may be asked. */
+START_TEST(bf16_at_round_addresses_is_the_same)
+{
+    const struct sizes sizes[] = {trial_sizes(2, 64, 32, 2, 16, 40, 48),
+                                  trial_sizes(3, 33, 16, 1, 8, 8, 8)};
+    struct trial_config config = {
+        .aligned = true, .rounded = true, .element = ELEMENT_BF16, .wanted = WANTED_ALL};
+    config.device = choose(_i, &config.operation);
+    for (size_t i = 0; config.device && i < sizeof sizes / sizeof *sizes; i++) {
+        config.sizes = sizes[i];
+        struct trial *plain = run_plain(&config);
+        check_trial(&config, plain);
+        trial_destroy(plain);
+    }
 }
 END_TEST
 
@@ -241,7 +289,7 @@ static bool same_bits(const struct trial *a, const struct trial *b)
             {&a->calls[0].gradient[slot], &b->calls[0].gradient[slot]},
         };
         for (int i = 0; i < 2; i++) {
-            size_t size = (size_t)box_count(&views[i][0]->box) * sizeof(float);
+            size_t size = (size_t)box_count(&views[i][0]->box) * element_size(views[i][0]->element);
             if (views[i][0]->data && memcmp(views[i][0]->data, views[i][1]->data, size) != 0)
                 return false;
         }
@@ -307,17 +355,19 @@ START_TEST(every_operation_has_its_kernels_or_says_that_none_has)
 {
     const struct operation *operation = operations[_i % operation_count()];
     if (operation->planned) {
-        ck_assert_ptr_null(device_kernel(devices[_i / operation_count()], operation));
+        ck_assert_ptr_null(device_kernel(devices[_i / operation_count()], operation, ELEMENT_F32));
         return;
     }
     const struct device *device = choose(_i, &operation);
     if (!device)
         return;
-    const struct kernel *kernel = device_kernel(device, operation);
-    ck_assert_ptr_nonnull(kernel);
-    for (int direction = 0; direction < DIRECTIONS; direction++)
-        for (int phase = 0; phase < operation->phases[direction]; phase++)
-            ck_assert(kernel->run[direction][phase] != NULL);
+    for (int element = 0; element < ELEMENTS; element++) {
+        const struct kernel *kernel = device_kernel(device, operation, (enum element)element);
+        ck_assert_ptr_nonnull(kernel);
+        for (int direction = 0; direction < DIRECTIONS; direction++)
+            for (int phase = 0; phase < operation->phases[direction]; phase++)
+                ck_assert(kernel->run[direction][phase] != NULL);
+    }
 }
 END_TEST
 
@@ -337,8 +387,13 @@ int main(void)
     tcase_add_loop_test(tcase, a_gradient_may_lie_over_what_it_is_made_from, 0, pairs);
     tcase_add_loop_test(tcase, the_same_number_of_threads_gives_the_same_bits, 0, pairs);
     tcase_add_loop_test(tcase, ranks_compute_at_the_same_time, 0, pairs);
+    TCase *narrow = tcase_create("bf16");
+    tcase_set_timeout(narrow, 60);
+    tcase_add_loop_test(narrow, bf16_is_f32_that_is_rounded, 0, pairs);
+    tcase_add_loop_test(narrow, bf16_at_round_addresses_is_the_same, 0, pairs);
     Suite *suite = suite_create("kernels");
     suite_add_tcase(suite, tcase);
+    suite_add_tcase(suite, narrow);
     SRunner *runner = srunner_create(suite);
     srunner_add_suite(runner, device_suite());
     srunner_run_all(runner, CK_ENV);

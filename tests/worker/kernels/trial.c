@@ -4,6 +4,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
+#include "worker/kernels/call.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -112,24 +113,42 @@ static bool given(const struct operation *operation, bool gradient, int slot)
     return gradient ? slot == output : slot < output;
 }
 
+/* What has no gradient are token numbers, or pixels. */
+static bool numbers_tokens(const struct operation *operation, int slot)
+{
+    bool constant = slot < operation->input_count && operation->constant >> slot & 1;
+    return constant && !strchr(operation->dims[slot], 'p');
+}
+
+static enum element element_of(const struct trial *trial, bool gradient, int slot)
+{
+    const struct operation *operation = trial->config.operation;
+    int output = operation_output(operation);
+    if (slot > output || (operation->is_loss && slot == output))
+        return ELEMENT_F32;
+    if (numbers_tokens(operation, slot))
+        return ELEMENT_F32;
+    bool weight = slot >= operation->input_count && slot < output;
+    return gradient && weight ? trial->config.weight_gradient : trial->config.element;
+}
+
 static void fill(const struct trial *trial, bool gradient, int slot, struct view *view)
 {
     const struct operation *operation = trial->config.operation;
     struct box whole = box_whole(dims_of(operation, gradient, slot), &trial->config.sizes);
-    bool constant = slot < operation->input_count && operation->constant >> slot & 1;
-    bool integer = !gradient && constant && !strchr(operation->dims[slot], 'p'); /* no pixels */
+    bool integer = !gradient && numbers_tokens(operation, slot);
     uint64_t stream = (uint64_t)slot + (gradient ? 100 : 0);
     for (int64_t i = 0; i < box_count(&view->box); i++) {
         uint64_t index = (uint64_t)whole_index(&whole, &view->box, i);
-        float *number = (float *)view->data + i;
         if (integer) {
             uint64_t vocab = (uint64_t)sizes_get(&trial->config.sizes, 'v');
             int32_t token = (int32_t)random_below(7, stream, index, vocab);
             ((int32_t *)view->data)[i] = operation->is_loss && index % 5 == 3 ? -100 : token;
         } else if (given(operation, gradient, slot)) {
-            *number = (float)random_normal(7, stream, index);
+            float number = (float)random_normal(7, stream, index);
+            put(view, i, false, trial->config.rounded ? bf16_widen(bf16_narrow(number)) : number);
         } else {
-            *number = added(trial, gradient, slot) ? start : NAN;
+            put(view, i, false, added(trial, gradient, slot) ? start : NAN);
         }
     }
 }
@@ -141,6 +160,7 @@ static void make_views(struct trial *trial, bool gradient, int piece)
     for (int slot = 0; slot < slots(operation, gradient); slot++) {
         struct view *view = gradient ? &call->gradient[slot] : &call->operand[slot];
         view->box = box_of(trial, gradient, slot, piece);
+        view->element = element_of(trial, gradient, slot);
         bool operand = slot < operation_output(operation);
         if (gradient && operand && !(trial->config.wanted >> slot & 1))
             continue;
@@ -149,7 +169,7 @@ static void make_views(struct trial *trial, bool gradient, int piece)
         if (gradient && operation->is_loss && slot == operation_output(operation))
             continue; /* it is 1 */
         /* Exactly as many: the address sanitizer sees one element too far. */
-        view->data = xcalloc((size_t)box_count(&view->box), sizeof(float));
+        view->data = xcalloc((size_t)box_count(&view->box), element_size(view->element));
         fill(trial, gradient, slot, view);
     }
 }
@@ -167,6 +187,7 @@ struct trial *trial_create(const struct trial_config *config)
         struct kernel_call *call = &trial->calls[piece];
         call->node = &trial->node;
         call->sizes = config->sizes;
+        call->element = config->element;
         call->accumulate = config->accumulate ? (1u << operation->input_count) - 1 : 0;
         call->once = !partial || piece == 0;
         call->targets = 7;
@@ -206,8 +227,9 @@ static void reduce(struct trial *trial, bool gradient, int slot, enum reduction 
 static void bring(struct apart *apart, struct view *views)
 {
     for (int slot = 0; slot < VIEWS_MAX; slot++)
-        views[slot].data = apart_bring(apart, views[slot].data,
-                                       (size_t)box_count(&views[slot].box) * sizeof(float));
+        views[slot].data =
+            apart_bring(apart, views[slot].data,
+                        (size_t)box_count(&views[slot].box) * element_size(views[slot].element));
 }
 
 /* Scratch is there for the call only, and holds nothing of use; statistics of later phases are
@@ -216,7 +238,8 @@ static void run(const struct trial *trial, const struct kernel_call *call, enum 
                 int phase)
 {
     const struct operation *operation = trial->config.operation;
-    const struct kernel *kernel = device_kernel(trial->config.device, operation);
+    const struct kernel *kernel =
+        device_kernel(trial->config.device, operation, trial->config.element);
     struct box boxes[OPERANDS_MAX];
     for (int i = 0; i < operation_operands(operation); i++)
         boxes[i] = call->operand[i].box;
@@ -231,6 +254,8 @@ static void run(const struct trial *trial, const struct kernel_call *call, enum 
             (direction == FORWARD ? now.operand : now.gradient)[operation_operands(operation) + i]
                 .data = NULL;
     struct apart *apart = apart_begin(trial->config.device);
+    if (trial->config.aligned)
+        apart_round(apart);
     now.workspace = apart_bring(apart, workspace, size);
     bring(apart, now.operand);
     bring(apart, now.gradient);
@@ -290,8 +315,7 @@ double *trial_gather(const struct trial *trial, bool gradient, int slot, struct 
         const struct view *view =
             gradient ? &trial->calls[piece].gradient[slot] : &trial->calls[piece].operand[slot];
         for (int64_t i = 0; i < box_count(&view->box); i++)
-            whole[whole_index(box, &view->box, i)] +=
-                share * (((const float *)view->data)[i] - before);
+            whole[whole_index(box, &view->box, i)] += share * (get(view, i) - before);
     }
     return whole;
 }

@@ -17,6 +17,10 @@ struct trial_config {
     struct sizes sizes;
     char split; /* 0: whole */
     bool accumulate;
+    bool aligned; /* arrays lie at round addresses */
+    bool rounded; /* what is drawn are numbers of bf16 */
+    /* Of inputs, weights, output and the gradients of inputs; and of gradients of weights. */
+    enum element element, weight_gradient;
     unsigned wanted; /* bit i: the gradient of operand i */
 };
 

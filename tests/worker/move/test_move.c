@@ -92,13 +92,13 @@ static void *buffer_of(void *in, int buffer)
 
 static _Thread_local bool breaks;
 
-static int all_reduce(struct fabric_group *group, float *data, size_t count,
+static int all_reduce(struct fabric_group *group, enum element element, void *data, size_t count,
                       enum reduction reduction, struct error *err)
 {
-    int rc = collectives_local.all_reduce(group, data, count, reduction, err);
+    int rc = collectives_local.all_reduce(group, element, data, count, reduction, err);
     if (rc < 0 || count != METRICS || !breaks)
         return rc;
-    memset(data, 0xff, count * sizeof *data);
+    memset(data, 0xff, count * element_size(element));
     return error_set(err, -ECONNRESET, "broken by the test");
 }
 

@@ -1,6 +1,7 @@
-/* array.c - runs of numbers: fill, add, and the sum of squares. */
+/* array.c - runs of numbers: clear, add, and the sum of squares. */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/parallel.h"
+#include "worker/kernels/plain/plain.h"
 
 #include <string.h>
 
@@ -10,16 +11,11 @@
 struct arrays {
     const float *a, *b;
     float *out;
-    float value;
 };
 
-VECTORISED static void fill_range(const void *context, int64_t first, int64_t end)
+static void clear_range(const void *context, int64_t first, int64_t end)
 {
-    const struct arrays *arrays = context;
-    float *out = arrays->out, value = arrays->value;
-#pragma omp simd
-    for (int64_t i = first; i < end; i++)
-        out[i] = value;
+    memset((char *)context + first, 0, (size_t)(end - first));
 }
 
 VECTORISED static void add_range(const void *context, int64_t first, int64_t end)
@@ -32,9 +28,9 @@ VECTORISED static void add_range(const void *context, int64_t first, int64_t end
         out[i] = a[i] + b[i];
 }
 
-void cpu_fill(float *data, size_t count, float value)
+void cpu_clear(void *data, size_t bytes)
 {
-    parallel((int64_t)count, GRAIN, fill_range, &(struct arrays){.out = data, .value = value});
+    parallel((int64_t)bytes, GRAIN * (int64_t)sizeof(float), clear_range, data);
 }
 
 void cpu_add_arrays(const float *a, const float *b, float *out, int64_t count)
@@ -42,9 +38,12 @@ void cpu_add_arrays(const float *a, const float *b, float *out, int64_t count)
     parallel(count, GRAIN, add_range, &(struct arrays){.a = a, .b = b, .out = out});
 }
 
-void cpu_sum(float *destination, const float *source, size_t count)
+void cpu_sum(const struct view *destination, const struct view *source)
 {
-    cpu_add_arrays(destination, source, destination, (int64_t)count);
+    if (destination->element == ELEMENT_F32 && source->element == ELEMENT_F32)
+        cpu_add_arrays(destination->data, source->data, destination->data, box_count(&source->box));
+    else
+        plain_sum(destination, source);
 }
 
 struct squares {
@@ -89,7 +88,7 @@ void cpu_pass(const struct kernel_call *call, int i)
     if (!destination || destination == from->data || count == 0)
         return;
     if (call_accumulates(call, i))
-        cpu_sum(destination, from->data, count);
+        cpu_sum(&call->gradient[i], from);
     else
         memcpy(destination, from->data, count * sizeof(float));
 }

@@ -7,10 +7,10 @@
 extern const struct kernel cpu_add, cpu_core, cpu_embed, cpu_gelu, cpu_linear, cpu_loss, cpu_norm,
     cpu_position;
 
-void cpu_fill(float *data, size_t count, float value);
+void cpu_clear(void *data, size_t bytes);
 /* out = a + b; out may be one of them. */
 void cpu_add_arrays(const float *a, const float *b, float *out, int64_t count);
-void cpu_sum(float *destination, const float *source, size_t count);
+void cpu_sum(const struct view *destination, const struct view *source);
 void cpu_square_sum(const float *data, size_t count, float *sum);
 void cpu_update(const struct update_call *call);
 

@@ -110,7 +110,7 @@ static void forward_loss(const struct kernel_call *call)
         if (loss.targets[row] >= 0)
             sum += log((double)loss.exponentials[row]) - loss.target[row];
     if (loss.rows > 0)
-        put(call->operand[LOSS].data, true, sum / loss.count);
+        put(&call->operand[LOSS], 0, true, sum / loss.count);
 }
 
 /* dx = (p - [column is the target]) / count. May write over the logits. */

@@ -5,17 +5,17 @@
 namespace
 {
 
-__global__ void add(const float *x, const float *z, float *y, int64_t count)
+template <typename E> __global__ void add(const E *x, const E *z, E *y, int64_t count)
 {
     for (int64_t i = element_first(); i < count; i += element_step())
-        y[i] = x[i] + z[i];
+        set_at(&y[i], wide(x[i]) + wide(z[i]));
 }
 
-void forward(const struct kernel_call *call)
+template <typename E> void forward(const struct kernel_call *call)
 {
     int64_t count = box_count(&call->operand[2].box);
-    launch_elements("add", add, count, (const float *)call->operand[0].data,
-                    (const float *)call->operand[1].data, (float *)call->operand[2].data, count);
+    launch_elements("add", add<E>, count, (const E *)call->operand[0].data,
+                    (const E *)call->operand[1].data, (E *)call->operand[2].data, count);
 }
 
 void backward(const struct kernel_call *call)
@@ -26,4 +26,4 @@ void backward(const struct kernel_call *call)
 
 } // namespace
 
-const struct kernel cuda_add = {"add", {{forward}, {backward}}};
+const struct kernel cuda_add = {"add", {{EITHER(forward)}, {backward}}};

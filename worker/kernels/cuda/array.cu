@@ -1,4 +1,4 @@
-/* array.cu - runs of numbers: fill, add, the sum of squares; and gradients that merely pass. */
+/* array.cu - runs of numbers: clear, add, the sum of squares; and gradients that merely pass. */
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/launch.h"
 
@@ -9,36 +9,32 @@
 namespace
 {
 
-__global__ void fill(float *data, int64_t count, float value)
+template <typename To, typename From>
+__global__ void add(To *destination, const From *source, int64_t count)
 {
     for (int64_t i = element_first(); i < count; i += element_step())
-        data[i] = value;
+        put_at(&destination[i], true, wide(source[i]));
 }
 
-__global__ void add(float *destination, const float *source, int64_t count)
-{
-    for (int64_t i = element_first(); i < count; i += element_step())
-        destination[i] += source[i];
-}
-
-struct reduced {
-    const float *of[REDUCE_MAX];
+template <typename E> struct reduced {
+    const E *of[REDUCE_MAX];
     int count;
     bool largest;
 };
 
-__global__ void reduce(struct reduced reduced, float *destination, int64_t count)
+template <typename E>
+__global__ void reduce(struct reduced<E> reduced, E *destination, int64_t count)
 {
     for (int64_t i = element_first(); i < count; i += element_step()) {
-        float result = reduced.of[0][i];
+        float result = wide(reduced.of[0][i]);
         for (int source = 1; source < reduced.count; source++) {
-            float other = reduced.of[source][i];
+            float other = wide(reduced.of[source][i]);
             if (!reduced.largest)
                 result += other;
             else if (other > result || other != other)
                 result = other;
         }
-        destination[i] = result;
+        set_at(&destination[i], result);
     }
 }
 
@@ -65,14 +61,22 @@ __global__ void square_add(const double *parts, int count, float *out)
 
 } // namespace
 
-void cuda_fill(float *data, size_t count, float value)
+void cuda_clear(void *data, size_t bytes)
 {
-    launch_elements("fill", fill, (int64_t)count, data, (int64_t)count, value);
+    if (bytes > 0)
+        lane_note(cudaMemsetAsync(data, 0, bytes, lane_here()->stream), "clear");
 }
 
-void cuda_sum(float *destination, const float *source, size_t count)
+void cuda_sum(const struct view *destination, const struct view *source)
 {
-    launch_elements("add", add, (int64_t)count, destination, source, (int64_t)count);
+    int64_t count = box_count(&source->box);
+    with_element(destination->element, [&](auto to) {
+        with_element(source->element, [&](auto from) {
+            launch_elements("add", add<decltype(to), decltype(from)>, count,
+                            (decltype(to) *)destination->data, (const decltype(from) *)source->data,
+                            count);
+        });
+    });
 }
 
 void cuda_square_sum(const float *data, size_t count, float *sum)
@@ -85,29 +89,34 @@ void cuda_square_sum(const float *data, size_t count, float *sum)
                   sum);
 }
 
-void cuda_reduce(float *destination, const float *const *sources, int count, uint64_t elements,
-                 bool largest)
+void cuda_reduce(enum element element, void *destination, const void *const *sources, int count,
+                 uint64_t elements, bool largest)
 {
-    struct reduced reduced = {};
     assert(count <= REDUCE_MAX);
-    reduced.count = count;
-    reduced.largest = largest;
-    for (int i = 0; i < count; i++)
-        reduced.of[i] = sources[i];
-    launch_elements("reduce", reduce, (int64_t)elements, reduced, destination, (int64_t)elements);
+    with_element(element, [&](auto number) {
+        using E = decltype(number);
+        struct reduced<E> reduced = {
+        };
+        reduced.count = count;
+        reduced.largest = largest;
+        for (int i = 0; i < count; i++)
+            reduced.of[i] = (const E *)sources[i];
+        launch_elements("reduce", reduce<E>, (int64_t)elements, reduced, (E *)destination,
+                        (int64_t)elements);
+    });
 }
 
 void cuda_pass(const struct kernel_call *call, int i)
 {
     const struct view *from = &call->gradient[operation_output(call->node->operation)];
-    float *destination = (float *)call->gradient[i].data, *source = (float *)from->data;
-    size_t count = (size_t)box_count(&from->box);
-    if (!destination || destination == source || count == 0)
+    const struct view *to = &call->gradient[i];
+    size_t bytes = (size_t)box_count(&from->box) * element_size(from->element);
+    if (!to->data || to->data == from->data || bytes == 0)
         return;
     if (call_accumulates(call, i))
-        cuda_sum(destination, source, count);
+        cuda_sum(to, from);
     else
-        lane_note(cudaMemcpyAsync(destination, source, count * sizeof(float),
-                                  cudaMemcpyDeviceToDevice, lane_here()->stream),
+        lane_note(cudaMemcpyAsync(to->data, from->data, bytes, cudaMemcpyDeviceToDevice,
+                                  lane_here()->stream),
                   "pass");
 }

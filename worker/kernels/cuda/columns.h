@@ -29,31 +29,31 @@ __global__ void columns_part(Value value, int64_t rows, int64_t columns, float *
     parts[blockIdx.y * columns + column] = sum;
 }
 
-static __global__ void columns_add(const float *parts, int64_t count, int64_t columns, float *out)
+template <typename Out>
+__global__ void columns_add(const float *parts, int64_t count, int64_t columns, Out *out)
 {
     for (int64_t i = element_first(); i < columns; i += element_step()) {
         float sum = 0;
         for (int64_t part = 0; part < count; part++)
             sum += parts[part * columns + i];
-        out[i] += sum;
+        put_at(&out[i], true, sum);
     }
 }
 
 /* The same where there are few rows, for any number of columns. */
-template <typename Value>
-__global__ void columns_short(Value value, int64_t rows, int64_t columns, float *out)
+template <typename Value, typename Out>
+__global__ void columns_short(Value value, int64_t rows, int64_t columns, Out *out)
 {
     for (int64_t i = element_first(); i < columns; i += element_step()) {
         float sum = 0;
         for (int64_t row = 0; row < rows; row++)
             sum += value(row, i);
-        out[i] += sum;
+        put_at(&out[i], true, sum);
     }
 }
 
-/* out[column] += the sum over rows of value(row, column). */
-template <typename Value>
-void columns_sum(const char *what, Value value, int64_t rows, int64_t columns, float *out)
+template <typename Value, typename Out>
+void columns_sum_into(const char *what, Value value, int64_t rows, int64_t columns, Out *out)
 {
     if (columns == 0)
         return;
@@ -61,13 +61,23 @@ void columns_sum(const char *what, Value value, int64_t rows, int64_t columns, f
     parts = parts < PARTS_MAX ? parts : PARTS_MAX;
     parts = parts < room ? parts : room;
     if (parts < 2) {
-        launch_elements(what, columns_short<Value>, columns, value, rows, columns, out);
+        launch_elements(what, columns_short<Value, Out>, columns, value, rows, columns, out);
         return;
     }
     float *scratch = lane_here()->scratch;
     dim3 blocks((unsigned)((columns + WARP - 1) / WARP), (unsigned)parts);
     launch_blocks(what, columns_part<Value>, blocks, value, rows, columns, scratch);
-    launch_elements(what, columns_add, columns, scratch, parts, columns, out);
+    launch_elements(what, columns_add<Out>, columns, scratch, parts, columns, out);
+}
+
+/* Of a view, from element `first` on: out[column] += the sum over rows of value(row, column). */
+template <typename Value>
+void columns_sum(const char *what, Value value, int64_t rows, int64_t columns,
+                 const struct view *out, int64_t first = 0)
+{
+    with_element(out->element, [&](auto number) {
+        columns_sum_into(what, value, rows, columns, (decltype(number) *)out->data + first);
+    });
 }
 
 #endif

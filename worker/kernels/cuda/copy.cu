@@ -25,7 +25,8 @@ int64_t strides(const struct box *box, const struct box *part, int64_t *stride)
     return first;
 }
 
-__global__ void copy(struct route route, const float *source, float *destination, int64_t count)
+template <typename From, typename To>
+__global__ void copy(struct route route, const From *source, To *destination, int64_t count)
 {
     for (int64_t i = element_first(); i < count; i += element_step()) {
         int64_t rest = i, from = route.from_first, to = route.to_first;
@@ -35,7 +36,7 @@ __global__ void copy(struct route route, const float *source, float *destination
             from += place * route.from[dim];
             to += place * route.to[dim];
         }
-        destination[to] = source[from];
+        set_at(&destination[to], wide(source[from]));
     }
 }
 
@@ -50,6 +51,11 @@ void cuda_copy(const struct view *destination, const struct view *source, const 
         route.length[i] = box_length(part, i);
     route.from_first = strides(&source->box, part, route.from);
     route.to_first = strides(&destination->box, part, route.to);
-    launch_elements("copy", copy, box_count(part), route, (const float *)source->data,
-                    (float *)destination->data, box_count(part));
+    with_element(source->element, [&](auto from) {
+        with_element(destination->element, [&](auto to) {
+            launch_elements("copy", copy<decltype(from), decltype(to)>, box_count(part), route,
+                            (const decltype(from) *)source->data, (decltype(to) *)destination->data,
+                            box_count(part));
+        });
+    });
 }

@@ -1,11 +1,12 @@
-/* core.cu - attention in f32: causal (core), causal with several heads of queries for one of keys
+/* core.cu - attention: causal (core), causal with several heads of queries for one of keys
  * and values (grouped), and over all keys (attend). No matrix of scores is kept.
  *
  * Forward, a warp has one query and goes over the keys, 32 at a time, one per lane, with a running
  * maximum and sum: FlashAttention, arXiv 2205.14135, algorithm 1. Backward, a warp has one key and
  * goes over the queries (dk, dv), then a warp has one query and goes over the keys (dq); so every
- * gradient is summed by one warp, in order. */
+ * gradient is summed by one warp, in order. What cuDNN takes is left to it: flash.h. */
 #include "worker/kernels/cuda/cuda.h"
+#include "worker/kernels/cuda/flash.h"
 #include "worker/kernels/cuda/launch.h"
 
 #include <cerrno>
@@ -19,12 +20,12 @@ namespace
 
 enum { Q, K, V, Y, LOGSUM };
 
-struct heads {
+template <typename E> struct heads {
     int64_t batch, queries, keys, heads, key_heads, group, width;
     int64_t first; /* key of the first query */
     bool causal;
     float scale;
-    const float *q, *k, *v, *y, *dy;
+    const E *q, *k, *v, *y, *dy;
     float *logsum;
 
     /* Where the vector of a head of queries begins in q and y, and of its keys in k and v. */
@@ -48,8 +49,7 @@ struct heads {
     }
 };
 
-struct heads heads_of(const struct kernel_call *call)
-{
+template <typename E> struct heads<E> heads_of(const struct kernel_call *call) {
     const struct box *q = &call->operand[Q].box, *k = &call->operand[K].box;
     int64_t width = box_length(q, q->dims - 1), group = q->dims > k->dims ? box_length(q, 3) : 1;
     return {box_length(q, 0),
@@ -62,17 +62,18 @@ struct heads heads_of(const struct kernel_call *call)
             q->low[1] - k->low[1],
             strcmp(call->node->operation->name, "attend") != 0,
             1 / sqrtf((float)width),
-            (const float *)call->operand[Q].data,
-            (const float *)call->operand[K].data,
-            (const float *)call->operand[V].data,
-            (const float *)call->operand[Y].data,
-            (const float *)call->gradient[Y].data,
+            (const E *)call->operand[Q].data,
+            (const E *)call->operand[K].data,
+            (const E *)call->operand[V].data,
+            (const E *)call->operand[Y].data,
+            (const E *)call->gradient[Y].data,
             (float *)call->operand[LOGSUM].data};
 }
 
 /* What a block has at hand: vectors as long as the template's width, with zeros behind their end.
  * A row of a tile is one longer, so that lanes that read a column do not share a bank. */
-template <int WIDTH> struct tile {
+template <int WIDTH>
+struct tile {
     float of[WARP][WIDTH + 1];
 
     __device__ float dot(int row, const float *vector) const
@@ -85,11 +86,11 @@ template <int WIDTH> struct tile {
 };
 
 /* A warp brings a vector: 32 lanes, side by side. from < 0: zeros. */
-template <int WIDTH>
-__device__ void bring(float *to, const float *source, int64_t from, int64_t width)
+template <int WIDTH, typename E>
+__device__ void bring(float *to, const E *source, int64_t from, int64_t width)
 {
     for (int d = lane_of(); d < WIDTH; d += WARP)
-        to[d] = from >= 0 && d < width ? source[from + d] : 0;
+        to[d] = from >= 0 && d < width ? wide(source[from + d]) : 0;
 }
 
 /* Sums of a warp: element lane + 32 c of a vector. */
@@ -117,7 +118,7 @@ template <int WIDTH> struct part {
             for (int c = 0; c < WIDTH / WARP; c++)
                 of[c] += room[row] * tile.of[row][c * WARP + lane_of()];
     }
-    __device__ void leave(float *to, int64_t width, bool add, float by) const
+    template <typename E> __device__ void leave(E *to, int64_t width, bool add, float by) const
     {
         for (int c = 0; c < WIDTH / WARP; c++)
             if (c * WARP + lane_of() < width)
@@ -126,8 +127,8 @@ template <int WIDTH> struct part {
 };
 
 /* Keys and values of 32 places, by the whole block. */
-template <int WIDTH>
-__device__ void bring_keys(const struct heads &heads, int64_t b, int64_t n, int64_t place,
+template <int WIDTH, typename E>
+__device__ void bring_keys(const struct heads<E> &heads, int64_t b, int64_t n, int64_t place,
                            tile<WIDTH> *keys, tile<WIDTH> *values)
 {
     __syncthreads();
@@ -156,7 +157,7 @@ int64_t blocks_for(int64_t batch, int64_t heads, int64_t places)
     return batch * heads * ((places + WARPS - 1) / WARPS);
 }
 
-template <int WIDTH> __global__ void attend(struct heads heads, float *y, int64_t blocks)
+template <int WIDTH, typename E> __global__ void attend(struct heads<E> heads, E *y, int64_t blocks)
 {
     __shared__ tile<WIDTH> keys, values;
     __shared__ float queries[WARPS][WIDTH], rooms[WARPS][WARP];
@@ -196,15 +197,16 @@ struct pair {
     float p, ds;
 };
 
-__device__ struct pair pair_of(const struct heads &heads, bool seen, float score, float dp,
+template <typename E>
+__device__ struct pair pair_of(const struct heads<E> &heads, bool seen, float score, float dp,
                                float logsum, float mean)
 {
     float p = seen ? expf(heads.scale * score - logsum) : 0;
     return {p, p * (dp - mean) * heads.scale};
 }
 
-template <int WIDTH>
-__global__ void query_gradient(struct heads heads, float *dq, bool add, int64_t blocks)
+template <int WIDTH, typename E>
+__global__ void query_gradient(struct heads<E> heads, E *dq, bool add, int64_t blocks)
 {
     __shared__ tile<WIDTH> keys, values;
     __shared__ float queries[WARPS][WIDTH], given[WARPS][WIDTH], rooms[WARPS][WARP];
@@ -219,7 +221,7 @@ __global__ void query_gradient(struct heads heads, float *dq, bool add, int64_t 
         bring<WIDTH>(query, heads.q, from, heads.width);
         bring<WIDTH>(dy, heads.dy, from, heads.width);
         for (int64_t d = lane_of(); here && d < heads.width; d += WARP)
-            mean += dy[d] * heads.y[from + d];
+            mean += dy[d] * wide(heads.y[from + d]);
         mean = warp_sum(mean);
         part<WIDTH> out;
         out.clear();
@@ -235,8 +237,8 @@ __global__ void query_gradient(struct heads heads, float *dq, bool add, int64_t 
     }
 }
 
-struct key_gradients {
-    float *dk, *dv; /* NULL: not wanted */
+template <typename E> struct key_gradients {
+    E *dk, *dv; /* NULL: not wanted */
     bool add_k, add_v;
 };
 
@@ -246,8 +248,8 @@ template <int WIDTH> struct known {
     float logsum[WARP], mean[WARP];
 };
 
-template <int WIDTH>
-__device__ void bring_queries(const struct heads &heads, int64_t b, int64_t n, int64_t place,
+template <int WIDTH, typename E>
+__device__ void bring_queries(const struct heads<E> &heads, int64_t b, int64_t n, int64_t place,
                               known<WIDTH> *known)
 {
     __syncthreads();
@@ -258,7 +260,7 @@ __device__ void bring_queries(const struct heads &heads, int64_t b, int64_t n, i
         bring<WIDTH>(known->given.of[row], heads.dy, from, heads.width);
         float mean = 0;
         for (int64_t d = lane_of(); here && d < heads.width; d += WARP)
-            mean += heads.dy[from + d] * heads.y[from + d];
+            mean += wide(heads.dy[from + d]) * wide(heads.y[from + d]);
         mean = warp_sum(mean);
         if (lane_of() == 0) {
             known->mean[row] = mean;
@@ -268,8 +270,8 @@ __device__ void bring_queries(const struct heads &heads, int64_t b, int64_t n, i
     __syncthreads();
 }
 
-template <int WIDTH>
-__global__ void key_gradient(struct heads heads, struct key_gradients out, int64_t blocks)
+template <int WIDTH, typename E>
+__global__ void key_gradient(struct heads<E> heads, struct key_gradients<E> out, int64_t blocks)
 {
     __shared__ known<WIDTH> known;
     __shared__ float keys[WARPS][WIDTH], values[WARPS][WIDTH], rooms[WARPS][WARP];
@@ -305,28 +307,30 @@ __global__ void key_gradient(struct heads heads, struct key_gradients out, int64
     }
 }
 
-template <int WIDTH> void forward_as(const struct kernel_call *call)
+template <int WIDTH, typename E> void forward_as(const struct kernel_call *call)
 {
-    struct heads heads = heads_of(call);
+    struct heads<E> heads = heads_of<E>(call);
     int64_t blocks = blocks_for(heads.batch, heads.heads, heads.queries);
-    launch_blocks("attention", attend<WIDTH>, dim3(blocks_of(blocks, 1)), heads,
-                  (float *)call->operand[Y].data, blocks);
+    launch_blocks("attention", attend<WIDTH, E>, dim3(blocks_of(blocks, 1)), heads,
+                  (E *)call->operand[Y].data, blocks);
 }
 
-template <int WIDTH> void backward_as(const struct kernel_call *call)
+template <int WIDTH, typename E> void backward_as(const struct kernel_call *call)
 {
-    struct heads heads = heads_of(call);
-    struct key_gradients out = {(float *)call->gradient[K].data, (float *)call->gradient[V].data,
-                                call_accumulates(call, K), call_accumulates(call, V)};
-    float *dq = (float *)call->gradient[Q].data;
+    struct heads<E> heads = heads_of<E>(call);
+    struct key_gradients<E> out = {
+        (E *)call->gradient[K].data, (E *)call->gradient[V].data, call_accumulates(call, K),
+            call_accumulates(call, V)
+    };
+    E *dq = (E *)call->gradient[Q].data;
     int64_t blocks = blocks_for(heads.batch, heads.key_heads, heads.keys);
     if (out.dk || out.dv)
-        launch_blocks("attention backward", key_gradient<WIDTH>, dim3(blocks_of(blocks, 1)), heads,
-                      out, blocks);
+        launch_blocks("attention backward", key_gradient<WIDTH, E>, dim3(blocks_of(blocks, 1)),
+                      heads, out, blocks);
     /* Last: it may lie over the gradient of y. */
     blocks = blocks_for(heads.batch, heads.heads, heads.queries);
     if (dq)
-        launch_blocks("attention backward", query_gradient<WIDTH>, dim3(blocks_of(blocks, 1)),
+        launch_blocks("attention backward", query_gradient<WIDTH, E>, dim3(blocks_of(blocks, 1)),
                       heads, dq, call_accumulates(call, Q), blocks);
 }
 
@@ -336,24 +340,28 @@ int64_t width_of(const struct kernel_call *call)
     return box_length(q, q->dims - 1);
 }
 
-void forward(const struct kernel_call *call)
+template <typename E> void forward(const struct kernel_call *call)
 {
+    if (flash_forward(call))
+        return;
     if (width_of(call) <= 32)
-        forward_as<32>(call);
+        forward_as<32, E>(call);
     else if (width_of(call) <= 64)
-        forward_as<64>(call);
+        forward_as<64, E>(call);
     else
-        forward_as<WIDTH_MAX>(call);
+        forward_as<WIDTH_MAX, E>(call);
 }
 
-void backward(const struct kernel_call *call)
+template <typename E> void backward(const struct kernel_call *call)
 {
+    if (flash_backward(call))
+        return;
     if (width_of(call) <= 32)
-        backward_as<32>(call);
+        backward_as<32, E>(call);
     else if (width_of(call) <= 64)
-        backward_as<64>(call);
+        backward_as<64, E>(call);
     else
-        backward_as<WIDTH_MAX>(call);
+        backward_as<WIDTH_MAX, E>(call);
 }
 
 int check(const struct node *node, const struct sizes *sizes, struct error *err)
@@ -369,6 +377,6 @@ int check(const struct node *node, const struct sizes *sizes, struct error *err)
 
 } // namespace
 
-const struct kernel cuda_core = {"core", {{forward}, {backward}}, check};
-const struct kernel cuda_grouped = {"grouped", {{forward}, {backward}}, check};
-const struct kernel cuda_attend = {"attend", {{forward}, {backward}}, check};
+const struct kernel cuda_core = {"core", {{EITHER(forward)}, {EITHER(backward)}}, check};
+const struct kernel cuda_grouped = {"grouped", {{EITHER(forward)}, {EITHER(backward)}}, check};
+const struct kernel cuda_attend = {"attend", {{EITHER(forward)}, {EITHER(backward)}}, check};

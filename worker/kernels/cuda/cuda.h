@@ -11,11 +11,11 @@ extern const struct accelerator cuda_accelerator;
 }
 
 void cuda_copy(const struct view *destination, const struct view *source, const struct box *part);
-void cuda_fill(float *data, size_t count, float value);
-void cuda_sum(float *destination, const float *source, size_t count);
+void cuda_clear(void *data, size_t bytes);
+void cuda_sum(const struct view *destination, const struct view *source);
 void cuda_square_sum(const float *data, size_t count, float *sum);
-void cuda_reduce(float *destination, const float *const *sources, int count, uint64_t elements,
-                 bool largest);
+void cuda_reduce(enum element element, void *destination, const void *const *sources, int count,
+                 uint64_t elements, bool largest);
 void cuda_update(const struct update_call *call);
 
 /* As call_pass(). */

@@ -1,4 +1,4 @@
-/* device.cu - an NVIDIA device: own kernels in f32, matrix products by cuBLASLt. */
+/* device.cu - an NVIDIA device: own kernels in f32 and bf16, matrix products by cuBLASLt. */
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/words.h"
 
@@ -29,8 +29,9 @@ const struct device device_cuda = {
     .probe = probe,
     .accelerator = &cuda_accelerator,
     .kernels = kernels,
+    .narrow = kernels,
     .copy = cuda_copy,
-    .fill = cuda_fill,
+    .clear = cuda_clear,
     .add = cuda_sum,
     .square_sum = cuda_square_sum,
     .update = cuda_update,

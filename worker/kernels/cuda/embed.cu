@@ -14,13 +14,14 @@ struct lookup {
     int64_t rows, hidden;
 };
 
-__global__ void gather(struct lookup lookup, const float *w, float *y)
+template <typename E> __global__ void gather(struct lookup lookup, const E *w, E *y)
 {
     for (int64_t row = row_first(); row < lookup.rows; row += row_step()) {
         int64_t token = lookup.tokens[row];
         bool here = token >= lookup.low && token < lookup.high;
         for (int64_t i = lane_of(); i < lookup.hidden; i += WARP)
-            y[row * lookup.hidden + i] = here ? w[(token - lookup.low) * lookup.hidden + i] : 0;
+            set_at(&y[row * lookup.hidden + i],
+                   here ? wide(w[(token - lookup.low) * lookup.hidden + i]) : 0);
     }
 }
 
@@ -36,7 +37,8 @@ __device__ bool seen_before(const struct lookup *lookup, int64_t row)
     return false;
 }
 
-__global__ void scatter(struct lookup lookup, const float *dy, float *dw)
+template <typename E, typename Out>
+__global__ void scatter(struct lookup lookup, const E *dy, Out *dw)
 {
     for (int64_t row = blockIdx.x; row < lookup.rows; row += gridDim.x) {
         int32_t token = lookup.tokens[row];
@@ -46,8 +48,8 @@ __global__ void scatter(struct lookup lookup, const float *dy, float *dw)
             float sum = 0;
             for (int64_t other = row; other < lookup.rows; other++)
                 if (lookup.tokens[other] == token)
-                    sum += dy[other * lookup.hidden + i];
-            dw[(token - lookup.low) * lookup.hidden + i] += sum;
+                    sum += wide(dy[other * lookup.hidden + i]);
+            put_at(&dw[(token - lookup.low) * lookup.hidden + i], true, sum);
         }
     }
 }
@@ -59,22 +61,25 @@ struct lookup lookup_of(const struct kernel_call *call, const struct box *table,
             box_length(table, 1)};
 }
 
-void forward(const struct kernel_call *call)
+template <typename E> void forward(const struct kernel_call *call)
 {
     struct lookup lookup = lookup_of(call, &call->operand[1].box, &call->operand[2].box);
-    launch_rows("embed", gather, lookup.rows, lookup, (const float *)call->operand[1].data,
-                (float *)call->operand[2].data);
+    launch_rows("embed", gather<E>, lookup.rows, lookup, (const E *)call->operand[1].data,
+                (E *)call->operand[2].data);
 }
 
-void backward(const struct kernel_call *call)
+template <typename E> void backward(const struct kernel_call *call)
 {
     struct lookup lookup = lookup_of(call, &call->gradient[1].box, &call->gradient[2].box);
-    float *dw = (float *)call->gradient[1].data;
-    if (dw)
-        launch_blocks("embed backward", scatter, dim3(blocks_of(lookup.rows, 1)), lookup,
-                      (const float *)call->gradient[2].data, dw);
+    const struct view *dw = &call->gradient[1];
+    if (dw->data)
+        with_element(dw->element, [&](auto out) {
+            launch_blocks("embed backward", scatter<E, decltype(out)>,
+                          dim3(blocks_of(lookup.rows, 1)), lookup,
+                          (const E *)call->gradient[2].data, (decltype(out) *)dw->data);
+        });
 }
 
 } // namespace
 
-const struct kernel cuda_embed = {"embed", {{forward}, {backward}}};
+const struct kernel cuda_embed = {"embed", {{EITHER(forward)}, {EITHER(backward)}}};

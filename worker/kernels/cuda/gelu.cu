@@ -8,40 +8,39 @@ namespace
 #define K 0.79788456080286535588f /* sqrt(2 / pi) */
 #define C 0.044715f
 
-__global__ void activate(const float *x, float *y, int64_t count)
+template <typename E> __global__ void activate(const E *x, E *y, int64_t count)
 {
     for (int64_t i = element_first(); i < count; i += element_step()) {
-        float u = x[i];
-        y[i] = u / 2 * (1 + tanhf(K * (u + C * u * u * u)));
+        float u = wide(x[i]);
+        set_at(&y[i], u / 2 * (1 + tanhf(K * (u + C * u * u * u))));
     }
 }
 
-__global__ void slope(const float *x, const float *dy, float *dx, bool add, int64_t count)
+template <typename E> __global__ void slope(const E *x, const E *dy, E *dx, bool add, int64_t count)
 {
     for (int64_t i = element_first(); i < count; i += element_step()) {
-        float u = x[i], t = tanhf(K * (u + C * u * u * u));
+        float u = wide(x[i]), t = tanhf(K * (u + C * u * u * u));
         float rise = (1 + t) / 2 + u / 2 * (1 - t * t) * K * (1 + 3 * C * u * u);
-        put_at(&dx[i], add, dy[i] * rise);
+        put_at(&dx[i], add, wide(dy[i]) * rise);
     }
 }
 
-void forward(const struct kernel_call *call)
+template <typename E> void forward(const struct kernel_call *call)
 {
     int64_t count = box_count(&call->operand[1].box);
-    launch_elements("gelu", activate, count, (const float *)call->operand[0].data,
-                    (float *)call->operand[1].data, count);
+    launch_elements("gelu", activate<E>, count, (const E *)call->operand[0].data,
+                    (E *)call->operand[1].data, count);
 }
 
-void backward(const struct kernel_call *call)
+template <typename E> void backward(const struct kernel_call *call)
 {
     int64_t count = box_count(&call->gradient[1].box);
-    float *dx = (float *)call->gradient[0].data;
+    E *dx = (E *)call->gradient[0].data;
     if (dx)
-        launch_elements("gelu backward", slope, count, (const float *)call->operand[0].data,
-                        (const float *)call->gradient[1].data, dx, call_accumulates(call, 0),
-                        count);
+        launch_elements("gelu backward", slope<E>, count, (const E *)call->operand[0].data,
+                        (const E *)call->gradient[1].data, dx, call_accumulates(call, 0), count);
 }
 
 } // namespace
 
-const struct kernel cuda_gelu = {"gelu", {{forward}, {backward}}};
+const struct kernel cuda_gelu = {"gelu", {{EITHER(forward)}, {EITHER(backward)}}};

@@ -2,6 +2,7 @@
 #include "worker/kernels/cuda/lane.h"
 
 #include "worker/kernels/cuda/cuda.h"
+#include "worker/kernels/cuda/flash.h"
 #include "worker/kernels/cuda/product.h"
 #include "worker/kernels/cuda/words.h"
 
@@ -80,6 +81,7 @@ static void lane_close(struct lane *lane)
     if (lane->stream)
         cudaStreamSynchronize(lane->stream);
     products_destroy(lane->products);
+    flash_close(lane->flash);
     if (lane->handle)
         cublasLtDestroy(lane->handle);
     cudaFree(lane->scratch);

@@ -11,6 +11,7 @@
 #define WORKSPACE_BYTES (INT64_C(32) << 20) /* of matrix products */
 
 struct product; /* product.h: how a shape is multiplied */
+struct flash;   /* flash.h */
 
 struct lane {
     cudaStream_t stream;
@@ -18,8 +19,9 @@ struct lane {
     float *scratch;
     void *workspace;
     product *products;
-    int status;       /* 0, or the first CUDA error */
-    const char *what; /* that was being done then */
+    struct flash *flash; /* NULL: no attention yet */
+    int status;          /* 0, or the first CUDA error */
+    const char *what;    /* that was being done then */
 };
 
 /* The calling thread's. */

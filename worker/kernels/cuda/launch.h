@@ -3,7 +3,10 @@
 #ifndef WORKER_KERNELS_CUDA_LAUNCH_H
 #define WORKER_KERNELS_CUDA_LAUNCH_H
 
+#include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/lane.h"
+
+#include <cuda_bf16.h>
 
 #define WARP 32
 #define THREADS 256
@@ -87,10 +90,53 @@ __device__ inline float warp_max(float value)
     return value;
 }
 
-/* Results are overwritten or added to. */
-__device__ inline void put_at(float *at, bool add, float value)
+/* Numbers of any element are computed with in f32. */
+typedef __nv_bfloat16 bf16;
+
+__device__ inline float wide(float number)
 {
-    *at = add ? *at + value : value;
+    return number;
 }
+
+__device__ inline float wide(bf16 number)
+{
+    return __bfloat162float(number);
+}
+
+__device__ inline void set_at(float *at, float value)
+{
+    *at = value;
+}
+
+__device__ inline void set_at(bf16 *at, float value)
+{
+    *at = __float2bfloat16_rn(value);
+}
+
+/* Results are overwritten or added to. */
+template <typename Element> __device__ inline void put_at(Element *at, bool add, float value)
+{
+    set_at(at, add ? wide(*at) + value : value);
+}
+
+/* Calls with a number of the element's type. */
+template <typename Body> void with_element(enum element element, Body body)
+{
+    if (element == ELEMENT_BF16)
+        body(bf16());
+    else
+        body(float());
+}
+
+/* A kernel that is made for both elements. */
+template <void WIDE(const struct kernel_call *), void NARROW(const struct kernel_call *)>
+void either(const struct kernel_call *call)
+{
+    if (call->element == ELEMENT_BF16)
+        NARROW(call);
+    else
+        WIDE(call);
+}
+#define EITHER(kernel) either<kernel<float>, kernel<bf16>>
 
 #endif

@@ -12,9 +12,9 @@ namespace
 
 enum { LOGITS, TARGETS, LOSS, LARGEST, EXPONENTIALS, TARGET };
 
-struct rows {
+template <typename E> struct rows {
     int64_t count, vocab, first; /* first: column of the whole vocabulary */
-    const float *x;
+    const E *x;
     const int32_t *targets;
     float *largest, *exponentials, *target;
     float share; /* 1 / all targets of the step */
@@ -27,13 +27,12 @@ struct rows {
     }
 };
 
-struct rows rows_of(const struct kernel_call *call)
-{
+template <typename E> struct rows<E> rows_of(const struct kernel_call *call) {
     const struct box *box = &call->operand[LOGITS].box;
     return {call_rows(box),
             box_length(box, 2),
             box->low[2],
-            (const float *)call->operand[LOGITS].data,
+            (const E *)call->operand[LOGITS].data,
             (const int32_t *)call->operand[TARGETS].data,
             (float *)call->operand[LARGEST].data,
             (float *)call->operand[EXPONENTIALS].data,
@@ -41,35 +40,36 @@ struct rows rows_of(const struct kernel_call *call)
             (float)(1 / call->targets)};
 }
 
-__global__ void largest(struct rows rows)
+template <typename E>
+__global__ void largest(struct rows<E> rows)
 {
     for (int64_t row = row_first(); row < rows.count; row += row_step()) {
         float largest = -INFINITY;
         for (int64_t i = lane_of(); i < rows.vocab; i += WARP)
-            largest = fmaxf(largest, rows.x[row * rows.vocab + i]);
+            largest = fmaxf(largest, wide(rows.x[row * rows.vocab + i]));
         largest = warp_max(largest);
         if (lane_of() == 0)
             rows.largest[row] = largest;
     }
 }
 
-__global__ void sums(struct rows rows)
+template <typename E> __global__ void sums(struct rows<E> rows)
 {
     for (int64_t row = row_first(); row < rows.count; row += row_step()) {
         float largest = rows.largest[row], sum = 0;
         for (int64_t i = lane_of(); i < rows.vocab; i += WARP)
-            sum += expf(rows.x[row * rows.vocab + i] - largest);
+            sum += expf(wide(rows.x[row * rows.vocab + i]) - largest);
         sum = warp_sum(sum);
         if (lane_of() == 0) {
             int64_t column = rows.column(row);
             rows.exponentials[row] = sum;
-            rows.target[row] = column < 0 ? 0 : rows.x[row * rows.vocab + column] - largest;
+            rows.target[row] = column < 0 ? 0 : wide(rows.x[row * rows.vocab + column]) - largest;
         }
     }
 }
 
 /* One block: threads take rows in turn, then the warps' sums are added. */
-__global__ void total(struct rows rows, float *loss)
+template <typename E> __global__ void total(struct rows<E> rows, float *loss)
 {
     __shared__ float parts[WARPS];
     float sum = 0;
@@ -88,7 +88,7 @@ __global__ void total(struct rows rows, float *loss)
 }
 
 /* dx = (p - [column is the target]) / targets. May lie over the logits. */
-__global__ void slope(struct rows rows, float *dx, bool add)
+template <typename E> __global__ void slope(struct rows<E> rows, E *dx, bool add)
 {
     for (int64_t row = row_first(); row < rows.count; row += row_step()) {
         float largest = rows.largest[row];
@@ -97,42 +97,43 @@ __global__ void slope(struct rows rows, float *dx, bool add)
         int64_t column = rows.column(row);
         for (int64_t i = lane_of(); i < rows.vocab; i += WARP) {
             int64_t at = row * rows.vocab + i;
-            float p = expf(rows.x[at] - largest) * scale;
+            float p = expf(wide(rows.x[at]) - largest) * scale;
             put_at(&dx[at], add, i == column ? p - share : p);
         }
     }
 }
 
-void forward_largest(const struct kernel_call *call)
+template <typename E> void forward_largest(const struct kernel_call *call)
 {
-    struct rows rows = rows_of(call);
-    launch_rows("loss", largest, rows.count, rows);
+    struct rows<E> rows = rows_of<E>(call);
+    launch_rows("loss", largest<E>, rows.count, rows);
 }
 
-void forward_sums(const struct kernel_call *call)
+template <typename E> void forward_sums(const struct kernel_call *call)
 {
-    struct rows rows = rows_of(call);
-    launch_rows("loss", sums, rows.count, rows);
+    struct rows<E> rows = rows_of<E>(call);
+    launch_rows("loss", sums<E>, rows.count, rows);
 }
 
-void forward_loss(const struct kernel_call *call)
+template <typename E> void forward_loss(const struct kernel_call *call)
 {
-    struct rows rows = rows_of(call);
-    launch_blocks("loss", total, dim3(rows.count > 0 ? 1 : 0), rows,
+    struct rows<E> rows = rows_of<E>(call);
+    launch_blocks("loss", total<E>, dim3(rows.count > 0 ? 1 : 0), rows,
                   (float *)call->operand[LOSS].data);
 }
 
-void backward(const struct kernel_call *call)
+template <typename E> void backward(const struct kernel_call *call)
 {
-    struct rows rows = rows_of(call);
-    float *dx = (float *)call->gradient[LOGITS].data;
+    struct rows<E> rows = rows_of<E>(call);
+    E *dx = (E *)call->gradient[LOGITS].data;
     if (dx)
-        launch_rows("loss backward", slope, rows.count, rows, dx, call_accumulates(call, LOGITS));
+        launch_rows("loss backward", slope<E>, rows.count, rows, dx,
+                    call_accumulates(call, LOGITS));
 }
 
 } // namespace
 
 const struct kernel cuda_loss = {
     "loss",
-    {{forward_largest, forward_sums, forward_loss}, {backward}},
+    {{EITHER(forward_largest), EITHER(forward_sums), EITHER(forward_loss)}, {EITHER(backward)}},
 };

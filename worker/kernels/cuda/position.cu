@@ -5,10 +5,11 @@
 namespace
 {
 
-__global__ void add(const float *x, const float *w, float *y, int64_t places, int64_t count)
+template <typename E>
+__global__ void add(const E *x, const E *w, E *y, int64_t places, int64_t count)
 {
     for (int64_t i = element_first(); i < count; i += element_step())
-        y[i] = x[i] + w[i % places];
+        set_at(&y[i], wide(x[i]) + wide(w[i % places]));
 }
 
 int64_t table_offset(const struct box *box, const struct box *table)
@@ -16,38 +17,38 @@ int64_t table_offset(const struct box *box, const struct box *table)
     return (box->low[1] - table->low[0]) * box_length(box, 2);
 }
 
-void forward(const struct kernel_call *call)
+template <typename E> void forward(const struct kernel_call *call)
 {
     const struct box *box = &call->operand[2].box;
-    const float *w = (const float *)call->operand[1].data;
+    const E *w = (const E *)call->operand[1].data;
     w += table_offset(box, &call->operand[1].box);
-    launch_elements("position", add, box_count(box), (const float *)call->operand[0].data, w,
-                    (float *)call->operand[2].data, box_length(box, 1) * box_length(box, 2),
+    launch_elements("position", add<E>, box_count(box), (const E *)call->operand[0].data, w,
+                    (E *)call->operand[2].data, box_length(box, 1) * box_length(box, 2),
                     box_count(box));
 }
 
 /* A column is an element of the table, a row is a sample. */
-struct given {
-    const float *dy;
+template <typename E> struct given {
+    const E *dy;
     int64_t places;
     __device__ float operator()(int64_t row, int64_t column) const
     {
-        return dy[row * places + column];
+        return wide(dy[row * places + column]);
     }
 };
 
-void backward(const struct kernel_call *call)
+template <typename E> void backward(const struct kernel_call *call)
 {
     /* The table's first: the gradient of x may lie where that of y does. */
     const struct box *box = &call->gradient[2].box;
     int64_t places = box_length(box, 1) * box_length(box, 2);
-    float *dw = (float *)call->gradient[1].data;
-    if (dw && places > 0)
-        columns_sum("position backward", given{(const float *)call->gradient[2].data, places},
-                    box_length(box, 0), places, dw + table_offset(box, &call->gradient[1].box));
+    const struct view *dw = &call->gradient[1];
+    if (dw->data && places > 0)
+        columns_sum("position backward", given<E>{(const E *)call->gradient[2].data, places},
+                    box_length(box, 0), places, dw, table_offset(box, &dw->box));
     cuda_pass(call, 0);
 }
 
 } // namespace
 
-const struct kernel cuda_position = {"position", {{forward}, {backward}}};
+const struct kernel cuda_position = {"position", {{EITHER(forward)}, {EITHER(backward)}}};

@@ -1,17 +1,9 @@
-/* product.cu - matrix products by cuBLASLt. How a shape is multiplied is decided once per lane, by
- * the library's first choice, which depends on shape and device only. */
+/* product.cu - matrix products by cuBLASLt: the shapes of a lane, each with the algorithm that was
+ * chosen for it at its first use. */
 #include "worker/kernels/cuda/product.h"
 
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/lane.h"
-
-struct product {
-    product *next;
-    struct shape shape;
-    cublasLtMatmulDesc_t operation;
-    cublasLtMatrixLayout_t a, b, d;
-    cublasLtMatmulAlgo_t algorithm;
-};
 
 static void product_destroy(product *product)
 {
@@ -37,6 +29,11 @@ static cublasStatus_t and_then(cublasStatus_t status, cublasStatus_t next)
     return status == CUBLAS_STATUS_SUCCESS ? next : status;
 }
 
+static cudaDataType_t type_of(enum element element)
+{
+    return element == ELEMENT_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
 static cublasStatus_t describe(product *product)
 {
     const struct shape *s = &product->shape;
@@ -55,44 +52,18 @@ static cublasStatus_t describe(product *product)
     status = and_then(status, cublasLtMatmulDescSetAttribute(product->operation,
                                                              CUBLASLT_MATMUL_DESC_TRANSB, &turn_b,
                                                              sizeof turn_b));
-    status = and_then(
-        status, cublasLtMatrixLayoutCreate(&product->a, CUDA_R_32F, a_rows, a_columns, s->a_apart));
-    status = and_then(
-        status, cublasLtMatrixLayoutCreate(&product->b, CUDA_R_32F, b_rows, b_columns, s->b_apart));
-    return and_then(status, cublasLtMatrixLayoutCreate(&product->d, CUDA_R_32F, (uint64_t)s->rows,
+    cudaDataType_t from = type_of(s->from), to = type_of(s->to);
+    status = and_then(status,
+                      cublasLtMatrixLayoutCreate(&product->a, from, a_rows, a_columns, s->a_apart));
+    status = and_then(status,
+                      cublasLtMatrixLayoutCreate(&product->b, from, b_rows, b_columns, s->b_apart));
+    return and_then(status, cublasLtMatrixLayoutCreate(&product->d, to, (uint64_t)s->rows,
                                                        (uint64_t)s->columns, s->rows));
 }
 
-static cublasStatus_t choose(product *product, cublasLtHandle_t handle)
-{
-    const cublasLtMatmulPreferenceAttributes_t alignments[] = {
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-    cublasLtMatmulPreference_t preference;
-    cublasLtMatmulHeuristicResult_t result = {};
-    int found = 0;
-    size_t workspace = WORKSPACE_BYTES;
-    cublasStatus_t status = cublasLtMatmulPreferenceCreate(&preference);
-    if (status != CUBLAS_STATUS_SUCCESS)
-        return status;
-    status = cublasLtMatmulPreferenceSetAttribute(
-        preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
-    for (cublasLtMatmulPreferenceAttributes_t alignment : alignments)
-        status = and_then(status, cublasLtMatmulPreferenceSetAttribute(
-                                      preference, alignment, &product->shape.aligned,
-                                      sizeof product->shape.aligned));
-    status = and_then(status, cublasLtMatmulAlgoGetHeuristic(handle, product->operation, product->a,
-                                                             product->b, product->d, product->d,
-                                                             preference, 1, &result, &found));
-    if (status == CUBLAS_STATUS_SUCCESS && found < 1)
-        status = CUBLAS_STATUS_NOT_SUPPORTED;
-    product->algorithm = result.algo;
-    cublasLtMatmulPreferenceDestroy(preference);
-    return status;
-}
-
 /* NULL: the library cannot. Made at a shape's first use: the first step is not like the others. */
-static const product *product_of(lane *lane, const struct shape &shape)
+static const product *product_of(lane *lane, const struct shape &shape, const void *a,
+                                 const void *b)
 {
     for (product *product = lane->products; product; product = product->next)
         if (product->shape == shape)
@@ -101,7 +72,7 @@ static const product *product_of(lane *lane, const struct shape &shape)
     product->shape = shape;
     cublasStatus_t status = describe(product);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = choose(product, lane->handle);
+        status = choice_make(lane, product, a, b);
     if (status != CUBLAS_STATUS_SUCCESS) {
         lane_note(status, "choosing a matrix product");
         product_destroy(product);
@@ -113,29 +84,34 @@ static const product *product_of(lane *lane, const struct shape &shape)
 }
 
 /* The largest power of two, up to 256, that divides all addresses. */
-static uint32_t alignment(const float *a, const float *b, const float *d)
+static uint32_t alignment(const void *a, const void *b, const void *d)
 {
     uintptr_t bits = (uintptr_t)a | (uintptr_t)b | (uintptr_t)d | 256;
     return (uint32_t)(bits & (~bits + 1));
 }
 
-void product_multiply(struct shape shape, const float *a, const float *b, float *d, bool add)
+cublasStatus_t product_run(const lane *lane, const product *product,
+                           const cublasLtMatmulAlgo_t *algorithm, const void *a, const void *b,
+                           void *d, bool add)
 {
     float one = 1, beta = add ? 1 : 0;
+    return cublasLtMatmul(lane->handle, product->operation, &one, a, product->a, b, product->b,
+                          &beta, d, product->d, d, product->d, algorithm, lane->workspace,
+                          WORKSPACE_BYTES, lane->stream);
+}
+
+void product_multiply(struct shape shape, const void *a, const void *b, void *d, bool add)
+{
     if (shape.rows == 0 || shape.columns == 0)
         return;
     if (shape.inner == 0) {
         if (!add)
-            cuda_fill(d, (size_t)(shape.rows * shape.columns), 0);
+            cuda_clear(d, (size_t)(shape.rows * shape.columns) * element_size(shape.to));
         return;
     }
     lane *lane = lane_here();
     shape.aligned = alignment(a, b, d);
-    const product *product = product_of(lane, shape);
+    const product *product = product_of(lane, shape, a, b);
     if (product)
-        lane_note(cublasLtMatmul(lane->handle, product->operation, &one, a, product->a, b,
-                                 product->b, &beta, d, product->d, d, product->d,
-                                 &product->algorithm, lane->workspace, WORKSPACE_BYTES,
-                                 lane->stream),
-                  "matrix product");
+        lane_note(product_run(lane, product, &product->algorithm, a, b, d, add), "matrix product");
 }

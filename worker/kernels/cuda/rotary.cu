@@ -10,23 +10,24 @@
 namespace
 {
 
-struct turn {
-    const float *from;
-    float *to;
+template <typename E> struct turn {
+    const E *from;
+    E *to;
     int64_t samples, places, heads, width, first; /* first: place of the whole sequence */
     double sign;
     bool add;
 };
 
-__device__ void turn_pair(const struct turn *turn, int64_t at, float sine, float cosine)
+template <typename E>
+__device__ void turn_pair(const struct turn<E> *turn, int64_t at, float sine, float cosine)
 {
     int64_t half = turn->width / 2;
-    float first = turn->from[at], second = turn->from[at + half];
+    float first = wide(turn->from[at]), second = wide(turn->from[at + half]);
     put_at(&turn->to[at], turn->add, first * cosine - second * sine);
     put_at(&turn->to[at + half], turn->add, first * sine + second * cosine);
 }
 
-__global__ void turn_all(struct turn turn)
+template <typename E> __global__ void turn_all(struct turn<E> turn)
 {
     int64_t half = turn.width / 2, each = half + turn.width % 2;
     int64_t count = turn.samples * turn.places * each;
@@ -40,41 +41,39 @@ __global__ void turn_all(struct turn turn)
             if (pair < half)
                 turn_pair(&turn, at + pair, sine, cosine);
             else
-                put_at(&turn.to[at + turn.width - 1], turn.add, turn.from[at + turn.width - 1]);
+                put_at(&turn.to[at + turn.width - 1], turn.add,
+                       wide(turn.from[at + turn.width - 1]));
         }
     }
 }
 
 /* Dims are b, s, those of heads, d. */
+template <typename E>
 void run(const struct view *from, const struct view *to, bool add, double sign)
 {
     const struct box *box = &from->box;
     int64_t heads = 1, width = box_length(box, box->dims - 1);
     for (int i = 2; i < box->dims - 1; i++)
         heads *= box_length(box, i);
-    struct turn turn = {(const float *)from->data,
-                        (float *)to->data,
-                        box_length(box, 0),
-                        box_length(box, 1),
-                        heads,
-                        width,
-                        box->low[1],
-                        sign,
-                        add};
-    launch_elements("rotary", turn_all, turn.samples * turn.places * (width / 2 + width % 2), turn);
+    struct turn<E> turn = {
+        (const E *)from->data, (E *)to->data, box_length(box, 0),
+            box_length(box, 1), heads, width, box->low[1], sign, add
+    };
+    launch_elements("rotary", turn_all<E>, turn.samples * turn.places * (width / 2 + width % 2),
+                    turn);
 }
 
-void forward(const struct kernel_call *call)
+template <typename E> void forward(const struct kernel_call *call)
 {
-    run(&call->operand[0], &call->operand[1], false, 1);
+    run<E>(&call->operand[0], &call->operand[1], false, 1);
 }
 
-void backward(const struct kernel_call *call)
+template <typename E> void backward(const struct kernel_call *call)
 {
     if (call->gradient[0].data)
-        run(&call->gradient[1], &call->gradient[0], call_accumulates(call, 0), -1);
+        run<E>(&call->gradient[1], &call->gradient[0], call_accumulates(call, 0), -1);
 }
 
 } // namespace
 
-const struct kernel cuda_rotary = {"rotary", {{forward}, {backward}}};
+const struct kernel cuda_rotary = {"rotary", {{EITHER(forward)}, {EITHER(backward)}}};

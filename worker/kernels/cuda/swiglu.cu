@@ -7,52 +7,48 @@ namespace
 
 enum { X, Z, Y };
 
-__global__ void gate(const float *x, const float *z, float *y, int64_t count)
+template <typename E> __global__ void gate(const E *x, const E *z, E *y, int64_t count)
 {
     for (int64_t i = element_first(); i < count; i += element_step())
-        y[i] = x[i] / (1 + expf(-x[i])) * z[i];
+        set_at(&y[i], wide(x[i]) / (1 + expf(-wide(x[i]))) * wide(z[i]));
 }
 
-struct gradients {
-    const float *x, *z, *dy;
-    float *dx, *dz; /* NULL: not wanted */
+template <typename E> struct gradients {
+    const E *x, *z, *dy;
+    E *dx, *dz; /* NULL: not wanted */
     bool add_x, add_z;
 };
 
 /* dx = dy z s (1 + x (1 - s)), dz = dy x s. The gradient of x may lie where that of y does. */
-__global__ void slopes(struct gradients g, int64_t count)
+template <typename E> __global__ void slopes(struct gradients<E> g, int64_t count)
 {
     for (int64_t i = element_first(); i < count; i += element_step()) {
-        float x = g.x[i], s = 1 / (1 + expf(-x)), given = g.dy[i];
+        float x = wide(g.x[i]), z = wide(g.z[i]), s = 1 / (1 + expf(-x)), given = wide(g.dy[i]);
         if (g.dz)
             put_at(&g.dz[i], g.add_z, given * x * s);
         if (g.dx)
-            put_at(&g.dx[i], g.add_x, given * g.z[i] * s * (1 + x * (1 - s)));
+            put_at(&g.dx[i], g.add_x, given * z * s * (1 + x * (1 - s)));
     }
 }
 
-void forward(const struct kernel_call *call)
+template <typename E> void forward(const struct kernel_call *call)
 {
     int64_t count = box_count(&call->operand[Y].box);
-    launch_elements("swiglu", gate, count, (const float *)call->operand[X].data,
-                    (const float *)call->operand[Z].data, (float *)call->operand[Y].data, count);
+    launch_elements("swiglu", gate<E>, count, (const E *)call->operand[X].data,
+                    (const E *)call->operand[Z].data, (E *)call->operand[Y].data, count);
 }
 
-void backward(const struct kernel_call *call)
+template <typename E> void backward(const struct kernel_call *call)
 {
-    struct gradients g = {
-        (const float *)call->operand[X].data,
-        (const float *)call->operand[Z].data,
-        (const float *)call->gradient[Y].data,
-        (float *)call->gradient[X].data,
-        (float *)call->gradient[Z].data,
-        call_accumulates(call, X),
-        call_accumulates(call, Z),
+    struct gradients<E> g = {
+        (const E *)call->operand[X].data, (const E *)call->operand[Z].data,
+            (const E *)call->gradient[Y].data, (E *)call->gradient[X].data,
+            (E *)call->gradient[Z].data, call_accumulates(call, X), call_accumulates(call, Z),
     };
     int64_t count = box_count(&call->gradient[Y].box);
-    launch_elements("swiglu backward", slopes, count, g, count);
+    launch_elements("swiglu backward", slopes<E>, count, g, count);
 }
 
 } // namespace
 
-const struct kernel cuda_swiglu = {"swiglu", {{forward}, {backward}}};
+const struct kernel cuda_swiglu = {"swiglu", {{EITHER(forward)}, {EITHER(backward)}}};

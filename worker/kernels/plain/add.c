@@ -3,10 +3,9 @@
 
 static void forward(const struct kernel_call *call)
 {
-    const float *x = call->operand[0].data, *z = call->operand[1].data;
-    float *y = call->operand[2].data;
-    for (int64_t i = 0; i < box_count(&call->operand[2].box); i++)
-        y[i] = x[i] + z[i];
+    const struct view *x = &call->operand[0], *z = &call->operand[1], *y = &call->operand[2];
+    for (int64_t i = 0; i < box_count(&y->box); i++)
+        put(y, i, false, get(x, i) + get(z, i));
 }
 
 static void backward(const struct kernel_call *call)

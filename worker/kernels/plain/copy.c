@@ -1,11 +1,12 @@
-/* copy.c - a box from one piece of a tensor to another: one run of memory after the other. */
+/* copy.c - a box from one piece of a tensor to another: one run of memory after the other, and
+ * number by number where the pieces are of different elements. */
 #include "worker/kernels/plain/plain.h"
 
 #include <assert.h>
 #include <string.h>
 
 /* Where element `index` (the whole tensor's coordinates) lies in the piece. */
-static int64_t element(const struct box *box, const int64_t *index)
+static int64_t place_of(const struct box *box, const int64_t *index)
 {
     int64_t at = 0;
     for (int i = 0; i < box->dims; i++)
@@ -26,6 +27,18 @@ static int run_dim(const struct box *a, const struct box *b, const struct box *p
     return first;
 }
 
+static void copy_run(const struct view *destination, int64_t to, const struct view *source,
+                     int64_t from, int64_t count)
+{
+    size_t size = element_size(source->element);
+    if (source->element == destination->element)
+        memcpy((char *)destination->data + (size_t)to * size,
+               (const char *)source->data + (size_t)from * size, (size_t)count * size);
+    else
+        for (int64_t i = 0; i < count; i++)
+            put(destination, to + i, false, get(source, from + i));
+}
+
 void plain_copy(const struct view *destination, const struct view *source, const struct box *part)
 {
     assert(destination->box.dims == part->dims && source->box.dims == part->dims);
@@ -37,9 +50,8 @@ void plain_copy(const struct view *destination, const struct view *source, const
     for (int i = run; i < part->dims; i++)
         count *= box_length(part, i);
     for (;;) {
-        memcpy((float *)destination->data + element(&destination->box, index),
-               (const float *)source->data + element(&source->box, index),
-               (size_t)count * sizeof(float));
+        copy_run(destination, place_of(&destination->box, index), source,
+                 place_of(&source->box, index), count);
         int dim = run - 1;
         while (dim >= 0 && ++index[dim] == part->high[dim]) {
             index[dim] = part->low[dim];

@@ -45,26 +45,25 @@ static int64_t visible(const struct shape *s, int64_t i)
     return count < 0 ? 0 : count < s->keys ? count : s->keys;
 }
 
-/* The vector of one head at a place of q or y, (b, s, n, d). */
-static float *query(const struct view *view, const struct shape *s, int64_t b, int64_t n,
-                    int64_t place)
+/* Where the vector of one head at a place of q or y begins, (b, s, n, d). */
+static int64_t query(const struct shape *s, int64_t b, int64_t n, int64_t place)
 {
-    return (float *)view->data + ((b * s->queries + place) * s->heads + n) * s->width;
+    return ((b * s->queries + place) * s->heads + n) * s->width;
 }
 
-/* Of k or v, those of the head's group. */
-static float *key(const struct view *view, const struct shape *s, int64_t b, int64_t n,
-                  int64_t place)
+/* In k or v, that of the head's group. */
+static int64_t key(const struct shape *s, int64_t b, int64_t n, int64_t place)
 {
-    int64_t heads = s->heads / s->group;
-    return (float *)view->data + ((b * s->keys + place) * heads + n / s->group) * s->width;
+    return ((b * s->keys + place) * (s->heads / s->group) + n / s->group) * s->width;
 }
 
-static double dot(const float *a, const float *b, int64_t count)
+/* Of a vector in each. */
+static double dot(const struct view *a, int64_t a_first, const struct view *b, int64_t b_first,
+                  int64_t count)
 {
     double sum = 0;
     for (int64_t i = 0; i < count; i++)
-        sum += (double)a[i] * b[i];
+        sum += get(a, a_first + i) * get(b, b_first + i);
     return sum;
 }
 
@@ -72,7 +71,7 @@ static double score(const struct kernel_call *call, const struct shape *s, int64
                     int64_t i, int64_t j)
 {
     return s->scale *
-           dot(query(&call->operand[Q], s, b, n, i), key(&call->operand[K], s, b, n, j), s->width);
+           dot(&call->operand[Q], query(s, b, n, i), &call->operand[K], key(s, b, n, j), s->width);
 }
 
 /* Probabilities of query i, and the logarithm of its sum of exponentials (-inf: sees no key). */
@@ -98,12 +97,12 @@ static void forward(const struct kernel_call *call)
         for (int64_t n = 0; n < s.heads; n++)
             for (int64_t i = 0; i < s.queries; i++) {
                 logsum[(b * s.heads + n) * s.queries + i] = (float)softmax(call, &s, b, n, i, p);
-                float *y = query(&call->operand[Y], &s, b, n, i);
+                int64_t y = query(&s, b, n, i);
                 for (int64_t d = 0; d < s.width; d++) {
                     double sum = 0;
                     for (int64_t j = 0; j < visible(&s, i); j++)
-                        sum += (double)p[j] * key(&call->operand[V], &s, b, n, j)[d];
-                    y[d] = (float)sum;
+                        sum += (double)p[j] * get(&call->operand[V], key(&s, b, n, j) + d);
+                    put(&call->operand[Y], y + d, false, sum);
                 }
             }
 }
@@ -114,12 +113,13 @@ static void scores(const struct kernel_call *call, const struct shape *s, int64_
 {
     const float *logsum = (float *)call->operand[LOGSUM].data + (b * s->heads + n) * s->queries;
     for (int64_t i = 0; i < s->queries; i++) {
-        const float *dy = query(&call->gradient[Y], s, b, n, i);
-        double mean = dot(dy, query(&call->operand[Y], s, b, n, i), s->width);
+        const struct view *dy = &call->gradient[Y];
+        int64_t row = query(s, b, n, i);
+        double mean = dot(dy, row, &call->operand[Y], row, s->width);
         for (int64_t j = 0; j < s->keys; j++) {
             double probability =
                 j < visible(s, i) ? exp(score(call, s, b, n, i, j) - logsum[i]) : 0;
-            double dp = dot(dy, key(&call->operand[V], s, b, n, j), s->width);
+            double dp = dot(dy, row, &call->operand[V], key(s, b, n, j), s->width);
             p[i * s->keys + j] = (float)probability;
             ds[i * s->keys + j] = (float)(probability * (dp - mean) * s->scale);
         }
@@ -133,12 +133,12 @@ static void backward_query(const struct kernel_call *call, const struct shape *s
         for (int64_t d = 0; d < s->width; d++) {
             double sum = 0;
             for (int64_t j = 0; j < s->keys; j++)
-                sum += (double)ds[i * s->keys + j] * key(&call->operand[K], s, b, n, j)[d];
-            put(&query(&call->gradient[Q], s, b, n, i)[d], call_accumulates(call, Q), sum);
+                sum += (double)ds[i * s->keys + j] * get(&call->operand[K], key(s, b, n, j) + d);
+            put(&call->gradient[Q], query(s, b, n, i) + d, call_accumulates(call, Q), sum);
         }
 }
 
-/* Of k, from dS and q; and of v, from P and dy. */
+/* Of k, from dS and q; and of v, from P and dy. In bf16 it is rounded behind each head. */
 static void backward_key(const struct kernel_call *call, const struct shape *s, int64_t b,
                          int64_t n, const float *matrix, const struct view *rows, int operand)
 {
@@ -146,9 +146,9 @@ static void backward_key(const struct kernel_call *call, const struct shape *s, 
         for (int64_t d = 0; d < s->width; d++) {
             double sum = 0;
             for (int64_t i = 0; i < s->queries; i++)
-                sum += (double)matrix[i * s->keys + j] * query(rows, s, b, n, i)[d];
+                sum += (double)matrix[i * s->keys + j] * get(rows, query(s, b, n, i) + d);
             /* What the heads of a group before this one gave is there. */
-            put(&key(&call->gradient[operand], s, b, n, j)[d],
+            put(&call->gradient[operand], key(s, b, n, j) + d,
                 call_accumulates(call, operand) || n % s->group > 0, sum);
         }
 }

@@ -2,6 +2,7 @@
 #include "worker/kernels/plain/plain.h"
 
 #include <math.h>
+#include <string.h>
 
 static int probe(struct error *err)
 {
@@ -9,16 +10,16 @@ static int probe(struct error *err)
     return 0;
 }
 
-static void fill(float *data, size_t count, float value)
+static void clear(void *data, size_t bytes)
 {
-    for (size_t i = 0; i < count; i++)
-        data[i] = value;
+    if (bytes > 0)
+        memset(data, 0, bytes);
 }
 
-static void add(float *destination, const float *source, size_t count)
+void plain_sum(const struct view *destination, const struct view *source)
 {
-    for (size_t i = 0; i < count; i++)
-        destination[i] += source[i];
+    for (int64_t i = 0; i < box_count(&source->box); i++)
+        put(destination, i, true, get(source, i));
 }
 
 static void square_sum(const float *data, size_t count, float *sum)
@@ -50,7 +51,7 @@ static void update(const struct update_call *call)
     }
 }
 
-static const struct kernel *const kernels[] = {
+const struct kernel *const plain_kernels[] = {
     &plain_add,     &plain_attend, &plain_core,   &plain_embed, &plain_gelu,
     &plain_grouped, &plain_linear, &plain_loss,   &plain_norm,  &plain_position,
     &plain_rmsnorm, &plain_rotary, &plain_swiglu, NULL,
@@ -59,10 +60,11 @@ static const struct kernel *const kernels[] = {
 const struct device device_plain = {
     .name = "plain",
     .probe = probe,
-    .kernels = kernels,
+    .kernels = plain_kernels,
+    .narrow = plain_kernels,
     .copy = plain_copy,
-    .fill = fill,
-    .add = add,
+    .clear = clear,
+    .add = plain_sum,
     .square_sum = square_sum,
     .update = update,
 };

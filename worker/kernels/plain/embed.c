@@ -10,29 +10,40 @@ static int64_t table_row(const struct box *table, int32_t token)
 static void forward(const struct kernel_call *call)
 {
     const int32_t *tokens = call->operand[0].data;
-    const float *w = call->operand[1].data;
-    float *y = call->operand[2].data;
+    const struct view *w = &call->operand[1], *y = &call->operand[2];
     int64_t rows = call_rows(&call->operand[2].box), hidden = box_length(&call->operand[1].box, 1);
     for (int64_t row = 0; row < rows; row++) {
         int64_t from = table_row(&call->operand[1].box, tokens[row]);
         for (int64_t i = 0; i < hidden; i++)
-            y[row * hidden + i] = from < 0 ? 0 : w[from * hidden + i];
+            put(y, row * hidden + i, false, from < 0 ? 0 : get(w, from * hidden + i));
     }
+}
+
+static bool seen_before(const int32_t *tokens, int64_t row)
+{
+    for (int64_t i = 0; i < row; i++)
+        if (tokens[i] == tokens[row])
+            return true;
+    return false;
 }
 
 static void backward(const struct kernel_call *call)
 {
     const int32_t *tokens = call->operand[0].data;
-    const float *dy = call->gradient[2].data;
-    float *dw = call->gradient[1].data;
-    if (!dw)
+    const struct view *dy = &call->gradient[2], *dw = &call->gradient[1];
+    if (!dw->data)
         return;
-    int64_t rows = call_rows(&call->gradient[2].box),
-            hidden = box_length(&call->gradient[1].box, 1);
+    int64_t rows = call_rows(&dy->box), hidden = box_length(&dw->box, 1);
     for (int64_t row = 0; row < rows; row++) {
-        int64_t to = table_row(&call->gradient[1].box, tokens[row]);
-        for (int64_t i = 0; to >= 0 && i < hidden; i++)
-            dw[to * hidden + i] += dy[row * hidden + i];
+        int64_t to = table_row(&dw->box, tokens[row]);
+        if (to < 0 || seen_before(tokens, row))
+            continue;
+        for (int64_t i = 0; i < hidden; i++) {
+            double sum = 0;
+            for (int64_t other = row; other < rows; other++)
+                sum += tokens[other] == tokens[row] ? get(dy, other * hidden + i) : 0;
+            put(dw, to * hidden + i, true, sum);
+        }
     }
 }
 

@@ -8,24 +8,22 @@ static const double c = 0.044715;
 
 static void forward(const struct kernel_call *call)
 {
-    const float *x = call->operand[0].data;
-    float *y = call->operand[1].data;
-    for (int64_t i = 0; i < box_count(&call->operand[1].box); i++) {
-        double u = x[i];
-        y[i] = (float)(u / 2 * (1 + tanh(k * (u + c * u * u * u))));
+    const struct view *x = &call->operand[0], *y = &call->operand[1];
+    for (int64_t i = 0; i < box_count(&y->box); i++) {
+        double u = get(x, i);
+        put(y, i, false, u / 2 * (1 + tanh(k * (u + c * u * u * u))));
     }
 }
 
 static void backward(const struct kernel_call *call)
 {
-    const float *x = call->operand[0].data, *dy = call->gradient[1].data;
-    float *dx = call->gradient[0].data;
-    if (!dx)
+    const struct view *x = &call->operand[0], *dy = &call->gradient[1], *dx = &call->gradient[0];
+    if (!dx->data)
         return;
-    for (int64_t i = 0; i < box_count(&call->gradient[1].box); i++) {
-        double u = x[i], t = tanh(k * (u + c * u * u * u));
+    for (int64_t i = 0; i < box_count(&dy->box); i++) {
+        double u = get(x, i), t = tanh(k * (u + c * u * u * u));
         double slope = (1 + t) / 2 + u / 2 * (1 - t * t) * k * (1 + 3 * c * u * u);
-        put(&dx[i], call_accumulates(call, 0), dy[i] * slope);
+        put(dx, i, call_accumulates(call, 0), get(dy, i) * slope);
     }
 }
 

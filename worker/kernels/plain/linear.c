@@ -13,43 +13,42 @@ static void forward(const struct kernel_call *call)
     const struct operation *operation = call->node->operation;
     struct matmul m = call_matmul(call);
     bool biased = operation->weight_count > 1 && call->once;
-    const float *x = call->operand[0].data, *w = call->operand[1].data;
-    const float *bias = biased ? call->operand[2].data : NULL;
-    float *y = call->operand[operation_output(operation)].data;
+    const struct view *x = &call->operand[0], *w = &call->operand[1];
+    const struct view *bias = &call->operand[2], *y = &call->operand[operation_output(operation)];
     for (int64_t row = 0; row < m.rows; row++)
         for (int64_t column = 0; column < m.columns; column++) {
-            double sum = bias ? bias[column] : 0;
+            double sum = biased ? get(bias, column) : 0;
             for (int64_t i = 0; i < m.inner; i++)
-                sum += (double)x[row * m.inner + i] * w[weight_index(&m, i, column)];
-            y[row * m.columns + column] = (float)sum;
+                sum += get(x, row * m.inner + i) * get(w, weight_index(&m, i, column));
+            put(y, row * m.columns + column, false, sum);
         }
 }
 
 /* dx = dy w' */
-static void backward_input(const struct kernel_call *call, const struct matmul *m, const float *dy)
+static void backward_input(const struct kernel_call *call, const struct matmul *m,
+                           const struct view *dy)
 {
-    const float *w = call->operand[1].data;
-    float *dx = call->gradient[0].data;
+    const struct view *w = &call->operand[1], *dx = &call->gradient[0];
     for (int64_t row = 0; row < m->rows; row++)
         for (int64_t i = 0; i < m->inner; i++) {
             double sum = 0;
             for (int64_t column = 0; column < m->columns; column++)
-                sum += (double)dy[row * m->columns + column] * w[weight_index(m, i, column)];
-            put(&dx[row * m->inner + i], call_accumulates(call, 0), sum);
+                sum += get(dy, row * m->columns + column) * get(w, weight_index(m, i, column));
+            put(dx, row * m->inner + i, call_accumulates(call, 0), sum);
         }
 }
 
 /* dw += x' dy */
-static void backward_weight(const struct kernel_call *call, const struct matmul *m, const float *dy)
+static void backward_weight(const struct kernel_call *call, const struct matmul *m,
+                            const struct view *dy)
 {
-    const float *x = call->operand[0].data;
-    float *dw = call->gradient[1].data;
+    const struct view *x = &call->operand[0], *dw = &call->gradient[1];
     for (int64_t i = 0; i < m->inner; i++)
         for (int64_t column = 0; column < m->columns; column++) {
             double sum = 0;
             for (int64_t row = 0; row < m->rows; row++)
-                sum += (double)x[row * m->inner + i] * dy[row * m->columns + column];
-            put(&dw[weight_index(m, i, column)], true, sum);
+                sum += get(x, row * m->inner + i) * get(dy, row * m->columns + column);
+            put(dw, weight_index(m, i, column), true, sum);
         }
 }
 
@@ -57,17 +56,18 @@ static void backward(const struct kernel_call *call)
 {
     const struct operation *operation = call->node->operation;
     struct matmul m = call_matmul(call);
-    const float *dy = call->gradient[operation_output(operation)].data;
+    const struct view *dy = &call->gradient[operation_output(operation)];
     if (call->gradient[0].data)
         backward_input(call, &m, dy);
     if (call->gradient[1].data)
         backward_weight(call, &m, dy);
-    float *dbias = operation->weight_count > 1 ? call->gradient[2].data : NULL;
-    for (int64_t column = 0; dbias && column < m.columns; column++) {
+    const struct view *dbias = &call->gradient[2];
+    bool biased = operation->weight_count > 1 && dbias->data;
+    for (int64_t column = 0; biased && column < m.columns; column++) {
         double sum = 0;
         for (int64_t row = 0; row < m.rows; row++)
-            sum += dy[row * m.columns + column];
-        put(&dbias[column], true, sum);
+            sum += get(dy, row * m.columns + column);
+        put(dbias, column, true, sum);
     }
 }
 

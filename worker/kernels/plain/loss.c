@@ -12,12 +12,12 @@ static void forward_largest(const struct kernel_call *call)
 {
     int64_t rows = call_rows(&call->operand[LOGITS].box);
     int64_t vocab = box_length(&call->operand[LOGITS].box, 2);
-    const float *x = call->operand[LOGITS].data;
+    const struct view *x = &call->operand[LOGITS];
     float *largest = call->operand[LARGEST].data;
     for (int64_t row = 0; row < rows; row++) {
         largest[row] = -INFINITY;
         for (int64_t i = 0; i < vocab; i++)
-            largest[row] = fmaxf(largest[row], x[row * vocab + i]);
+            largest[row] = fmaxf(largest[row], (float)get(x, row * vocab + i));
     }
 }
 
@@ -33,15 +33,16 @@ static void forward_sums(const struct kernel_call *call)
 {
     int64_t rows = call_rows(&call->operand[LOGITS].box);
     int64_t vocab = box_length(&call->operand[LOGITS].box, 2);
-    const float *x = call->operand[LOGITS].data, *largest = call->operand[LARGEST].data;
+    const struct view *x = &call->operand[LOGITS];
+    const float *largest = call->operand[LARGEST].data;
     float *exponentials = call->operand[EXPONENTIALS].data, *target = call->operand[TARGET].data;
     for (int64_t row = 0; row < rows; row++) {
         double sum = 0;
         for (int64_t i = 0; i < vocab; i++)
-            sum += exp((double)x[row * vocab + i] - largest[row]);
+            sum += exp(get(x, row * vocab + i) - largest[row]);
         exponentials[row] = (float)sum;
         int64_t column = target_column(call, row);
-        target[row] = column < 0 ? 0 : x[row * vocab + column] - largest[row];
+        target[row] = column < 0 ? 0 : (float)(get(x, row * vocab + column) - largest[row]);
     }
 }
 
@@ -56,22 +57,22 @@ static void forward_loss(const struct kernel_call *call)
         if (targets[row] >= 0)
             sum += log((double)exponentials[row]) - (double)target[row];
     if (rows > 0)
-        put(call->operand[LOSS].data, true, sum / call->targets);
+        put(&call->operand[LOSS], 0, true, sum / call->targets);
 }
 
 static void backward(const struct kernel_call *call)
 {
     int64_t rows = call_rows(&call->operand[LOGITS].box);
     int64_t vocab = box_length(&call->operand[LOGITS].box, 2);
-    const float *x = call->operand[LOGITS].data, *largest = call->operand[LARGEST].data;
+    const struct view *x = &call->operand[LOGITS], *dx = &call->gradient[LOGITS];
+    const float *largest = call->operand[LARGEST].data;
     const float *exponentials = call->operand[EXPONENTIALS].data;
     const int32_t *targets = call->operand[TARGETS].data;
-    float *dx = call->gradient[LOGITS].data;
-    for (int64_t row = 0; dx && row < rows; row++) {
+    for (int64_t row = 0; dx->data && row < rows; row++) {
         int64_t column = target_column(call, row);
         for (int64_t i = 0; i < vocab; i++) {
-            double p = exp((double)x[row * vocab + i] - largest[row]) / exponentials[row];
-            put(&dx[row * vocab + i], call_accumulates(call, LOGITS),
+            double p = exp(get(x, row * vocab + i) - largest[row]) / exponentials[row];
+            put(dx, row * vocab + i, call_accumulates(call, LOGITS),
                 targets[row] < 0 ? 0 : (p - (i == column)) / call->targets);
         }
     }

@@ -25,12 +25,12 @@ static struct moments row_moments(const struct kernel_call *call, int64_t row)
 static void forward_sum(const struct kernel_call *call)
 {
     int64_t rows = call_rows(&call->operand[X].box), hidden = box_length(&call->operand[X].box, 2);
-    const float *x = call->operand[X].data;
+    const struct view *x = &call->operand[X];
     float *sums = call->operand[SUM].data;
     for (int64_t row = 0; row < rows; row++) {
         double sum = 0;
         for (int64_t i = 0; i < hidden; i++)
-            sum += x[row * hidden + i];
+            sum += get(x, row * hidden + i);
         sums[row] = (float)sum;
     }
 }
@@ -39,12 +39,13 @@ static void forward_squares(const struct kernel_call *call)
 {
     int64_t rows = call_rows(&call->operand[X].box), hidden = box_length(&call->operand[X].box, 2);
     double width = (double)sizes_get(&call->sizes, 'h');
-    const float *x = call->operand[X].data, *sums = call->operand[SUM].data;
+    const struct view *x = &call->operand[X];
+    const float *sums = call->operand[SUM].data;
     float *squares = call->operand[SQUARES].data;
     for (int64_t row = 0; row < rows; row++) {
         double sum = 0;
         for (int64_t i = 0; i < hidden; i++) {
-            double deviation = x[row * hidden + i] - sums[row] / width;
+            double deviation = get(x, row * hidden + i) - sums[row] / width;
             sum += deviation * deviation;
         }
         squares[row] = (float)sum;
@@ -54,28 +55,27 @@ static void forward_squares(const struct kernel_call *call)
 static void forward_output(const struct kernel_call *call)
 {
     int64_t rows = call_rows(&call->operand[X].box), hidden = box_length(&call->operand[X].box, 2);
-    const float *x = call->operand[X].data, *w = call->operand[W].data, *b = call->operand[B].data;
-    float *y = call->operand[Y].data;
+    const struct view *x = &call->operand[X], *w = &call->operand[W], *b = &call->operand[B];
     for (int64_t row = 0; row < rows; row++) {
         struct moments m = row_moments(call, row);
         for (int64_t i = 0; i < hidden; i++)
-            y[row * hidden + i] = (float)((x[row * hidden + i] - m.mean) * m.scale * w[i] + b[i]);
+            put(&call->operand[Y], row * hidden + i, false,
+                (get(x, row * hidden + i) - m.mean) * m.scale * get(w, i) + get(b, i));
     }
 }
 
 static void backward_sums(const struct kernel_call *call)
 {
     int64_t rows = call_rows(&call->operand[X].box), hidden = box_length(&call->operand[X].box, 2);
-    const float *x = call->operand[X].data, *w = call->operand[W].data;
-    const float *dy = call->gradient[Y].data;
+    const struct view *x = &call->operand[X], *w = &call->operand[W], *dy = &call->gradient[Y];
     float *dot_w = call->gradient[DOT_W].data, *dot_u = call->gradient[DOT_U].data;
     for (int64_t row = 0; row < rows; row++) {
         struct moments m = row_moments(call, row);
         double sum = 0, sum_u = 0;
         for (int64_t i = 0; i < hidden; i++) {
-            double du = (double)dy[row * hidden + i] * w[i];
+            double du = get(dy, row * hidden + i) * get(w, i);
             sum += du;
-            sum_u += du * (x[row * hidden + i] - m.mean) * m.scale;
+            sum_u += du * (get(x, row * hidden + i) - m.mean) * m.scale;
         }
         dot_w[row] = (float)sum;
         dot_u[row] = (float)sum_u;
@@ -87,16 +87,14 @@ static void backward_input(const struct kernel_call *call)
 {
     int64_t rows = call_rows(&call->operand[X].box), hidden = box_length(&call->operand[X].box, 2);
     double width = (double)sizes_get(&call->sizes, 'h');
-    const float *x = call->operand[X].data, *w = call->operand[W].data;
-    const float *dy = call->gradient[Y].data;
+    const struct view *x = &call->operand[X], *w = &call->operand[W], *dy = &call->gradient[Y];
     const float *dot_w = call->gradient[DOT_W].data, *dot_u = call->gradient[DOT_U].data;
-    float *dx = call->gradient[X].data;
     for (int64_t row = 0; row < rows; row++) {
         struct moments m = row_moments(call, row);
         for (int64_t i = 0; i < hidden; i++) {
-            double u = (x[row * hidden + i] - m.mean) * m.scale;
-            double du = (double)dy[row * hidden + i] * w[i];
-            put(&dx[row * hidden + i], call_accumulates(call, X),
+            double u = (get(x, row * hidden + i) - m.mean) * m.scale;
+            double du = get(dy, row * hidden + i) * get(w, i);
+            put(&call->gradient[X], row * hidden + i, call_accumulates(call, X),
                 (du - (dot_w[row] + u * dot_u[row]) / width) * m.scale);
         }
     }
@@ -105,19 +103,20 @@ static void backward_input(const struct kernel_call *call)
 static void backward_weights(const struct kernel_call *call)
 {
     int64_t rows = call_rows(&call->operand[X].box), hidden = box_length(&call->operand[X].box, 2);
-    const float *x = call->operand[X].data, *dy = call->gradient[Y].data;
-    float *dw = call->gradient[W].data, *db = call->gradient[B].data;
+    const struct view *x = &call->operand[X], *dy = &call->gradient[Y];
+    const struct view *dw = &call->gradient[W], *db = &call->gradient[B];
     for (int64_t i = 0; i < hidden; i++) {
         double sum = 0, sum_u = 0;
         for (int64_t row = 0; row < rows; row++) {
             struct moments m = row_moments(call, row);
-            sum += dy[row * hidden + i];
-            sum_u += dy[row * hidden + i] * (x[row * hidden + i] - m.mean) * m.scale;
+            double given = get(dy, row * hidden + i);
+            sum += given;
+            sum_u += given * (get(x, row * hidden + i) - m.mean) * m.scale;
         }
-        if (dw)
-            put(&dw[i], true, sum_u);
-        if (db)
-            put(&db[i], true, sum);
+        if (dw->data)
+            put(dw, i, true, sum_u);
+        if (db->data)
+            put(db, i, true, sum);
     }
 }
 

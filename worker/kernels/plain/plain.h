@@ -10,6 +10,10 @@ extern const struct kernel plain_add, plain_attend, plain_core, plain_embed, pla
     plain_grouped, plain_linear, plain_loss, plain_norm, plain_position, plain_rmsnorm,
     plain_rotary, plain_swiglu;
 
+/* All of them; ends with NULL. */
+extern const struct kernel *const plain_kernels[];
+
+void plain_sum(const struct view *destination, const struct view *source);
 void plain_copy(const struct view *destination, const struct view *source, const struct box *part);
 
 #endif

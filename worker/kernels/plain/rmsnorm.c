@@ -28,12 +28,12 @@ static double scale(const struct kernel_call *call, int64_t row)
 static void forward_squares(const struct kernel_call *call)
 {
     struct rows rows = rows_of(call);
-    const float *x = call->operand[X].data;
+    const struct view *x = &call->operand[X];
     float *squares = call->operand[SQUARES].data;
     for (int64_t row = 0; row < rows.count; row++) {
         double sum = 0;
         for (int64_t i = 0; i < rows.width; i++)
-            sum += (double)x[row * rows.width + i] * x[row * rows.width + i];
+            sum += get(x, row * rows.width + i) * get(x, row * rows.width + i);
         squares[row] = (float)sum;
     }
 }
@@ -41,25 +41,23 @@ static void forward_squares(const struct kernel_call *call)
 static void forward_output(const struct kernel_call *call)
 {
     struct rows rows = rows_of(call);
-    const float *x = call->operand[X].data, *w = call->operand[W].data;
-    float *y = call->operand[Y].data;
+    const struct view *x = &call->operand[X], *w = &call->operand[W], *y = &call->operand[Y];
     for (int64_t row = 0; row < rows.count; row++) {
         double r = scale(call, row);
         for (int64_t i = 0; i < rows.width; i++)
-            y[row * rows.width + i] = (float)(x[row * rows.width + i] * r * w[i]);
+            put(y, row * rows.width + i, false, get(x, row * rows.width + i) * r * get(w, i));
     }
 }
 
 static void backward_dot(const struct kernel_call *call)
 {
     struct rows rows = rows_of(call);
-    const float *x = call->operand[X].data, *w = call->operand[W].data;
-    const float *dy = call->gradient[Y].data;
+    const struct view *x = &call->operand[X], *w = &call->operand[W], *dy = &call->gradient[Y];
     float *dot = call->gradient[DOT].data;
     for (int64_t row = 0; row < rows.count; row++) {
         double sum = 0;
         for (int64_t i = 0; i < rows.width; i++)
-            sum += (double)dy[row * rows.width + i] * w[i] * x[row * rows.width + i];
+            sum += get(dy, row * rows.width + i) * get(w, i) * get(x, row * rows.width + i);
         dot[row] = (float)sum;
     }
 }
@@ -67,13 +65,12 @@ static void backward_dot(const struct kernel_call *call)
 /* dw = sum of dy x r */
 static void backward_weight(const struct kernel_call *call, struct rows rows)
 {
-    const float *x = call->operand[X].data, *dy = call->gradient[Y].data;
-    float *dw = call->gradient[W].data;
+    const struct view *x = &call->operand[X], *dy = &call->gradient[Y];
     for (int64_t i = 0; i < rows.width; i++) {
         double sum = 0;
         for (int64_t row = 0; row < rows.count; row++)
-            sum += (double)dy[row * rows.width + i] * x[row * rows.width + i] * scale(call, row);
-        put(&dw[i], true, sum);
+            sum += get(dy, row * rows.width + i) * get(x, row * rows.width + i) * scale(call, row);
+        put(&call->gradient[W], i, true, sum);
     }
 }
 
@@ -81,15 +78,14 @@ static void backward_weight(const struct kernel_call *call, struct rows rows)
 static void backward_input(const struct kernel_call *call, struct rows rows)
 {
     double width = (double)sizes_get(&call->sizes, 'h');
-    const float *x = call->operand[X].data, *w = call->operand[W].data;
-    const float *dy = call->gradient[Y].data, *dot = call->gradient[DOT].data;
-    float *dx = call->gradient[X].data;
+    const struct view *x = &call->operand[X], *w = &call->operand[W], *dy = &call->gradient[Y];
+    const float *dot = call->gradient[DOT].data;
     for (int64_t row = 0; row < rows.count; row++) {
         double r = scale(call, row);
         for (int64_t i = 0; i < rows.width; i++) {
             int64_t at = row * rows.width + i;
-            put(&dx[at], call_accumulates(call, X),
-                r * ((double)dy[at] * w[i] - x[at] * r * r * dot[row] / width));
+            put(&call->gradient[X], at, call_accumulates(call, X),
+                r * (get(dy, at) * get(w, i) - get(x, at) * r * r * dot[row] / width));
         }
     }
 }

@@ -5,20 +5,24 @@
 
 #include <math.h>
 
-/* Turn the vectors of all heads at a place of the sequence, `count` numbers. */
-static void turn_place(const float *x, float *y, int64_t count, int64_t width, double place,
-                       bool add)
+/* The vectors of all heads at a place of the sequence: so many numbers from `first` on. */
+struct run {
+    int64_t first, count;
+};
+
+static void turn_place(const struct view *x, const struct view *y, struct run run, int64_t width,
+                       double place, bool add)
 {
     int64_t half = width / 2;
-    for (int64_t head = 0; head < count; head += width) {
+    for (int64_t head = run.first; head < run.first + run.count; head += width) {
         for (int64_t i = 0; i < half; i++) {
             double angle = place * pow(10000, -2 * (double)i / (double)width);
-            double first = x[head + i], second = x[head + half + i];
-            put(&y[head + i], add, first * cos(angle) - second * sin(angle));
-            put(&y[head + half + i], add, first * sin(angle) + second * cos(angle));
+            double first = get(x, head + i), second = get(x, head + half + i);
+            put(y, head + i, add, first * cos(angle) - second * sin(angle));
+            put(y, head + half + i, add, first * sin(angle) + second * cos(angle));
         }
         if (width % 2)
-            put(&y[head + width - 1], add, x[head + width - 1]);
+            put(y, head + width - 1, add, get(x, head + width - 1));
     }
 }
 
@@ -33,8 +37,8 @@ static void turn(const struct view *from, const struct view *to, bool add, doubl
     for (int64_t b = 0; b < box_length(box, 0); b++)
         for (int64_t s = 0; s < places; s++) {
             int64_t at = (b * places + s) * count;
-            turn_place((const float *)from->data + at, (float *)to->data + at, count, width,
-                       sign * (double)(box->low[1] + s), add);
+            turn_place(from, to, (struct run){at, count}, width, sign * (double)(box->low[1] + s),
+                       add);
         }
 }
 

@@ -7,24 +7,22 @@ enum { X, Z, Y };
 
 static void forward(const struct kernel_call *call)
 {
-    const float *x = call->operand[X].data, *z = call->operand[Z].data;
-    float *y = call->operand[Y].data;
-    for (int64_t i = 0; i < box_count(&call->operand[Y].box); i++)
-        y[i] = (float)(x[i] / (1 + exp(-(double)x[i])) * z[i]);
+    const struct view *x = &call->operand[X], *z = &call->operand[Z], *y = &call->operand[Y];
+    for (int64_t i = 0; i < box_count(&y->box); i++)
+        put(y, i, false, get(x, i) / (1 + exp(-get(x, i))) * get(z, i));
 }
 
 /* dx = dy z s (1 + x (1 - s)), dz = dy x s. The gradient of x may lie where that of y does. */
 static void backward(const struct kernel_call *call)
 {
-    const float *x = call->operand[X].data, *z = call->operand[Z].data;
-    const float *dy = call->gradient[Y].data;
-    float *dx = call->gradient[X].data, *dz = call->gradient[Z].data;
+    const struct view *dx = &call->gradient[X], *dz = &call->gradient[Z];
     for (int64_t i = 0; i < box_count(&call->gradient[Y].box); i++) {
-        double s = 1 / (1 + exp(-(double)x[i])), given = dy[i];
-        if (dz)
-            put(&dz[i], call_accumulates(call, Z), given * x[i] * s);
-        if (dx)
-            put(&dx[i], call_accumulates(call, X), given * z[i] * s * (1 + x[i] * (1 - s)));
+        double x = get(&call->operand[X], i), z = get(&call->operand[Z], i);
+        double s = 1 / (1 + exp(-x)), given = get(&call->gradient[Y], i);
+        if (dz->data)
+            put(dz, i, call_accumulates(call, Z), given * x * s);
+        if (dx->data)
+            put(dx, i, call_accumulates(call, X), given * z * s * (1 + x * (1 - s)));
     }
 }
 

@@ -1,11 +1,16 @@
 /* cublasLt.cc - a matrix product by the book, and as strict as the library about its arguments. */
 #include "tests/worker/kernels/emulated/cublasLt.h"
 
+extern "C" {
+#include "common/base/element.h"
+}
+
 struct emulated_product {
     bool turn_a, turn_b;
 };
 
 struct emulated_matrix {
+    cudaDataType_t type;
     uint64_t rows, columns;
     int64_t apart;
 };
@@ -17,6 +22,13 @@ struct emulated_preference {
 
 struct emulated_handle {
 };
+
+int emulated_products;
+
+size_t cublasLtGetVersion(void)
+{
+    return 1;
+}
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *out)
 {
@@ -56,10 +68,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product,
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaDataType_t,
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaDataType_t type,
                                           uint64_t rows, uint64_t columns, int64_t apart)
 {
-    *out = new emulated_matrix{rows, columns, apart};
+    *out = new emulated_matrix{type, rows, columns, apart};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -104,7 +116,8 @@ static bool fits(const emulated_product *product, const emulated_matrix *a,
     uint64_t b_inner = product->turn_b ? b->columns : b->rows;
     uint64_t columns = product->turn_b ? b->rows : b->columns;
     return rows == d->rows && columns == d->columns && inner == b_inner && rows && inner &&
-           columns && a->apart >= (int64_t)a->rows && b->apart >= (int64_t)b->rows &&
+           columns && a->type == b->type && (d->type == a->type || d->type == CUDA_R_32F) &&
+           a->apart >= (int64_t)a->rows && b->apart >= (int64_t)b->rows &&
            d->apart >= (int64_t)d->rows;
 }
 
@@ -116,16 +129,45 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 {
     if (asked < 1 || !fits(product, a, b, d))
         return CUBLAS_STATUS_INVALID_VALUE;
-    results[0].algo.alignment = preference->alignment;
-    *found = 1;
+    *found = asked < EMULATED_WAYS ? asked : EMULATED_WAYS;
+    for (int i = 0; i < *found; i++)
+        results[i] = {{preference->alignment, (uint64_t)i, {}}, 0, CUBLAS_STATUS_SUCCESS};
     return CUBLAS_STATUS_SUCCESS;
 }
 
-static double element(const float *data, const emulated_matrix &matrix, bool turn, uint64_t row,
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t product,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t *algo,
+                                       cublasLtMatmulHeuristicResult_t *result)
+{
+    if (!fits(product, a, b, d) || algo->way >= EMULATED_WAYS)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    *result = {*algo, 0, CUBLAS_STATUS_SUCCESS};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static double number(const void *data, const emulated_matrix &matrix, uint64_t at)
+{
+    if (matrix.type == CUDA_R_16BF)
+        return bf16_widen(((const uint16_t *)data)[at]);
+    return ((const float *)data)[at];
+}
+
+static double element(const void *data, const emulated_matrix &matrix, bool turn, uint64_t row,
                       uint64_t column)
 {
-    return data[turn ? column + row * (uint64_t)matrix.apart
-                     : row + column * (uint64_t)matrix.apart];
+    return number(data, matrix,
+                  turn ? column + row * (uint64_t)matrix.apart
+                       : row + column * (uint64_t)matrix.apart);
+}
+
+static void leave(void *data, const emulated_matrix &matrix, uint64_t at, float value)
+{
+    if (matrix.type == CUDA_R_16BF)
+        ((uint16_t *)data)[at] = bf16_narrow(value);
+    else
+        ((float *)data)[at] = value;
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void *alpha,
@@ -141,17 +183,20 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
     emulated_product p = *product;
     emulated_matrix am = *a_layout, bm = *b_layout, dm = *d_layout;
     float scale = *(const float *)alpha, keep = *(const float *)beta;
+    uint64_t way = algo->way;
+    __atomic_fetch_add(&emulated_products, 1, __ATOMIC_RELAXED);
     emulated_issue(stream, [=] {
+        emulated_spend(stream, (float)(EMULATED_WAYS - way));
         uint64_t inner = p.turn_a ? am.rows : am.columns;
         for (uint64_t column = 0; column < dm.columns; column++)
             for (uint64_t row = 0; row < dm.rows; row++) {
-                double sum = 0;
+                double sum = way == EMULATED_ORDERLESS ? 0x1p30 : 0;
                 for (uint64_t i = 0; i < inner; i++)
-                    sum += element((const float *)a, am, p.turn_a, row, i) *
-                           element((const float *)b, bm, p.turn_b, i, column);
+                    sum += element(a, am, p.turn_a, row, i) * element(b, bm, p.turn_b, i, column);
+                sum -= way == EMULATED_ORDERLESS ? 0x1p30 : 0;
                 uint64_t at = row + column * (uint64_t)dm.apart;
-                float before = keep != 0 ? keep * ((const float *)c)[at] : 0;
-                ((float *)d)[at] = (float)(scale * sum) + before;
+                double before = keep != 0 ? keep * number(c, dm, at) : 0;
+                leave(d, dm, at, (float)(scale * sum + before));
             }
     });
     return CUBLAS_STATUS_SUCCESS;

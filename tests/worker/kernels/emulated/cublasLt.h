@@ -1,5 +1,5 @@
 /* cublasLt.h - as much of cuBLASLt as the kernels need, on the host: matrices column by column, in
- * f32, summed in double. */
+ * f32 or bf16, summed in double. */
 #ifndef TESTS_WORKER_KERNELS_EMULATED_CUBLASLT_H
 #define TESTS_WORKER_KERNELS_EMULATED_CUBLASLT_H
 
@@ -12,7 +12,7 @@ enum cublasStatus_t {
 };
 enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68 };
-enum cudaDataType_t { CUDA_R_32F = 0 };
+enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_16BF = 14 };
 enum cublasLtMatmulDescAttributes_t {
     CUBLASLT_MATMUL_DESC_TRANSA = 3,
     CUBLASLT_MATMUL_DESC_TRANSB = 4
@@ -29,13 +29,22 @@ typedef struct emulated_handle *cublasLtHandle_t;
 typedef struct emulated_product *cublasLtMatmulDesc_t;
 typedef struct emulated_matrix *cublasLtMatrixLayout_t;
 typedef struct emulated_preference *cublasLtMatmulPreference_t;
+/* The first choice; one that is faster; and the fastest, whose sums are in another order. */
+enum emulated_way { EMULATED_FIRST, EMULATED_FASTER, EMULATED_ORDERLESS, EMULATED_WAYS };
 struct cublasLtMatmulAlgo_t {
     uint64_t alignment; /* bytes that all pointers have to be multiples of */
+    uint64_t way;
+    uint64_t rest[6];
 };
 struct cublasLtMatmulHeuristicResult_t {
     cublasLtMatmulAlgo_t algo;
+    size_t workspaceSize;
+    cublasStatus_t state;
 };
+/* How many products were asked for. */
+extern int emulated_products;
 
+size_t cublasLtGetVersion(void);
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *out);
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle);
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasComputeType_t compute,
@@ -57,6 +66,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t preference, int asked,
                                               cublasLtMatmulHeuristicResult_t *results, int *found);
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t *algo,
+                                       cublasLtMatmulHeuristicResult_t *result);
 /* d = alpha a b + beta c */
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
                               const void *alpha, const void *a, cublasLtMatrixLayout_t a_layout,

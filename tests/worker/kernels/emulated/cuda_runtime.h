@@ -85,7 +85,12 @@ enum cudaMemcpyKind {
     cudaMemcpyDeviceToDevice
 };
 #define cudaStreamNonBlocking 1
+#define cudaEventDefault 0
 #define cudaEventDisableTiming 2
+
+struct cudaDeviceProp {
+    char name[256];
+};
 
 typedef struct emulated_stream *cudaStream_t;
 typedef struct emulated_event *cudaEvent_t;
@@ -97,6 +102,8 @@ struct cudaLaunchConfig_t {
 };
 
 cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaGetDevice(int *device);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device);
 cudaError_t cudaPeekAtLastError(void);
 cudaError_t cudaGetLastError(void);
 const char *cudaGetErrorName(cudaError_t status);
@@ -115,13 +122,19 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+/* Of the time that work says it takes: emulated_spend. */
+cudaError_t cudaEventElapsedTime(float *time_ms, cudaEvent_t begin, cudaEvent_t end);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);
 
 /* Work for the stream, done when somebody waits for it. */
 void emulated_issue(cudaStream_t stream, std::function<void()> work);
+/* By the work at hand. */
+void emulated_spend(cudaStream_t stream, float time_ms);
 /* Now, on the calling thread. */
 void emulated_run_grid(dim3 grid, dim3 block, const std::function<void()> &kernel);
 

@@ -15,11 +15,14 @@ uint64_t emulated_limit = UINT64_C(1) << 32;
 struct emulated_event {
     emulated_stream *stream;
     uint64_t place;
+    bool timed;
+    float time_ms; /* of the stream, where it was recorded */
 };
 
 struct emulated_stream {
     std::deque<std::function<void()>> work;
     uint64_t done, issued;
+    float spent_ms;
 };
 
 namespace
@@ -64,6 +67,18 @@ cudaError_t cudaGetDeviceCount(int *count)
     return cudaSuccess;
 }
 
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
+{
+    *properties = {"emulated"};
+    return cudaSuccess;
+}
+
 cudaError_t cudaPeekAtLastError(void)
 {
     return cudaSuccess;
@@ -91,7 +106,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
         return cudaErrorMemoryAllocation;
     if (posix_memalign(out, 256, bytes) != 0)
         return cudaErrorMemoryAllocation;
-    const uint32_t nothing = 0x7fa5a5a5u; /* as f32 a signalling NaN */
+    const uint32_t nothing = 0x7fa57fa5u; /* as f32 a signalling NaN, and its halves as bf16 */
     for (size_t i = 0; i + sizeof nothing <= bytes; i += sizeof nothing)
         memcpy((char *)*out + i, &nothing, sizeof nothing);
     reservations[(uintptr_t)*out] = bytes;
@@ -171,9 +186,10 @@ void emulated_issue(cudaStream_t stream, std::function<void()> work)
     stream->issued++;
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned)
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
 {
     *out = new emulated_event();
+    (*out)->timed = flags == cudaEventDefault;
     return cudaSuccess;
 }
 
@@ -186,9 +202,29 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     std::lock_guard<std::recursive_mutex> guard(lock);
+    if (event->timed)
+        emulated_issue(stream, [=] { event->time_ms = stream->spent_ms; });
     event->stream = stream;
     event->place = stream->issued;
     return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    std::lock_guard<std::recursive_mutex> guard(lock);
+    run_until(event->stream, event->place);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float *time_ms, cudaEvent_t begin, cudaEvent_t end)
+{
+    *time_ms = end->time_ms - begin->time_ms;
+    return cudaSuccess;
+}
+
+void emulated_spend(cudaStream_t stream, float time_ms)
+{
+    stream->spent_ms += time_ms;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
@@ -205,6 +241,15 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 /* Pinned memory is read when the work is done. Other memory of the host is read at once; what is
  * written to it is waited for. */
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+    std::lock_guard<std::recursive_mutex> guard(lock);
+    if (!inside(reservations, to, bytes))
+        die("what is set is no memory of the device, or leaves its reservation");
+    emulated_issue(stream, [=] { memset(to, value, bytes); });
+    return cudaSuccess;
+}
+
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream)
 {

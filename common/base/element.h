@@ -1,0 +1,41 @@
+/* element.h - what the numbers of an array are: f32, or bf16, the upper half of an f32. Token
+ * numbers are int32, and go wherever f32 does. */
+#ifndef COMMON_BASE_ELEMENT_H
+#define COMMON_BASE_ELEMENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum element { ELEMENT_F32, ELEMENT_BF16, ELEMENTS };
+
+static inline size_t element_size(enum element element)
+{
+    return element == ELEMENT_BF16 ? sizeof(uint16_t) : sizeof(float);
+}
+
+/* Of numbers of 2 or 4 bytes. */
+static inline enum element element_of_size(int bytes)
+{
+    return bytes == sizeof(uint16_t) ? ELEMENT_BF16 : ELEMENT_F32;
+}
+
+static inline float bf16_widen(uint16_t narrow)
+{
+    uint32_t bits = (uint32_t)narrow << 16;
+    float wide;
+    memcpy(&wide, &bits, sizeof wide);
+    return wide;
+}
+
+/* To the nearest, of two equally near to the even one; what is no number stays none. */
+static inline uint16_t bf16_narrow(float wide)
+{
+    uint32_t bits;
+    memcpy(&bits, &wide, sizeof bits);
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+#endif

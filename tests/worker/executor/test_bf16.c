@@ -1,0 +1,124 @@
+/* test_bf16.c - training in bf16, with masters in f32, follows training in f32; under every role
+ * and random plans, on plain C, or on a device where there is one. */
+#include "common/models/model.h"
+#include "tests/support/engine.h"
+#include "tests/support/suite.h"
+#include "worker/kernels/modules.h"
+
+#include <stdio.h>
+
+#define STEPS 4
+#define LOSS_LIMIT 1e-2
+/* Times as far from f32 as the gradients of one rank, which are off by rounding. */
+#define GRADIENT_SHARE 1.5
+
+static const struct model_config families[] = {
+    {.family = "gpt", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48},
+    {.family = "llama",
+     .layers = 2,
+     .hidden = 32,
+     .heads = 8,
+     .seq = 12,
+     .vocab = 36,
+     .ffn = 48,
+     .kv_heads = 4},
+    {.family = "bert", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48},
+};
+#define FAMILIES (int)(sizeof families / sizeof *families)
+
+static const struct device *cuda; /* NULL: this machine has none */
+static struct graph *wide[FAMILIES], *narrow[FAMILIES];
+static struct engine_result exact[FAMILIES]; /* one rank in f32 */
+static double rounding[FAMILIES];            /* how far its gradients are from those in bf16 */
+
+static void run(const struct device *device, const struct graph *graph, const struct plan *plan,
+                const char *name, struct engine_result *result)
+{
+    struct engine_options options = {
+        .device = device, .steps = STEPS, .ignored = 0.2, .poison = true};
+    struct error err = {""};
+    int rc = engine_run(graph, plan, &options, result, &err);
+    ck_assert_msg(rc == 0, "%s: %s", name, err.text);
+}
+
+static void setup(void)
+{
+    struct error err = {""};
+    if (device_load("cuda", &cuda, &err) < 0 || cuda->probe(&err) < 0) {
+        printf("skip cuda: %s\n", err.text);
+        cuda = NULL;
+    }
+    for (int i = 0; i < FAMILIES; i++) {
+        struct model_config config = families[i];
+        ck_assert_msg(model_build(&config, &wide[i], &err) == 0, "%s", err.text);
+        config.element = ELEMENT_BF16;
+        ck_assert_msg(model_build(&config, &narrow[i], &err) == 0, "%s", err.text);
+        struct plan *plan = engine_plan_one(wide[i], 1, 8);
+        run(&device_plain, wide[i], plan, "one rank in f32", &exact[i]);
+        struct engine_result rounded;
+        const char *worst;
+        run(&device_plain, narrow[i], plan, "one rank in bf16", &rounded);
+        rounding[i] = engine_gradient_difference(&rounded, &exact[i], wide[i], &worst);
+        ck_assert_double_gt(rounding[i], 1e-4);
+        engine_result_finish(&rounded);
+        plan_destroy(plan);
+    }
+}
+
+static void teardown(void)
+{
+    for (int i = 0; i < FAMILIES; i++) {
+        engine_result_finish(&exact[i]);
+        graph_destroy(wide[i]);
+        graph_destroy(narrow[i]);
+    }
+}
+
+/* Takes the plan. */
+static void check_plan(const struct device *device, int model, struct plan *plan, const char *name)
+{
+    struct engine_result result;
+    const char *worst = "", *family = families[model].family;
+    run(device, narrow[model], plan, name, &result);
+    double loss = engine_loss_difference(&result, &exact[model], STEPS);
+    double gradient = engine_gradient_difference(&result, &exact[model], wide[model], &worst);
+    ck_assert_msg(loss <= LOSS_LIMIT, "%s on %s under %s: loss differs by %g", family, device->name,
+                  name, loss);
+    ck_assert_msg(gradient <= GRADIENT_SHARE * rounding[model],
+                  "%s on %s under %s: gradient of %s differs by %g, one rank's by %g", family,
+                  device->name, name, worst, gradient, rounding[model]);
+    for (int rank = 0; rank < result.ranks; rank++)
+        ck_assert_uint_eq(result.sent[rank], result.words[rank]);
+    engine_result_finish(&result);
+    plan_destroy(plan);
+}
+
+START_TEST(families_train_under_every_role)
+{
+    const char *names[] = {roles[_i]->name, "batch"};
+    int model = _i % FAMILIES;
+    check_plan(cuda ? cuda : &device_plain, model,
+               engine_plan(wide[model], 1, (int[]){2, 2}, 2, names, 2, 4, "1f1b"), names[0]);
+}
+END_TEST
+
+START_TEST(families_train_under_random_plans)
+{
+    uint64_t seed = test_seed() + (uint64_t)_i;
+    int model = _i % FAMILIES;
+    char name[32];
+    snprintf(name, sizeof name, "seed %lu", (unsigned long)seed);
+    check_plan(cuda ? cuda : &device_plain, model, engine_plan_random(wide[model], seed, 4, 8),
+               name);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("bf16");
+    tcase_add_unchecked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 120);
+    tcase_add_loop_test(tcase, families_train_under_every_role, 0, 6);
+    tcase_add_loop_test(tcase, families_train_under_random_plans, 0, test_share(6));
+    return suite_run("bf16", tcase, NULL);
+}

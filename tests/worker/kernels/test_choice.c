@@ -1,0 +1,160 @@
+/* test_choice.c - a product large enough to be measured takes the fastest way that has the bits of
+ * the first, and the next process takes it from the file. On the emulated device, which has three
+ * ways: the first, a faster one, and the fastest, whose bits are others. */
+#include "common/base/memory.h"
+#include "tests/worker/kernels/apart.h"
+#include "tests/worker/kernels/trial.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern int emulated_products, emulated_graphs;
+
+static char folder[] = "/tmp/gimbal-choice-XXXXXX";
+
+static void setup(void)
+{
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert_int_eq(setenv("XDG_CACHE_HOME", folder, 1), 0);
+}
+
+static void teardown(void)
+{
+    char *command = xasprintf("rm -rf '%s'", folder);
+    ck_assert_int_eq(system(command), 0);
+    free(command);
+}
+
+/* Products that one forward of such a layer asks for. */
+static int products_of(int rows)
+{
+    const struct operation *operation = operation_find("fc1");
+    struct trial_config config = {.device = &device_cuda,
+                                  .operation = operation,
+                                  .sizes = trial_sizes(1, rows, 200, 1, 1, 300, 1),
+                                  .element = ELEMENT_BF16,
+                                  .rounded = true};
+    int before = emulated_products;
+    struct trial *trial = trial_create(&config);
+    trial_forward(trial);
+    trial_destroy(trial);
+    return emulated_products - before;
+}
+
+/* In a process of its own, which forks leave as it is. */
+static int products_of_another(int rows)
+{
+    int ends[2], products = 0;
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        products = products_of(rows);
+        ck_assert_int_eq(write(ends[1], &products, sizeof products), sizeof products);
+        _exit(0);
+    }
+    ck_assert_int_eq(read(ends[0], &products, sizeof products), sizeof products);
+    close(ends[0]);
+    close(ends[1]);
+    return products;
+}
+
+/* The one file there, as text. */
+static char *read_file(void)
+{
+    char *at = xasprintf("%s/gimbal", folder), *text = xcalloc(1, 4096);
+    DIR *entries = opendir(at);
+    ck_assert_ptr_nonnull(entries);
+    for (struct dirent *entry; (entry = readdir(entries)) != NULL;) {
+        char *path = xasprintf("%s/%s", at, entry->d_name);
+        FILE *file = entry->d_name[0] == 'p' ? fopen(path, "re") : NULL;
+        if (file) {
+            ck_assert_uint_gt(fread(text, 1, 4095, file), 0);
+            fclose(file);
+        }
+        free(path);
+    }
+    closedir(entries);
+    free(at);
+    return text;
+}
+
+START_TEST(a_large_product_is_measured_once_and_keeps_its_bits)
+{
+    /* One for the first way's bits; each way once to compare, and four times where they are the
+     * same; then the product itself. */
+    ck_assert_int_eq(products_of_another(150), 1 + 3 + 2 * 4 + 1);
+    ck_assert_int_eq(products_of_another(150), 1);
+    char *text = read_file();
+    ck_assert_msg(strncmp(text, "gimbal products 1, cuBLASLt 1, emulated\n", 40) == 0, "%s", text);
+    /* The second number of the algorithm is the way. */
+    ck_assert_int_eq(strncmp(text + 40 + 16, "01", 2), 0);
+    free(text);
+}
+END_TEST
+
+START_TEST(a_small_product_is_not_measured)
+{
+    ck_assert_int_eq(products_of(3), 1);
+}
+END_TEST
+
+/* Graphs that one forward and one backward of attention run. */
+static int graphs_of(const char *name, int width, bool aligned, enum element element)
+{
+    struct trial_config config = {.device = &device_cuda,
+                                  .operation = operation_find(name),
+                                  .sizes = trial_sizes(2, 16, 1, 2, width, 1, 1),
+                                  .aligned = aligned,
+                                  .element = element,
+                                  .wanted = WANTED_ALL};
+    int before = emulated_graphs;
+    struct trial *trial = trial_create(&config);
+    trial_forward(trial);
+    trial_backward(trial);
+    trial_destroy(trial);
+    return emulated_graphs - before;
+}
+
+START_TEST(attention_is_by_the_library_where_it_takes_it)
+{
+    ck_assert_int_eq(graphs_of("core", 8, true, ELEMENT_BF16), 2);
+    ck_assert_int_eq(graphs_of("grouped", 8, true, ELEMENT_BF16), 2);
+    ck_assert_int_eq(graphs_of("core", 8, true, ELEMENT_F32), 0);
+    ck_assert_int_eq(graphs_of("core", 7, true, ELEMENT_BF16), 0);
+    ck_assert_int_eq(graphs_of("core", 8, false, ELEMENT_BF16), 0);
+    ck_assert_int_eq(graphs_of("attend", 8, true, ELEMENT_BF16), 0); /* it sees all keys */
+}
+END_TEST
+
+START_TEST(a_damaged_file_costs_measuring_again)
+{
+    ck_assert_int_eq(products_of_another(150), 13);
+    char *command = xasprintf("sed -i 's/ nn / nt /' '%s'/gimbal/products-*", folder);
+    ck_assert_int_eq(system(command), 0);
+    free(command);
+    ck_assert_int_eq(products_of_another(150), 13);
+    ck_assert_int_eq(products_of_another(150), 1);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("choice");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, a_large_product_is_measured_once_and_keeps_its_bits);
+    tcase_add_test(tcase, a_small_product_is_not_measured);
+    tcase_add_test(tcase, attention_is_by_the_library_where_it_takes_it);
+    tcase_add_test(tcase, a_damaged_file_costs_measuring_again);
+    Suite *suite = suite_create("choice");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

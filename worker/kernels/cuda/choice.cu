@@ -1,0 +1,265 @@
+/* choice.cu - by which of the library's algorithms a shape is multiplied: the fastest of those that
+ * give the same bits as its first choice, which depends on shape and device only. So the bits of a
+ * training do not depend on what was measured, where or when, and ranks need not agree about it.
+ *
+ * It is measured once, at the shape's first use, with the operands at hand, and kept in a file for
+ * later processes in $XDG_CACHE_HOME/gimbal, else ~/.cache/gimbal: one for each kind of device and
+ * version of the library. The memory that results are compared in is beside the program's
+ * reservation, and given back; where there is none, the first choice stays for this time. */
+#include "worker/kernels/cuda/cuda.h"
+#include "worker/kernels/cuda/launch.h"
+#include "worker/kernels/cuda/memo.h"
+#include "worker/kernels/cuda/product.h"
+
+extern "C" {
+#include "common/base/file.h"
+#include "common/base/hash.h"
+#include "common/base/log.h"
+}
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+namespace
+{
+
+#define ALGORITHMS 16
+#define RUNS 4 /* that are measured together */
+#define PARTS 512
+/* Operations: what is less is done in the time of a launch. */
+#define WORTH (INT64_C(1) << 24)
+
+static_assert(sizeof(cublasLtMatmulAlgo_t) == MEMO_VALUE_SIZE, "an algorithm is a memo's value");
+
+/* ---- what earlier processes have measured ---- */
+
+std::string memo_folder(void)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (cache && cache[0] == '/')
+        return std::string(cache) + "/gimbal";
+    return home && home[0] == '/' ? std::string(home) + "/.cache/gimbal" : "";
+}
+
+/* This process's; made when it is wanted first, and never closed. */
+struct memo *memo_here(void)
+{
+    static struct memo *memo;
+    struct error err = {};
+    if (memo)
+        return memo;
+    cudaDeviceProp device = {};
+    int index = 0;
+    if (cudaGetDevice(&index) != cudaSuccess || cudaGetDeviceProperties(&device, index))
+        (void)cudaGetLastError();
+    std::string title =
+        "gimbal products 1, cuBLASLt " + std::to_string(cublasLtGetVersion()) + ", " + device.name;
+    std::string folder = memo_folder();
+    std::string path = folder + "/products-" + std::to_string(hash_text(HASH_START, title.c_str()));
+    bool kept = !folder.empty() && folder_make(folder.c_str(), &err) == 0;
+    if (memo_open(kept ? path.c_str() : NULL, title.c_str(), &memo, &err) < 0)
+        log_line(LOG_WARN, "products: %s", err.text);
+    return memo;
+}
+
+std::mutex memo_lock;
+
+std::string key_of(const struct shape &s)
+{
+    char text[MEMO_KEY_SIZE];
+    snprintf(text, sizeof text, "%c%c %lldx%lldx%lld %lld %lld %zu>%zu %u", s.a_turned ? 't' : 'n',
+             s.b_turned ? 't' : 'n', (long long)s.rows, (long long)s.inner, (long long)s.columns,
+             (long long)s.a_apart, (long long)s.b_apart, element_size(s.from), element_size(s.to),
+             s.aligned);
+    return text;
+}
+
+bool recall(const lane *lane, product *product)
+{
+    cublasLtMatmulAlgo_t algorithm;
+    cublasLtMatmulHeuristicResult_t result = {};
+    std::lock_guard<std::mutex> guard(memo_lock);
+    if (!memo_find(memo_here(), key_of(product->shape).c_str(), &algorithm))
+        return false;
+    if (cublasLtMatmulAlgoCheck(lane->handle, product->operation, product->a, product->b,
+                                product->d, product->d, &algorithm,
+                                &result) != CUBLAS_STATUS_SUCCESS ||
+        result.workspaceSize > WORKSPACE_BYTES)
+        return false;
+    product->algorithm = algorithm;
+    return true;
+}
+
+void remember(const product *product)
+{
+    std::lock_guard<std::mutex> guard(memo_lock);
+    memo_add(memo_here(), key_of(product->shape).c_str(), &product->algorithm);
+}
+
+/* ---- measuring ---- */
+
+/* Words in which two results differ, and such as are not 0. */
+struct counts {
+    float differ, told;
+};
+
+/* One of each for a warp. */
+__global__ void compare(const uint32_t *first, const uint32_t *other, int64_t count,
+                        struct counts *parts)
+{
+    struct counts sum = {0, 0};
+    for (int64_t i = element_first(); i < count; i += element_step()) {
+        sum.differ += first[i] != other[i];
+        sum.told += first[i] != 0;
+    }
+    sum = {warp_sum(sum.differ), warp_sum(sum.told)};
+    if (lane_of() == 0)
+        parts[row_first()] = sum;
+}
+
+/* Two results of a product, side by side. */
+struct bench {
+    struct lane *lane;
+    const struct product *product;
+    const void *a, *b;
+    int64_t words;
+    uint32_t *first, *other;
+    cudaEvent_t begin, end;
+};
+
+void bench_close(struct bench *bench)
+{
+    cudaFree(bench->first);
+    cudaFree(bench->other);
+    if (bench->begin)
+        cudaEventDestroy(bench->begin);
+    if (bench->end)
+        cudaEventDestroy(bench->end);
+}
+
+bool bench_open(struct bench *bench)
+{
+    const struct shape &s = bench->product->shape;
+    size_t bytes = ((size_t)(s.rows * s.columns) * element_size(s.to) + 3) / 4 * 4;
+    cudaStream_t stream = bench->lane->stream;
+    bench->words = (int64_t)(bytes / 4);
+    if (cudaMalloc((void **)&bench->first, bytes) == cudaSuccess &&
+        cudaMalloc((void **)&bench->other, bytes) == cudaSuccess &&
+        cudaEventCreateWithFlags(&bench->begin, cudaEventDefault) == cudaSuccess &&
+        cudaEventCreateWithFlags(&bench->end, cudaEventDefault) == cudaSuccess &&
+        cudaMemsetAsync(bench->first, 0, bytes, stream) == cudaSuccess &&
+        cudaMemsetAsync(bench->other, 0, bytes, stream) == cudaSuccess)
+        return true;
+    (void)cudaGetLastError(); /* a failed reservation leaves the device well */
+    return false;
+}
+
+bool run(const struct bench *bench, const cublasLtMatmulAlgo_t *algorithm, uint32_t *result)
+{
+    return product_run(bench->lane, bench->product, algorithm, bench->a, bench->b, result, false) ==
+           CUBLAS_STATUS_SUCCESS;
+}
+
+/* Is the other result the first one, and one that can tell? Zeros cannot. */
+bool same_bits(const struct bench *bench)
+{
+    static thread_local struct counts parts[PARTS * WARPS];
+    unsigned blocks = blocks_of(bench->words, THREADS);
+    blocks = blocks < PARTS ? blocks : PARTS;
+    struct counts *there = (struct counts *)(void *)bench->lane->scratch;
+    launch_blocks("comparing", compare, dim3(blocks), bench->first, bench->other, bench->words,
+                  there);
+    lane_note(cudaMemcpyAsync(parts, there, blocks * WARPS * sizeof *parts, cudaMemcpyDeviceToHost,
+                              bench->lane->stream),
+              "comparing");
+    lane_note(cudaStreamSynchronize(bench->lane->stream), "comparing");
+    double differ = 0, told = 0;
+    for (unsigned i = 0; i < blocks * WARPS; i++) {
+        differ += parts[i].differ;
+        told += parts[i].told;
+    }
+    return differ == 0 && told > (double)bench->words / 2;
+}
+
+/* Milliseconds of RUNS; infinite where it cannot be told. */
+float measure(const struct bench *bench, const cublasLtMatmulAlgo_t *algorithm)
+{
+    float time_ms = 0;
+    bool runs = cudaEventRecord(bench->begin, bench->lane->stream) == cudaSuccess;
+    for (int i = 0; i < RUNS && runs; i++)
+        runs = run(bench, algorithm, bench->other);
+    runs = runs && cudaEventRecord(bench->end, bench->lane->stream) == cudaSuccess &&
+           cudaEventSynchronize(bench->end) == cudaSuccess &&
+           cudaEventElapsedTime(&time_ms, bench->begin, bench->end) == cudaSuccess;
+    return runs ? time_ms : INFINITY;
+}
+
+/* Of the library's list the fastest with the first one's bits. */
+void take_fastest(const struct bench *bench, product *product,
+                  const cublasLtMatmulHeuristicResult_t *results, int count)
+{
+    float best = INFINITY;
+    if (!run(bench, &results[0].algo, bench->first))
+        return;
+    for (int i = 0; i < count; i++) {
+        const cublasLtMatmulAlgo_t *algorithm = &results[i].algo;
+        if (results[i].state != CUBLAS_STATUS_SUCCESS || !run(bench, algorithm, bench->other) ||
+            !same_bits(bench))
+            continue;
+        float time = measure(bench, algorithm);
+        if (time < best)
+            product->algorithm = *algorithm;
+        best = time < best ? time : best;
+    }
+    if (best < INFINITY)
+        remember(product);
+}
+
+/* The library's list for a shape; what it takes for the fastest is first. */
+cublasStatus_t ask(const lane *lane, const product *product,
+                   cublasLtMatmulHeuristicResult_t *results, int *found)
+{
+    const cublasLtMatmulPreferenceAttributes_t alignments[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    cublasLtMatmulPreference_t preference;
+    size_t workspace = WORKSPACE_BYTES;
+    cublasStatus_t status = cublasLtMatmulPreferenceCreate(&preference);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return status;
+    status = cublasLtMatmulPreferenceSetAttribute(
+        preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
+    for (cublasLtMatmulPreferenceAttributes_t alignment : alignments)
+        if (status == CUBLAS_STATUS_SUCCESS)
+            status = cublasLtMatmulPreferenceSetAttribute(
+                preference, alignment, &product->shape.aligned, sizeof product->shape.aligned);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = cublasLtMatmulAlgoGetHeuristic(lane->handle, product->operation, product->a,
+                                                product->b, product->d, product->d, preference,
+                                                ALGORITHMS, results, found);
+    cublasLtMatmulPreferenceDestroy(preference);
+    return status == CUBLAS_STATUS_SUCCESS && *found < 1 ? CUBLAS_STATUS_NOT_SUPPORTED : status;
+}
+
+} // namespace
+
+cublasStatus_t choice_make(lane *lane, product *product, const void *a, const void *b)
+{
+    const struct shape &s = product->shape;
+    cublasLtMatmulHeuristicResult_t results[ALGORITHMS] = {};
+    int found = 0;
+    cublasStatus_t status = ask(lane, product, results, &found);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return status;
+    product->algorithm = results[0].algo;
+    if (found == 1 || 2 * s.rows * s.inner * s.columns < WORTH || recall(lane, product))
+        return status;
+    struct bench bench = {lane, product, a, b, 0, NULL, NULL, NULL, NULL};
+    if (bench_open(&bench))
+        take_fastest(&bench, product, results, found);
+    bench_close(&bench);
+    return status;
+}
