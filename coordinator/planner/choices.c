@@ -117,16 +117,6 @@ static void find_least(struct instance *instance, struct choices *choices)
     }
 }
 
-/* The least recomputation that the job allows takes the least time. No zero does for every weight:
- * a large one had better be gathered once a step, a small one not reduced by itself. */
-static bool is_fast(const struct job_plan *plan, const struct strategy *strategy)
-{
-    int least = RECOMPUTE_NONE;
-    while (plan->forbid.recompute >> least & 1)
-        least++;
-    return (int)strategy->recompute == least;
-}
-
 /* Strategies with the roles of this one: how many follow each other. */
 static size_t same_roles(const struct strategy *strategies, size_t count)
 {
@@ -145,7 +135,7 @@ static int add_choices(struct instance *instance, const struct role_vector *vect
     for (size_t i = 0; i < vector->count && rc == 0; i++) {
         const struct strategy *strategy = &vector->strategies[i];
         struct choice *choice = &choices->items[choices->count];
-        if (instance->relaxed && !is_fast(&costs->request->job->plan, strategy))
+        if (instance->relaxed && vector->slow[strategy->recompute])
             continue;
         choice->strategy = *strategy;
         rc = planner_stopped(costs->request)
@@ -158,20 +148,36 @@ static int add_choices(struct instance *instance, const struct role_vector *vect
     return rc;
 }
 
-/* Not known where lowering does not take the plain strategy by itself. */
+/* No zero does for every weight: a large one had better be gathered once a step, a small one not
+ * reduced by itself; but a micro-batch takes least without. To recompute takes time as a rule:
+ * those recomputations are slow that take more than the least. Nothing is known where lowering does
+ * not take a strategy by itself. */
 static void find_vector(struct instance *instance, const struct choices *choices,
                         struct role_vector *vector)
 {
-    struct strategy plain = vector->strategies[0];
-    struct part_cost cost;
-    plain.zero = 0;
-    plain.recompute = RECOMPUTE_NONE;
-    if (isinf(instance->upper_s) || planner_stopped(instance->costs->request) ||
-        costs_block(instance->costs, choices->site, choices->block, &plain, NULL,
-                    instance->point.samples, &cost, NULL) < 0)
+    double first_s = INFINITY, least_s = INFINITY, least_bound_s = INFINITY;
+    bool asked[RECOMPUTES] = {false};
+    if (isinf(instance->upper_s) && !instance->relaxed)
         return;
-    vector->least_s = cost.forward_s + cost.backward_s;
-    vector->least_bound_s = cost.least_s;
+    for (size_t i = 0; i < vector->count; i++) {
+        struct strategy plain = vector->strategies[i];
+        struct part_cost cost;
+        plain.zero = 0;
+        if (asked[plain.recompute])
+            continue;
+        asked[plain.recompute] = true;
+        if (planner_stopped(instance->costs->request) ||
+            costs_block(instance->costs, choices->site, choices->block, &plain, NULL,
+                        instance->point.samples, &cost, NULL) < 0)
+            return;
+        double seconds = cost.forward_s + cost.backward_s;
+        first_s = isinf(first_s) ? seconds : first_s;
+        vector->slow[plain.recompute] = seconds > first_s;
+        least_s = fmin(least_s, seconds);
+        least_bound_s = fmin(least_bound_s, cost.least_s);
+    }
+    vector->least_s = least_s;
+    vector->least_bound_s = least_bound_s;
 }
 
 static int refuse(const struct instance *instance, const struct choices *choices,

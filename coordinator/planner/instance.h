@@ -17,11 +17,12 @@ struct choice {
     int tie;         /* see costs_tie */
 };
 
-/* Strategies with the same roles. They take no less than without sharding and recomputation. */
+/* Strategies with the same roles. They take no less than without sharding. */
 struct role_vector {
     const struct strategy *strategies; /* so many follow each other */
     size_t count;
     double least_s, least_bound_s; /* of one micro-batch, as of choices; 0: not known */
+    bool slow[RECOMPUTES];         /* whoever has all the memory he wants does not recompute so */
 };
 
 /* Of one block on one kind of site. */
@@ -58,8 +59,7 @@ struct instance {
     struct costs *costs;
     double upper_s; /* no plan is wanted that takes so long or longer */
     struct space_point point;
-    /* Memory is no object, and only strategies are chosen from that nobody else is faster than:
-     * to recompute takes time and saves memory. Times are of one rank. */
+    /* Memory is no object: nothing is recomputed that takes time. Times are of one rank. */
     bool relaxed;
     int blocks;
     const struct site **sites; /* per stage */
