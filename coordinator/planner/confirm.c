@@ -5,6 +5,7 @@
 #include "coordinator/planner/events.h"
 #include "coordinator/planner/tradeoff.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -225,6 +226,7 @@ int confirm_run(struct hunt *hunt, struct planner_result *out, struct error *err
 static void list_alternatives(const struct planner_result *out, struct plan *best)
 {
     size_t count;
+    assert(best && "nobody asks where nothing fits");
     const struct plan **plans = tradeoff_find(out, &count);
     for (size_t i = 0; i < count && i < PLAN_ALTERNATIVES_MAX; i++) {
         struct plan_alternative *alternative = &best->predicted.alternatives[i];
