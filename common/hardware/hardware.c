@@ -26,6 +26,8 @@ void hardware_report_destroy(struct hardware_report *report)
     for (size_t i = 0; i < report->device_count; i++) {
         free(report->devices[i].name);
         free(report->devices[i].cpuset);
+        free(report->devices[i].id);
+        free(report->devices[i].place);
         free(report->devices[i].profile);
     }
     free(report->devices);
@@ -69,7 +71,9 @@ struct hardware_device *hardware_report_add_device(struct hardware_report *repor
     added->index = (unsigned)report->device_count++;
     added->name = xstrdup(device->name);
     added->cpuset = xstrdup(device->cpuset);
-    added->profile = NULL;
+    added->id = added->place = added->profile = NULL;
+    hardware_set_text(&added->id, device->id);
+    hardware_set_text(&added->place, device->place);
     hardware_set_text(&added->profile, device->profile);
     return added;
 }
@@ -102,7 +106,9 @@ static bool device_equal(const struct hardware_device *a, const struct hardware_
     return a->kind == b->kind && a->index == b->index && strcmp(a->name, b->name) == 0 &&
            strcmp(a->cpuset, b->cpuset) == 0 && a->cores == b->cores &&
            a->memory_bytes == b->memory_bytes && a->flops == b->flops &&
-           a->bandwidth == b->bandwidth && text_equal(a->profile, b->profile);
+           a->bandwidth == b->bandwidth && text_equal(a->id, b->id) &&
+           text_equal(a->place, b->place) && a->upload == b->upload && a->download == b->download &&
+           text_equal(a->profile, b->profile);
 }
 
 bool hardware_report_equal(const struct hardware_report *a, const struct hardware_report *b)
@@ -186,6 +192,14 @@ static int check_device(const struct hardware_device *device, size_t index, stru
         rc = check_rate("flops", device->flops, err);
     if (rc == 0)
         rc = check_rate("bandwidth", device->bandwidth, err);
+    if (rc == 0)
+        rc = check_rate("upload", device->upload, err);
+    if (rc == 0)
+        rc = check_rate("download", device->download, err);
+    if (rc == 0 && device->id)
+        rc = check_text("id", device->id, err);
+    if (rc == 0 && device->place)
+        rc = check_text("place", device->place, err);
     if (rc == 0 && device->profile)
         rc = check_length("profile", device->profile, HARDWARE_PROFILE_SIZE, err);
     return rc;

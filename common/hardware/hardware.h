@@ -43,7 +43,11 @@ struct hardware_device {
     uint64_t memory_bytes;
     double flops;     /* floating-point operations per second */
     double bandwidth; /* bytes of its memory per second */
-    char *profile;    /* what a probe measured, as profile_encode() writes it; NULL: nothing yet */
+    /* Of a GPU: "cuda:GPU-6f0c...", by which an executor opens it; its place on the bus; bytes per
+     * second from the host's memory, and back. NULL and 0 otherwise. */
+    char *id, *place;
+    double upload, download;
+    char *profile; /* what a probe measured, as profile_encode() writes it; NULL: nothing yet */
 };
 
 struct hardware_report {

@@ -19,10 +19,12 @@ static json_t *packed(json_t *json)
 static json_t *device_to_json(const struct hardware_device *device)
 {
     return packed(json_pack(
-        "{s:s, s:I, s:s, s:s, s:I, s:I, s:f, s:f, s:s*}", "kind", hardware_kind_name(device->kind),
-        "index", (json_int_t)device->index, "name", device->name, "cpuset", device->cpuset, "cores",
-        (json_int_t)device->cores, "memory_bytes", (json_int_t)device->memory_bytes, "flops",
-        device->flops, "bandwidth", device->bandwidth, "profile", device->profile));
+        "{s:s, s:I, s:s, s:s, s:I, s:I, s:f, s:f, s:s*, s:s*, s:f, s:f, s:s*}", "kind",
+        hardware_kind_name(device->kind), "index", (json_int_t)device->index, "name", device->name,
+        "cpuset", device->cpuset, "cores", (json_int_t)device->cores, "memory_bytes",
+        (json_int_t)device->memory_bytes, "flops", device->flops, "bandwidth", device->bandwidth,
+        "id", device->id, "place", device->place, "upload", device->upload, "download",
+        device->download, "profile", device->profile));
 }
 
 json_t *hardware_report_to_json(const struct hardware_report *report)
@@ -102,6 +104,12 @@ static int read_rate(const json_t *object, const char *key, double *out, struct 
     return 0;
 }
 
+/* As read_rate, but it may be missing. */
+static int read_optional_rate(const json_t *object, const char *key, double *out, struct error *err)
+{
+    return json_object_get(object, key) ? read_rate(object, key, out, err) : 0;
+}
+
 static int read_cache(struct hardware_report *report, const json_t *json, struct error *err)
 {
     struct hardware_cache cache;
@@ -131,7 +139,7 @@ static int read_numa(struct hardware_report *report, const json_t *json, struct 
 static int read_device(struct hardware_report *report, const json_t *json, struct error *err)
 {
     struct hardware_device device = {0};
-    const char *kind = "", *name = "", *cpuset = "", *profile = NULL;
+    const char *kind = "", *name = "", *cpuset = "", *id = NULL, *place = NULL, *profile = NULL;
     unsigned index = 0;
     int rc = read_text(json, "kind", &kind, err);
     if (rc == 0)
@@ -149,6 +157,14 @@ static int read_device(struct hardware_report *report, const json_t *json, struc
     if (rc == 0)
         rc = read_rate(json, "bandwidth", &device.bandwidth, err);
     if (rc == 0)
+        rc = read_optional(json, "id", &id, err);
+    if (rc == 0)
+        rc = read_optional(json, "place", &place, err);
+    if (rc == 0)
+        rc = read_optional_rate(json, "upload", &device.upload, err);
+    if (rc == 0)
+        rc = read_optional_rate(json, "download", &device.download, err);
+    if (rc == 0)
         rc = read_optional(json, "profile", &profile, err);
     if (rc < 0)
         return rc;
@@ -157,6 +173,8 @@ static int read_device(struct hardware_report *report, const json_t *json, struc
     device.kind = strcmp(kind, "gpu") == 0 ? HARDWARE_GPU : HARDWARE_CPU;
     device.name = (char *)name; /* lent: adding the device copies them */
     device.cpuset = (char *)cpuset;
+    device.id = (char *)id;
+    device.place = (char *)place;
     device.profile = (char *)profile;
     hardware_report_add_device(report, &device)->index = index; /* for the check */
     return 0;

@@ -38,6 +38,10 @@ static Gimbal__Device *device_to_wire(const struct hardware_device *device)
     message->memory_bytes = device->memory_bytes;
     message->flops = device->flops;
     message->bandwidth_bytes_per_s = device->bandwidth;
+    message->id = xstrdup(device->id ? device->id : "");
+    message->place = xstrdup(device->place ? device->place : "");
+    message->upload_bytes_per_s = device->upload;
+    message->download_bytes_per_s = device->download;
     message->profile_json = xstrdup(device->profile ? device->profile : "");
     return message;
 }
@@ -81,6 +85,10 @@ static int device_from_wire(const Gimbal__Device *message, struct hardware_repor
         .memory_bytes = message->memory_bytes,
         .flops = message->flops,
         .bandwidth = message->bandwidth_bytes_per_s,
+        .id = message->id,
+        .place = message->place,
+        .upload = message->upload_bytes_per_s,
+        .download = message->download_bytes_per_s,
         .profile = message->profile_json,
     };
     hardware_report_add_device(report, &device)->index = message->index; /* for the check */

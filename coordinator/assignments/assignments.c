@@ -165,6 +165,7 @@ void assignments_assign(struct assignments *assignments, const struct assignment
     for (size_t i = 0; i < count; i++) {
         assignment.rank = (uint32_t)i;
         assignment.device_index = job->ranks[i].device.index;
+        assignment.device = (char *)epoch->devices[i];
         assignment.program_hash = i < epoch->trainers ? epoch->hashes[i] : 0;
         assignment.compute_s = epoch->compute_s && i < epoch->trainers ? epoch->compute_s[i] : 0;
         append(assignments, job->ranks[i].device.instance, &record);

@@ -40,6 +40,7 @@ struct assignments_epoch {
     const uint64_t *hashes;       /* of each rank's program */
     const double *compute_s;      /* predicted of each rank's kernels in a step; NULL: not known */
     const char *const *addresses; /* of each rank's host; "" where it has none */
+    const char *const *devices;   /* that each rank computes on; "": its cores */
     uint64_t orphan_ms;           /* so long it trains without a coordinator */
     const char *checkpoint_root;  /* where its checkpoints go; NULL: nowhere */
     const char *checkpoint;       /* of the job's checkpoint_step; NULL: it starts anew */

@@ -88,6 +88,8 @@ static int take_profiles(const Gimbal__ExecutorProfile *from, struct local *loca
     int rc = 0;
     for (int i = 0; i < local->count && rc == 0; i++)
         rc = profile_decode(from->device_json[i], &local->profiles[i], err);
+    for (int i = 0; i < local->count && local->device; i++)
+        local->devices[i].memory_bytes = from->memory_bytes / (uint64_t)local->count;
     return rc;
 }
 
@@ -131,8 +133,13 @@ static int probe(struct local *local, struct error *err)
     snprintf(number, sizeof number, "%d", theirs);
     snprintf(crowd, sizeof crowd, "%.6g",
              local->cores < local->count ? (double)local->count / local->cores : 1);
-    char *argv[] = {path,       "--channel", number,    "--probe", "--devices", local->cpusets,
-                    "--fabric", "local",     "--crowd", crowd,     NULL};
+    char *argv[] = {path,           "--channel", number,  "--probe", "--devices",
+                    local->cpusets, "--fabric",  "local", "--crowd", crowd,
+                    NULL,           NULL,        NULL};
+    if (local->device) {
+        argv[10] = "--device";
+        argv[11] = (char *)local->device;
+    }
     rc = child_start(argv, &theirs, 1, STDERR_FILENO, &child, err);
     close(theirs);
     struct channel channel;
@@ -149,10 +156,10 @@ out:
     return rc < 0 ? error_prefix(err, rc, "measure this machine") : 0;
 }
 
-int local_open(int count, struct local *local, struct error *err)
+int local_open(int count, const char *device, struct local *local, struct error *err)
 {
     cpu_set_t allowed;
-    *local = (struct local){.count = count};
+    *local = (struct local){.count = count, .device = device};
     if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
         return error_set(err, -errno, "sched_getaffinity: %s", strerror(errno));
     local->devices = xcalloc((size_t)count, sizeof *local->devices);

@@ -1,4 +1,5 @@
-/* local.h - this machine's cores as devices of one node called "local", without a cluster. */
+/* local.h - this machine's devices as those of one node called "local", without a cluster: its
+ * cores in so many pieces, or a device that so many ranks share. */
 #ifndef COORDINATOR_CLI_LOCAL_H
 #define COORDINATOR_CLI_LOCAL_H
 
@@ -13,11 +14,13 @@ struct local {
     int count, cores;
     struct planner_device *devices; /* local/0, local/1, ... */
     struct profile *profiles;
-    char *cpusets; /* "0-1;2-3", one set per device */
+    char *cpusets;      /* "0-1;2-3", one set per device */
+    const char *device; /* that all of them compute on; NULL: the cores */
 };
 
-/* Cut the process's cores into count devices, and have an executor measure them. -errno. */
-int local_open(int count, struct local *local, struct error *err);
+/* Cut the process's cores into count devices, and have an executor measure them, or `device`, lent,
+ * for as many ranks. -errno. */
+int local_open(int count, const char *device, struct local *local, struct error *err);
 /* Accepts a zeroed one. */
 void local_finish(struct local *local);
 

@@ -61,20 +61,27 @@ static void add_rates(const Gimbal__Device *device, double *flops, double *bandw
         profile.seconds_per_byte > 0 ? 1 / profile.seconds_per_byte : device->bandwidth_bytes_per_s;
 }
 
-/* "2 cpu, 1 gpu", and the sums of their rates. */
+/* "2 cpu, 1 gpu of 79.1 GiB", by the smallest, and the sums of their rates. */
 static void add_devices(struct table *table, const Gimbal__HardwareReport *hardware, double *flops,
                         double *bandwidth)
 {
     unsigned cpus = 0, gpus = 0;
+    uint64_t least = UINT64_MAX;
+    char memory[32] = "", cores[24] = "";
     for (size_t i = 0; i < hardware->n_devices; i++) {
-        cpus += hardware->devices[i]->kind == GIMBAL__DEVICE__KIND__CPU;
-        gpus += hardware->devices[i]->kind == GIMBAL__DEVICE__KIND__GPU;
-        add_rates(hardware->devices[i], flops, bandwidth);
+        const Gimbal__Device *device = hardware->devices[i];
+        bool own = device->kind == GIMBAL__DEVICE__KIND__GPU;
+        cpus += !own;
+        gpus += own;
+        least = own && device->memory_bytes < least ? device->memory_bytes : least;
+        add_rates(device, flops, bandwidth);
     }
-    if (cpus && gpus)
-        table_add(table, "%u cpu, %u gpu", cpus, gpus);
+    units_print_bytes(memory, sizeof memory, (double)least);
+    snprintf(cores, sizeof cores, "%u cpu%s", cpus, gpus ? ", " : "");
+    if (gpus)
+        table_add(table, "%s%u gpu of %s", cpus ? cores : "", gpus, memory);
     else
-        table_add(table, "%u %s", cpus + gpus, gpus ? "gpu" : "cpu");
+        table_add(table, "%s", cores);
 }
 
 static void add_rate(struct table *table, double rate)

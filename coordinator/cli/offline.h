@@ -14,7 +14,8 @@ struct offline_request {
     const char *dump_path;    /* where to write the problem's costs first; NULL: nowhere */
     const char *cluster_path; /* a cluster file to plan for; NULL: this machine */
     enum planning_cost cost;  /* with a cluster file */
-    int device_count;         /* of this machine */
+    int device_count;         /* of this machine: pieces of its cores, */
+    const char *device;       /* or ranks on this one of its devices; NULL: the cores */
     bool frontier;            /* plan.objective frontier, whatever the job says */
     bool to_train;            /* what cannot be trained yet is refused */
 };

@@ -237,8 +237,14 @@ static int start(struct training *training, struct error *err)
                         NULL,
                         NULL,
                         NULL,
+                        NULL,
+                        NULL,
                         NULL};
-        size_t count = sizeof argv / sizeof *argv - 4;
+        size_t count = sizeof argv / sizeof *argv - 6;
+        if (offline->local.device) {
+            argv[count++] = "--device";
+            argv[count++] = (char *)offline->local.device;
+        }
         if (training->options->resume)
             argv[count++] = "--resume";
         if (checkpoint) {

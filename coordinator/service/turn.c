@@ -162,15 +162,26 @@ void service_planned(struct service *service, const struct job *job, struct plan
     take_plan(service, job);
 }
 
+/* Of each rank, as its worker reported them: where it is found, and what it computes on. */
+static void find_places(const struct service *service, const struct job *job,
+                        const char **addresses, const char **devices)
+{
+    for (size_t i = 0; i < job->rank_count; i++) {
+        const struct device_ref *ref = &job->ranks[i].device;
+        const struct worker *worker = membership_find(service->membership, ref->worker);
+        const struct hardware_report *report = worker ? worker->report : NULL;
+        bool there = report && ref->index < report->device_count;
+        addresses[i] = report && report->address ? report->address : "";
+        devices[i] = there && report->devices[ref->index].id ? report->devices[ref->index].id : "";
+    }
+}
+
 static void assign(struct service *service, const struct job *job)
 {
     const struct dossier *dossier = dossier_find(service, job->id);
     const char **addresses = xcalloc(job->rank_count, sizeof(char *));
-    for (size_t i = 0; i < job->rank_count; i++) {
-        const struct worker *worker =
-            membership_find(service->membership, job->ranks[i].device.worker);
-        addresses[i] = worker && worker->report->address ? worker->report->address : "";
-    }
+    const char **devices = xcalloc(job->rank_count, sizeof(char *));
+    find_places(service, job, addresses, devices);
     char *root = service_checkpoint_root(service, job);
     char *newest = service_newest_checkpoint(service, job);
     struct assignments_epoch epoch = {
@@ -184,10 +195,12 @@ static void assign(struct service *service, const struct job *job)
         .hashes = dossier->planning.hashes,
         .compute_s = dossier->planning.compute_s,
         .addresses = addresses,
+        .devices = devices,
     };
     assignments_assign(service->assignments, &epoch);
     free(newest);
     free(root);
+    free(devices);
     free(addresses);
 }
 

@@ -72,6 +72,16 @@ static void send_profiles(const char *devices)
     send_event(&event);
 }
 
+static void send_no_devices(void)
+{
+    Gimbal__ExecutorDevices message = GIMBAL__EXECUTOR_DEVICES__INIT;
+    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    message.reason = (char *)"this executor is a fake";
+    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_DEVICES;
+    event.devices = &message;
+    send_event(&event);
+}
+
 /* Put a value, or without one, get it. */
 static void ask(uint64_t id, const char *key, const char *value)
 {
@@ -209,8 +219,12 @@ int main(int argc, char **argv)
     if (argc < 3 || strcmp(argv[1], "--channel") != 0)
         return 64;
     channel_open(&channel_to_worker, atoi(argv[2]));
-    if (argc > 3 && strcmp(argv[3], "--probe") == 0) {
-        send_profiles(argc > 5 ? argv[5] : "");
+    bool lists = argc > 3 && strcmp(argv[3], "--list") == 0;
+    if (lists || (argc > 3 && strcmp(argv[3], "--probe") == 0)) {
+        if (lists)
+            send_no_devices();
+        else
+            send_profiles(argc > 5 ? argv[5] : "");
         channel_close(&channel_to_worker);
         return EXIT_SUCCESS;
     }

@@ -15,14 +15,15 @@ struct pair pair;
 void pair_start_worker(int index)
 {
     static const char *const names[PAIR_NODES] = {"node-a", "node-b"};
+    const char *devices = pair.devices ? pair.devices : "1";
     char share[8], state[80];
     snprintf(share, sizeof share, "%d/%d", index, PAIR_NODES);
     snprintf(state, sizeof state, "%s/state", pair.cluster.directory);
     command_start(&pair.workers[index],
                   (const char *const[]){WORKER, "--name", names[index], "--coordinator",
-                                        pair.cluster.address, "--devices", "1", "--share", share,
-                                        "--memory", "256MiB", "--executor", EXECUTOR, "--state",
-                                        state, NULL});
+                                        pair.cluster.address, "--devices", devices, "--share",
+                                        share, "--memory", "256MiB", "--executor", EXECUTOR,
+                                        "--state", state, NULL});
 }
 
 static void write_text(void)

@@ -1,4 +1,4 @@
-/* pair.h - a cluster of two nodes, all of it real: a coordinator, two workers of one CPU device
+/* pair.h - a cluster of two nodes, all of it real: a coordinator, two workers of one device
  * each, their executors, and the command line.
  *
  * The file that uses it is built with the paths of the programs: COORDINATOR, WORKER, EXECUTOR,
@@ -21,7 +21,8 @@ struct pair {
     struct command command; /* the one that ran last */
     char folder[64];        /* "text" is a text in it, "job.yaml" the job */
     char job_path[96];
-    char dir[96]; /* for checkpoints */
+    char dir[96];        /* for checkpoints */
+    const char *devices; /* of a worker, set before they start; NULL: one of the cores */
 };
 extern struct pair pair;
 

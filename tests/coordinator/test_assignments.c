@@ -30,6 +30,7 @@ static const struct assignments_epoch epoch = {
     .plan_json = "{}",
     .hashes = (const uint64_t[]){100, 101, 102},
     .addresses = (const char *const[]){"10.0.0.1", "10.0.0.2", ""},
+    .devices = (const char *const[]){"cuda:GPU-1", "", "cuda:GPU-0"},
 };
 
 static struct assignments *open_both(void)

@@ -43,9 +43,12 @@ struct fabric_config {
     void *shared;                        /* local: the hub that the threads share */
     /* (optional) gloo: on the thread of a call, it waits for this rank now; -1: for nobody. */
     void (*awaits_cb)(int peer);
-    /* local: what a thread in one of its lanes exchanges lies in its memory; NULL: all data lies
-     * in the host's. */
+    /* What a thread in one of its lanes exchanges lies in its memory; NULL: all data lies in the
+     * host's. gloo: always. */
     const struct accelerator *accelerator;
+    /* staged: the same ranks, joined for what lies in the host's memory; lent. */
+    const struct collectives *host;
+    struct fabric *host_fabric;
     const char *interface; /* gloo: address to bind to; NULL: 127.0.0.1 */
 };
 
@@ -58,6 +61,7 @@ struct collective_part {
 
 struct collectives {
     const char *name;
+    bool in_lanes; /* data may lie in the memory of a device */
     /* Joins; every rank calls it. */
     int (*open)(const struct fabric_config *config, struct fabric **out, struct error *err);
     /* Accepts NULL. No call may be in progress. */
@@ -67,6 +71,10 @@ struct collectives {
 
     int (*group)(struct fabric *fabric, const int *ranks, int count, struct fabric_group **out,
                  struct error *err); /* lives as long as the fabric */
+
+    /* Before the first message of this tag from one rank to the other: both name it, each all that
+     * it has part in, after its groups and in the order of (from, to, tag). (optional) */
+    int (*channel)(struct fabric *fabric, int from, int to, uint32_t tag, struct error *err);
 
     /* In place: data becomes the reduction over all members. */
     int (*all_reduce)(struct fabric_group *group, enum element element, void *data, size_t count,
@@ -92,12 +100,22 @@ struct collectives {
     int (*receive)(struct fabric *fabric, int peer, uint32_t tag, enum element element,
                    void *destination, size_t count, struct error *err);
 
+    /* Once a thread has waited for what it issued to its lane: did all that other ranks had a part
+     * in come through? Else what lies in the device's memory is worth nothing. NULL: a call that
+     * has returned is done. (optional) */
+    int (*check)(struct fabric *fabric, struct error *err);
+
     /* Elements that this rank has sent to others so far, counted where data is copied;
      * ranks inside one process only. (optional) */
     uint64_t (*sent)(const struct fabric *fabric);
 };
 
 extern const struct collectives collectives_local, collectives_gloo;
+/* For data in the memory of an NVIDIA device; a module, worker/kernels/modules.h. */
+extern const struct collectives collectives_nccl;
+/* For data in the memory of a device, over libraries that know none: through the host's memory, at
+ * the price of two copies and of waiting for them. Not of the table, since it needs another one. */
+extern const struct collectives collectives_staged;
 
 /* local: what the threads of one process share. */
 struct local_hub *local_hub_create(int count);

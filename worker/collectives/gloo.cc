@@ -248,10 +248,12 @@ int face_receive(::fabric *face, int peer, uint32_t tag, enum element element, v
 
 extern "C" const struct collectives collectives_gloo = {
     "gloo",
+    false, /* in_lanes */
     gimbal::face_open,
     gimbal::face_close,
     gimbal::face_abort,
     gimbal::face_group,
+    nullptr, /* channel */
     gimbal::face_all_reduce,
     gimbal::face_reduce_scatter,
     gimbal::face_all_gather,
@@ -259,5 +261,6 @@ extern "C" const struct collectives collectives_gloo = {
     gimbal::face_send,
     gimbal::face_wait,
     gimbal::face_receive,
+    nullptr, /* check: what has returned is done */
     nullptr, /* sent: not counted between processes */
 };

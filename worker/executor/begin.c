@@ -31,7 +31,7 @@ static int load(const struct trainer_config *config, struct interpreter *in, str
 static void apply_kept(const struct trainer_config *config, const struct move *move)
 {
     const struct optimizer optimizer = trainer_optimizer(config->job);
-    const struct update_rule rule = {config->device, &optimizer, config->graph};
+    const struct update_rule rule = {&device_cpu, &optimizer, config->graph}; /* it is the host's */
     kept_apply(config->kept, move, &rule);
 }
 
@@ -132,7 +132,8 @@ int begin_state(const struct trainer_config *config, struct interpreter *in, str
     begun->age = config->start ? config->start_age : (struct move_age){0};
     if (!config->kept) {
         begun->told.step = begun->age.step;
-        return fill(config, in, begun, err);
+        rc = fill(config, in, begun, err);
+        return rc == 0 ? interpreter_store_state(in, err) : rc;
     }
     size_t count;
     struct move_held *held = kept_describe(config->kept, &count);
@@ -142,6 +143,8 @@ int begin_state(const struct trainer_config *config, struct interpreter *in, str
         rc = take_over(config, in, move, begun, err);
     if (rc == 0)
         rc = fill(config, in, begun, err);
+    if (rc == 0)
+        rc = interpreter_store_state(in, err);
     if (rc == 0)
         publish(in, move, begun);
     if (rc == 0)

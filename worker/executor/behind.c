@@ -25,7 +25,7 @@ static int evaluate(const struct trainer_config *config, struct interpreter *in,
     return 0;
 }
 
-static bool is_traced(uint64_t step)
+bool behind_traces(uint64_t step)
 {
     return step < TRACE_EVERY ? (step & (step - 1)) == 0 : step % TRACE_EVERY == 0;
 }
@@ -45,7 +45,7 @@ static int tell_step(const struct behind *behind, uint64_t done, struct error *e
     struct interpreter *in = behind->in;
     uint64_t every = (uint64_t)config->job->eval.every;
     bool last = done == (uint64_t)config->job->train.steps;
-    if (is_traced(done) && reporter->trace)
+    if (behind_traces(done) && reporter->trace)
         trace(config, in, done);
     if ((done % TIMES_EVERY == 0 || last || times_due(behind->times)) && reporter->times)
         times_report(behind->times, in, config->rank, reporter);
@@ -64,7 +64,10 @@ static void *buffer_of(void *context, int buffer)
 /* The copy is taken while nothing runs; writing it goes on beside the steps. */
 static int save(const struct behind *behind, uint64_t done, struct error *err)
 {
-    return behind->saver ? saver_take(behind->saver, done, buffer_of, behind->in, err) : 0;
+    if (!behind->saver)
+        return 0;
+    int rc = interpreter_fetch_state(behind->in, err);
+    return rc == 0 ? saver_take(behind->saver, done, buffer_of, behind->in, err) : rc;
 }
 
 int behind_step(const struct behind *behind, uint64_t done, struct error *err)

@@ -14,6 +14,8 @@ struct behind {
     struct saver *saver; /* NULL: the job has no checkpoints */
 };
 
+/* Whether the instructions of this step, counted from 1, are told one by one. */
+bool behind_traces(uint64_t step);
 /* `done` steps are. May be said again of a step that an earlier epoch has finished: it may have
  * broken off before all this was done. */
 int behind_step(const struct behind *behind, uint64_t done, struct error *err);

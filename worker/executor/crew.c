@@ -3,17 +3,13 @@
 
 #include "common/models/model.h"
 #include "worker/checkpoint/shared.h"
+#include "worker/executor/fabrics.h"
 #include "worker/executor/local_saving.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Seconds without an answer from a peer after which a collective gives up. */
-#define FABRIC_TIMEOUT_S 30
-#define APART_SIZE 256 /* of a key */
 
 int work_open(struct work *work, struct error *err)
 {
@@ -60,77 +56,23 @@ static int check_shared(struct rank *rank, struct error *err)
     return shared_check(&test, err);
 }
 
-/* ---- a rendezvous of its own for the meeting ---- */
-
-static int put_apart(void *context, const char *key, const void *value, size_t size,
-                     struct error *err)
-{
-    const struct rendezvous *inner = context;
-    char apart[APART_SIZE];
-    snprintf(apart, sizeof apart, "meeting/%s", key);
-    return inner->put(inner->context, apart, value, size, err);
-}
-
-static int get_apart(void *context, const char *key, void *value, size_t *size, struct error *err)
-{
-    const struct rendezvous *inner = context;
-    char apart[APART_SIZE];
-    snprintf(apart, sizeof apart, "meeting/%s", key);
-    return inner->get(inner->context, apart, value, size, err);
-}
-
-static struct rendezvous apart_from(struct rendezvous *inner)
-{
-    return (struct rendezvous){inner, put_apart, get_apart};
-}
-
-/* Joins `count` ranks; nobody but them uses this rendezvous. */
-static int open_fabric(const struct rank *rank, int count, const struct rendezvous *rendezvous,
-                       struct fabric **out, struct error *err)
-{
-    struct work *work = rank->work;
-    const struct fabric_config config = {.rank = rank->rank,
-                                         .count = count,
-                                         .timeout_s = FABRIC_TIMEOUT_S,
-                                         .rendezvous = rendezvous,
-                                         .interface = work->interface,
-                                         .shared = work->hub,
-                                         .awaits_cb = trail_await};
-    *out = NULL;
-    int rc = count > 1 ? work->collectives->open(&config, out, err) : 0;
-    if (*out)
-        session_guard(work->session, work->collectives, *out);
-    return rc;
-}
-
-static void close_fabric(struct work *work, struct fabric *fabric)
-{
-    if (fabric)
-        session_unguard(work->session, fabric);
-    work->collectives->close(fabric);
-}
-
 /* Those that only give are behind the ranks of the plan, and in the meeting's fabric alone. */
 static int run_rank(const struct rank *rank, struct trainer_config *trainer, struct error *err)
 {
-    struct work *work = rank->work;
-    int ranks = plan_ranks(work->plan), rc = 0;
-    struct rendezvous apart = apart_from(&work->rendezvous);
-    if (trainer->givers > 0)
-        rc = open_fabric(rank, ranks + trainer->givers, &apart, &trainer->meeting, err);
-    if (rc == 0 && rank->rank >= ranks) {
-        rc = trainer_give(trainer, err);
-    } else if (rc == 0) {
-        rc = open_fabric(rank, ranks, &work->rendezvous, &trainer->fabric, err);
-        if (rc == 0)
-            rc = trainer_run(trainer, err);
-        close_fabric(work, trainer->fabric);
-    }
-    close_fabric(work, trainer->meeting);
+    struct fabrics fabrics;
+    int rc = fabrics_open(&fabrics, rank, trainer->givers, err);
+    trainer->fabric = fabrics.host.fabric;
+    trainer->program_collectives = fabrics.program.library;
+    trainer->program_fabric = fabrics.program.fabric;
+    trainer->meeting = fabrics.meeting.fabric;
+    if (rc == 0)
+        rc = rank->rank < plan_ranks(rank->work->plan) ? trainer_run(trainer, err)
+                                                       : trainer_give(trainer, err);
+    fabrics_close(&fabrics);
     return rc;
 }
 
-static int train_rank(struct rank *rank, const struct device *device, struct error *err)
+static int train_rank(struct rank *rank, struct error *err)
 {
     struct work *work = rank->work;
     struct trainer_config trainer = {
@@ -138,7 +80,7 @@ static int train_rank(struct rank *rank, const struct device *device, struct err
         .graph = work->graph,
         .plan = work->plan,
         .rank = rank->rank,
-        .device = device,
+        .device = work->device,
         .collectives = work->collectives,
         .data = work->data,
         .reporter = &work->reporter,
@@ -175,7 +117,7 @@ static void *rank_run(void *context)
         rc = cpuset_bind(&rank->cores, &threads, &err);
     device_cpu.threads(threads);
     if (rc == 0)
-        rc = train_rank(rank, &device_cpu, &err);
+        rc = train_rank(rank, &err);
     session_stopped(work->session, rank->rank, rc, crew_stays(work, rank->rank, rc), &err);
 
     pthread_mutex_lock(&work->lock);

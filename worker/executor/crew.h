@@ -12,6 +12,7 @@ struct work {
     struct graph *graph;
     struct plan *plan;
     struct data_source *data;
+    const struct device *device; /* that its ranks compute on */
     const struct collectives *collectives;
     struct rendezvous rendezvous;
     const char *interface; /* to meet other ranks at; NULL: on loopback */

@@ -66,6 +66,10 @@ char *holding_memory(const struct holding *holding);
 void holding_publish(struct holding *holding, const struct share *shares, uint64_t ran_in,
                      const struct standing *standing);
 bool holding_published(const struct holding *holding);
+/* The state goes on elsewhere, in the memory of a device: until it is offered again what is here is
+ * not what it stands for, and no successor finds it. */
+void holding_withdraw(struct holding *holding);
+void holding_offer(struct holding *holding);
 /* Of one that is published; lent. */
 const struct share *holding_shares(const struct holding *holding, size_t *count);
 uint64_t holding_ran_in(const struct holding *holding);
@@ -87,6 +91,8 @@ void holding_apply(struct holding *holding, const float metrics[METRICS]);
 bool holding_begin_piece(struct holding *holding, size_t share, size_t piece);
 /* and behind it; */
 void holding_end_piece(struct holding *holding, size_t share, size_t piece);
+/* or all of a share at once, in the memory of a device; */
+void holding_end_share(struct holding *holding, size_t share);
 /* and all of it is behind the step, which its epoch has finished. */
 void holding_applied(struct holding *holding);
 

@@ -119,6 +119,16 @@ bool holding_published(const struct holding *holding)
     return atomic_load(&holding->record->published);
 }
 
+void holding_withdraw(struct holding *holding)
+{
+    atomic_store(&holding->record->published, false);
+}
+
+void holding_offer(struct holding *holding)
+{
+    atomic_store(&holding->record->published, true);
+}
+
 const struct share *holding_shares(const struct holding *holding, size_t *count)
 {
     *count = holding->record->share_count;
@@ -210,4 +220,9 @@ bool holding_begin_piece(struct holding *holding, size_t share, size_t piece)
 void holding_end_piece(struct holding *holding, size_t share, size_t piece)
 {
     atomic_store(&holding->record->ended, number_of(share, piece));
+}
+
+void holding_end_share(struct holding *holding, size_t share)
+{
+    atomic_store(&holding->record->ended, number_of(share + 1, 0) - 1);
 }

@@ -15,10 +15,18 @@ struct sending {
     struct fabric_request *request;
 };
 
+/* Which way messages of a tag go. */
+struct message_ends {
+    int from, to;
+    uint32_t tag;
+};
+
 struct interpreter {
     const struct program *program;
     struct interpreter_config config;
-    struct holding *holding; /* of the state; NULL: it is in the arena */
+    struct holding *holding; /* of the state, or of what its image is; NULL: it is in the arena */
+    bool published;          /* the holding is the state's */
+    bool timed;              /* instructions of a lane are waited for, one by one */
     struct arena *arena;
     struct fabric_group **groups;
     size_t *counts;                /* the program's, as the fabric wants them */
@@ -29,7 +37,7 @@ struct interpreter {
     struct queues *queues;
     struct footprints *footprints; /* NULL: nobody reads them */
     double *seconds, *waited;
-    uint64_t *runs;
+    uint64_t *runs, *passed; /* runs: of those passed, the ones that were timed */
     struct stamp *stamps;
     size_t stamp_count;
     /* Of the step at hand. */
@@ -47,8 +55,11 @@ struct sending *interpreter_sending(struct interpreter *in, const struct instruc
 /* One instruction, on the thread of its queue. */
 int interpreter_execute(struct interpreter *in, const struct program_cursor *cursor,
                         struct error *err);
-/* The queue of computing comes to this instruction. */
-void interpreter_reach(struct interpreter *in, int index);
+/* The queue of computing comes to this instruction. Errors of what was issued before. */
+int interpreter_reach(struct interpreter *in, int index, struct error *err);
+
+/* What was waited for has come through from the other ranks. */
+int interpreter_check(const struct interpreter *in, struct error *err);
 
 /* The state goes its way with the steps: keeping.c. */
 void interpreter_arm(struct interpreter *in);

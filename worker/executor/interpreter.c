@@ -104,6 +104,12 @@ static int run_collective(struct interpreter *in, const struct instruction *inst
     return 0;
 }
 
+int interpreter_check(const struct interpreter *in, struct error *err)
+{
+    const struct collectives *c = in->config.collectives;
+    return in->config.fabric && c->check ? c->check(in->config.fabric, err) : 0;
+}
+
 static int wait_for(struct interpreter *in, struct sending *sending, struct error *err)
 {
     struct fabric_request *request = sending->request;
@@ -146,7 +152,7 @@ static void update(struct interpreter *in, const struct instruction *instruction
 {
     const struct parameter *parameter = &in->program->parameters[instruction->parameter];
     const struct update_rule rule = {in->config.device, &in->config.optimizer, in->program->graph};
-    if (in->holding) {
+    if (in->holding && !in->lanes) {
         update_share(&rule, &in->update, in->holding, (size_t)instruction->parameter);
         return;
     }
@@ -159,6 +165,8 @@ static void update(struct interpreter *in, const struct instruction *instruction
         .count = (size_t)box_count(&parameter->box),
     };
     update_slice(&rule, &in->update, &slice);
+    if (in->holding && in->measured)
+        holding_end_share(in->holding, (size_t)instruction->parameter);
 }
 
 static float *metrics_of(const struct interpreter *in)
@@ -242,7 +250,27 @@ static void tell_wishes(struct interpreter *in)
     in->wished = true;
 }
 
-void interpreter_reach(struct interpreter *in, int index)
+/* Before the update. A device that is alone reads the metrics where they lie. One that has peers is
+ * waited for: what it was to hear of them may never have come, and an update behind that would
+ * spoil the state. */
+static int measure(struct interpreter *in, struct error *err)
+{
+    const struct buffer *metrics = &in->program->buffers[in->program->metrics];
+    if (in->lanes && !in->config.fabric) {
+        in->update = update_step_unseen(&in->config.optimizer, in->step, metrics_of(in));
+        return 0;
+    }
+    int rc = arena_fetch(in->arena, metrics->region, metrics->offset, metrics->bytes, err);
+    if (rc == 0)
+        rc = interpreter_check(in, err);
+    if (rc < 0)
+        return rc;
+    read_metrics(in);
+    in->update.metrics = metrics_of(in);
+    return 0;
+}
+
+int interpreter_reach(struct interpreter *in, int index, struct error *err)
 {
     bool metrics = index >= in->program->sections[SECTION_METRICS].first;
     if (in->holding)
@@ -254,11 +282,8 @@ void interpreter_reach(struct interpreter *in, int index)
         in->armed = true;
     }
     if (in->measured || index < in->program->sections[SECTION_UPDATE].first)
-        return;
-    if (in->lanes)
-        in->update = update_step_unseen(&in->config.optimizer, in->step, metrics_of(in));
-    else
-        read_metrics(in);
+        return 0;
+    return measure(in, err);
 }
 
 int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t step,
@@ -283,6 +308,11 @@ int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t ste
         interpreter_end_update(in);
     *out = in->result;
     return 0;
+}
+
+void interpreter_time(struct interpreter *in, bool timed)
+{
+    in->timed = timed || !in->lanes;
 }
 
 void interpreter_wish(struct interpreter *in, bool pause, bool stop)

@@ -4,7 +4,7 @@
  * quiesce (nothing of it is on its way any more) and release. In a step it allocates nothing.
  *
  * On a device with memory of its own the arena lies there, queues are its lanes, and the host waits
- * for them at the end of a step only.
+ * for them at the end of a step, and before the update where there are other ranks.
  *
  * A program of two queues has a thread for the second one, from prepare to release; between runs
  * it sleeps. A fabric that is aborted, or whose peer is gone, ends the run on both. */
@@ -68,6 +68,10 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
  * state is then as the last finished instruction left it. */
 int interpreter_run(struct interpreter *interpreter, enum program_kind kind, uint64_t step,
                     struct step_result *out, struct error *err);
+/* On a device that works on while the host goes on, an instruction's time is known only where it is
+ * waited for: the steps that follow are `timed`, and slower, or count as if they had not been run.
+ * Elsewhere all are timed. */
+void interpreter_time(struct interpreter *interpreter, bool timed);
 /* Whether this rank wishes that all ranks pause, or stop, behind the training steps that follow. */
 void interpreter_wish(struct interpreter *interpreter, bool pause, bool stop);
 int interpreter_quiesce(struct interpreter *interpreter, struct error *err);
@@ -96,7 +100,7 @@ int interpreter_store(struct interpreter *interpreter, int buffer, struct error 
 int interpreter_fetch_state(struct interpreter *interpreter, struct error *err);
 int interpreter_store_state(struct interpreter *interpreter, struct error *err);
 /* Seconds spent so far in each instruction of the program, and before it in waiting for the other
- * queue; and how often it ran. */
+ * queue; and how often it ran: in steps that were timed. */
 const double *interpreter_seconds(const struct interpreter *interpreter);
 const double *interpreter_waited(const struct interpreter *interpreter);
 const uint64_t *interpreter_runs(const struct interpreter *interpreter);

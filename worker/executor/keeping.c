@@ -29,6 +29,9 @@ void interpreter_publish(struct interpreter *in, const struct standing *standing
         };
     }
     holding_publish(in->holding, shares, in->config.epoch, standing);
+    in->published = true;
+    if (in->lanes)
+        holding_withdraw(in->holding);
     free(shares);
 }
 
@@ -37,10 +40,24 @@ const struct standing *interpreter_standing(const struct interpreter *in)
     return holding_standing(in->holding);
 }
 
+/* What the device has is brought here first; a device that is lost has nothing. */
+static bool bring(struct interpreter *in)
+{
+    struct error ignored;
+    if (!in->lanes)
+        return true;
+    lanes_enter(in->lanes, QUEUE_COMPUTE);
+    int rc = arena_fetch(in->arena, REGION_STATE, 0, in->program->bytes[REGION_STATE], &ignored);
+    lanes_leave(in->lanes);
+    if (rc == 0)
+        holding_offer(in->holding);
+    return rc == 0;
+}
+
 struct holding *interpreter_leave(struct interpreter *in)
 {
     struct holding *holding = in->holding;
-    if (!holding || !holding_published(holding))
+    if (!holding || !in->published || !bring(in))
         return NULL;
     in->holding = NULL;
     return holding;

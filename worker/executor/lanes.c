@@ -59,9 +59,9 @@ int lanes_open(const struct program *program, const struct accelerator *accelera
         return 0;
     struct lanes *lanes = xcalloc(1, sizeof *lanes);
     *lanes = (struct lanes){.program = program, .accelerator = accelerator};
-    int rc = accelerator->lane_open(&lanes->of[QUEUE_COMPUTE], err);
+    int rc = accelerator->lane_open(&lanes->of[QUEUE_COMPUTE], true, err);
     if (rc == 0 && program_overlaps(program))
-        rc = accelerator->lane_open(&lanes->of[QUEUE_COMMUNICATION], err);
+        rc = accelerator->lane_open(&lanes->of[QUEUE_COMMUNICATION], true, err);
     if (rc == 0)
         rc = make_marks(lanes, err);
     lanes->stage_bytes = count_stage(program);

@@ -18,12 +18,17 @@ static const char usage[] =
     "usage: gimbal-executor --channel FD [--state FD] [--devices SET]       one rank, as assigned\n"
     "       gimbal-executor --channel FD --local N --job FILE --plan FILE   N ranks as threads\n"
     "       gimbal-executor --channel FD --probe [--devices SETS]           measure devices\n"
+    "       gimbal-executor --channel FD --list KIND                        devices of a kind, or "
+    "of all: \"\"\n"
     "       gimbal-executor --verify-checkpoint DIRECTORY                   read all of it\n"
     "\n"
     "  --channel FD    a socket to the process that started this one\n"
     "  --trail FD      memory in which it tells that process how far its rank is\n"
     "  --state FD      a file for the rank's state, with what is left there of the last executor\n"
     "  --devices SETS  cores of each device, \"0-1;2-3\"; else the process's cores, shared out\n"
+    "  --device NAME   what N ranks compute on, or what is measured: cuda, or cuda:GPU-6f0c... "
+    "for\n"
+    "                  one of several; else the cores\n"
     "  --fabric NAME   what the probe measures links with: local or gloo\n"
     "  --checkpoint DIR  where N ranks save, in place of the job's checkpoint.dir\n"
     "  --resume        N ranks go on from the newest checkpoint there\n"
@@ -65,6 +70,12 @@ static int take(int option, struct executor_options *options)
     case 'd':
         options->devices = optarg;
         break;
+    case 'n':
+        options->device = optarg;
+        break;
+    case 'i':
+        options->list = optarg;
+        break;
     case 'f':
         options->fabric = optarg;
         break;
@@ -100,6 +111,8 @@ static int parse(int argc, char **argv, struct executor_options *options)
         {"plan", required_argument, NULL, 'p'},
         {"probe", no_argument, NULL, 'q'},
         {"devices", required_argument, NULL, 'd'},
+        {"device", required_argument, NULL, 'n'},
+        {"list", required_argument, NULL, 'i'},
         {"fabric", required_argument, NULL, 'f'},
         {"crowd", required_argument, NULL, 'w'},
         {"verify-checkpoint", required_argument, NULL, 'v'},
@@ -136,6 +149,7 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is told by write */
     int rc = options.verify  ? checkpoint_verify(options.verify, stdout, &err)
              : options.probe ? executor_probe(&options, &err)
+             : options.list  ? executor_list(&options, &err)
              : options.local ? executor_local(&options, &err)
                              : executor_rank(&options, &err);
     if (rc < 0 && rc != -ECANCELED)

@@ -1,10 +1,10 @@
-/* modes.c - ranks without a cluster, and the probe. */
+/* modes.c - ranks without a cluster. */
 #include "worker/executor/modes.h"
 
 #include "common/base/memory.h"
 #include "worker/executor/crew.h"
 #include "worker/executor/local_saving.h"
-#include "worker/executor/probe.h"
+#include "worker/kernels/modules.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -72,7 +72,9 @@ int executor_local(const struct executor_options *options, struct error *err)
     static cpu_set_t sets[CPUSETS_MAX];
     session_listen(work.session);
     session_name(work.session, "local", 1);
-    int rc = job_config_load(options->job, &work.job, err);
+    int rc = device_open(options->device ? options->device : "cpu", &work.device, err);
+    if (rc == 0)
+        rc = job_config_load(options->job, &work.job, err);
     if (rc == 0)
         rc = set_local_saving(&work, options, err);
     if (rc == 0)
@@ -99,37 +101,4 @@ int executor_local(const struct executor_options *options, struct error *err)
     free(ranks);
     work_close(&work);
     return rc;
-}
-
-int executor_probe(const struct executor_options *options, struct error *err)
-{
-    static cpu_set_t sets[CPUSETS_MAX];
-    static struct profile profiles[CPUSETS_MAX];
-    const char *fabric = options->fabric ? options->fabric : "gloo";
-    const struct collectives *collectives = collectives_find(fabric);
-    int count = modes_device_sets(options, options->devices ? 0 : 1, sets, err);
-    if (count < 0)
-        return count;
-    if (!collectives && options->fabric)
-        return error_set(err, -ENOSYS, "no collectives '%s' in this build", fabric);
-    int rc = probe_run(sets, count, &device_cpu, collectives ? collectives : &collectives_local,
-                       options->crowd, profiles, err);
-    if (rc < 0)
-        return error_prefix(err, rc, "probe");
-
-    struct session *session = session_create(options->channel);
-    Gimbal__ExecutorProfile profile = GIMBAL__EXECUTOR_PROFILE__INIT;
-    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
-    char *texts[CPUSETS_MAX];
-    for (int i = 0; i < count; i++)
-        texts[i] = profile_encode(&profiles[i]);
-    profile.n_device_json = (size_t)count;
-    profile.device_json = texts;
-    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_PROFILE;
-    event.profile = &profile;
-    session_send(session, &event);
-    for (int i = 0; i < count; i++)
-        free(texts[i]);
-    session_destroy(session);
-    return 0;
 }

@@ -17,6 +17,8 @@ struct executor_options {
     const char *plan; /* file: the plan's JSON */
     bool probe;
     const char *devices;    /* cores of each device, or NULL */
+    const char *device;     /* what the ranks compute on, or NULL: the cores */
+    const char *list;       /* the kind of devices to be listed, "": all; or NULL */
     const char *verify;     /* folder of a checkpoint to check, or NULL */
     double crowd;           /* devices that share a core, for the probe */
     const char *checkpoint; /* local: in place of the job's checkpoint.dir, or NULL */
@@ -29,6 +31,7 @@ struct executor_options {
 int executor_rank(const struct executor_options *options, struct error *err);
 int executor_local(const struct executor_options *options, struct error *err);
 int executor_probe(const struct executor_options *options, struct error *err);
+int executor_list(const struct executor_options *options, struct error *err);
 
 /* The sets of --devices, or else shares of what this process may use; `count` of them, unless it
  * is 0. Returns how many. */

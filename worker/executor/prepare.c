@@ -61,6 +61,43 @@ static int form_groups(struct interpreter *in, struct error *err)
     return rc;
 }
 
+static int by_ends(const void *a, const void *b)
+{
+    const struct message_ends *first = a, *second = b;
+    if (first->from != second->from)
+        return first->from - second->from;
+    if (first->to != second->to)
+        return first->to - second->to;
+    return (first->tag > second->tag) - (first->tag < second->tag);
+}
+
+/* In the order of their ends and tags, each once: as with groups, nobody waits in a circle. */
+static int open_channels(struct interpreter *in, struct error *err)
+{
+    const struct program *p = in->program;
+    const struct collectives *c = in->config.collectives;
+    if (!in->config.fabric || !c->channel)
+        return 0;
+    struct message_ends *ends = xcalloc(p->instruction_count, sizeof *ends);
+    size_t count = 0;
+    int rc = 0;
+    for (size_t i = 0; i < p->instruction_count; i++) {
+        const struct instruction *instruction = &p->instructions[i];
+        int peer = instruction->message.peer;
+        uint32_t tag = instruction->message.tag;
+        if (instruction->kind == INSTRUCTION_SEND)
+            ends[count++] = (struct message_ends){p->rank, peer, tag};
+        else if (instruction->kind == INSTRUCTION_RECEIVE)
+            ends[count++] = (struct message_ends){peer, p->rank, tag};
+    }
+    qsort(ends, count, sizeof *ends, by_ends);
+    for (size_t i = 0; i < count && rc == 0; i++)
+        if (i == 0 || by_ends(&ends[i - 1], &ends[i]) != 0)
+            rc = c->channel(in->config.fabric, ends[i].from, ends[i].to, ends[i].tag, err);
+    free(ends);
+    return rc;
+}
+
 static int find_kernels(struct interpreter *in, struct error *err)
 {
     const struct graph *graph = in->program->graph;
@@ -101,6 +138,7 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
     in->seconds = xcalloc(program->instruction_count, sizeof *in->seconds);
     in->waited = xcalloc(program->instruction_count, sizeof *in->waited);
     in->runs = xcalloc(program->instruction_count, sizeof *in->runs);
+    in->passed = xcalloc(program->instruction_count, sizeof *in->passed);
     in->stamp_count = program_step_count(program, PROGRAM_TRAIN);
     if (in->stamp_count > STAMPS_MAX)
         in->stamp_count = STAMPS_MAX;
@@ -111,10 +149,6 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
     find_sendings(in);
     in->footprints = footprints_create(program, config->trail);
     int rc = find_kernels(in, err);
-    if (rc == 0 && config->estate && config->device->accelerator)
-        rc =
-            error_set(err, -ENOTSUP,
-                      "the state of a device with memory of its own cannot be left to a successor");
     if (rc == 0 && config->estate)
         rc = holding_create(config->estate, program->bytes[REGION_STATE], program->parameter_count,
                             &in->holding, err);
@@ -123,10 +157,13 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
                            config->device->accelerator, &in->arena, err);
     if (rc == 0)
         rc = lanes_open(program, config->device->accelerator, &in->lanes, err);
+    in->timed = !in->lanes;
     if (rc == 0 && config->poison)
         rc = poison(in, err);
     if (rc == 0)
         rc = form_groups(in, err);
+    if (rc == 0)
+        rc = open_channels(in, err);
     if (rc == 0)
         rc = queues_start(in, &in->queues, err);
     if (rc < 0) {
@@ -153,6 +190,7 @@ void interpreter_release(struct interpreter *in)
     free(in->seconds);
     free(in->waited);
     free(in->runs);
+    free(in->passed);
     free(in->stamps);
     free(in);
 }

@@ -3,7 +3,6 @@
 #include "worker/executor/probe_internal.h"
 
 #include "common/base/memory.h"
-#include "common/models/model.h"
 #include "common/program/lower.h"
 #include "worker/executor/interpreter.h"
 
@@ -57,18 +56,6 @@ static double targets(const void *context, enum program_kind kind, uint64_t firs
     return (double)samples;
 }
 
-/* What was measured: seconds, work and runs by operation and direction, and of the rest. */
-struct sums {
-    struct {
-        const char *operation;
-        double seconds[DIRECTIONS], flops[DIRECTIONS];
-        int instructions[DIRECTIONS];
-    } rates[PROFILE_RATES_MAX];
-    size_t count;
-    double other_seconds, other_bytes;
-    int other_instructions;
-};
-
 static void add_kernel(struct sums *sums, const struct program *program,
                        const struct instruction *instruction, double seconds)
 {
@@ -104,17 +91,15 @@ static void collect(struct sums *sums, const struct interpreter *in, const doubl
     }
 }
 
-/* Steps of a one-layer model, after one to warm up. */
-static int time_model(struct prober *prober, const struct model_config *model, int64_t samples,
-                      struct sums *sums, struct error *err)
+int probe_steps(const struct device *device, const struct model_config *model, int64_t samples,
+                struct sums *sums, struct error *err)
 {
-    struct probe *probe = prober->probe;
     struct graph *graph = NULL;
     struct program *program = NULL;
     struct interpreter *in = NULL;
     struct feed feed = {NULL, fill, targets};
     struct interpreter_config config = {
-        .device = probe->device,
+        .device = device,
         .feed = &feed,
         .optimizer = {.rate = 1e-3, .steps = 10, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8}};
     int rc = model_build(model, &graph, err);
@@ -129,6 +114,8 @@ static int time_model(struct prober *prober, const struct model_config *model, i
     double *before = NULL;
     if (rc == 0) {
         interpreter_initialize(in, 1);
+        rc = interpreter_store_state(in, err);
+        interpreter_time(in, true);
         before = xcalloc(program->instruction_count, sizeof *before);
     }
     double passed = 0, used = 0;
@@ -141,8 +128,9 @@ static int time_model(struct prober *prober, const struct model_config *model, i
         }
         rc = interpreter_run(in, PROGRAM_TRAIN, (uint64_t)step, &result, err);
     }
+    bool waits = device->accelerator != NULL; /* it is not this thread that works */
     if (rc == 0)
-        collect(sums, in, before, (processor_time() - used) / (probe_now() - passed));
+        collect(sums, in, before, waits ? 1 : (processor_time() - used) / (probe_now() - passed));
     free(before);
     interpreter_release(in);
     program_destroy(program);
@@ -165,8 +153,8 @@ static void fit(double work, double seconds, double less_work, double less_secon
     *fixed = fmax(0, less_seconds - *slope * less_work);
 }
 
-static void fill_rates(struct profile *profile, const struct sums *big, const struct sums *little,
-                       double crowd)
+void probe_fill_rates(struct profile *profile, const struct sums *big, const struct sums *little,
+                      double crowd)
 {
     double seconds = 0, flops = 0;
     for (size_t i = 0; i < big->count; i++) {
@@ -199,11 +187,13 @@ static int time_kernels(struct prober *prober, struct error *err)
 {
     struct sums big = {0}, little = {0};
     pthread_barrier_wait(&prober->probe->barrier); /* all devices work at the same time */
-    int rc = time_model(prober, &large, 8, &big, err);
+    const struct device *device = prober->probe->device;
+    int rc = probe_steps(device, &large, 8, &big, err);
     if (rc == 0)
-        rc = time_model(prober, &small, 1, &little, err);
+        rc = probe_steps(device, &small, 1, &little, err);
     if (rc == 0)
-        fill_rates(&prober->probe->profiles[prober->index], &big, &little, prober->probe->crowd);
+        probe_fill_rates(&prober->probe->profiles[prober->index], &big, &little,
+                         prober->probe->crowd);
     return rc;
 }
 

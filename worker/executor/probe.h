@@ -17,4 +17,17 @@ int probe_run(const cpu_set_t *sets, int count, const struct device *device,
               const struct collectives *collectives, double crowd, struct profile *out,
               struct error *err);
 
+/* A device with memory of its own, measured alone; 0 where it was not. */
+struct probe_figures {
+    uint64_t memory_bytes;   /* that a rank can reserve */
+    double flops, bandwidth; /* the best matrix product; reads and writes of its memory */
+    double upload, download; /* bytes per second from pinned memory of the host, and back */
+};
+
+/* Its kernels by steps of models that grow until they keep it busy; links as of devices that data
+ * leaves by the host's memory: `host`, what processes of this machine reach among themselves, and
+ * both copies. `crowd` ranks share it. -ENOMEM, -EIO, -ENODEV. */
+int probe_device(const struct device *device, double crowd, struct profile_link host,
+                 struct profile *out, struct probe_figures *figures, struct error *err);
+
 #endif

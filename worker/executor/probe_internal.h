@@ -2,6 +2,7 @@
 #ifndef WORKER_EXECUTOR_PROBE_INTERNAL_H
 #define WORKER_EXECUTOR_PROBE_INTERNAL_H
 
+#include "common/models/model.h"
 #include "worker/executor/probe.h"
 
 #include <pthread.h>
@@ -36,6 +37,24 @@ struct prober {
 };
 
 double probe_now(void);
+/* What was measured of steps: seconds, work and runs by operation and direction, and of the rest.
+ */
+struct sums {
+    struct {
+        const char *operation;
+        double seconds[DIRECTIONS], flops[DIRECTIONS];
+        int instructions[DIRECTIONS];
+    } rates[PROFILE_RATES_MAX];
+    size_t count;
+    double other_seconds, other_bytes;
+    int other_instructions;
+};
+/* Steps of a one-layer model, after one to warm up. */
+int probe_steps(const struct device *device, const struct model_config *model, int64_t samples,
+                struct sums *sums, struct error *err);
+/* The lines through what two models took; `crowd` times as slow. */
+void probe_fill_rates(struct profile *profile, const struct sums *big, const struct sums *little,
+                      double crowd);
 /* Every rank calls it: latency and speed of the links among them, and how much computing and moving
  * data slow each other. */
 int probe_links(struct prober *prober, struct profile_link *link, double *overlap,

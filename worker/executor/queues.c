@@ -87,6 +87,18 @@ static bool is_futile(const struct queues *queues, int index)
            index < queues->in->program->sections[SECTION_METRICS].first;
 }
 
+static void note(struct interpreter *in, const struct program_walk *walk, double begin, double end)
+{
+    size_t index = (size_t)(walk->cursor.instruction - in->program->instructions);
+    in->passed[index]++;
+    if (!in->timed)
+        return;
+    in->seconds[index] += end - begin;
+    in->runs[index]++;
+    if (in->kind == PROGRAM_TRAIN && walk->number <= in->stamp_count)
+        in->stamps[walk->number - 1] = (struct stamp){begin, end};
+}
+
 /* To the end of the step, to a failure, or until the other queue has failed. */
 static void run_queue(struct queues *queues, enum queue queue)
 {
@@ -109,10 +121,12 @@ static void run_queue(struct queues *queues, enum queue queue)
                 return;
         }
         lanes_await(in->lanes, walk);
-        if (queue == QUEUE_COMPUTE)
-            interpreter_reach(in, index);
-        footprints_begin(in->footprints, index, in->step, in->runs[index], begin);
-        int rc = interpreter_execute(in, &walk->cursor, &err);
+        int rc = queue == QUEUE_COMPUTE ? interpreter_reach(in, index, &err) : 0;
+        footprints_begin(in->footprints, index, in->step, in->passed[index], begin);
+        if (rc == 0)
+            rc = interpreter_execute(in, &walk->cursor, &err);
+        if (rc == 0 && in->lanes && in->timed)
+            rc = lanes_finish(in->lanes, &err);
         double end = now();
         footprints_end(in->footprints, queue, end);
         if (rc < 0) {
@@ -121,10 +135,7 @@ static void run_queue(struct queues *queues, enum queue queue)
             fail(queues, rc, &err);
             return;
         }
-        in->seconds[index] += end - begin;
-        in->runs[index]++;
-        if (in->kind == PROGRAM_TRAIN && walk->number <= in->stamp_count)
-            in->stamps[walk->number - 1] = (struct stamp){begin, end};
+        note(in, walk, begin, end);
         begin = end;
         lanes_pass(in->lanes, index);
         tell(queues, queue, walk->number);
@@ -139,6 +150,8 @@ static void run_part(struct queues *queues, enum queue queue)
     lanes_enter(in->lanes, queue);
     run_queue(queues, queue);
     int rc = lanes_finish(in->lanes, &err);
+    if (rc == 0)
+        rc = interpreter_check(in, &err);
     if (rc < 0) {
         error_prefix(&err, rc, "rank %d, step %llu", in->program->rank,
                      (unsigned long long)in->step);

@@ -8,6 +8,7 @@
 #include "worker/executor/modes.h"
 
 #include "common/base/memory.h"
+#include "worker/kernels/modules.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -144,6 +145,10 @@ int executor_rank(const struct executor_options *options, struct error *err)
         session_destroy(work.session);
         return rc;
     }
+    const char *device = work.assignment->device;
+    rc = device_open(device[0] ? device : "cpu", &work.device, err);
+    if (rc < 0)
+        return crew_refuse(&work, (int)work.assignment->rank, rc, err);
     work.kept = work.assignment->keeps ? &kept : NULL;
     work.rendezvous = session_rendezvous(work.session);
     work.reporter = session_reporter(work.session, true);

@@ -63,7 +63,7 @@ static int take_slices(const struct trainer_config *config, const struct program
         struct view target = {.data = interpreter_buffer(whole, to->parameters[j].master),
                               .box = to->parameters[j].box};
         if (rc == 0)
-            config->device->copy(&target, &source, &parameter->box);
+            device_cpu.copy(&target, &source, &parameter->box);
         free(received);
     }
     return rc;
@@ -150,6 +150,8 @@ static int generate(const struct trainer_config *config, struct interpreter *who
     for (size_t i = 0; i < size && rc == 0; i++) {
         struct step_result result;
         rc = interpreter_run(whole, PROGRAM_EVALUATE, 0, &result, err);
+        if (rc == 0)
+            rc = interpreter_fetch(whole, buffer, err);
         if (rc < 0)
             break;
         text[i] = (uint8_t)draw(&logits, (context->used - 1) * vocab,
@@ -183,6 +185,8 @@ static int gather_and_generate(const struct trainer_config *config, struct inter
     if (rc == 0)
         rc = take_all(config, in, whole, err);
     if (rc == 0)
+        rc = interpreter_store_state(whole, err);
+    if (rc == 0)
         rc = generate(config, whole, &context, err);
     interpreter_release(whole);
     program_destroy(program);
@@ -194,11 +198,14 @@ int sample_run(const struct trainer_config *config, struct interpreter *in, stru
 {
     if (sizes_get(&config->graph->sizes, 'v') < 256 || config->job->data.text.count == 0)
         return 0;
+    int rc = interpreter_fetch_state(in, err);
+    if (rc < 0)
+        return rc;
     if (config->rank != 0)
         return send_slices(config, in, err);
     struct plan *alone = plan_create(1, (int)config->graph->block_count);
     alone->stages[0].block_count = alone->block_count;
-    int rc = gather_and_generate(config, in, alone, err);
+    rc = gather_and_generate(config, in, alone, err);
     plan_destroy(alone);
     return rc < 0 ? error_prefix(err, rc, "sample") : 0;
 }

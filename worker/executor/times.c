@@ -124,6 +124,8 @@ void times_report(struct times *times, const struct interpreter *in, int rank,
                   const struct reporter *reporter)
 {
     times->reported_s = now();
+    if (steps_since(times, in) == 0)
+        return;
     double *sums = xcalloc(times->count, sizeof *sums);
     for (size_t i = 0; i < times->program->instruction_count; i++)
         sums[times->class_of[i]] += interpreter_seconds(in)[i] - times->seconds[i];

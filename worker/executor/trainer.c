@@ -48,6 +48,9 @@ static int copy_behind(struct run *run, uint64_t done, struct error *err)
         return 0;
     const struct standing *standing = interpreter_standing(run->in);
     const struct move_age age = {standing->epoch, standing->step};
+    int rc = interpreter_fetch_state(run->in, err);
+    if (rc < 0)
+        return rc;
     return copies_take(run->begun.copies, run->begun.slices, &age, standing->metrics, err);
 }
 
@@ -64,6 +67,7 @@ static int train(struct run *run, const struct behind *behind, struct error *err
         struct step_result result;
         bool wish = reporter->wants_pause && reporter->wants_pause(reporter->context, pauses);
         interpreter_wish(in, wish, reporter->wants_stop && reporter->wants_stop(reporter->context));
+        interpreter_time(in, behind_traces(step + 1));
         double begin = now();
         rc = interpreter_run(in, PROGRAM_TRAIN, step, &result, err);
         if (rc < 0)
@@ -155,8 +159,8 @@ static int prepare(struct run *run, const struct feed *feed, struct error *err)
     const struct trainer_config *config = run->config;
     const struct interpreter_config prepare = {
         .device = config->device,
-        .collectives = config->collectives,
-        .fabric = config->fabric,
+        .collectives = config->program_collectives,
+        .fabric = config->program_fabric,
         .feed = feed,
         .optimizer = trainer_optimizer(config->job),
         .trail = config->trail,

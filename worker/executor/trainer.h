@@ -75,8 +75,10 @@ struct trainer_config {
     const struct plan *plan;
     int rank;
     const struct device *device;
-    const struct collectives *collectives;
+    const struct collectives *collectives; /* of what is in the host's memory; */
     struct fabric *fabric;
+    const struct collectives *program_collectives; /* and in the device's, where that has its own */
+    struct fabric *program_fabric;
     const struct data_source *data;
     const struct reporter *reporter;
     uint64_t epoch;

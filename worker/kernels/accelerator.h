@@ -6,7 +6,7 @@
  * another. A thread issues to the lane that it has entered. What goes wrong in a lane shows when
  * it is finished, and from then on nothing in it counts.
  *
- * A process has one such device, the first that it can see. */
+ * A process has one such device: the one that was chosen, else the first that it can see. */
 #ifndef WORKER_KERNELS_ACCELERATOR_H
 #define WORKER_KERNELS_ACCELERATOR_H
 
@@ -26,17 +26,22 @@ struct accelerator {
      * device: not during a step. */
     int (*reserve)(uint64_t bytes, void **out, struct error *err);
     void (*release)(void *memory); /* accepts NULL */
+    /* How much more could be reserved now. */
+    int (*room)(uint64_t *bytes, struct error *err);
     /* Memory of the host that the device reads and writes by itself. */
     int (*pin)(uint64_t bytes, void **out, struct error *err);
     void (*unpin)(void *memory); /* accepts NULL */
 
-    int (*lane_open)(struct lane **out, struct error *err);
+    /* One that computes has memory for kernels of libraries; others only copy and exchange. */
+    int (*lane_open)(struct lane **out, bool computes, struct error *err);
     /* Accepts NULL. Waits for the lane's work; no thread may be in it. */
     void (*lane_close)(struct lane *lane);
     /* The calling thread issues to this lane from here on; NULL: to none. What a thread in a lane
      * calls of others, such as collectives, is about the device's memory. */
     void (*enter)(struct lane *lane);
-    bool (*inside)(void);
+    struct lane *(*inside)(void); /* the one that it has entered */
+    /* The calling thread's lane as the device's own libraries know it: a cudaStream_t. */
+    void *(*native)(void);
 
     /* In the calling thread's lane. Pinned memory stays as it is until the lane has come past;
      * other memory of the host may be used again at once. */
@@ -59,6 +64,8 @@ struct accelerator {
     void (*mark_destroy)(struct mark *mark); /* accepts NULL */
     void (*mark_set)(struct mark *mark);
     void (*mark_await)(struct mark *mark);
+    /* From any thread: whether all is done that it was set behind last. */
+    bool (*mark_passed)(const struct mark *mark);
 };
 
 #endif

@@ -70,10 +70,28 @@ struct update_call {
     uint64_t step; /* from 1: the bias corrections */
 };
 
+#define DEVICE_TEXT_SIZE 96
+
+/* One of the machine's devices of a kind. */
+struct device_info {
+    char id[DEVICE_TEXT_SIZE]; /* by which it is chosen: "GPU-6f0c..."; the same after a restart */
+    char name[DEVICE_TEXT_SIZE];
+    char place[32]; /* on the bus: "0000:17:00.0" */
+};
+
 struct device {
     const char *name;
+    /* Where a machine may have several: those that this process sees, at most `most`. Returns how
+     * many, or fails as probe. (optional) */
+    int (*list)(struct device_info *out, int most, struct error *err);
+    /* The one with this id is all that this process sees; before anything else is asked of the
+     * device, and before there are threads. probe says whether it is there. (optional) */
+    void (*choose)(const char *id);
     /* 0, or -ENODEV with the reason in err: the machine has none. */
     int (*probe)(struct error *err);
+    /* The library by which such devices exchange data among themselves: a module, by this name,
+     * with a row of the family of collectives. (optional) */
+    const char *collectives;
     /* Threads that kernels called from this thread may use. (optional) */
     void (*threads)(int count);
     /* The memory that calls name, and the lanes that they are issued to; NULL: the host's memory,

@@ -8,30 +8,60 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int load(const char *path, const char *name, const struct device **out, struct error *err)
+const char *const device_modules[] = {"cuda", NULL};
+
+static int load(const char *path, const char *symbol, const void **out, struct error *err)
 {
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!module)
-        return error_set(err, -ENODEV, "device '%s' cannot be loaded: %s", name, dlerror());
-    char *symbol = xasprintf("device_%s", name);
+        return error_set(err, -ENODEV,
+                         "its module cannot be loaded: %s; GIMBAL_MODULES may name the folder that "
+                         "has it",
+                         dlerror());
     *out = dlsym(module, symbol);
-    free(symbol);
     if (*out)
         return 0;
     dlclose(module);
-    return error_set(err, -ENODEV, "'%s' is no module of device '%s'", path, name);
+    return error_set(err, -ENODEV, "'%s' has no '%s': it is of another version", path, symbol);
+}
+
+int module_load(const char *name, const char *symbol, const void **out, struct error *err)
+{
+    const char *folder = getenv("GIMBAL_MODULES");
+    char *path = xasprintf("%s/gimbal-%s.so", folder ? folder : MODULES_FOLDER, name);
+    int rc = load(path, symbol, out, err);
+    free(path);
+    return rc;
 }
 
 int device_load(const char *name, const struct device **out, struct error *err)
 {
-    const char *folder = getenv("GIMBAL_MODULES");
+    const void *found = NULL;
     *out = device_find(name);
     if (*out)
         return 0;
     if (strchr(name, '/'))
         return error_set(err, -ENODEV, "'%s' is no name of a device", name);
-    char *path = xasprintf("%s/gimbal-%s.so", folder ? folder : MODULES_FOLDER, name);
-    int rc = load(path, name, out, err);
-    free(path);
-    return rc;
+    char *symbol = xasprintf("device_%s", name);
+    int rc = module_load(name, symbol, &found, err);
+    *out = found;
+    free(symbol);
+    return rc < 0 ? error_prefix(err, rc, "device '%s'", name) : 0;
+}
+
+int device_open(const char *text, const struct device **out, struct error *err)
+{
+    const char *id = strchr(text, ':');
+    char *name = xasprintf("%.*s", id ? (int)(id - text) : (int)strlen(text), text);
+    int rc = device_load(name, out, err);
+    free(name);
+    if (rc < 0)
+        return rc;
+    if (id && !(*out)->choose)
+        return error_set(err, -EINVAL, "device '%s': there is one '%s' on a machine; write '%s'",
+                         text, (*out)->name, (*out)->name);
+    if (id)
+        (*out)->choose(id + 1);
+    rc = (*out)->probe(err);
+    return rc < 0 ? error_prefix(err, rc, "device '%s'", text) : 0;
 }

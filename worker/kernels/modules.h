@@ -9,5 +9,13 @@
  * names, else where modules are installed. -ENODEV in words: there is none, or a library that it
  * needs is missing. A module stays loaded. */
 int device_load(const char *name, const struct device **out, struct error *err);
+/* The device that a text names, ready for use: "cpu", "cuda", or "cuda:GPU-6f0c..." for one of
+ * several; before there are threads. -ENODEV, -EINVAL in words. */
+int device_open(const char *text, const struct device **out, struct error *err);
+/* Any symbol of the module gimbal-NAME.so: a row of another family. */
+int module_load(const char *name, const char *symbol, const void **out, struct error *err);
+
+/* The modules that a machine's devices may be in; ends with NULL. */
+extern const char *const device_modules[];
 
 #endif

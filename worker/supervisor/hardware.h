@@ -27,6 +27,22 @@ struct hardware_options {
 int hardware_detect(hwloc_topology_t topology, const struct hardware_options *options,
                     struct hardware_report **out, struct error *err);
 
+/* Devices beside the cores that an executor has seen. */
+struct hardware_seen {
+    char *id, *name, *place; /* as in struct hardware_device */
+};
+struct hardware_found {
+    struct hardware_seen *seen;
+    size_t count;
+    char *reason; /* why there are none */
+};
+
+/* Append them to the report, with the memory of none yet. Each has the cores of this worker that
+ * are next to its place on the bus, as its share of them with the others there. */
+int hardware_add_found(hwloc_topology_t topology, struct hardware_report *report,
+                       const struct hardware_found *found, struct error *err);
+void hardware_found_finish(struct hardware_found *found); /* accepts a zeroed one */
+
 /* How many CPU devices there are for each core, of this worker and of those that share the host
  * with it by the same options; 1 when there are cores enough. */
 double hardware_crowd(hwloc_topology_t topology, const struct hardware_options *options);

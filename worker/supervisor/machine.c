@@ -14,7 +14,9 @@ int hardware_topology_open(hwloc_topology_t *out, struct error *err)
         return error_set(err, -ENOMEM, "hwloc: cannot begin a topology");
     unsigned long flags =
         HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM | HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING;
-    if (hwloc_topology_set_flags(topology, flags) < 0 || hwloc_topology_load(topology) < 0) {
+    if (hwloc_topology_set_flags(topology, flags) < 0 ||
+        hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) < 0 ||
+        hwloc_topology_load(topology) < 0) {
         int rc = error_set(err, errno ? -errno : -EIO, "hwloc: cannot read this machine: %s",
                            strerror(errno));
         hwloc_topology_destroy(topology);

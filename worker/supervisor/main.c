@@ -5,13 +5,10 @@
 #include "common/base/notify.h"
 #include "worker/supervisor/daemon.h"
 #include "worker/supervisor/fleet.h"
-#include "worker/supervisor/hardware.h"
+#include "worker/supervisor/offer.h"
 #include "worker/supervisor/pass.h"
-#include "worker/supervisor/probe.h"
-#include "worker/supervisor/route.h"
 #include "worker/supervisor/settings.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -59,49 +56,6 @@ static int open_signals(struct error *err)
     return fd < 0 ? error_set(err, -errno, "signalfd: %s", strerror(errno)) : fd;
 }
 
-/* Where ranks of other nodes find those of this one. */
-static int find_address(const struct worker_settings *settings, struct hardware_report *report,
-                        struct error *err)
-{
-    char address[ROUTE_ADDRESS_SIZE];
-    int rc = 0;
-    if (!settings->host_address)
-        rc = route_address(settings->coordinator, address, err);
-    if (rc == 0)
-        hardware_set_text(&report->address,
-                          settings->host_address ? settings->host_address : address);
-    return rc;
-}
-
-static int detect(const struct worker_settings *settings, struct hardware_report **out,
-                  double *crowd, struct error *err)
-{
-    hwloc_topology_t topology;
-    char *host = NULL;
-    int rc = hardware_topology_open(&topology, err);
-    if (rc < 0)
-        return rc;
-    rc = hardware_host(&host, err);
-    if (rc == 0) {
-        struct hardware_options options = {
-            .node = settings->name,
-            .host = host,
-            .cpuset = settings->cpuset,
-            .share_index = settings->share_index,
-            .share_count = settings->share_count,
-            .devices = (unsigned)settings->devices,
-            .memory_bytes = settings->memory,
-        };
-        rc = hardware_detect(topology, &options, out, err);
-        if (rc == 0)
-            rc = find_address(settings, *out, err);
-        *crowd = hardware_crowd(topology, &options);
-    }
-    hwloc_topology_destroy(topology);
-    free(host);
-    return rc;
-}
-
 static int fail(int status, const struct error *err)
 {
     log_line(LOG_ERROR, "%s", err->text);
@@ -132,22 +86,17 @@ static int measure_and_work(const struct worker_settings *settings, const struct
     struct error err;
     struct notify notify;
     struct hardware_report *report = NULL;
-    double crowd = 1;
     if (notify_open(&notify, &err) < 0)
         log_line(LOG_WARN, "no service manager is told of this daemon: %s", err.text);
-    int status = detect(settings, &report, &crowd, &err);
-    if (status < 0)
-        return fail(status == -EINVAL ? STATUS_CONFIGURATION : STATUS_INTERNAL, &err);
-
-    assert(report);
-    log_line(LOG_INFO, "%s: %zu devices, %u cores (%s), measuring them", report->node,
-             report->device_count, report->cores, report->cpuset);
-    notify_status(&notify, "node '%s': measuring its devices", report->node);
-    status = probe_devices(shim, executor, crowd, signal_fd, report, &err);
+    notify_status(&notify, "node '%s': measuring its devices", settings->name);
+    int status = offer_make(settings, shim, executor, signal_fd, &report, &err);
     if (status == -EINTR) {
         status = leave(&err);
     } else if (status < 0) {
-        status = fail(STATUS_UNAVAILABLE, &err);
+        status = fail(status == -EINVAL   ? STATUS_CONFIGURATION
+                      : status == -ENODEV ? STATUS_UNAVAILABLE
+                                          : STATUS_INTERNAL,
+                      &err);
     } else {
         struct daemon_options options = {
             .report = report,

@@ -1,4 +1,4 @@
-/* probe.c - one executor, one event, one profile per device. */
+/* probe.c - an executor, and the one event that it answers with. */
 #include "worker/supervisor/probe.h"
 
 #include "common/base/memory.h"
@@ -39,13 +39,6 @@ static char *print_cpusets(const struct hardware_report *report, size_t *count)
         (*count)++;
     }
     return text;
-}
-
-static void set_profiles(struct hardware_report *report, char *const *profiles)
-{
-    for (size_t i = 0; i < report->device_count; i++)
-        if (report->devices[i].kind == HARDWARE_CPU)
-            hardware_set_text(&report->devices[i].profile, *profiles++);
 }
 
 /* It has closed its channel, so it is about to be gone: say how, and what it printed last. */
@@ -111,42 +104,115 @@ static bool is_stopped(int stop_fd)
     return poll(&stop, 1, 0) > 0;
 }
 
-static int take_profiles(struct hardware_report *report, size_t count,
-                         const Gimbal__ExecutorEvent *event, struct error *err)
+/* Start an executor with these arguments, until it has said what it has to; yours. */
+static int ask(const struct prober *prober, const char *const *arguments,
+               Gimbal__ExecutorEvent__EventCase wanted, Gimbal__ExecutorEvent **out,
+               struct error *err)
 {
-    if (event->event_case != GIMBAL__EXECUTOR_EVENT__EVENT_PROFILE)
-        return error_set(err, -EPROTO, "it answered with something else than profiles");
-    if (event->profile->n_device_json != count)
-        return error_set(err, -EPROTO, "it measured %zu devices of %zu",
-                         event->profile->n_device_json, count);
-    set_profiles(report, event->profile->device_json);
+    struct child_options options = {.shim = prober->shim,
+                                    .program = prober->program,
+                                    .arguments = arguments,
+                                    .cpuset = prober->cpuset,
+                                    .state_fd = -1};
+    struct child child;
+    ProtobufCMessage *message;
+    int rc = child_start(&options, &child, err);
+    if (rc == 0)
+        rc = wait_for_event(&child, prober->stop_fd, prober->devices, &message, err);
+    if (rc != 0 && is_stopped(prober->stop_fd))
+        return error_set(err, -EINTR, "stopped before its devices were measured");
+    if (rc != 0)
+        return error_prefix(err, rc, "probe by %s", prober->program);
+    Gimbal__ExecutorEvent *event = (Gimbal__ExecutorEvent *)message;
+    if (event->event_case == wanted) {
+        *out = event;
+        return 0;
+    }
+    rc = event->event_case == GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED
+             ? error_set(err, -EIO, "probe: %s", event->stopped->reason)
+             : error_set(err, -EPROTO, "probe by %s: it answered with something else",
+                         prober->program);
+    message_free(message);
+    return rc;
+}
+
+int probe_find(const struct prober *prober, const char *kind, struct hardware_found *out,
+               struct error *err)
+{
+    const char *const arguments[] = {"--list", kind ? kind : "", NULL};
+    Gimbal__ExecutorEvent *event;
+    *out = (struct hardware_found){0};
+    int rc = ask(prober, arguments, GIMBAL__EXECUTOR_EVENT__EVENT_DEVICES, &event, err);
+    if (rc != 0)
+        return rc;
+    const Gimbal__ExecutorDevices *answer = event->devices;
+    out->reason = xstrdup(answer->reason);
+    out->seen = xcalloc(answer->n_found, sizeof *out->seen);
+    for (; out->count < answer->n_found; out->count++) {
+        const Gimbal__ExecutorDevices__Found *found = answer->found[out->count];
+        out->seen[out->count] =
+            (struct hardware_seen){xstrdup(found->id), xstrdup(found->name), xstrdup(found->place)};
+    }
+    message_free(&event->base);
     return 0;
 }
 
-int probe_devices(const char *shim, const char *program, double crowd, int stop_fd,
-                  struct hardware_report *report, struct error *err)
+static int ask_profiles(const struct prober *prober, const char *const *arguments, size_t count,
+                        Gimbal__ExecutorEvent **out, struct error *err)
+{
+    int rc = ask(prober, arguments, GIMBAL__EXECUTOR_EVENT__EVENT_PROFILE, out, err);
+    if (rc != 0 || (*out)->profile->n_device_json == count)
+        return rc;
+    rc = error_set(err, -EPROTO, "probe by %s: it measured %zu devices of %zu", prober->program,
+                   (*out)->profile->n_device_json, count);
+    message_free(&(*out)->base);
+    return rc;
+}
+
+static int measure_cores(const struct prober *prober, struct hardware_report *report,
+                         struct error *err)
 {
     size_t count;
-    char *cpusets = print_cpusets(report, &count), crowd_text[32];
-    const char *const arguments[] = {"--probe", "--devices", cpusets, "--crowd", crowd_text, NULL};
-    snprintf(crowd_text, sizeof crowd_text, "%.6g", crowd);
-    struct child_options options = {.shim = shim,
-                                    .program = program,
-                                    .arguments = arguments,
-                                    .cpuset = report->cpuset,
-                                    .state_fd = -1};
-    struct child child;
-    ProtobufCMessage *event;
-    int rc = child_start(&options, &child, err);
+    char *cpusets = print_cpusets(report, &count), crowd[32];
+    const char *const arguments[] = {"--probe", "--devices", cpusets, "--crowd", crowd, NULL};
+    Gimbal__ExecutorEvent *event;
+    snprintf(crowd, sizeof crowd, "%.6g", prober->crowd);
+    int rc = count ? ask_profiles(prober, arguments, count, &event, err) : 0;
     free(cpusets);
-    if (rc == 0)
-        rc = wait_for_event(&child, stop_fd, count, &event, err);
-    if (rc == 0) {
-        rc = take_profiles(report, count, (const Gimbal__ExecutorEvent *)event, err);
-        message_free(event);
-    }
-    if (rc < 0 && is_stopped(stop_fd))
-        return error_set(err, -EINTR, "stopped before the devices of node '%s' were measured",
-                         report->node);
-    return rc < 0 ? error_prefix(err, rc, "probe by %s", program) : 0;
+    if (rc != 0 || !count)
+        return rc;
+    for (size_t i = 0, next = 0; i < report->device_count; i++)
+        if (report->devices[i].kind == HARDWARE_CPU)
+            hardware_set_text(&report->devices[i].profile, event->profile->device_json[next++]);
+    message_free(&event->base);
+    return 0;
+}
+
+static int measure_one(const struct prober *prober, struct hardware_device *device,
+                       struct error *err)
+{
+    const char *const arguments[] = {"--probe",  "--devices", device->cpuset,
+                                     "--device", device->id,  NULL};
+    Gimbal__ExecutorEvent *event;
+    int rc = ask_profiles(prober, arguments, 1, &event, err);
+    if (rc != 0)
+        return rc;
+    const Gimbal__ExecutorProfile *profile = event->profile;
+    device->memory_bytes = profile->memory_bytes;
+    device->flops = profile->flops;
+    device->bandwidth = profile->bandwidth_bytes_per_s;
+    device->upload = profile->upload_bytes_per_s;
+    device->download = profile->download_bytes_per_s;
+    hardware_set_text(&device->profile, profile->device_json[0]);
+    message_free(&event->base);
+    return 0;
+}
+
+int probe_devices(const struct prober *prober, struct hardware_report *report, struct error *err)
+{
+    int rc = measure_cores(prober, report, err);
+    for (size_t i = 0; i < report->device_count && rc == 0; i++)
+        if (report->devices[i].kind == HARDWARE_GPU)
+            rc = measure_one(prober, &report->devices[i], err);
+    return rc;
 }

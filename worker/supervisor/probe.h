@@ -1,15 +1,25 @@
-/* probe.h - how fast this worker's devices are, measured by an executor when the worker starts. */
+/* probe.h - which devices there are beside the cores, and how fast all are: seen and measured by
+ * executors when the worker starts. It links no library of any device itself. */
 #ifndef WORKER_SUPERVISOR_PROBE_H
 #define WORKER_SUPERVISOR_PROBE_H
 
-#include "common/base/error.h"
-#include "common/hardware/hardware.h"
+#include "worker/supervisor/hardware.h"
 
-/* Measure all CPU devices of the report at once, and set their profiles; crowd is
- * hardware_crowd(). Waits for the executor, which computes for a second or two; -ETIMEDOUT when it
- * does not compute or does so without an end, and -EINTR as soon as stop_fd can be read, which it
- * leaves unread. */
-int probe_devices(const char *shim, const char *program, double crowd, int stop_fd,
-                  struct hardware_report *report, struct error *err);
+struct prober {
+    const char *shim, *program;
+    const char *cpuset; /* that executors run on */
+    double crowd;       /* hardware_crowd() */
+    size_t devices;     /* that one of them measures at most */
+    int stop_fd;        /* when it can be read nobody waits any more; it is left unread */
+};
+
+/* Have an executor look for devices of a kind, or of all kinds for NULL: as an answer, why there is
+ * none. *out is yours to finish. */
+int probe_find(const struct prober *prober, const char *kind, struct hardware_found *out,
+               struct error *err);
+/* Measure all CPU devices of the report at once, and the others one by one, and set their profiles
+ * and rates. Waits for the executors, which takes a second or two for each; -ETIMEDOUT when one
+ * does not compute or does so without an end, and -EINTR when it was to stop. */
+int probe_devices(const struct prober *prober, struct hardware_report *report, struct error *err);
 
 #endif

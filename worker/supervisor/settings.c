@@ -26,7 +26,9 @@ const char worker_usage[] =
     "  --tls DIR              certificates: the worker's folder of 'gimbal cluster init'\n"
     "  --join FILE            a join token, as 'gimbal cluster token worker' prints it; read only\n"
     "                         where this node has not joined yet\n"
-    "  --devices N            CPU devices to cut the cores into, else 1\n"
+    "  --devices WHAT         N: cut the cores into so many devices; cuda: the NVIDIA devices; "
+    "else\n"
+    "                         those where there are any, and otherwise 1\n"
     "  --cpuset CORES         use these, as in 0-3,8; else all that this process may use\n"
     "  --share K/N            of those, the K-th of N shares, from 0: for N workers on one host\n"
     "  --memory SIZE          use at most this, as in 16GiB\n"
@@ -55,13 +57,7 @@ static const struct field fields[] = {
     {.key = "coordinator", .kind = FIELD_TEXT, AT(coordinator), .standard = "tcp://127.0.0.1:7070"},
     {.key = "tls", .kind = FIELD_TEXT, AT(tls)},
     {.key = "join", .kind = FIELD_TEXT, AT(join)},
-    {.key = "devices",
-     .kind = FIELD_INTEGER,
-     AT(devices),
-     .standard = "1",
-     .least = 1,
-     .greatest = HARDWARE_DEVICES_MAX,
-     .unit = "devices"},
+    {.key = "devices", .kind = FIELD_TEXT, AT(devices)},
     {.key = "cpuset", .kind = FIELD_TEXT, AT(cpuset)},
     {.key = "share", .kind = FIELD_TEXT, AT(share)},
     {.key = "memory", .kind = FIELD_SIZE, AT(memory), .least = 1, .greatest = (double)(1ull << 50)},
@@ -166,6 +162,24 @@ static int read_share(struct worker_settings *values, const struct settings *set
                      settings_origin(settings, "share"), values->share);
 }
 
+/* A count of pieces of the cores, or a kind. */
+static int read_devices(struct worker_settings *values, const struct settings *settings,
+                        struct error *err)
+{
+    static const char digits[] = "0123456789", letters[] = "abcdefghijklmnopqrstuvwxyz";
+    const char *text = values->devices;
+    if (!text || text[strspn(text, letters)] == '\0')
+        return 0;
+    unsigned long count = text[strspn(text, digits)] == '\0' ? strtoul(text, NULL, 10) : 0;
+    if (count < 1 || count > HARDWARE_DEVICES_MAX)
+        return error_set(err, -EINVAL,
+                         "%s: '%s' says no devices: write 1 to %u, to cut the cores into so many, "
+                         "or a kind, as cuda",
+                         settings_origin(settings, "devices"), text, HARDWARE_DEVICES_MAX);
+    values->pieces = (unsigned)count;
+    return 0;
+}
+
 static int complete(struct worker_settings *values, struct error *err)
 {
     char text[PATH_MAX];
@@ -205,8 +219,9 @@ int worker_settings_read(int argc, char **argv, struct worker_settings *values,
         status = STATUS_CONFIGURATION;
     if (status == 0)
         status = read_flags(argc, argv, settings, &values->check, err);
-    if (status == 0 && (settings_check(settings, err) < 0 ||
-                        read_share(values, settings, err) < 0 || complete(values, err) < 0))
+    if (status == 0 &&
+        (settings_check(settings, err) < 0 || read_share(values, settings, err) < 0 ||
+         read_devices(values, settings, err) < 0 || complete(values, err) < 0))
         status = STATUS_CONFIGURATION;
     if (status != 0) {
         settings_destroy(settings);

@@ -13,7 +13,8 @@ struct worker_settings {
     char *coordinator; /* tcp://HOST:PORT, tls+tcp://HOST:PORT */
     char *tls;         /* folder of the bundle; NULL: without TLS */
     char *join;        /* file of a join token; NULL: none */
-    int64_t devices;   /* CPU devices to offer */
+    char *devices;     /* "2", "cuda"; NULL: whatever there is */
+    unsigned pieces;   /* of that, where it says so, devices to cut the cores into; else 0 */
     char *cpuset;      /* "0-3,8"; NULL: all cores that the process may use */
     char *share;       /* "0/3" */
     unsigned share_index, share_count;

@@ -4,7 +4,9 @@ coordinator: tls+tcp://{{ include "gimbal.fullname" .root }}-coordinator.{{ .roo
 state: /var/lib/gimbal/worker
 tls: /run/gimbal/tls
 join: /run/gimbal/join/token
+{{- if not .pool.gpuCount }}
 devices: {{ .pool.devices }}
+{{- end }}
 {{- with .pool.memory }}
 memory: {{ . }}
 {{- end }}

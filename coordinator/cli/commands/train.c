@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 struct train_values {
-    const char *file, *plan, *search, *checkpoint;
+    const char *file, *plan, *search, *checkpoint, *device;
     int64_t local;
     bool resume;
 };
@@ -20,6 +20,8 @@ static const struct flag train_flags[] = {
     {"file", 'f', FLAG_TEXT, offsetof(struct train_values, file), "FILE", "the job file"},
     {"local", 0, FLAG_NUMBER, offsetof(struct train_values, local), "N",
      "devices to cut this machine's cores into", .least = 1, .greatest = LOCAL_DEVICES_MAX},
+    {"device", 0, FLAG_TEXT, offsetof(struct train_values, device), "DEVICE",
+     "have N ranks share this one in place of the cores: cuda, or cuda:GPU-6f0c... of several"},
     {"plan", 0, FLAG_TEXT, offsetof(struct train_values, plan), "FILE",
      "take this plan, as 'gimbal plan -o json' wrote it"},
     {"search", 0, FLAG_TEXT, offsetof(struct train_values, search), "NAME",
@@ -111,6 +113,7 @@ static int run(const struct invocation *invocation, struct error *err)
                                       .search = values->search,
                                       .plan_path = values->plan,
                                       .device_count = (int)values->local,
+                                      .device = values->device,
                                       .to_train = true};
     struct offline offline;
     int code = offline_run(&request, &offline, err);

@@ -63,6 +63,10 @@ static struct hardware_report *random_report(uint64_t seed)
                                          .memory_bytes = 1 + (random_bits(seed, 5, i) >> 2),
                                          .flops = random_uniform(seed, 6, i) * 1e15,
                                          .bandwidth = random_uniform(seed, 7, i) * 1e12,
+                                         .id = random_below(seed, 10, i, 2) ? "cuda:GPU-1" : NULL,
+                                         .place = random_below(seed, 11, i, 2) ? "1:2.0" : NULL,
+                                         .upload = random_uniform(seed, 12, i) * 1e11,
+                                         .download = random_uniform(seed, 13, i) * 1e11,
                                          .profile = random_below(seed, 9, i, 2) ? "{}" : NULL};
         hardware_report_add_device(report, &device);
     }

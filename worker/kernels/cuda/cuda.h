@@ -18,6 +18,9 @@ void cuda_reduce(enum element element, void *destination, const void *const *sou
                  uint64_t elements, bool largest);
 void cuda_update(const struct update_call *call);
 
+int cuda_list(struct device_info *out, int most, struct error *err);
+void cuda_choose(const char *id);
+
 /* As call_pass(). */
 void cuda_pass(const struct kernel_call *call, int i);
 

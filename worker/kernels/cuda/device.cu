@@ -26,7 +26,10 @@ static const struct kernel *const kernels[] = {
 
 const struct device device_cuda = {
     .name = "cuda",
+    .list = cuda_list,
+    .choose = cuda_choose,
     .probe = probe,
+    .collectives = "nccl",
     .accelerator = &cuda_accelerator,
     .kernels = kernels,
     .narrow = kernels,

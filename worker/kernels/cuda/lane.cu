@@ -63,6 +63,14 @@ static void release(void *memory)
     cudaFree(memory);
 }
 
+static int room(uint64_t *bytes, struct error *err)
+{
+    size_t free_bytes = 0, whole_bytes = 0;
+    cudaError_t status = cudaMemGetInfo(&free_bytes, &whole_bytes);
+    *bytes = free_bytes;
+    return status == cudaSuccess ? 0 : fail(err, status, "asking for the free memory");
+}
+
 static int pin(uint64_t bytes, void **out, struct error *err)
 {
     cudaError_t status = cudaMallocHost(out, bytes > 0 ? bytes : 1);
@@ -91,21 +99,28 @@ static void lane_close(struct lane *lane)
     delete lane;
 }
 
-static int lane_open(struct lane **out, struct error *err)
+/* Memory and a handle for products and for sums in several blocks. */
+static int equip(struct lane *lane, struct error *err)
+{
+    void *scratch = NULL;
+    int rc = reserve(SCRATCH_BYTES, &scratch, err);
+    lane->scratch = (float *)scratch;
+    if (rc == 0)
+        rc = reserve(WORKSPACE_BYTES, &lane->workspace, err);
+    if (rc == 0 && cublasLtCreate(&lane->handle) != CUBLAS_STATUS_SUCCESS)
+        rc = error_set(err, -EIO, "cuBLASLt cannot be initialised");
+    return rc;
+}
+
+static int lane_open(struct lane **out, bool computes, struct error *err)
 {
     struct lane *lane = new struct lane();
-    void *scratch = NULL;
     int rc = 0;
     cudaError_t status = cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking);
     if (status != cudaSuccess)
         rc = fail(err, status, "making a stream");
-    if (rc == 0)
-        rc = reserve(SCRATCH_BYTES, &scratch, err);
-    if (rc == 0)
-        rc = reserve(WORKSPACE_BYTES, &lane->workspace, err);
-    lane->scratch = (float *)scratch;
-    if (rc == 0 && cublasLtCreate(&lane->handle) != CUBLAS_STATUS_SUCCESS)
-        rc = error_set(err, -EIO, "cuBLASLt cannot be initialised");
+    if (rc == 0 && computes)
+        rc = equip(lane, err);
     if (rc < 0) {
         lane_close(lane);
         return rc;
@@ -119,9 +134,14 @@ static void enter(struct lane *lane)
     entered = lane;
 }
 
-static bool inside(void)
+static struct lane *inside(void)
 {
-    return entered != NULL;
+    return entered;
+}
+
+static void *native(void)
+{
+    return entered->stream;
 }
 
 static void upload(void *device, const void *host, uint64_t bytes)
@@ -184,15 +204,22 @@ static void mark_await(struct mark *mark)
     lane_note(cudaStreamWaitEvent(entered->stream, mark->event, 0), "waiting for a mark");
 }
 
+static bool mark_passed(const struct mark *mark)
+{
+    return cudaEventQuery(mark->event) != cudaErrorNotReady;
+}
+
 const struct accelerator cuda_accelerator = {
     .reserve = reserve,
     .release = release,
+    .room = room,
     .pin = pin,
     .unpin = unpin,
     .lane_open = lane_open,
     .lane_close = lane_close,
     .enter = enter,
     .inside = inside,
+    .native = native,
     .upload = upload,
     .download = download,
     .move = move,
@@ -202,4 +229,5 @@ const struct accelerator cuda_accelerator = {
     .mark_destroy = mark_destroy,
     .mark_set = mark_set,
     .mark_await = mark_await,
+    .mark_passed = mark_passed,
 };

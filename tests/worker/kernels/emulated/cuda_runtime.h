@@ -75,6 +75,7 @@ enum cudaError_t {
     cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
     cudaErrorNoDevice = 100,
+    cudaErrorNotReady = 600,
     cudaErrorIllegalAddress = 700,
     cudaErrorNotSupported = 801,
     cudaErrorUnknown = 999,
@@ -88,10 +89,6 @@ enum cudaMemcpyKind {
 #define cudaEventDefault 0
 #define cudaEventDisableTiming 2
 
-struct cudaDeviceProp {
-    char name[256];
-};
-
 typedef struct emulated_stream *cudaStream_t;
 typedef struct emulated_event *cudaEvent_t;
 
@@ -101,6 +98,16 @@ struct cudaLaunchConfig_t {
     cudaStream_t stream;
 };
 
+/* As many devices as EMULATED_DEVICES says, else one, of which CUDA_VISIBLE_DEVICES may name one.
+ */
+struct cudaUUID_t {
+    char bytes[16];
+};
+struct cudaDeviceProp {
+    char name[256];
+    cudaUUID_t uuid;
+    int pciDomainID, pciBusID, pciDeviceID;
+};
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device);
@@ -126,6 +133,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event);
 /* Of the time that work says it takes: emulated_spend. */
 cudaError_t cudaEventElapsedTime(float *time_ms, cudaEvent_t begin, cudaEvent_t end);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
@@ -135,6 +143,14 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
 void emulated_issue(cudaStream_t stream, std::function<void()> work);
 /* By the work at hand. */
 void emulated_spend(cudaStream_t stream, float time_ms);
+/* From such work: let others run until this holds; who changes what it looks at, notifies. */
+void emulated_await(const std::function<bool()> &holds);
+void emulated_notify();
+/* What was issued to the stream so far is done as soon as it can be: others wait for it of whom
+ * this process does not know. */
+void emulated_hasten(cudaStream_t stream);
+/* From elsewhere: change it. */
+void emulated_change(const std::function<void()> &change);
 /* Now, on the calling thread. */
 void emulated_run_grid(dim3 grid, dim3 block, const std::function<void()> &kernel);
 

@@ -1,12 +1,14 @@
 /* runtime.cc - memory, streams and events: what is issued waits until it has to be done. */
 #include "tests/worker/kernels/emulated/cuda_runtime.h"
 
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <map>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <vector>
 
 uint64_t emulated_limit = UINT64_C(1) << 32;
@@ -23,13 +25,16 @@ struct emulated_stream {
     std::deque<std::function<void()>> work;
     uint64_t done, issued;
     float spent_ms;
+    int hasteners;
+    bool running; /* some thread is at its first work, and may have let others go on */
 };
 
 namespace
 {
 
-/* One thread of the host at a time is in here; kernels run under it. */
+/* One thread of the host at a time is in here; kernels run under it, once each. */
 std::recursive_mutex lock;
+std::condition_variable_any changed;
 std::map<uintptr_t, size_t> reservations, pinned;
 std::set<emulated_stream *> streams;
 uint64_t reserved;
@@ -37,10 +42,17 @@ uint64_t reserved;
 void run_until(emulated_stream *stream, uint64_t place)
 {
     while (stream->done < place) {
+        if (stream->running) {
+            changed.wait(lock);
+            continue;
+        }
         std::function<void()> work = std::move(stream->work.front());
         stream->work.pop_front();
-        stream->done++;
+        stream->running = true;
         work();
+        stream->running = false;
+        stream->done++;
+        changed.notify_all();
     }
 }
 
@@ -61,21 +73,36 @@ bool inside(const std::map<uintptr_t, size_t> &all, const void *memory, size_t b
 
 } // namespace
 
+/* Device i has the UUID GPU-0000..i. */
+static int last_digit(const char *uuid)
+{
+    size_t length = strlen(uuid);
+    return length > 0 ? uuid[length - 1] - '0' : -1;
+}
+
 cudaError_t cudaGetDeviceCount(int *count)
 {
-    *count = 1;
+    const char *all = getenv("EMULATED_DEVICES"), *visible = getenv("CUDA_VISIBLE_DEVICES");
+    *count = all ? atoi(all) : 1;
+    if (visible)
+        *count = last_digit(visible) >= 0 && last_digit(visible) < *count;
+    return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    int index = visible ? last_digit(visible) : device;
+    *out = cudaDeviceProp{};
+    snprintf(out->name, sizeof out->name, "emulated device");
+    out->uuid.bytes[15] = (char)index;
+    out->pciBusID = 16 + index;
     return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int *device)
 {
     *device = 0;
-    return cudaSuccess;
-}
-
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
-{
-    *properties = {"emulated"};
     return cudaSuccess;
 }
 
@@ -118,8 +145,10 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 cudaError_t cudaFree(void *memory)
 {
     std::lock_guard<std::recursive_mutex> guard(lock);
-    for (emulated_stream *stream : streams)
-        run_until(stream, stream->issued);
+    std::set<emulated_stream *> all = streams; /* others come and go meanwhile */
+    for (emulated_stream *stream : all)
+        if (streams.count(stream))
+            run_until(stream, stream->issued);
     if (!memory)
         return cudaSuccess;
     auto found = reservations.find((uintptr_t)memory);
@@ -167,6 +196,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     std::lock_guard<std::recursive_mutex> guard(lock);
     run_until(stream, stream->issued);
+    while (stream->hasteners > 0)
+        changed.wait(lock);
     streams.erase(stream);
     delete stream;
     return cudaSuccess;
@@ -184,6 +215,37 @@ void emulated_issue(cudaStream_t stream, std::function<void()> work)
     std::lock_guard<std::recursive_mutex> guard(lock);
     stream->work.push_back(std::move(work));
     stream->issued++;
+}
+
+void emulated_await(const std::function<bool()> &holds)
+{
+    while (!holds())
+        changed.wait(lock);
+}
+
+void emulated_hasten(cudaStream_t stream)
+{
+    std::lock_guard<std::recursive_mutex> guard(lock);
+    uint64_t place = stream->issued;
+    stream->hasteners++;
+    std::thread([=] {
+        std::lock_guard<std::recursive_mutex> inside(lock);
+        run_until(stream, place);
+        stream->hasteners--;
+        changed.notify_all();
+    }).detach();
+}
+
+void emulated_notify()
+{
+    changed.notify_all();
+}
+
+void emulated_change(const std::function<void()> &change)
+{
+    std::lock_guard<std::recursive_mutex> guard(lock);
+    change();
+    changed.notify_all();
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
@@ -225,6 +287,14 @@ cudaError_t cudaEventElapsedTime(float *time_ms, cudaEvent_t begin, cudaEvent_t 
 void emulated_spend(cudaStream_t stream, float time_ms)
 {
     stream->spent_ms += time_ms;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    std::lock_guard<std::recursive_mutex> guard(lock);
+    bool under_way =
+        event->stream && streams.count(event->stream) && event->stream->done < event->place;
+    return under_way ? cudaErrorNotReady : cudaSuccess;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)

@@ -1,0 +1,253 @@
+/* nccl.c - collectives between NVIDIA devices: NCCL, issued to the calling thread's lane.
+ *
+ * A call returns when it is issued, and the host waits for nothing; what went wrong shows in
+ * check(). A group is a communicator, and so is each way of messages: one of a tag from one rank to
+ * another. Then nothing is behind anything that it does not have to wait for: messages that are
+ * sent have a lane of their own, which waits for the sender's at that place and then for the
+ * receiver, while the sender's goes on.
+ *
+ * NCCL sums in an order of its own: the same on all members, and in every run of the same ranks.
+ * Its maximum passes over NaN. Only data in lanes is exchanged: what is in the host's memory goes
+ * another way. */
+#include "worker/collectives/nccl_fabric.h"
+
+#include "common/base/hash.h"
+#include "common/base/memory.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int nccl_open(const struct fabric_config *config, struct fabric **out, struct error *err)
+{
+    if (!config->accelerator || !config->rendezvous)
+        return error_set(err, -EINVAL, "nccl: a device and a rendezvous are needed");
+    if (config->rank < 0 || config->rank >= config->count)
+        return error_set(err, -EINVAL, "nccl: rank %d of %d", config->rank, config->count);
+    if (!(config->timeout_s > 0))
+        return error_set(err, -EINVAL, "nccl: a limit of %g s: more than 0 is needed",
+                         config->timeout_s);
+    struct fabric *fabric = xcalloc(1, sizeof *fabric);
+    int rc = comms_open(&fabric->comms, config, err);
+    if (rc < 0)
+        free(fabric);
+    else
+        *out = fabric;
+    return rc;
+}
+
+static void nccl_close(struct fabric *fabric)
+{
+    if (!fabric)
+        return;
+    comms_close(&fabric->comms);
+    while (fabric->groups) {
+        struct fabric_group *next = fabric->groups->next;
+        free(fabric->groups);
+        fabric->groups = next;
+    }
+    nccl_channels_close(fabric);
+    free(fabric);
+}
+
+static void nccl_abort(struct fabric *fabric)
+{
+    struct error cause;
+    error_set(&cause, -ECANCELED, "the exchange was aborted");
+    comms_fail(&fabric->comms, -ECANCELED, &cause);
+}
+
+static int nccl_check(struct fabric *fabric, struct error *err)
+{
+    return comms_check(&fabric->comms, err);
+}
+
+/* ---- groups ---- */
+
+static uint64_t hash_members(const int *ranks, int count)
+{
+    uint64_t hash = hash_number(HASH_START, (uint64_t)count);
+    for (int i = 0; i < count; i++)
+        hash = hash_number(hash, (uint64_t)ranks[i]);
+    return hash;
+}
+
+/* Groups of the same ranks are told apart by the order in which their members create them. */
+static int nccl_group(struct fabric *fabric, const int *ranks, int count, struct fabric_group **out,
+                      struct error *err)
+{
+    char key[NCCL_KEY_SIZE];
+    uint64_t members = hash_members(ranks, count), earlier = 0;
+    for (const struct fabric_group *other = fabric->groups; other; other = other->next)
+        earlier += other->members == members;
+    snprintf(key, sizeof key, "nccl/group/%016" PRIx64 "/%" PRIu64, members, earlier);
+    struct fabric_group *group = xcalloc(1, sizeof *group);
+    group->fabric = fabric;
+    group->members = members;
+    group->next = fabric->groups;
+    fabric->groups = group;
+    *out = group;
+    return comm_join(&fabric->comms, &group->comm, ranks, count, key, err);
+}
+
+struct all_reduce {
+    enum element element;
+    void *data;
+    size_t count;
+    enum reduction reduction;
+};
+
+static ncclResult_t issue_all_reduce(const struct comm *comm, cudaStream_t stream,
+                                     const void *arguments)
+{
+    const struct all_reduce *a = arguments;
+    return ncclAllReduce(a->data, a->data, a->count, nccl_type(a->element),
+                         a->reduction == REDUCTION_MAX ? ncclMax : ncclSum, comm->handle, stream);
+}
+
+static int nccl_all_reduce(struct fabric_group *group, enum element element, void *data,
+                           size_t count, enum reduction reduction, struct error *err)
+{
+    const struct all_reduce arguments = {element, data, count, reduction};
+    if (count == 0)
+        return 0;
+    return comm_call(&group->fabric->comms, &group->comm, "all_reduce", issue_all_reduce,
+                     &arguments, err);
+}
+
+struct chunks {
+    enum element element;
+    const struct collective_part *parts;
+    int count;
+};
+
+static bool are_equal(const struct comm *comm, const size_t *counts)
+{
+    for (int i = 1; i < comm->count; i++)
+        if (counts[i] != counts[0])
+            return false;
+    return true;
+}
+
+/* NCCL's own is for equal chunks; others are a sum for each member. */
+static ncclResult_t reduce_part(const struct comm *comm, cudaStream_t stream, enum element element,
+                                const struct collective_part *part)
+{
+    const char *chunk = part->source;
+    ncclResult_t result = ncclSuccess;
+    if (are_equal(comm, part->counts))
+        return ncclReduceScatter(part->source, part->destination, part->counts[0],
+                                 nccl_type(element), ncclSum, comm->handle, stream);
+    for (int i = 0; i < comm->count && result == ncclSuccess;
+         chunk += part->counts[i++] * element_size(element))
+        if (part->counts[i] > 0)
+            result = ncclReduce(chunk, i == comm->me ? part->destination : NULL, part->counts[i],
+                                nccl_type(element), ncclSum, i, comm->handle, stream);
+    return result;
+}
+
+static ncclResult_t issue_reduce_scatter(const struct comm *comm, cudaStream_t stream,
+                                         const void *arguments)
+{
+    const struct chunks *chunks = arguments;
+    ncclResult_t result = ncclSuccess;
+    for (int i = 0; i < chunks->count && result == ncclSuccess; i++)
+        result = reduce_part(comm, stream, chunks->element, &chunks->parts[i]);
+    return result;
+}
+
+static int nccl_reduce_scatter(struct fabric_group *group, enum element element,
+                               const struct collective_part *parts, int count, struct error *err)
+{
+    const struct chunks arguments = {element, parts, count};
+    return comm_call(&group->fabric->comms, &group->comm, "reduce_scatter", issue_reduce_scatter,
+                     &arguments, err);
+}
+
+static ncclResult_t gather_part(const struct comm *comm, cudaStream_t stream, enum element element,
+                                const struct collective_part *part)
+{
+    char *chunk = part->destination;
+    ncclResult_t result = ncclSuccess;
+    if (are_equal(comm, part->counts))
+        return ncclAllGather(part->source, part->destination, part->counts[0], nccl_type(element),
+                             comm->handle, stream);
+    for (int i = 0; i < comm->count && result == ncclSuccess;
+         chunk += part->counts[i++] * element_size(element))
+        if (part->counts[i] > 0)
+            result = ncclBroadcast(i == comm->me ? part->source : chunk, chunk, part->counts[i],
+                                   nccl_type(element), i, comm->handle, stream);
+    return result;
+}
+
+static ncclResult_t issue_all_gather(const struct comm *comm, cudaStream_t stream,
+                                     const void *arguments)
+{
+    const struct chunks *chunks = arguments;
+    ncclResult_t result = ncclSuccess;
+    for (int i = 0; i < chunks->count && result == ncclSuccess; i++)
+        result = gather_part(comm, stream, chunks->element, &chunks->parts[i]);
+    return result;
+}
+
+static int nccl_all_gather(struct fabric_group *group, enum element element,
+                           const struct collective_part *parts, int count, struct error *err)
+{
+    const struct chunks arguments = {element, parts, count};
+    return comm_call(&group->fabric->comms, &group->comm, "all_gather", issue_all_gather,
+                     &arguments, err);
+}
+
+struct exchange {
+    enum element element;
+    const char *source;
+    char *destination;
+    const size_t *sends, *receives;
+};
+
+static ncclResult_t issue_all_to_all(const struct comm *comm, cudaStream_t stream,
+                                     const void *arguments)
+{
+    const struct exchange *e = arguments;
+    const char *source = e->source;
+    char *destination = e->destination;
+    ncclResult_t result = ncclSuccess;
+    for (int i = 0; i < comm->count && result == ncclSuccess; i++) {
+        if (e->sends[i] > 0)
+            result = ncclSend(source, e->sends[i], nccl_type(e->element), i, comm->handle, stream);
+        if (e->receives[i] > 0 && result == ncclSuccess)
+            result = ncclRecv(destination, e->receives[i], nccl_type(e->element), i, comm->handle,
+                              stream);
+        source += e->sends[i] * element_size(e->element);
+        destination += e->receives[i] * element_size(e->element);
+    }
+    return result;
+}
+
+static int nccl_all_to_all(struct fabric_group *group, enum element element, const void *source,
+                           const size_t *sends, void *destination, const size_t *receives,
+                           struct error *err)
+{
+    const struct exchange arguments = {element, source, destination, sends, receives};
+    return comm_call(&group->fabric->comms, &group->comm, "all_to_all", issue_all_to_all,
+                     &arguments, err);
+}
+
+const struct collectives collectives_nccl = {
+    .name = "nccl",
+    .in_lanes = true,
+    .open = nccl_open,
+    .close = nccl_close,
+    .abort = nccl_abort,
+    .group = nccl_group,
+    .channel = nccl_channel,
+    .all_reduce = nccl_all_reduce,
+    .reduce_scatter = nccl_reduce_scatter,
+    .all_gather = nccl_all_gather,
+    .all_to_all = nccl_all_to_all,
+    .send = nccl_send,
+    .wait = nccl_wait,
+    .receive = nccl_receive,
+    .check = nccl_check,
+};

@@ -1,0 +1,179 @@
+/* nccl_comm.c - opening and closing, joining, issuing. */
+#include "worker/collectives/nccl_comm.h"
+
+#include "common/base/memory.h"
+#include "worker/collectives/members.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define POLL_NS 500000 /* at one that is being made: NCCL has nothing to wait for it by */
+
+/* ---- opening and closing ---- */
+
+int comms_open(struct comms *comms, const struct fabric_config *config, struct error *err)
+{
+    pthread_condattr_t attributes;
+    *comms = (struct comms){.accelerator = config->accelerator,
+                            .rendezvous = config->rendezvous,
+                            .rank = config->rank,
+                            .count = config->count,
+                            .timeout_s = config->timeout_s};
+    pthread_mutex_init(&comms->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&comms->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    int rc = pthread_create(&comms->watch, NULL, comms_watch, comms);
+    return rc ? error_set(err, -rc, "nccl: no thread to watch it: %s", strerror(rc)) : 0;
+}
+
+/* Nothing is on its way any more. */
+static void leave(struct comm *comm)
+{
+    if (comm->handle)
+        ncclCommDestroy(comm->handle);
+    free(comm->name);
+}
+
+void comms_close(struct comms *comms)
+{
+    pthread_mutex_lock(&comms->lock);
+    comms->closing = true;
+    pthread_cond_broadcast(&comms->changed);
+    pthread_mutex_unlock(&comms->lock);
+    pthread_join(comms->watch, NULL);
+    for (struct comm *comm = comms->list; comm; comm = comm->next)
+        leave(comm);
+    for (size_t i = 0; i < comms->flight_count; i++) {
+        comms->accelerator->mark_destroy(comms->flights[i]->begun);
+        comms->accelerator->mark_destroy(comms->flights[i]->ended);
+        free(comms->flights[i]);
+    }
+    free(comms->flights);
+    pthread_cond_destroy(&comms->changed);
+    pthread_mutex_destroy(&comms->lock);
+}
+
+/* ---- joining ---- */
+
+static int meet(struct comms *comms, const struct comm *comm, const char *key, ncclUniqueId *id,
+                struct error *err)
+{
+    const struct rendezvous *rendezvous = comms->rendezvous;
+    size_t size = sizeof *id;
+    if (comm->me != 0)
+        return rendezvous->get(rendezvous->context, key, id, &size, err);
+    ncclResult_t result = ncclGetUniqueId(id);
+    if (result != ncclSuccess)
+        return comm_explain(result, "meeting", comm, err);
+    return rendezvous->put(rendezvous->context, key, id, sizeof *id, err);
+}
+
+/* Until what was begun with this communicator is there, in the host's part of it; the lock is
+ * held, and let go meanwhile. */
+static int settle(struct comms *comms, struct comm *comm, const char *call, ncclResult_t result,
+                  struct error *err)
+{
+    double until = comms_now() + comms->timeout_s;
+    while (result == ncclInProgress && !comms->failed) {
+        const struct timespec pause = {0, POLL_NS};
+        pthread_mutex_unlock(&comms->lock);
+        nanosleep(&pause, NULL);
+        pthread_mutex_lock(&comms->lock);
+        if (!comms->failed && ncclCommGetAsyncError(comm->handle, &result) != ncclSuccess)
+            result = ncclInternalError;
+        if (result == ncclInProgress && comms_now() > until) {
+            struct error cause;
+            comms_end(comms,
+                      error_set(&cause, -ETIMEDOUT,
+                                "%s in group %s: a member has not come within %g s", call,
+                                comm->name, comms->timeout_s),
+                      &cause);
+        }
+    }
+    if (comms->failed)
+        return comms_failed(comms, err);
+    return result == ncclSuccess ? 0 : comms_fail_by(comms, result, call, comm, err);
+}
+
+int comm_join(struct comms *comms, struct comm *comm, const int *ranks, int count, const char *key,
+              struct error *err)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclUniqueId id;
+    config.blocking = 0;
+    int rc = collective_members_check(ranks, count, comms->rank, comms->count, &comm->me, err);
+    if (rc < 0)
+        return rc;
+    comm->count = count;
+    comm->name = collective_members_print(ranks, count);
+    rc = meet(comms, comm, key, &id, err);
+    pthread_mutex_lock(&comms->lock);
+    comm->next = comms->list; /* from here on closed with the others */
+    comms->list = comm;
+    if (rc == 0)
+        rc = comms_failed(comms, err);
+    if (rc == 0)
+        rc = settle(comms, comm, "joining",
+                    ncclCommInitRankConfig(&comm->handle, count, id, comm->me, &config), err);
+    pthread_mutex_unlock(&comms->lock);
+    return rc;
+}
+
+/* ---- issuing ---- */
+
+/* One that has landed, or a new one. */
+static int find_flight(struct comms *comms, struct flight **out, struct error *err)
+{
+    for (size_t i = 0; i < comms->flight_count; i++)
+        if (!comms->flights[i]->under_way) {
+            *out = comms->flights[i];
+            return 0;
+        }
+    struct flight *flight = xcalloc(1, sizeof *flight);
+    comms->flights =
+        grow(comms->flights, comms->flight_count, &comms->flight_capacity, sizeof(struct flight *));
+    comms->flights[comms->flight_count++] = flight;
+    int rc = comms->accelerator->mark_create(&flight->begun, err);
+    if (rc == 0)
+        rc = comms->accelerator->mark_create(&flight->ended, err);
+    *out = flight;
+    return rc;
+}
+
+static int issue_now(struct comms *comms, struct comm *comm, const char *call, comm_issue_fn *issue,
+                     const void *arguments, struct error *err)
+{
+    const struct accelerator *accelerator = comms->accelerator;
+    struct flight *flight;
+    int rc = find_flight(comms, &flight, err);
+    if (rc < 0)
+        return rc;
+    accelerator->mark_set(flight->begun);
+    ncclResult_t result = ncclGroupStart();
+    if (result == ncclSuccess)
+        result = issue(comm, accelerator->native(), arguments);
+    ncclResult_t ended = ncclGroupEnd();
+    if (result == ncclSuccess || result == ncclInProgress)
+        result = ended;
+    rc = settle(comms, comm, call, result, err);
+    if (rc < 0)
+        return rc;
+    accelerator->mark_set(flight->ended);
+    *flight = (struct flight){flight->begun, flight->ended, call, comm, 0, true};
+    return 0;
+}
+
+int comm_call(struct comms *comms, struct comm *comm, const char *call, comm_issue_fn *issue,
+              const void *arguments, struct error *err)
+{
+    pthread_mutex_lock(&comms->lock);
+    int rc = comms_failed(comms, err);
+    if (rc == 0)
+        rc = issue_now(comms, comm, call, issue, arguments, err);
+    pthread_mutex_unlock(&comms->lock);
+    return rc;
+}

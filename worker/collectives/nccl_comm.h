@@ -1,0 +1,83 @@
+/* nccl_comm.h - one communicator of NCCL at a time, and what can go wrong with it; nccl.c makes a
+ * fabric of them.
+ *
+ * All is issued: a call returns before anything was exchanged. So what goes wrong is found by a
+ * thread that looks at all communicators now and then. It, or whoever aborts, ends all of them:
+ * then what waits in the lanes returns at once, with nothing of worth, and every call and check
+ * after it fails with the first cause. */
+#ifndef WORKER_COLLECTIVES_NCCL_COMM_H
+#define WORKER_COLLECTIVES_NCCL_COMM_H
+
+#include "worker/collectives/collective.h"
+
+#include <nccl.h>
+#include <pthread.h>
+
+/* Some of the ranks, in an order. */
+struct comm {
+    struct comm *next;
+    ncclComm_t handle; /* NULL: ended */
+    char *name;        /* "{0,2,5}" */
+    int count, me;
+};
+
+/* An exchange that was issued: its place in the lane. */
+struct flight {
+    struct mark *begun, *ended;
+    const char *call;
+    const struct comm *comm;
+    double since_s; /* that it has been seen under way; 0: not yet */
+    bool under_way;
+};
+
+struct comms {
+    const struct accelerator *accelerator;
+    const struct rendezvous *rendezvous;
+    int rank, count;
+    double timeout_s;
+    pthread_mutex_t lock; /* of all below, and of calls to NCCL */
+    pthread_cond_t changed;
+    struct comm *list;
+    struct flight **flights;
+    size_t flight_count, flight_capacity;
+    int failed; /* the first cause, */
+    struct error failure;
+    bool closing;
+    pthread_t watch;
+};
+
+/* -errno. */
+int comms_open(struct comms *comms, const struct fabric_config *config, struct error *err);
+void comms_close(struct comms *comms);
+/* The first cause stays; from any thread. */
+void comms_fail(struct comms *comms, int rc, const struct error *cause);
+/* 0, or the first cause. */
+int comms_check(struct comms *comms, struct error *err);
+
+/* All members join, under the same name of the rendezvous. Takes the list of ranks over as words.
+ */
+int comm_join(struct comms *comms, struct comm *comm, const int *ranks, int count, const char *key,
+              struct error *err);
+
+/* What one call issues, in the calling thread's lane, to a communicator that is well. */
+typedef ncclResult_t comm_issue_fn(const struct comm *comm, cudaStream_t stream,
+                                   const void *arguments);
+int comm_call(struct comms *comms, struct comm *comm, const char *call, comm_issue_fn *issue,
+              const void *arguments, struct error *err);
+
+/* ---- nccl_watch.c ---- */
+
+/* The thread that looks; ends by comms->closing. */
+void *comms_watch(void *comms);
+/* -errno and words for a result that is none to go on with. */
+int comm_explain(ncclResult_t result, const char *call, const struct comm *comm, struct error *err);
+double comms_now(void);
+/* With the lock held. All communicators end for this cause, unless there was one before; */
+void comms_end(struct comms *comms, int rc, const struct error *cause);
+/* or for this result: returns what the cause is; */
+int comms_fail_by(struct comms *comms, ncclResult_t result, const char *call,
+                  const struct comm *comm, struct error *err);
+/* 0, or what the cause was. */
+int comms_failed(const struct comms *comms, struct error *err);
+
+#endif

@@ -1,0 +1,48 @@
+/* nccl_fabric.h - what the files of the NCCL library share: a fabric's groups, and its ways of
+ * messages.
+ */
+#ifndef WORKER_COLLECTIVES_NCCL_FABRIC_H
+#define WORKER_COLLECTIVES_NCCL_FABRIC_H
+
+#include "worker/collectives/nccl_comm.h"
+
+#define NCCL_KEY_SIZE 64 /* of a rendezvous */
+
+struct fabric_group {
+    struct comm comm;
+    struct fabric_group *next;
+    struct fabric *fabric;
+    uint64_t members; /* their hash */
+};
+
+/* A way of messages, and the newest of them that was sent. */
+struct fabric_request {
+    struct comm comm;
+    struct fabric_request *next;
+    int from, to;
+    uint32_t tag;
+    struct lane *lane; /* at the sender's end, as what follows */
+    struct mark *filled, *sent;
+};
+
+struct fabric {
+    struct comms comms;
+    struct fabric_group *groups;
+    struct fabric_request *channels;
+};
+
+static inline ncclDataType_t nccl_type(enum element element)
+{
+    return element == ELEMENT_BF16 ? ncclBfloat16 : ncclFloat;
+}
+
+int nccl_channel(struct fabric *fabric, int from, int to, uint32_t tag, struct error *err);
+int nccl_send(struct fabric *fabric, int peer, uint32_t tag, enum element element,
+              const void *source, size_t count, struct fabric_request **out, struct error *err);
+int nccl_wait(struct fabric *fabric, struct fabric_request *channel, struct error *err);
+int nccl_receive(struct fabric *fabric, int peer, uint32_t tag, enum element element,
+                 void *destination, size_t count, struct error *err);
+/* Once the communicators are closed. */
+void nccl_channels_close(struct fabric *fabric);
+
+#endif

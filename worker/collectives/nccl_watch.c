@@ -1,0 +1,139 @@
+/* nccl_watch.c - what went wrong, in words; who looks for it; and the end of all communicators. */
+#include "worker/collectives/nccl_comm.h"
+
+#include <errno.h>
+#include <time.h>
+
+#define WATCH_NS 50000000 /* between two looks at all communicators */
+
+double comms_now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+int comm_explain(ncclResult_t result, const char *call, const struct comm *comm, struct error *err)
+{
+    static const struct {
+        ncclResult_t result;
+        int rc;
+        const char *advice;
+    } rows[] = {
+        {ncclRemoteError, -ECONNRESET, "a peer is gone, or the network to it"},
+        {ncclSystemError, -ECONNRESET, "a peer is gone, or this system refuses what it needs"},
+        {ncclUnhandledCudaError, -EIO, "the device failed"},
+        {ncclInvalidUsage, -EINVAL,
+         "the ranks do not fit each other; are two of them on one device, or are their versions of "
+         "NCCL different?"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].result == result)
+            return error_set(err, rows[i].rc, "%s in group %s: %s (NCCL: %s)", call, comm->name,
+                             rows[i].advice, ncclGetErrorString(result));
+    return error_set(err, -EIO, "%s in group %s: NCCL: %s; NCCL_DEBUG=WARN makes it say more", call,
+                     comm->name, ncclGetErrorString(result));
+}
+
+/* ---- failing: the lock is held ---- */
+
+void comms_end(struct comms *comms, int rc, const struct error *cause)
+{
+    if (comms->failed)
+        return;
+    comms->failed = rc;
+    comms->failure = *cause;
+    for (struct comm *comm = comms->list; comm; comm = comm->next) {
+        if (comm->handle)
+            ncclCommAbort(comm->handle);
+        comm->handle = NULL;
+    }
+    pthread_cond_broadcast(&comms->changed);
+}
+
+int comms_failed(const struct comms *comms, struct error *err)
+{
+    if (comms->failed && err)
+        *err = comms->failure;
+    return comms->failed;
+}
+
+int comms_fail_by(struct comms *comms, ncclResult_t result, const char *call,
+                  const struct comm *comm, struct error *err)
+{
+    struct error cause;
+    comms_end(comms, comm_explain(result, call, comm, &cause), &cause);
+    return comms_failed(comms, err);
+}
+
+void comms_fail(struct comms *comms, int rc, const struct error *cause)
+{
+    pthread_mutex_lock(&comms->lock);
+    comms_end(comms, rc, cause);
+    pthread_mutex_unlock(&comms->lock);
+}
+
+/* ---- the watch ---- */
+
+static void look_at_comms(struct comms *comms)
+{
+    for (struct comm *comm = comms->list; comm && !comms->failed; comm = comm->next) {
+        ncclResult_t state = ncclSuccess;
+        if (comm->handle && ncclCommGetAsyncError(comm->handle, &state) == ncclSuccess &&
+            state != ncclSuccess && state != ncclInProgress)
+            comms_fail_by(comms, state, "an exchange", comm, NULL);
+    }
+}
+
+/* The limit counts from when it was its turn in the lane. */
+static void look_at(struct comms *comms, struct flight *flight, double time_s)
+{
+    struct error cause;
+    const struct accelerator *accelerator = comms->accelerator;
+    if (accelerator->mark_passed(flight->ended))
+        flight->under_way = false;
+    else if (flight->since_s == 0 && accelerator->mark_passed(flight->begun))
+        flight->since_s = time_s;
+    else if (flight->since_s > 0 && time_s - flight->since_s > comms->timeout_s)
+        comms_end(comms,
+                  error_set(&cause, -ETIMEDOUT, "%s in group %s: not done within %g s",
+                            flight->call, flight->comm->name, comms->timeout_s),
+                  &cause);
+}
+
+static void look(struct comms *comms)
+{
+    double time_s = comms_now();
+    look_at_comms(comms);
+    for (size_t i = 0; i < comms->flight_count && !comms->failed; i++)
+        if (comms->flights[i]->under_way)
+            look_at(comms, comms->flights[i], time_s);
+}
+
+void *comms_watch(void *context)
+{
+    struct comms *comms = context;
+    pthread_mutex_lock(&comms->lock);
+    while (!comms->closing) {
+        struct timespec next;
+        clock_gettime(CLOCK_MONOTONIC, &next);
+        next.tv_nsec += WATCH_NS;
+        next.tv_sec += next.tv_nsec / 1000000000;
+        next.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&comms->changed, &comms->lock, &next);
+        if (!comms->closing)
+            look(comms);
+    }
+    pthread_mutex_unlock(&comms->lock);
+    return NULL;
+}
+
+int comms_check(struct comms *comms, struct error *err)
+{
+    pthread_mutex_lock(&comms->lock);
+    if (!comms->failed)
+        look_at_comms(comms);
+    int rc = comms_failed(comms, err);
+    pthread_mutex_unlock(&comms->lock);
+    return rc;
+}

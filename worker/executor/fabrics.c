@@ -1,0 +1,161 @@
+/* fabrics.c - joining the other ranks of an epoch, once or more often. */
+#include "worker/executor/fabrics.h"
+
+#include "common/base/log.h"
+#include "common/base/memory.h"
+#include "worker/kernels/modules.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Seconds without an answer from a peer after which a collective gives up. */
+#define FABRIC_TIMEOUT_S 30
+#define APART_SIZE 256 /* of a key */
+
+/* ---- a rendezvous of its own for the meeting ---- */
+
+static int put_apart(void *context, const char *key, const void *value, size_t size,
+                     struct error *err)
+{
+    const struct rendezvous *inner = context;
+    char apart[APART_SIZE];
+    snprintf(apart, sizeof apart, "meeting/%s", key);
+    return inner->put(inner->context, apart, value, size, err);
+}
+
+static int get_apart(void *context, const char *key, void *value, size_t *size, struct error *err)
+{
+    const struct rendezvous *inner = context;
+    char apart[APART_SIZE];
+    snprintf(apart, sizeof apart, "meeting/%s", key);
+    return inner->get(inner->context, apart, value, size, err);
+}
+
+static struct rendezvous apart_from(struct rendezvous *inner)
+{
+    return (struct rendezvous){inner, put_apart, get_apart};
+}
+
+/* ---- joining ---- */
+
+static struct fabric_config config_of(const struct rank *rank, int count,
+                                      const struct rendezvous *rendezvous)
+{
+    const struct work *work = rank->work;
+    return (struct fabric_config){.rank = rank->rank,
+                                  .count = count,
+                                  .timeout_s = FABRIC_TIMEOUT_S,
+                                  .rendezvous = rendezvous,
+                                  .interface = work->interface,
+                                  .shared = work->hub,
+                                  .accelerator = work->device->accelerator,
+                                  .awaits_cb = trail_await};
+}
+
+static int join(struct work *work, const struct collectives *library,
+                const struct fabric_config *config, struct joined *out, struct error *err)
+{
+    int rc = library->open(config, &out->fabric, err);
+    if (rc < 0)
+        return rc;
+    out->library = library;
+    session_guard(work->session, library, out->fabric);
+    return 0;
+}
+
+/* Nobody but its ranks uses this rendezvous. */
+static int join_host(const struct rank *rank, int count, const struct rendezvous *rendezvous,
+                     struct joined *out, struct error *err)
+{
+    const struct fabric_config config = config_of(rank, count, rendezvous);
+    return count > 1 ? join(rank->work, rank->work->collectives, &config, out, err) : 0;
+}
+
+static void part(struct work *work, const struct joined *joined)
+{
+    if (!joined->fabric)
+        return;
+    session_unguard(work->session, joined->fabric);
+    joined->library->close(joined->fabric);
+}
+
+/* ---- where programs run ---- */
+
+/* All ranks have to take the same one, so each hears whether all could. */
+static int do_all(const struct joined *host, int count, bool can, bool *all, struct error *err)
+{
+    int *ranks = xcalloc((size_t)count, sizeof *ranks);
+    float cannot[1] = {can ? 0 : 1};
+    struct fabric_group *group;
+    for (int i = 0; i < count; i++)
+        ranks[i] = i;
+    int rc = host->library->group(host->fabric, ranks, count, &group, err);
+    if (rc == 0)
+        rc = host->library->all_reduce(group, ELEMENT_F32, cannot, 1, REDUCTION_MAX, err);
+    *all = !(cannot[0] > 0);
+    free(ranks);
+    return rc;
+}
+
+/* The library that the device names, if all ranks have it; else through the host's memory. */
+static int choose(const struct rank *rank, const struct joined *host,
+                  const struct collectives **out, struct error *err)
+{
+    const char *name = rank->work->device->collectives;
+    struct error why = {""};
+    const void *found = NULL;
+    bool all = false;
+    *out = &collectives_staged;
+    if (!name)
+        return 0;
+    char *symbol = xasprintf("collectives_%s", name);
+    bool can = module_load(name, symbol, &found, &why) == 0;
+    free(symbol);
+    int rc = do_all(host, plan_ranks(rank->work->plan), can, &all, err);
+    if (rc == 0 && all)
+        *out = found;
+    else if (rc == 0)
+        log_line(LOG_WARN, "rank %d exchanges data through the host's memory, not by %s: %s",
+                 rank->rank, name, can ? "another rank lacks it" : why.text);
+    return rc;
+}
+
+/* That of a device with memory of its own takes another way than what the host holds, unless one
+ * library knows both. */
+static int join_program(const struct rank *rank, const struct joined *host, struct joined *out,
+                        struct error *err)
+{
+    struct work *work = rank->work;
+    struct fabric_config config = config_of(rank, plan_ranks(work->plan), &work->rendezvous);
+    const struct collectives *library;
+    if (!host->fabric || !work->device->accelerator || host->library->in_lanes) {
+        *out = *host;
+        return 0;
+    }
+    config.host = host->library;
+    config.host_fabric = host->fabric;
+    int rc = choose(rank, host, &library, err);
+    return rc == 0 ? join(work, library, &config, out, err) : rc;
+}
+
+int fabrics_open(struct fabrics *out, const struct rank *rank, int givers, struct error *err)
+{
+    struct work *work = rank->work;
+    struct rendezvous apart = apart_from(&work->rendezvous);
+    int ranks = plan_ranks(work->plan), rc = 0;
+    *out = (struct fabrics){.work = work};
+    if (givers > 0)
+        rc = join_host(rank, ranks + givers, &apart, &out->meeting, err);
+    if (rc < 0 || rank->rank >= ranks)
+        return rc;
+    rc = join_host(rank, ranks, &work->rendezvous, &out->host, err);
+    return rc == 0 ? join_program(rank, &out->host, &out->program, err) : rc;
+}
+
+void fabrics_close(struct fabrics *fabrics)
+{
+    if (fabrics->program.fabric != fabrics->host.fabric)
+        part(fabrics->work, &fabrics->program);
+    part(fabrics->work, &fabrics->host);
+    part(fabrics->work, &fabrics->meeting);
+}

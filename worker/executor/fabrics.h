@@ -1,0 +1,25 @@
+/* fabrics.h - the ways in which a rank exchanges data in an epoch. */
+#ifndef WORKER_EXECUTOR_FABRICS_H
+#define WORKER_EXECUTOR_FABRICS_H
+
+#include "worker/executor/crew.h"
+
+/* Both NULL: it is not there. */
+struct joined {
+    const struct collectives *library;
+    struct fabric *fabric;
+};
+
+struct fabrics {
+    struct work *work;
+    struct joined meeting; /* of all ranks that take part, those that only give too */
+    struct joined host;    /* of the plan's ranks: what lies in the host's memory; */
+    struct joined program; /* and where programs run. It may be the same */
+};
+
+/* Joins the others. For a rank behind those of the plan there is the meeting only, which there is
+ * only with givers. *out is the caller's to close, whatever came out. */
+int fabrics_open(struct fabrics *out, const struct rank *rank, int givers, struct error *err);
+void fabrics_close(struct fabrics *fabrics);
+
+#endif

@@ -1,0 +1,143 @@
+/* measure.c - an executor that looks at devices: which there are, and how fast they are. */
+#include "worker/executor/modes.h"
+
+#include "worker/executor/probe.h"
+#include "worker/executor/session.h"
+#include "worker/kernels/modules.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void send_profiles(struct session *session, const struct profile *profiles, int count,
+                          const struct probe_figures *figures)
+{
+    Gimbal__ExecutorProfile profile = GIMBAL__EXECUTOR_PROFILE__INIT;
+    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    char *texts[CPUSETS_MAX];
+    for (int i = 0; i < count; i++)
+        texts[i] = profile_encode(&profiles[i]);
+    profile.n_device_json = (size_t)count;
+    profile.device_json = texts;
+    profile.memory_bytes = figures->memory_bytes;
+    profile.flops = figures->flops;
+    profile.bandwidth_bytes_per_s = figures->bandwidth;
+    profile.upload_bytes_per_s = figures->upload;
+    profile.download_bytes_per_s = figures->download;
+    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_PROFILE;
+    event.profile = &profile;
+    session_send(session, &event);
+    for (int i = 0; i < count; i++)
+        free(texts[i]);
+}
+
+/* One device, whatever the count of ranks that are to share it: all have the same profile. */
+static int measure_shared(const cpu_set_t *sets, int count, const struct device *device,
+                          const struct collectives *collectives, double crowd,
+                          struct profile *profiles, struct probe_figures *figures,
+                          struct error *err)
+{
+    struct profile processor;
+    int rc = probe_run(sets, 1, &device_cpu, collectives, crowd, &processor, err);
+    if (rc == 0)
+        rc = probe_device(device, count, processor.host, &profiles[0], figures, err);
+    for (int i = 1; i < count && rc == 0; i++)
+        profiles[i] = profiles[0];
+    return rc;
+}
+
+static int measure(const struct executor_options *options, struct profile profiles[CPUSETS_MAX],
+                   struct probe_figures *figures, struct error *err)
+{
+    static cpu_set_t sets[CPUSETS_MAX];
+    const char *fabric = options->fabric ? options->fabric : "gloo";
+    const struct collectives *collectives = collectives_find(fabric);
+    const struct device *device;
+    int count = modes_device_sets(options, options->devices ? 0 : 1, sets, err);
+    if (count < 0)
+        return count;
+    if (!collectives && options->fabric)
+        return error_set(err, -ENOSYS, "no collectives '%s' in this build", fabric);
+    collectives = collectives ? collectives : &collectives_local;
+    int rc = device_open(options->device ? options->device : "cpu", &device, err);
+    if (rc == 0 && device->accelerator)
+        rc = measure_shared(sets, count, device, collectives, options->crowd, profiles, figures,
+                            err);
+    else if (rc == 0)
+        rc = probe_run(sets, count, device, collectives, options->crowd, profiles, err);
+    return rc < 0 ? rc : count;
+}
+
+int executor_probe(const struct executor_options *options, struct error *err)
+{
+    static struct profile profiles[CPUSETS_MAX];
+    struct probe_figures figures = {0};
+    struct session *session = session_create(options->channel);
+    int count = measure(options, profiles, &figures, err);
+    if (count < 0)
+        session_stopped(session, 0, count, false, err);
+    else
+        send_profiles(session, profiles, count, &figures);
+    session_destroy(session);
+    return count < 0 ? count : 0;
+}
+
+/* What an executor opens. */
+static void qualify(const char *module, struct device_info *info)
+{
+    char id[sizeof info->id];
+    snprintf(id, sizeof id, "%s:%.*s", module, (int)(sizeof id - 1 - strlen(module) - 1), info->id);
+    memcpy(info->id, id, sizeof id);
+}
+
+static int list(const char *module, struct device_info *infos, int most, struct error *err)
+{
+    const struct device *device;
+    int rc = device_load(module, &device, err);
+    if (rc == 0 && !device->list)
+        rc = error_set(err, -EINVAL, "device '%s' is not one of several", module);
+    int count = rc == 0 ? device->list(infos, most, err) : rc;
+    for (int i = 0; i < count; i++)
+        qualify(module, &infos[i]);
+    return count;
+}
+
+/* That there is none is an answer, too: the last module's. */
+static int list_all(const char *wanted, struct device_info *infos, struct error *err)
+{
+    int found = 0;
+    if (wanted[0])
+        return list(wanted, infos, CPUSETS_MAX, err);
+    for (int i = 0; device_modules[i]; i++) {
+        int count = list(device_modules[i], infos + found, CPUSETS_MAX - found, err);
+        found += count > 0 ? count : 0;
+    }
+    return found;
+}
+
+int executor_list(const struct executor_options *options, struct error *err)
+{
+    static struct device_info infos[CPUSETS_MAX];
+    Gimbal__ExecutorDevices__Found found[CPUSETS_MAX], *pointers[CPUSETS_MAX];
+    Gimbal__ExecutorDevices answer = GIMBAL__EXECUTOR_DEVICES__INIT;
+    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    int count = list_all(options->list, infos, err);
+    if (count <= 0)
+        answer.reason = err->text;
+    for (int i = 0; i < count; i++) {
+        gimbal__executor_devices__found__init(&found[i]);
+        found[i].id = infos[i].id;
+        found[i].name = infos[i].name;
+        found[i].place = infos[i].place;
+        pointers[i] = &found[i];
+    }
+    answer.n_found = count > 0 ? (size_t)count : 0;
+    answer.found = pointers;
+    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_DEVICES;
+    event.devices = &answer;
+    struct session *session = session_create(options->channel);
+    session_send(session, &event);
+    session_destroy(session);
+    return 0;
+}

@@ -1,0 +1,52 @@
+/* machine.cu - the machine's devices, and which of them this process sees. */
+#include "worker/kernels/cuda/cuda.h"
+#include "worker/kernels/cuda/words.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cuda_runtime.h>
+
+static int fail(struct error *err, cudaError_t status)
+{
+    return words_set(err, (int)status, cudaGetErrorName(status), cudaGetErrorString(status),
+                     "listing the devices");
+}
+
+/* As nvidia-smi writes it. */
+static void print_uuid(const cudaUUID_t &uuid, char *out, size_t size)
+{
+    size_t used = (size_t)snprintf(out, size, "GPU");
+    for (int i = 0; i < 16; i++) {
+        bool dash = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+        used += (size_t)snprintf(out + used, size - used, "%s%02x", dash ? "-" : "",
+                                 (unsigned char)uuid.bytes[i]);
+    }
+}
+
+int cuda_list(struct device_info *out, int most, struct error *err)
+{
+    int count = 0;
+    cudaError_t status = cudaGetDeviceCount(&count);
+    if (status == cudaSuccess && count == 0)
+        status = cudaErrorNoDevice;
+    if (status != cudaSuccess)
+        return fail(err, status);
+    for (int i = 0; i < count && i < most; i++) {
+        cudaDeviceProp device;
+        status = cudaGetDeviceProperties(&device, i);
+        if (status != cudaSuccess)
+            return fail(err, status);
+        print_uuid(device.uuid, out[i].id, sizeof out[i].id);
+        snprintf(out[i].name, sizeof out[i].name, "%.*s", (int)sizeof out[i].name - 1, device.name);
+        snprintf(out[i].place, sizeof out[i].place, "%04x:%02x:%02x.0",
+                 (unsigned)device.pciDomainID, (unsigned)device.pciBusID,
+                 (unsigned)device.pciDeviceID);
+    }
+    return count < most ? count : most;
+}
+
+/* The runtime reads this when it is first called, for all threads. */
+void cuda_choose(const char *id)
+{
+    setenv("CUDA_VISIBLE_DEVICES", id, 1);
+}

@@ -1,0 +1,104 @@
+/* offer.c - the cores from hwloc, other devices from an executor that looks for them. */
+#include "worker/supervisor/offer.h"
+
+#include "common/base/log.h"
+#include "worker/supervisor/hardware.h"
+#include "worker/supervisor/probe.h"
+#include "worker/supervisor/route.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Where ranks of other nodes find those of this one. */
+static int find_address(const struct worker_settings *settings, struct hardware_report *report,
+                        struct error *err)
+{
+    char address[ROUTE_ADDRESS_SIZE];
+    int rc = 0;
+    if (!settings->host_address)
+        rc = route_address(settings->coordinator, address, err);
+    if (rc == 0)
+        hardware_set_text(&report->address,
+                          settings->host_address ? settings->host_address : address);
+    return rc;
+}
+
+/* Devices beside the cores, if there are to be any: appended to a report that has none. */
+static int add_found(hwloc_topology_t topology, const struct worker_settings *settings,
+                     struct prober *prober, struct hardware_report *report, struct error *err)
+{
+    struct hardware_found found;
+    prober->cpuset = report->cpuset;
+    int rc = probe_find(prober, settings->devices, &found, err);
+    if (rc < 0)
+        return rc == -EINTR ? rc : -ENODEV;
+    if (found.count == 0 && settings->devices)
+        rc = error_set(err, -ENODEV, "devices: there is no '%s' here: %s", settings->devices,
+                       found.reason);
+    else if (found.count == 0)
+        log_line(LOG_INFO, "only the cores are devices: %s", found.reason);
+    else
+        rc = hardware_add_found(topology, report, &found, err);
+    hardware_found_finish(&found);
+    return rc;
+}
+
+/* The cores are devices where others are neither asked for nor there. */
+static int make_from(hwloc_topology_t topology, const char *host,
+                     const struct worker_settings *settings, struct prober *prober,
+                     struct hardware_report **out, struct error *err)
+{
+    struct hardware_options options = {
+        .node = settings->name,
+        .host = host,
+        .cpuset = settings->cpuset,
+        .share_index = settings->share_index,
+        .share_count = settings->share_count,
+        .devices = settings->pieces,
+        .memory_bytes = settings->memory,
+    };
+    int rc = hardware_detect(topology, &options, out, err);
+    if (rc == 0 && !settings->pieces)
+        rc = add_found(topology, settings, prober, *out, err);
+    if (rc == 0 && (*out)->device_count == 0) {
+        hardware_report_destroy(*out);
+        *out = NULL;
+        options.devices = 1;
+        rc = hardware_detect(topology, &options, out, err);
+    }
+    prober->crowd = hardware_crowd(topology, &options);
+    return rc == 0 ? find_address(settings, *out, err) : rc;
+}
+
+int offer_make(const struct worker_settings *settings, const char *shim, const char *executor,
+               int stop_fd, struct hardware_report **out, struct error *err)
+{
+    struct prober prober = {.shim = shim, .program = executor, .devices = 1, .stop_fd = stop_fd};
+    struct hardware_report *report = NULL;
+    hwloc_topology_t topology;
+    char *host = NULL;
+    int rc = hardware_topology_open(&topology, err);
+    if (rc < 0)
+        return rc;
+    rc = hardware_host(&host, err);
+    if (rc == 0)
+        rc = make_from(topology, host, settings, &prober, &report, err);
+    hwloc_topology_destroy(topology);
+    free(host);
+    if (rc == 0) {
+        log_line(LOG_INFO, "%s: %zu devices, %u cores (%s), measuring them", report->node,
+                 report->device_count, report->cores, report->cpuset);
+        prober.cpuset = report->cpuset;
+        prober.devices = report->device_count;
+        rc = probe_devices(&prober, report, err);
+        rc = rc < 0 && rc != -EINTR ? -ENODEV : rc;
+    }
+    if (rc == 0)
+        rc = hardware_report_check(report, err);
+    if (rc < 0) {
+        hardware_report_destroy(report);
+        return rc;
+    }
+    *out = report;
+    return 0;
+}

@@ -1,0 +1,15 @@
+/* offer.h - what this worker offers: pieces of its cores, or devices that have memory of their own;
+ * measured. */
+#ifndef WORKER_SUPERVISOR_OFFER_H
+#define WORKER_SUPERVISOR_OFFER_H
+
+#include "common/hardware/hardware.h"
+#include "worker/supervisor/settings.h"
+
+/* Waits for executors, which look and measure: seconds. -EINVAL: the settings do not fit the
+ * machine; -ENODEV: it has no such device, or it cannot be measured; -EINTR: stop_fd could be read
+ * before. The caller owns *out. */
+int offer_make(const struct worker_settings *settings, const char *shim, const char *executor,
+               int stop_fd, struct hardware_report **out, struct error *err);
+
+#endif
