@@ -4,44 +4,11 @@
  * The calling thread waits for its lane before others see anything, so a call that has returned has
  * come through. Each group has memory of its own, which its calls use one after the other; messages
  * that are on their way have some each. It grows in the first step, and no more in later ones. */
-#include "worker/collectives/collective.h"
+#include "worker/collectives/staged.h"
 
 #include "common/base/memory.h"
 
-#include <pthread.h>
 #include <stdlib.h>
-
-struct stage {
-    char *memory; /* pinned */
-    size_t bytes;
-};
-
-struct fabric_request {
-    struct fabric_request *next; /* of all that there are */
-    bool taken;
-    struct stage stage;
-    struct fabric_request *inner;
-};
-
-struct fabric_group {
-    struct fabric_group *next;
-    struct fabric *fabric;
-    struct fabric_group *inner;
-    int count, me;
-    struct stage stage;
-    struct collective_part *parts; /* of a call, in the stage */
-    size_t part_count, part_capacity;
-};
-
-struct fabric {
-    const struct accelerator *accelerator;
-    const struct collectives *host;
-    struct fabric *inner;
-    int rank;
-    struct fabric_group *groups;
-    pthread_mutex_t lock; /* of the requests: threads may send side by side */
-    struct fabric_request *requests;
-};
 
 static int staged_open(const struct fabric_config *config, struct fabric **out, struct error *err)
 {
@@ -101,7 +68,7 @@ static int staged_group(struct fabric *fabric, const int *ranks, int count,
 
 /* ---- down and up ---- */
 
-static int reserve(const struct fabric *fabric, struct stage *stage, size_t bytes,
+int staged_reserve(const struct fabric *fabric, struct stage *stage, size_t bytes,
                    struct error *err)
 {
     void *memory = NULL;
@@ -117,15 +84,14 @@ static int reserve(const struct fabric *fabric, struct stage *stage, size_t byte
     return 0;
 }
 
-/* From here on the lane stands still. */
-static int fetch(const struct fabric *fabric, const struct stage *stage, const void *source,
+int staged_fetch(const struct fabric *fabric, const struct stage *stage, const void *source,
                  size_t bytes, struct error *err)
 {
     fabric->accelerator->download(stage->memory, source, bytes);
     return fabric->accelerator->finish(err);
 }
 
-static void store(const struct fabric *fabric, void *destination, const void *source, size_t bytes)
+void staged_store(const struct fabric *fabric, void *destination, const void *source, size_t bytes)
 {
     fabric->accelerator->upload(destination, source, bytes);
 }
@@ -142,8 +108,8 @@ static size_t sum(const size_t *counts, int count)
 static int begin(struct fabric_group *group, const void *source, size_t in, size_t out,
                  struct error *err)
 {
-    int rc = reserve(group->fabric, &group->stage, in + out, err);
-    return rc == 0 ? fetch(group->fabric, &group->stage, source, in, err) : rc;
+    int rc = staged_reserve(group->fabric, &group->stage, in + out, err);
+    return rc == 0 ? staged_fetch(group->fabric, &group->stage, source, in, err) : rc;
 }
 
 /* ---- calls ---- */
@@ -158,7 +124,7 @@ static int staged_all_reduce(struct fabric_group *group, enum element element, v
         rc = fabric->host->all_reduce(group->inner, element, group->stage.memory, count, reduction,
                                       err);
     if (rc == 0)
-        store(fabric, data, group->stage.memory, bytes);
+        staged_store(fabric, data, group->stage.memory, bytes);
     return rc;
 }
 
@@ -189,7 +155,7 @@ static int lay_out(struct fabric_group *group, enum element element,
     size_t in, out, whole = 0, size = element_size(element);
     for (int p = 0; p < count; p++, whole += in + out)
         measure(group, &parts[p], &in, &out);
-    int rc = reserve(fabric, &group->stage, whole * size, err);
+    int rc = staged_reserve(fabric, &group->stage, whole * size, err);
     while (group->part_count < (size_t)count) {
         group->parts =
             grow(group->parts, group->part_count, &group->part_capacity, sizeof *group->parts);
@@ -210,8 +176,8 @@ static void bring_back(const struct fabric_group *group, enum element element,
     for (int p = 0; p < count; p++) {
         size_t in, out;
         measure(group, &parts[p], &in, &out);
-        store(group->fabric, parts[p].destination, group->parts[p].destination,
-              out * element_size(element));
+        staged_store(group->fabric, parts[p].destination, group->parts[p].destination,
+                     out * element_size(element));
     }
 }
 
@@ -250,75 +216,7 @@ static int staged_all_to_all(struct fabric_group *group, enum element element, c
         rc = fabric->host->all_to_all(group->inner, element, group->stage.memory, sends, result,
                                       receives, err);
     if (rc == 0)
-        store(fabric, destination, result, out);
-    return rc;
-}
-
-/* ---- messages ---- */
-
-static struct fabric_request *take(struct fabric *fabric)
-{
-    pthread_mutex_lock(&fabric->lock);
-    struct fabric_request *request = fabric->requests;
-    while (request && request->taken)
-        request = request->next;
-    if (!request) {
-        request = xcalloc(1, sizeof *request);
-        request->next = fabric->requests;
-        fabric->requests = request;
-    }
-    request->taken = true;
-    pthread_mutex_unlock(&fabric->lock);
-    return request;
-}
-
-static void give_back(struct fabric *fabric, struct fabric_request *request)
-{
-    pthread_mutex_lock(&fabric->lock);
-    request->taken = false;
-    pthread_mutex_unlock(&fabric->lock);
-}
-
-static int staged_send(struct fabric *fabric, int peer, uint32_t tag, enum element element,
-                       const void *source, size_t count, struct fabric_request **out,
-                       struct error *err)
-{
-    struct fabric_request *request = take(fabric);
-    size_t bytes = count * element_size(element);
-    int rc = reserve(fabric, &request->stage, bytes, err);
-    if (rc == 0)
-        rc = fetch(fabric, &request->stage, source, bytes, err);
-    if (rc == 0)
-        rc = fabric->host->send(fabric->inner, peer, tag, element, request->stage.memory, count,
-                                &request->inner, err);
-    if (rc < 0)
-        give_back(fabric, request);
-    else
-        *out = request;
-    return rc;
-}
-
-static int staged_wait(struct fabric *fabric, struct fabric_request *request, struct error *err)
-{
-    int rc = fabric->host->wait(fabric->inner, request->inner, err);
-    give_back(fabric, request);
-    return rc;
-}
-
-static int staged_receive(struct fabric *fabric, int peer, uint32_t tag, enum element element,
-                          void *destination, size_t count, struct error *err)
-{
-    struct fabric_request *request = take(fabric);
-    size_t bytes = count * element_size(element);
-    int rc = reserve(fabric, &request->stage, bytes, err);
-    if (rc == 0)
-        rc = fabric->host->receive(fabric->inner, peer, tag, element, request->stage.memory, count,
-                                   err);
-    if (rc == 0) {
-        store(fabric, destination, request->stage.memory, bytes);
-        rc = fabric->accelerator->finish(err);
-    }
-    give_back(fabric, request);
+        staged_store(fabric, destination, result, out);
     return rc;
 }
 

@@ -55,6 +55,11 @@ struct sending *interpreter_sending(struct interpreter *in, const struct instruc
 /* One instruction, on the thread of its queue. */
 int interpreter_execute(struct interpreter *in, const struct program_cursor *cursor,
                         struct error *err);
+/* exchange.c: one that needs other ranks. */
+int interpreter_meet(struct interpreter *in, const struct instruction *instruction, int slot,
+                     struct error *err);
+int interpreter_message(struct interpreter *in, const struct instruction *instruction, int slot,
+                        struct error *err);
 /* The queue of computing comes to this instruction. Errors of what was issued before. */
 int interpreter_reach(struct interpreter *in, int index, struct error *err);
 
@@ -66,7 +71,9 @@ void interpreter_arm(struct interpreter *in);
 void interpreter_begin_update(struct interpreter *in, const float *metrics);
 void interpreter_end_update(struct interpreter *in);
 
-/* A buffer's memory in a slot: the device's. */
+/* A buffer's memory in a slot, and a piece of an instruction there: the device's. */
 char *interpreter_address(const struct interpreter *in, int buffer, int slot);
+struct view interpreter_view(const struct interpreter *in, const struct instruction *instruction,
+                             int index, int slot);
 
 #endif

@@ -1,6 +1,5 @@
-/* interpreter.c - what each instruction does: kernels on the calling thread or in its lane,
- * collectives as blocking calls, sends that go on at once and are waited for where their buffer is
- * needed. */
+/* interpreter.c - a step, instruction by instruction: kernels on the calling thread or in its lane;
+ * what needs other ranks is in exchange.c. */
 #include "worker/executor/internal.h"
 
 #include <math.h>
@@ -26,15 +25,10 @@ static struct view view_of(const struct interpreter *in, const struct piece *pie
     return view;
 }
 
-static struct view piece_view(const struct interpreter *in, const struct instruction *instruction,
-                              int index, int slot)
+struct view interpreter_view(const struct interpreter *in, const struct instruction *instruction,
+                             int index, int slot)
 {
     return view_of(in, &program_pieces(in->program, instruction)[index], slot);
-}
-
-static size_t count_of(const struct view *view)
-{
-    return (size_t)box_count(&view->box);
 }
 
 static void run_kernel(struct interpreter *in, const struct instruction *instruction, int slot)
@@ -64,74 +58,6 @@ static void run_kernel(struct interpreter *in, const struct instruction *instruc
     kernel->run[instruction->kernel.direction][instruction->kernel.phase](&call);
 }
 
-/* What a gather or a scatter moves, in the order in which all members tell it. */
-static void collect_parts(const struct interpreter *in, const struct instruction *instruction,
-                          int slot, struct collective_part *parts)
-{
-    const struct group *group = &in->program->groups[instruction->collective.group];
-    const size_t *counts = &in->counts[instruction->collective.counts_first];
-    for (int i = 0; i < collective_parts(instruction); i++)
-        parts[i] = (struct collective_part){
-            .source = piece_view(in, instruction, 2 * i, slot).data,
-            .destination = piece_view(in, instruction, 2 * i + 1, slot).data,
-            .counts = counts + (size_t)i * (size_t)group->count,
-        };
-}
-
-static int run_collective(struct interpreter *in, const struct instruction *instruction, int slot,
-                          struct error *err)
-{
-    const struct collectives *c = in->config.collectives;
-    struct fabric_group *group = in->groups[instruction->collective.group];
-    const size_t *counts = &in->counts[instruction->collective.counts_first];
-    struct view source = piece_view(in, instruction, 0, slot);
-    struct collective_part parts[COLLECTIVE_PARTS_MAX] = {0};
-    if (instruction->collective.kind != COLLECTIVE_ALL_REDUCE)
-        collect_parts(in, instruction, slot, parts);
-    switch (instruction->collective.kind) {
-    case COLLECTIVE_ALL_REDUCE:
-        return c->all_reduce(group, source.element, source.data, count_of(&source),
-                             instruction->collective.reduction, err);
-    case COLLECTIVE_REDUCE_SCATTER:
-        return c->reduce_scatter(group, source.element, parts, collective_parts(instruction), err);
-    case COLLECTIVE_ALL_GATHER:
-        return c->all_gather(group, source.element, parts, collective_parts(instruction), err);
-    case COLLECTIVE_ALL_TO_ALL:
-        return c->all_to_all(group, source.element, source.data, counts, parts[0].destination,
-                             counts + in->program->groups[instruction->collective.group].count,
-                             err);
-    }
-    return 0;
-}
-
-int interpreter_check(const struct interpreter *in, struct error *err)
-{
-    const struct collectives *c = in->config.collectives;
-    return in->config.fabric && c->check ? c->check(in->config.fabric, err) : 0;
-}
-
-static int wait_for(struct interpreter *in, struct sending *sending, struct error *err)
-{
-    struct fabric_request *request = sending->request;
-    sending->request = NULL;
-    return request ? in->config.collectives->wait(in->config.fabric, request, err) : 0;
-}
-
-static int run_message(struct interpreter *in, const struct instruction *instruction, int slot,
-                       struct error *err)
-{
-    const struct collectives *c = in->config.collectives;
-    struct view view = piece_view(in, instruction, 0, slot);
-    if (instruction->kind == INSTRUCTION_RECEIVE)
-        return c->receive(in->config.fabric, instruction->message.peer, instruction->message.tag,
-                          view.element, view.data, count_of(&view), err);
-    struct sending *sending = interpreter_sending(in, instruction);
-    if (instruction->kind == INSTRUCTION_WAIT)
-        return wait_for(in, sending, err);
-    return c->send(in->config.fabric, sending->peer, sending->tag, view.element, view.data,
-                   count_of(&view), &sending->request, err);
-}
-
 static void load(struct interpreter *in, const struct instruction *instruction, int micro_batch,
                  int slot)
 {
@@ -159,7 +85,7 @@ static void update(struct interpreter *in, const struct instruction *instruction
     const struct update_slice slice = {
         .tensor = parameter->tensor,
         .parameter = (float *)(void *)interpreter_address(in, parameter->master, 0),
-        .gradient = piece_view(in, instruction, 0, 0).data,
+        .gradient = interpreter_view(in, instruction, 0, 0).data,
         .first = (float *)(void *)interpreter_address(in, parameter->first, 0),
         .second = (float *)(void *)interpreter_address(in, parameter->second, 0),
         .count = (size_t)box_count(&parameter->box),
@@ -201,17 +127,18 @@ int interpreter_execute(struct interpreter *in, const struct program_cursor *cur
         return 0;
     case INSTRUCTION_CLEAR:
         destination = view_of(in, &pieces[0], slot);
-        device->clear(destination.data, count_of(&destination) * element_size(destination.element));
+        device->clear(destination.data,
+                      view_elements(&destination) * element_size(destination.element));
         return 0;
     case INSTRUCTION_COLLECTIVE:
-        return run_collective(in, instruction, slot, err);
+        return interpreter_meet(in, instruction, slot, err);
     case INSTRUCTION_SEND:
     case INSTRUCTION_WAIT:
     case INSTRUCTION_RECEIVE:
-        return run_message(in, instruction, slot, err);
+        return interpreter_message(in, instruction, slot, err);
     case INSTRUCTION_SQUARE_SUM:
         source = view_of(in, &pieces[0], slot);
-        device->square_sum(source.data, count_of(&source), &metrics_of(in)[METRIC_SQUARE_SUM]);
+        device->square_sum(source.data, view_elements(&source), &metrics_of(in)[METRIC_SQUARE_SUM]);
         return 0;
     case INSTRUCTION_UPDATE:
         update(in, instruction);
@@ -319,12 +246,4 @@ void interpreter_wish(struct interpreter *in, bool pause, bool stop)
 {
     in->wishes_pause = pause;
     in->wishes_stop = stop;
-}
-
-int interpreter_quiesce(struct interpreter *in, struct error *err)
-{
-    int rc = 0;
-    for (size_t i = 0; i < in->sending_count && rc == 0; i++)
-        rc = wait_for(in, &in->sendings[i], err);
-    return rc;
 }

@@ -32,6 +32,11 @@ struct view {
     enum element element;
 };
 
+static inline size_t view_elements(const struct view *view)
+{
+    return (size_t)box_count(&view->box);
+}
+
 struct kernel_call {
     const struct node *node;
     struct sizes sizes; /* of the whole dims (b: the micro-batch's) */
