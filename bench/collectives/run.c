@@ -1,5 +1,6 @@
 /* run.c - how fast two ranks on this machine sum: the latency of few elements, and the bytes of a
- * large sum over its time ("algorithm bandwidth" of nccl-tests). Medians, ranks as threads. */
+ * large sum over its time ("algorithm bandwidth" of nccl-tests); and how fast they gather a block's
+ * weights, in one call and one by one. Medians, ranks as threads. */
 #include "tests/support/ranks.h"
 
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #define SAMPLES 9
 #define SMALL 16 /* elements */
 #define LARGE_BYTES (16u << 20)
+#define TENSORS 16 /* of a block */
 
 static double now_s(void)
 {
@@ -23,21 +25,53 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Seconds of one sum. */
-static double measure(struct test_rank *rank, struct fabric_group *group, float *data, size_t count,
-                      int calls)
+struct work {
+    struct test_rank *rank;
+    struct fabric_group *group;
+    float *data;
+    size_t count; /* of a sum */
+    struct collective_part parts[TENSORS];
+};
+
+static void need(int rc, const struct error *err)
+{
+    if (rc < 0) {
+        fprintf(stderr, "%s\n", err->text);
+        exit(EXIT_FAILURE);
+    }
+}
+
+static void sum(struct work *work)
+{
+    struct error err;
+    need(work->rank->library->all_reduce(work->group, ELEMENT_F32, work->data, work->count,
+                                         REDUCTION_SUM, &err),
+         &err);
+}
+
+static void gather_together(struct work *work)
+{
+    struct error err;
+    need(work->rank->library->all_gather(work->group, ELEMENT_F32, work->parts, TENSORS, &err),
+         &err);
+}
+
+static void gather_one_by_one(struct work *work)
+{
+    struct error err;
+    for (int i = 0; i < TENSORS; i++)
+        need(work->rank->library->all_gather(work->group, ELEMENT_F32, &work->parts[i], 1, &err),
+             &err);
+}
+
+/* Seconds of one call. */
+static double measure(struct work *work, void (*call)(struct work *work), int calls)
 {
     double samples[SAMPLES];
     for (int i = -1; i < SAMPLES; i++) { /* the first is not counted: it touches the memory */
         double begin = now_s();
-        for (int j = 0; j < calls; j++) {
-            struct error err;
-            if (rank->library->all_reduce(group, ELEMENT_F32, data, count, REDUCTION_SUM, &err) <
-                0) {
-                fprintf(stderr, "%s\n", err.text);
-                exit(EXIT_FAILURE);
-            }
-        }
+        for (int j = 0; j < calls; j++)
+            call(work);
         if (i >= 0)
             samples[i] = (now_s() - begin) / calls;
     }
@@ -45,20 +79,38 @@ static double measure(struct test_rank *rank, struct fabric_group *group, float 
     return samples[SAMPLES / 2];
 }
 
+/* The weights of a block of GPT of hidden 128, in halves. */
+static void lay_out_block(struct work *work, size_t (*counts)[2])
+{
+    static const size_t sizes[TENSORS] = {64,   64, 8192, 64, 8192,  64,  8192,  64,
+                                          8192, 64, 64,   64, 32768, 256, 32768, 64};
+    float *at = work->data;
+    for (int i = 0; i < TENSORS; i++) {
+        counts[i][0] = counts[i][1] = sizes[i];
+        work->parts[i] = (struct collective_part){
+            .source = at + (work->rank->rank == 0 ? 0 : sizes[i]),
+            .destination = at,
+            .counts = counts[i],
+        };
+        at += 2 * sizes[i];
+    }
+}
+
 static void body(struct test_rank *rank)
 {
     const int ranks[] = {0, 1};
-    struct fabric_group *group;
-    struct error err;
-    if (rank->library->group(rank->fabric, ranks, 2, &group, &err) < 0) {
-        fprintf(stderr, "%s\n", err.text);
-        exit(EXIT_FAILURE);
-    }
     const size_t large = LARGE_BYTES / sizeof(float);
-    float *data = calloc(large, sizeof *data);
-    double small_s = measure(rank, group, data, SMALL, 1000);
-    double large_s = measure(rank, group, data, large, 1);
-    free(data);
+    struct work work = {.rank = rank, .data = calloc(large, sizeof(float)), .count = SMALL};
+    size_t counts[TENSORS][2];
+    struct error err;
+    need(rank->library->group(rank->fabric, ranks, 2, &work.group, &err), &err);
+    double small_s = measure(&work, sum, 1000);
+    work.count = large;
+    double large_s = measure(&work, sum, 1);
+    lay_out_block(&work, counts);
+    double apart_s = measure(&work, gather_one_by_one, 30);
+    double together_s = measure(&work, gather_together, 30);
+    free(work.data);
     if (rank->rank != 0)
         return;
     const char *name = rank->library->name;
@@ -66,6 +118,9 @@ static void body(struct test_rank *rank)
     printf("bench collectives/%s_all_reduce_2_16MiB_s %.3g s\n", name, large_s);
     printf("bench collectives/%s_all_reduce_2_16MiB_bytes_per_s %.4g B/s\n", name,
            LARGE_BYTES / large_s);
+    printf("bench collectives/%s_gather_block_2_s %.3g s  # %d tensors in one call; one by one "
+           "%.3g s\n",
+           name, together_s, TENSORS, apart_s);
 }
 
 int main(void)
