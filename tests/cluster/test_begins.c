@@ -174,7 +174,7 @@ START_TEST(a_worker_that_is_stopped_while_it_measures_does_not_wait_for_that)
         if (round % 2)
             kill(command_child(worker.pid), SIGTERM);
         stop(round);
-        ck_assert_msg(strstr(worker.words, "stopped before the devices") != NULL, "%s",
+        ck_assert_msg(strstr(worker.words, "stopped before its devices") != NULL, "%s",
                       worker.words);
     }
 }
