@@ -193,8 +193,10 @@ static bool joins(const struct lowering *l, enum collective kind, int group,
                   const struct piece *source)
 {
     const struct program *p = l->program;
+    if (!l->joins)
+        return false;
     const struct instruction *last = &p->instructions[p->instruction_count - 1];
-    if (!l->joins || last->collective.kind != kind || last->collective.group != group ||
+    if (last->collective.kind != kind || last->collective.group != group ||
         l->joins_room != l->room || collective_parts(last) == COLLECTIVE_PARTS_MAX)
         return false;
     int first = program_pieces(p, last)->buffer;
