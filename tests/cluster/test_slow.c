@@ -122,7 +122,7 @@ int main(void)
     else
         quota_close();
     tcase_add_checked_fixture(tcase, set_up, pair_stop);
-    tcase_set_timeout(tcase, 120);
+    tcase_set_timeout(tcase, 300);
     if (why_not || test_soak())
         tcase_add_loop_test(tcase, a_node_at_half_speed_is_named_and_never_ended, RIVAL, RIVAL + 1);
     if (!why_not)
