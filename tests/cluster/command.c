@@ -131,3 +131,14 @@ void command_await_gone(pid_t pid)
                   (int)pid);
     close(gone.fd);
 }
+
+void command_write_text(const char *folder)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/text", folder);
+    FILE *file = fopen(path, "we");
+    ck_assert_ptr_nonnull(file);
+    for (int i = 0; i < 400; i++)
+        fprintf(file, "%d bottles of beer on the wall\n", i);
+    ck_assert_int_eq(fclose(file), 0);
+}

@@ -38,4 +38,7 @@ pid_t command_child(pid_t parent);
 /* Until the process is gone; it is no child of ours. */
 void command_await_gone(pid_t pid);
 
+/* What is learned from: 400 lines, in the file `text` of the folder. */
+void command_write_text(const char *folder);
+
 #endif

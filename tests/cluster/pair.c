@@ -26,17 +26,6 @@ void pair_start_worker(int index)
                                         "--state", state, NULL});
 }
 
-static void write_text(void)
-{
-    char *path = xasprintf("%s/text", pair.folder);
-    FILE *file = fopen(path, "we");
-    ck_assert_ptr_nonnull(file);
-    for (int i = 0; i < 400; i++)
-        fprintf(file, "%d bottles of beer on the wall\n", i);
-    ck_assert_int_eq(fclose(file), 0);
-    free(path);
-}
-
 void pair_start(void)
 {
     pair_start_with(NULL);
@@ -48,7 +37,7 @@ void pair_start_with(const char *const *arguments)
     ck_assert_ptr_nonnull(mkdtemp(pair.folder));
     snprintf(pair.job_path, sizeof pair.job_path, "%s/job.yaml", pair.folder);
     snprintf(pair.dir, sizeof pair.dir, "%s/checkpoints", pair.folder);
-    write_text();
+    command_write_text(pair.folder);
     cluster_start(&pair.cluster, arguments);
     setenv("GIMBAL_ADDRESS", pair.cluster.address, 1);
     setenv("GIMBAL_EXECUTOR", EXECUTOR, 1);

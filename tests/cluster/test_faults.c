@@ -421,10 +421,7 @@ static void set_up(void)
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(job_path, sizeof job_path, "%s/job.yaml", folder);
     snprintf(text_path, sizeof text_path, "%s/text", folder);
-    FILE *file = fopen(text_path, "we");
-    for (int i = 0; i < 400; i++)
-        fprintf(file, "%d bottles of beer on the wall\n", i);
-    ck_assert_int_eq(fclose(file), 0);
+    command_write_text(folder);
     unsetenv("GIMBAL_ADDRESS");
     cluster_start(&cluster, NULL);
     learn_held_port();

@@ -69,17 +69,6 @@ void trio_await_all(void)
         trio_await("\n");
 }
 
-static void write_text(void)
-{
-    char *path = xasprintf("%s/text", trio.folder);
-    FILE *file = fopen(path, "we");
-    ck_assert_ptr_nonnull(file);
-    for (int i = 0; i < 400; i++)
-        fprintf(file, "%d bottles of beer on the wall\n", i);
-    ck_assert_int_eq(fclose(file), 0);
-    free(path);
-}
-
 static int count_shared_memory(void)
 {
     int count = 0;
@@ -99,7 +88,7 @@ void trio_start(void)
     ck_assert_ptr_nonnull(mkdtemp(trio.folder));
     snprintf(trio.job_path, sizeof trio.job_path, "%s/job.yaml", trio.folder);
     snprintf(trio.checkpoints, sizeof trio.checkpoints, "%s/checkpoints", trio.folder);
-    write_text();
+    command_write_text(trio.folder);
     cluster_start(&trio.cluster, NULL);
     setenv("GIMBAL_ADDRESS", trio.cluster.address, 1);
     command_start(&trio.events, (const char *const[]){GIMBAL, "events", "-w", "-o", "jsonl", NULL});

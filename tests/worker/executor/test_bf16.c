@@ -1,8 +1,8 @@
 /* test_bf16.c - training in bf16, with masters in f32, follows training in f32; under every role
  * and random plans, on plain C, or on a device where there is one. */
-#include "common/models/model.h"
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
+#include "tests/worker/executor/small_families.h"
 #include "worker/kernels/modules.h"
 
 #include <stdio.h>
@@ -11,20 +11,6 @@
 #define LOSS_LIMIT 1e-2
 /* Times as far from f32 as the gradients of one rank, which are off by rounding. */
 #define GRADIENT_SHARE 1.5
-
-static const struct model_config families[] = {
-    {.family = "gpt", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48},
-    {.family = "llama",
-     .layers = 2,
-     .hidden = 32,
-     .heads = 8,
-     .seq = 12,
-     .vocab = 36,
-     .ffn = 48,
-     .kv_heads = 4},
-    {.family = "bert", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48},
-};
-#define FAMILIES (int)(sizeof families / sizeof *families)
 
 static const struct device *cuda; /* NULL: this machine has none */
 static struct graph *wide[FAMILIES], *narrow[FAMILIES];

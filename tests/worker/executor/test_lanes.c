@@ -1,8 +1,8 @@
 /* test_lanes.c - a device with memory and lanes of its own trains as plain C does: under every role
  * and random plans, ranks as threads that share the device, with the queues of a step as lanes. */
-#include "common/models/model.h"
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
+#include "tests/worker/executor/small_families.h"
 #include "worker/kernels/modules.h"
 
 #include <errno.h>
@@ -11,20 +11,6 @@
 
 #define STEPS 4
 #define LIMIT 1e-5
-
-static const struct model_config families[] = {
-    {.family = "gpt", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48},
-    {.family = "llama",
-     .layers = 2,
-     .hidden = 32,
-     .heads = 8,
-     .seq = 12,
-     .vocab = 36,
-     .ffn = 48,
-     .kv_heads = 4},
-    {.family = "bert", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48},
-};
-#define FAMILIES (int)(sizeof families / sizeof *families)
 
 static const struct device *cuda; /* NULL: this machine has none */
 static struct graph *graphs[FAMILIES];
