@@ -150,8 +150,9 @@ static int add_choices(struct instance *instance, const struct role_vector *vect
 
 /* No zero does for every weight: a large one had better be gathered once a step, a small one not
  * reduced by itself; but a micro-batch takes least without. To recompute takes time as a rule:
- * those recomputations are slow that take more than the least. Nothing is known where lowering does
- * not take a strategy by itself. */
+ * those recomputations are slow that take more than none. Where ranks are unlike that is not so:
+ * the slowest to compute may hide more beside it, and T and u are each of the rank that takes
+ * longest. Nothing is known where lowering does not take a strategy by itself. */
 static void find_vector(struct instance *instance, const struct choices *choices,
                         struct role_vector *vector)
 {
@@ -172,7 +173,7 @@ static void find_vector(struct instance *instance, const struct choices *choices
             return;
         double seconds = cost.forward_s + cost.backward_s;
         first_s = isinf(first_s) ? seconds : first_s;
-        vector->slow[plain.recompute] = seconds > first_s;
+        vector->slow[plain.recompute] = choices->site->even && seconds > first_s;
         least_s = fmin(least_s, seconds);
         least_bound_s = fmin(least_bound_s, cost.least_s);
     }
