@@ -60,7 +60,8 @@ struct field {
     const char *standard;     /* the default, as it would be written; NULL: none */
     const char *const *words; /* choices, ended by NULL; at most 32 */
     const struct field *fields;
-    size_t size; /* of an item of sections */
+    size_t size;       /* of an item of sections */
+    const char *about; /* what it is for, in one line; `gimbal explain` prints it */
 };
 
 #define FIELD_NO_UNIT "no unit"

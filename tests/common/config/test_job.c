@@ -1,6 +1,7 @@
 /* test_job.c - the job file: the example of the manual, its defaults, and what contradicts itself.
  */
 #include "common/base/memory.h"
+#include "common/config/cluster.h"
 #include "common/config/job.h"
 
 #include <check.h>
@@ -266,6 +267,23 @@ START_TEST(every_number_has_a_unit_and_limits_that_hold_its_default)
 }
 END_TEST
 
+/* `gimbal explain` has a line for each. */
+static void check_abouts(const struct field *fields)
+{
+    for (const struct field *field = fields; field->key; field++) {
+        ck_assert_msg(field->about && *field->about, "nothing is said about %s", field->key);
+        if (field->fields)
+            check_abouts(field->fields);
+    }
+}
+
+START_TEST(something_is_said_about_every_key)
+{
+    check_abouts(job_config_fields);
+    check_abouts(cluster_config_fields);
+}
+END_TEST
+
 START_TEST(a_sentence_about_a_field_gets_its_place)
 {
     static const char *const sentences[][2] = {
@@ -294,6 +312,7 @@ int main(void)
     tcase_add_test(tcase, a_sentence_about_a_field_gets_its_place);
     tcase_add_test(tcase, an_empty_section_is_its_defaults);
     tcase_add_test(tcase, a_job_is_loaded_from_its_file);
+    tcase_add_test(tcase, something_is_said_about_every_key);
     tcase_add_test(tcase, every_number_has_a_unit_and_limits_that_hold_its_default);
     Suite *suite = suite_create("job");
     suite_add_tcase(suite, tcase);

@@ -1,0 +1,142 @@
+/* explain.c - `gimbal explain [KEY]`: what may be written in a job file or a cluster file, from the
+ * tables that read them.
+ *
+ * A key is written as errors write it, "train.lr". That of another file than a job's begins with
+ * the file's name, "cluster.nodes"; a job's may. */
+#include "common/base/memory.h"
+#include "common/config/cluster.h"
+#include "common/config/job.h"
+#include "common/config/nearest.h"
+#include "coordinator/cli/commands.h"
+#include "coordinator/cli/exit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KEYS_MAX 32 /* of one section */
+#define KEY_WIDTH 29
+
+struct file {
+    const char *name;
+    const struct field *fields;
+};
+
+static const struct file files[] = {
+    {"job", job_config_fields},
+    {"cluster", cluster_config_fields},
+};
+
+/* Adds {key, value, default, required, about} of the row, and of all below it. */
+static void add_row(json_t *keys, const char *above, const struct field *field)
+{
+    char value[256], *key = xasprintf("%s%s%s", above, *above ? "." : "", field->key);
+    json_array_append_new(keys, json_pack("{s:s, s:s, s:s*, s:b, s:s}", "key", key, "value",
+                                          field_describe(field, value, sizeof value), "default",
+                                          field->standard, "required", field->required, "about",
+                                          field->about));
+    for (const struct field *row = field->fields; row && row->key; row++)
+        add_row(keys, key, row);
+    free(key);
+}
+
+static const char *nearest_key(const struct field *fields, const char *key)
+{
+    const char *names[KEYS_MAX];
+    size_t count = 0;
+    for (const struct field *row = fields; row->key && count < KEYS_MAX; row++)
+        names[count++] = row->key;
+    return nearest_word(key, names, count);
+}
+
+static int refuse(const struct file *file, const char *path, const char *near, struct error *err)
+{
+    error_set(err, EXIT_INPUT, "a %s file has no key '%s'%s%s%s: see 'gimbal explain %s'",
+              file->name, path, near ? "; '" : "", near ? near : "", near ? "' is one" : "",
+              file->name);
+    return EXIT_INPUT;
+}
+
+/* Go down from the table by all words of the path; *field stays NULL for an empty one. 0 or
+ * EXIT_INPUT. */
+static int find(const struct file *file, const char *path, const struct field **field,
+                struct error *err)
+{
+    const struct field *fields = file->fields;
+    *field = NULL;
+    for (const char *at = path; *at;) {
+        size_t length = strcspn(at, ".");
+        char *key = xasprintf("%.*s", (int)length, at);
+        const char *near = fields ? nearest_key(fields, key) : NULL;
+        *field = fields ? fields_find(fields, key) : NULL;
+        free(key);
+        if (!*field)
+            return refuse(file, path, near, err);
+        fields = (*field)->fields;
+        at += length + (at[length] == '.');
+    }
+    return 0;
+}
+
+/* "train.steps    updates of the weights", and below it what may be written. */
+static void print_key(const json_t *key)
+{
+    const char *standard = json_string_value(json_object_get(key, "default"));
+    printf("%-*s%s\n%*s%s%s%s%s\n", KEY_WIDTH, json_string_value(json_object_get(key, "key")),
+           json_string_value(json_object_get(key, "about")), KEY_WIDTH, "",
+           json_is_true(json_object_get(key, "required")) ? "required; " : "",
+           json_string_value(json_object_get(key, "value")), standard ? "; unless given " : "",
+           standard ? standard : "");
+}
+
+static void print(const struct common *common, json_t *keys)
+{
+    size_t i;
+    json_t *key;
+    if (common->output >= OUTPUT_JSON) {
+        output_print_list((enum output)common->output, "Explanation", "keys", keys, stdout);
+        return;
+    }
+    json_array_foreach(keys, i, key) print_key(key);
+    json_decref(keys);
+}
+
+/* The file that the path begins with, else that of a job; *path goes on behind its name. */
+static const struct file *find_file(const char **path)
+{
+    size_t length = strcspn(*path, ".");
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (strlen(files[i].name) == length && strncmp(files[i].name, *path, length) == 0) {
+            *path += length + ((*path)[length] == '.');
+            return &files[i];
+        }
+    return &files[0];
+}
+
+static int run(const struct invocation *invocation, struct error *err)
+{
+    const char *path = invocation->argument_count > 0 ? invocation->arguments[0] : "";
+    const struct file *file = find_file(&path);
+    const struct field *field;
+    if (find(file, path, &field, err) != 0)
+        return EXIT_INPUT;
+    json_t *keys = json_array();
+    const char *last = strrchr(path, '.');
+    char *above = xasprintf("%.*s", last ? (int)(last - path) : 0, path);
+    if (field)
+        add_row(keys, above, field);
+    for (const struct field *row = file->fields; !field && row->key; row++)
+        add_row(keys, "", row);
+    free(above);
+    print(&invocation->common, keys);
+    return EXIT_DONE;
+}
+
+const struct command command_explain = {
+    .name = "explain",
+    .summary = "Say what may be written in a job file, or a cluster file (kubectl explain)",
+    .arguments = "[job | cluster | KEY, as in train.lr or cluster.nodes]",
+    .arguments_min = 0,
+    .arguments_max = 1,
+    .takes = TAKES_OUTPUT,
+    .run = run,
+};
