@@ -66,6 +66,7 @@ int joint_forward(struct lowering *l, int block)
     struct shape shape = tensor_shape(l, tensor);
     struct piece piece = l->homes[tensor].piece;
     emit_room(l, block);
+    emit_use(l, piece.buffer); /* here also where nothing of it is wanted: no samples */
     int rc = move_within(l, &shape, tensor, &l->homes[tensor].placement, &entry, &piece);
     if (rc < 0)
         return error_prefix(l->err, rc, "tensor %s", l->graph->tensors[tensor].name);
@@ -81,6 +82,7 @@ int joint_backward(struct lowering *l, int block)
     struct piece piece;
     bool any;
     emit_room(l, block);
+    backward_pass(l, tensor); /* as in joint_forward */
     int rc = backward_collect(l, tensor, wanted, &any, &piece);
     if (rc < 0 || !any)
         return rc;

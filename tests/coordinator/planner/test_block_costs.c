@@ -13,6 +13,7 @@
 
 #define RANKS_MAX 8
 #define PLANS 200
+#define NO_SAMPLES_SEED 9430184007252178568u
 
 static struct graph *graph;
 static struct job_config job;
@@ -73,12 +74,12 @@ static void check_rank(struct costs *costs, const struct plan *plan,
     program_destroy(program);
 }
 
-START_TEST(parts_add_up_to_the_whole_program_of_every_rank)
+static void check_plan(uint64_t seed, int element_bytes, bool overlap)
 {
     open_request();
-    graph->element_bytes = _i % 4 < 2 ? 4 : 2;
-    struct plan *plan = engine_plan_random(graph, test_seed() + (uint64_t)_i, RANKS_MAX, 6);
-    plan->overlap = job.plan.overlap = _i % 2;
+    graph->element_bytes = element_bytes;
+    struct plan *plan = engine_plan_random(graph, seed, RANKS_MAX, 6);
+    plan->overlap = job.plan.overlap = overlap;
     const struct site *sites[RANKS_MAX];
     for (int inside = 0; inside < RANKS_MAX; inside++) {
         /* Costs are remembered for the rank that they are asked for. */
@@ -96,6 +97,18 @@ START_TEST(parts_add_up_to_the_whole_program_of_every_rank)
     plan_destroy(plan);
     graph_destroy(graph);
 }
+
+START_TEST(parts_add_up_to_the_whole_program_of_every_rank)
+{
+    check_plan(test_seed() + (uint64_t)_i, _i % 4 < 2 ? 4 : 2, _i % 2);
+}
+END_TEST
+
+/* Its block has nothing of what the next one has: that passes from room to room all the same. */
+START_TEST(so_do_those_of_a_rank_without_samples)
+{
+    check_plan(NO_SAMPLES_SEED, 4, true);
+}
 END_TEST
 
 int main(void)
@@ -103,5 +116,6 @@ int main(void)
     TCase *sums = tcase_create("sums");
     tcase_add_loop_test(sums, parts_add_up_to_the_whole_program_of_every_rank, 0,
                         test_share(PLANS));
+    tcase_add_test(sums, so_do_those_of_a_rank_without_samples);
     return suite_run("block_costs", sums, NULL);
 }
