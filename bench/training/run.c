@@ -3,8 +3,10 @@
  * One rank, then two ranks as threads of this process under each kind of parallelism, every rank
  * bound to one core, interleaved: ROUNDS rounds of STEPS steps each; the median round counts.
  * A scaling is the throughput of two ranks over twice that of one. The matmul peak is the best
- * single-core sgemm of the model's own largest product, measured in the same rounds. */
+ * single-core sgemm of the model's own largest product, measured in the same rounds; and so is the
+ * same model in PyTorch on one core, where there is one: peer.h. */
 #include "bench/bench.h"
+#include "bench/training/peer.h"
 #include "common/base/memory.h"
 #include "common/models/model.h"
 #include "common/program/lower.h"
@@ -19,6 +21,10 @@
 #define STEPS 3
 #define BATCH 8
 #define RANKS_MAX 2
+#define TOKENS (BATCH * BENCH_SEQ) /* of a step */
+
+static const char *const modes[] = {"eager", "compile"};
+#define MODES (sizeof modes / sizeof *modes)
 
 struct setting {
     const char *name;
@@ -133,7 +139,7 @@ static double throughput(const struct graph *graph, const struct setting *settin
     pthread_barrier_destroy(&barrier);
     local_hub_destroy(hub);
     plan_destroy(plan);
-    return STEPS * BATCH * BENCH_SEQ / seconds;
+    return STEPS * TOKENS / seconds;
 }
 
 /* One core's best floating-point operations per second: (2048 x 384) (384 x 1536). */
@@ -174,6 +180,35 @@ static double model_flops(const struct graph *graph)
     return flops;
 }
 
+/* On the first rank's core; NULL: PyTorch is not there, and has said so. */
+static struct peer *open_peer(const struct model_config *config, const char *mode)
+{
+    cpu_set_t sets[CPUSETS_MAX];
+    struct peer *peer;
+    struct error err;
+    size_t core = 0;
+    cpuset_share(RANKS_MAX, sets);
+    while (!CPU_ISSET(core, &sets[0]))
+        core++;
+    if (peer_open(config, BATCH, (int)core, mode, &peer, &err) == 0)
+        return peer;
+    fprintf(stderr, "%s\n", err.text);
+    return NULL;
+}
+
+static void print_peer(const struct peer *peer, const char *mode, double ours, double *rates)
+{
+    if (!peer) {
+        printf("bench training/gpt6x384_f32_vs_torch_%s - skipped PyTorch does not train here\n",
+               mode);
+        return;
+    }
+    double theirs = bench_median(rates, ROUNDS);
+    printf("bench training/gpt6x384_f32_vs_torch_%s %.3f ratio  # PyTorch %s, one core: %.0f "
+           "tokens/s\n",
+           mode, ours / theirs, peer_release(peer), theirs);
+}
+
 int main(void)
 {
     const struct model_config config = {.family = "gpt",
@@ -184,9 +219,14 @@ int main(void)
                                         .vocab = BENCH_VOCAB};
     struct graph *graph;
     struct error err;
-    double rates[SETTINGS][ROUNDS], peak = 0;
+    struct peer *peers[MODES];
+    double rates[SETTINGS][ROUNDS], theirs[MODES][ROUNDS], peak = 0;
     bench_need(model_build(&config, &graph, &err), &err);
+    for (size_t i = 0; i < MODES; i++)
+        peers[i] = open_peer(&config, modes[i]);
     for (int round = 0; round < ROUNDS; round++) {
+        for (size_t i = 0; i < MODES; i++)
+            theirs[i][round] = peers[i] ? STEPS * TOKENS / peer_seconds(peers[i], STEPS) : 0;
         for (size_t i = 0; i < SETTINGS; i++)
             rates[i][round] = throughput(graph, &settings[i]);
         double here = matmul_peak();
@@ -195,20 +235,23 @@ int main(void)
     for (size_t i = 0; i < SETTINGS; i++)
         bench_median(rates[i], ROUNDS);
 
-    double one = rates[0][ROUNDS / 2], tokens = BATCH * BENCH_SEQ;
+    double one = rates[0][ROUNDS / 2];
     printf("bench training/gpt6x384_f32_tokens_per_core_s %.0f tokens/s  # 1 rank, best %.0f, "
            "worst %.0f\n",
            one, rates[0][ROUNDS - 1], rates[0][0]);
     printf("bench training/matmul_peak %.1f GFLOP/s  # one core, 2048x384x1536\n", peak * 1e-9);
     printf("bench training/matmul_share_of_peak %.3f ratio\n",
-           one / tokens * model_flops(graph) / peak);
+           one / TOKENS * model_flops(graph) / peak);
     for (size_t i = 1; i < SETTINGS; i++) {
         double two = rates[i][ROUNDS / 2];
         printf("bench training/gpt6x384_f32_%s_tokens_per_core_s %.0f tokens/s\n", settings[i].name,
                two / 2);
         printf("bench training/%s_scaling %.3f ratio\n", settings[i].name, two / (2 * one));
     }
-    printf("bench training/gpt6x384_f32_vs_torch - skipped not measured yet\n");
+    for (size_t i = 0; i < MODES; i++) {
+        print_peer(peers[i], modes[i], one, theirs[i]);
+        peer_close(peers[i]);
+    }
     printf("bench training done\n");
     graph_destroy(graph);
     return EXIT_SUCCESS;
