@@ -47,6 +47,7 @@ const struct hunt_limits hunt_limits_quick = {.labels = 60,
                                               .points = 20000,
                                               .scouts = 600,
                                               .parts = 20,
+                                              .parts_least = 400,
                                               .parts_most = 900,
                                               .patience = 16,
                                               .wide_devices = 4,
@@ -199,6 +200,7 @@ static size_t parts_allowed(const struct hunt *hunt, int most)
         return SIZE_MAX;
     size_t parts = limits->parts * (size_t)most * (is_tight(hunt) ? TIGHT : 1);
     size_t parts_most = limits->parts_most * PARTS_DEVICES / (PARTS_DEVICES + (size_t)most);
+    parts = parts > limits->parts_least ? parts : limits->parts_least;
     parts = parts < parts_most ? parts : parts_most;
     if (hunt->found_count > 0 && is_ignorant(hunt))
         parts *= limits->patience;

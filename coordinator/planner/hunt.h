@@ -12,8 +12,8 @@ struct hunt_limits {
     size_t pairs;                   /* of ties of the ends */
     double points;                  /* more than so many are not listed: uneven ones are left out */
     size_t scouts;                  /* programs of parts after which no more points are scouted */
-    size_t parts; /* after which no more are opened, if any fits: for each device, and at most */
-    size_t parts_most;
+    /* After which no more are opened, if any fits: for each device, at least, and at most. */
+    size_t parts, parts_least, parts_most;
     size_t patience;    /* so many times as many as long as little is known */
     int wide_devices;   /* beyond so many not all roles are tried */
     double plans;       /* whole plans that may be walked through to close a gap */

