@@ -75,6 +75,9 @@ static void train(const struct device *device, enum element element, int64_t seq
     bench_need(interpreter_prepare(program, &config, &in, &err), &err);
     interpreter_initialize(in, 1);
     bench_need(interpreter_store_state(in, &err), &err);
+    uint64_t libraries = 0;
+    if (device->accelerator)
+        bench_need(device->accelerator->libraries(&libraries, &err), &err);
     double begin = 0;
     for (uint64_t step = 0; step < STEPS; step++) {
         if (step == WARM_UP)
@@ -83,7 +86,7 @@ static void train(const struct device *device, enum element element, int64_t seq
         out->loss[step] = result.loss;
     }
     out->seconds = (bench_now_s() - begin) / (STEPS - WARM_UP);
-    out->reserved = program_bytes(program);
+    out->reserved = program_bytes(program) + libraries;
     interpreter_release(in);
     program_destroy(program);
     plan_destroy(plan);

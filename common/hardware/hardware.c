@@ -105,8 +105,8 @@ static bool device_equal(const struct hardware_device *a, const struct hardware_
 {
     return a->kind == b->kind && a->index == b->index && strcmp(a->name, b->name) == 0 &&
            strcmp(a->cpuset, b->cpuset) == 0 && a->cores == b->cores &&
-           a->memory_bytes == b->memory_bytes && a->flops == b->flops &&
-           a->bandwidth == b->bandwidth && text_equal(a->id, b->id) &&
+           a->memory_bytes == b->memory_bytes && a->library_bytes == b->library_bytes &&
+           a->flops == b->flops && a->bandwidth == b->bandwidth && text_equal(a->id, b->id) &&
            text_equal(a->place, b->place) && a->upload == b->upload && a->download == b->download &&
            text_equal(a->profile, b->profile);
 }
@@ -183,6 +183,10 @@ static int check_device(const struct hardware_device *device, size_t index, stru
     if (device->memory_bytes == 0 || device->memory_bytes > INT64_MAX)
         return error_set(err, -EINVAL, "memory_bytes is %llu: a device has 1 byte to 8 EiB",
                          (unsigned long long)device->memory_bytes);
+    if (device->library_bytes >= device->memory_bytes)
+        return error_set(
+            err, -EINVAL, "library_bytes is %llu: libraries leave something of %llu bytes",
+            (unsigned long long)device->library_bytes, (unsigned long long)device->memory_bytes);
     if (device->kind == HARDWARE_CPU && device->cores == 0)
         return error_set(err, -EINVAL, "cores is 0: a CPU device is at least one core");
     rc = check_text("name", device->name, err);

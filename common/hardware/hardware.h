@@ -41,8 +41,9 @@ struct hardware_device {
     char *cpuset; /* "0-3,8": its cores, or those next to a GPU */
     unsigned cores;
     uint64_t memory_bytes;
-    double flops;     /* floating-point operations per second */
-    double bandwidth; /* bytes of its memory per second */
+    uint64_t library_bytes; /* of those: what its libraries take in every rank */
+    double flops;           /* floating-point operations per second */
+    double bandwidth;       /* bytes of its memory per second */
     /* Of a GPU: "cuda:GPU-6f0c...", by which an executor opens it; its place on the bus; bytes per
      * second from the host's memory, and back. NULL and 0 otherwise. */
     char *id, *place;

@@ -19,12 +19,13 @@ static json_t *packed(json_t *json)
 static json_t *device_to_json(const struct hardware_device *device)
 {
     return packed(json_pack(
-        "{s:s, s:I, s:s, s:s, s:I, s:I, s:f, s:f, s:s*, s:s*, s:f, s:f, s:s*}", "kind",
+        "{s:s, s:I, s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:s*, s:s*, s:f, s:f, s:s*}", "kind",
         hardware_kind_name(device->kind), "index", (json_int_t)device->index, "name", device->name,
         "cpuset", device->cpuset, "cores", (json_int_t)device->cores, "memory_bytes",
-        (json_int_t)device->memory_bytes, "flops", device->flops, "bandwidth", device->bandwidth,
-        "id", device->id, "place", device->place, "upload", device->upload, "download",
-        device->download, "profile", device->profile));
+        (json_int_t)device->memory_bytes, "library_bytes", (json_int_t)device->library_bytes,
+        "flops", device->flops, "bandwidth", device->bandwidth, "id", device->id, "place",
+        device->place, "upload", device->upload, "download", device->download, "profile",
+        device->profile));
 }
 
 json_t *hardware_report_to_json(const struct hardware_report *report)
@@ -83,6 +84,13 @@ static int read_size(const json_t *object, const char *key, uint64_t most, uint6
                          (unsigned long long)most);
     *out = (uint64_t)number;
     return 0;
+}
+
+/* As read_size, but it may be missing. */
+static int read_optional_size(const json_t *object, const char *key, uint64_t most, uint64_t *out,
+                              struct error *err)
+{
+    return json_object_get(object, key) ? read_size(object, key, most, out, err) : 0;
 }
 
 static int read_count(const json_t *object, const char *key, unsigned *out, struct error *err)
@@ -152,6 +160,8 @@ static int read_device(struct hardware_report *report, const json_t *json, struc
         rc = read_count(json, "cores", &device.cores, err);
     if (rc == 0)
         rc = read_size(json, "memory_bytes", INT64_MAX, &device.memory_bytes, err);
+    if (rc == 0)
+        rc = read_optional_size(json, "library_bytes", INT64_MAX, &device.library_bytes, err);
     if (rc == 0)
         rc = read_rate(json, "flops", &device.flops, err);
     if (rc == 0)

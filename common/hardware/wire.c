@@ -36,6 +36,7 @@ static Gimbal__Device *device_to_wire(const struct hardware_device *device)
     message->cpuset = xstrdup(device->cpuset);
     message->core_count = device->cores;
     message->memory_bytes = device->memory_bytes;
+    message->library_bytes = device->library_bytes;
     message->flops = device->flops;
     message->bandwidth_bytes_per_s = device->bandwidth;
     message->id = xstrdup(device->id ? device->id : "");
@@ -83,6 +84,7 @@ static int device_from_wire(const Gimbal__Device *message, struct hardware_repor
         .cpuset = message->cpuset,
         .cores = message->core_count,
         .memory_bytes = message->memory_bytes,
+        .library_bytes = message->library_bytes,
         .flops = message->flops,
         .bandwidth = message->bandwidth_bytes_per_s,
         .id = message->id,

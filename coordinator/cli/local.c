@@ -88,8 +88,10 @@ static int take_profiles(const Gimbal__ExecutorProfile *from, struct local *loca
     int rc = 0;
     for (int i = 0; i < local->count && rc == 0; i++)
         rc = profile_decode(from->device_json[i], &local->profiles[i], err);
-    for (int i = 0; i < local->count && local->device; i++)
+    for (int i = 0; i < local->count && local->device; i++) {
         local->devices[i].memory_bytes = from->memory_bytes / (uint64_t)local->count;
+        local->devices[i].library_bytes = from->library_bytes;
+    }
     return rc;
 }
 

@@ -19,12 +19,13 @@ static void begin(struct rates *rates, int count)
 
 /* The next device; its profile is filled in already. */
 static void set(struct rates *rates, int index, const char *name, const char *host,
-                uint64_t memory_bytes)
+                uint64_t memory_bytes, uint64_t library_bytes)
 {
     rates->devices[index] = (struct planner_device){.name = xstrdup(name),
                                                     .host = xstrdup(host),
                                                     .memory_bytes = memory_bytes,
-                                                    .profile = &rates->profiles[index]};
+                                                    .profile = &rates->profiles[index],
+                                                    .library_bytes = library_bytes};
 }
 
 void rates_copy(const struct planner_device *devices, int count, struct rates *out)
@@ -32,7 +33,8 @@ void rates_copy(const struct planner_device *devices, int count, struct rates *o
     begin(out, count);
     for (int i = 0; i < count; i++) {
         out->profiles[i] = *devices[i].profile;
-        set(out, i, devices[i].name, devices[i].host, devices[i].memory_bytes);
+        set(out, i, devices[i].name, devices[i].host, devices[i].memory_bytes,
+            devices[i].library_bytes);
     }
 }
 
@@ -76,7 +78,8 @@ static int add(struct rates *rates, int rank, const char *name, const Gimbal__Ha
     else
         rc = device_profile(&report->devices[index], name, true, &rates->profiles[rank], err);
     if (rc == 0)
-        set(rates, rank, name, report->host, report->devices[index].memory_bytes);
+        set(rates, rank, name, report->host, report->devices[index].memory_bytes,
+            report->devices[index].library_bytes);
     hardware_report_destroy(report);
     return rc;
 }

@@ -475,6 +475,7 @@ static int base_cost(struct costs *costs, const struct site *site, int devices,
     int rc = lower_part(costs->model.graph, plan, site->first, &part, costs->ways, &lowered, err);
     if (rc == 0) {
         *out = sum_up(&pricing, &lowered);
+        out->state_bytes += site->library_bytes; /* held from step to step */
         lower_part_done(costs->ways, &lowered);
     }
     plan_destroy(plan);

@@ -95,7 +95,7 @@ static void fill_stages(const struct planner_request *request, struct program *c
     candidate->fits = true;
     for (int rank = 0; rank < plan_ranks(plan); rank++) {
         struct plan_stage *stage = &plan->stages[programs[rank]->stage];
-        uint64_t bytes = program_bytes(programs[rank]);
+        uint64_t bytes = program_bytes(programs[rank]) + device_of(request, rank)->library_bytes;
         double seconds = micro_batch_seconds(request, programs[rank]);
         stage->memory_bytes = bytes > stage->memory_bytes ? bytes : stage->memory_bytes;
         stage->time_s = seconds > stage->time_s ? seconds : stage->time_s;
@@ -252,12 +252,23 @@ static int find_tight(const struct planner_request *request, const struct plan *
     return rank;
 }
 
+/* ", 260 MiB of it for its libraries", or nothing. */
+static const char *print_libraries(char *out, size_t size, const struct planner_device *device)
+{
+    char bytes[32];
+    out[0] = '\0';
+    if (device->library_bytes > 0)
+        snprintf(out, size, ", %s of it for its libraries",
+                 units_print_bytes(bytes, sizeof bytes, (double)device->library_bytes));
+    return out;
+}
+
 /* No candidate fits; the first of them needs the least. More of a device's memory may be allowed
  * only where there is more. */
 static int explain_memory(const struct planner_request *request,
                           const struct planner_result *result, struct error *err)
 {
-    char need[32], have[32], text[96];
+    char need[32], have[32], libraries[64], text[96];
     const struct plan *least = result->candidates[0].plan;
     int inside, rank = find_tight(request, least);
     uint64_t bytes = least->stages[plan_rank_stage(least, rank, &inside)].memory_bytes;
@@ -266,12 +277,13 @@ static int explain_memory(const struct planner_request *request,
     for (int i = 0; i < plan_ranks(least); i++)
         allowable = allowable && most <= device_of(request, i)->memory_bytes;
     return error_set(err, -ENOSPC,
-                     "no plan fits: the smallest of %zu, %s on %d devices, needs %s on %s, where "
+                     "no plan fits: the smallest of %zu, %s on %d devices, needs %s on %s%s, where "
                      "%s may be used%s; it would run with %s of at least %llu bytes, more devices, "
                      "or a smaller train.global_batch or model",
                      result->count, plan_print(text, sizeof text, least), plan_ranks(least),
                      units_print_bytes(need, sizeof need, (double)bytes),
                      device_of(request, rank)->name,
+                     print_libraries(libraries, sizeof libraries, device_of(request, rank)),
                      units_print_bytes(have, sizeof have, (double)limit),
                      limit < device_of(request, rank)->memory_bytes ? " (plan.memory)" : "",
                      allowable ? "plan.memory" : "devices", (unsigned long long)most);

@@ -17,6 +17,7 @@ struct planner_device {
     const char *host; /* the same for devices of one machine */
     uint64_t memory_bytes;
     const struct profile *profile;
+    uint64_t library_bytes; /* of its memory: what its libraries take beside a rank's program */
 };
 
 struct planner_request {

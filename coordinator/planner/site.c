@@ -108,7 +108,9 @@ static void set_memory(const struct sites *sites, struct site *site)
     site->memory_bytes = UINT64_MAX;
     for (int rank = 0; rank < mesh_count(&site->mesh); rank++) {
         uint64_t limit = site_memory_limit(sites->request, site->first + rank);
+        uint64_t taken = sites->request->devices[site->first + rank].library_bytes;
         site->memory_bytes = limit < site->memory_bytes ? limit : site->memory_bytes;
+        site->library_bytes = taken > site->library_bytes ? taken : site->library_bytes;
     }
     if (sites->memory_scale > 0)
         site->memory_bytes = (uint64_t)((double)site->memory_bytes * sites->memory_scale);

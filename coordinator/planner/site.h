@@ -12,11 +12,12 @@
 struct site {
     int first; /* device of the request */
     struct mesh mesh;
-    int *weights;          /* of the mesh; NULL: all equal */
-    int kind;              /* given by sites_add */
-    bool even;             /* all devices of one speed, with equal shares */
-    bool alike;            /* even, and each of its hosts has as many of them */
-    uint64_t memory_bytes; /* of its smallest device, or as the job allows */
+    int *weights;           /* of the mesh; NULL: all equal */
+    int kind;               /* given by sites_add */
+    bool even;              /* all devices of one speed, with equal shares */
+    bool alike;             /* even, and each of its hosts has as many of them */
+    uint64_t memory_bytes;  /* of its smallest device, or as the job allows */
+    uint64_t library_bytes; /* of those: what libraries take, at most, of a rank's device */
     /* Ranks whose programs stand for all: the first and the last, and of every profile one. */
     int representatives[SITE_REPRESENTATIVES_MAX], representative_count;
 };

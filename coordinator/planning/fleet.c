@@ -91,6 +91,7 @@ static int fleet_add(struct fleet *fleet, const struct device_view *view, enum p
     device->name = xasprintf("%s/%u", view->ref.worker, view->ref.index);
     device->host = xstrdup(view->host);
     device->memory_bytes = view->device->memory_bytes;
+    device->library_bytes = view->device->library_bytes;
     fleet->slowdowns[index] = view->slowdown > 0 ? view->slowdown : 1;
     int rc = find_profile(view, device->name, cost, &profile, err);
     profile_slow_down(&profile, fleet->slowdowns[index]);

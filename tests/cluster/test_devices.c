@@ -98,7 +98,10 @@ START_TEST(devices_are_found_and_measured)
     static const char *const rates[] = {"flops", "bandwidth", "upload", "download"};
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
         ck_assert_double_gt(json_number_value(json_object_get(device, rates[i])), 0);
-    ck_assert_int_gt(json_integer_value(json_object_get(device, "memory_bytes")), 1 << 20);
+    json_int_t memory = json_integer_value(json_object_get(device, "memory_bytes")),
+               libraries = json_integer_value(json_object_get(device, "library_bytes"));
+    ck_assert_int_gt(libraries, 1 << 20);
+    ck_assert_int_gt(memory, libraries + (1 << 20));
     json_decref(node);
 }
 END_TEST

@@ -216,6 +216,26 @@ START_TEST(memory_of_each_device_is_kept)
 }
 END_TEST
 
+/* By every search: they sum up parts, and a plan is priced by its programs. */
+START_TEST(what_libraries_take_counts_as_reserved)
+{
+    struct scene scene;
+    scene_open(&scene, _i ? "plan: {search: uniform, pin: {pp: 1}}\n" : "plan: {pin: {pp: 1}}\n");
+    run_or_fail(&scene);
+    uint64_t need = scene.result.best->predicted.memory_bytes_max, libraries = 3 << 20;
+    for (int i = 0; i < DEVICES; i++)
+        scene.devices[i].library_bytes = libraries;
+    run_or_fail(&scene);
+    ck_assert_uint_eq(scene.result.best->predicted.memory_bytes_max, need + libraries);
+    for (int i = 0; i < DEVICES; i++)
+        scene.devices[i].memory_bytes = libraries + 1000;
+    ck_assert_int_eq(scene_run(&scene), -ENOSPC);
+    ck_assert_msg(strstr(scene.err.text, "on a/0, 3.0 MiB of it for its libraries, where ") != NULL,
+                  "%s", scene.err.text);
+    scene_close(&scene);
+}
+END_TEST
+
 START_TEST(where_nothing_fits_need_and_limit_are_named)
 {
     struct scene scene;
@@ -373,6 +393,7 @@ int main(void)
     tcase_add_test(search, memory_of_each_device_is_kept);
     tcase_add_test(search, a_plan_that_was_priced_before_is_priced_anew);
     tcase_add_test(search, exact_is_the_default);
+    tcase_add_loop_test(words, what_libraries_take_counts_as_reserved, 0, 2);
     tcase_add_test(words, where_nothing_fits_need_and_limit_are_named);
     tcase_add_loop_test(words, what_cannot_be_is_refused_in_words, 0,
                         (int)(sizeof refused / sizeof *refused));

@@ -38,6 +38,18 @@ static size_t count_stage(const struct program *program)
     return bytes;
 }
 
+/* Is there work for kernels on a queue? */
+static bool computes(const struct program *program, enum queue queue)
+{
+    for (size_t i = 0; i < program->instruction_count; i++) {
+        const struct instruction *instruction = &program->instructions[i];
+        if (instruction->queue == queue && (instruction->kind == INSTRUCTION_KERNEL ||
+                                            instruction->kind == INSTRUCTION_SQUARE_SUM))
+            return true;
+    }
+    return false;
+}
+
 static int make_marks(struct lanes *lanes, struct error *err)
 {
     const struct program *program = lanes->program;
@@ -60,8 +72,9 @@ int lanes_open(const struct program *program, const struct accelerator *accelera
     struct lanes *lanes = xcalloc(1, sizeof *lanes);
     *lanes = (struct lanes){.program = program, .accelerator = accelerator};
     int rc = accelerator->lane_open(&lanes->of[QUEUE_COMPUTE], true, err);
+    assert(!computes(program, QUEUE_COMMUNICATION)); /* libraries' memory is there once */
     if (rc == 0 && program_overlaps(program))
-        rc = accelerator->lane_open(&lanes->of[QUEUE_COMMUNICATION], true, err);
+        rc = accelerator->lane_open(&lanes->of[QUEUE_COMMUNICATION], false, err);
     if (rc == 0)
         rc = make_marks(lanes, err);
     lanes->stage_bytes = count_stage(program);

@@ -21,6 +21,7 @@ static void send_profiles(struct session *session, const struct profile *profile
     profile.n_device_json = (size_t)count;
     profile.device_json = texts;
     profile.memory_bytes = figures->memory_bytes;
+    profile.library_bytes = figures->library_bytes;
     profile.flops = figures->flops;
     profile.bandwidth_bytes_per_s = figures->bandwidth;
     profile.upload_bytes_per_s = figures->upload;

@@ -19,7 +19,8 @@ int probe_run(const cpu_set_t *sets, int count, const struct device *device,
 
 /* A device with memory of its own, measured alone; 0 where it was not. */
 struct probe_figures {
-    uint64_t memory_bytes;   /* that a rank can reserve */
+    uint64_t memory_bytes;   /* that a rank can have, */
+    uint64_t library_bytes;  /* of it for the device's libraries, all else for its reservation */
     double flops, bandwidth; /* the best matrix product; reads and writes of its memory */
     double upload, download; /* bytes per second from pinned memory of the host, and back */
 };

@@ -84,17 +84,21 @@ static int time_copies(const struct buffers *buffers, uint64_t bytes, double rat
 }
 
 /* Where there is less room than usual, with less. */
-static int time_memory(const struct device *device, double rates[WAYS], uint64_t *room,
-                       struct error *err)
+static int time_memory(const struct device *device, double rates[WAYS],
+                       struct probe_figures *figures, struct error *err)
 {
     struct buffers buffers = {.accelerator = device->accelerator};
     struct lane *lanes[2] = {NULL, NULL}; /* what a rank opens takes room as well */
     int rc = device->accelerator->lane_open(&lanes[0], true, err);
     if (rc == 0)
-        rc = device->accelerator->lane_open(&lanes[1], true, err);
+        rc = device->accelerator->lane_open(&lanes[1], false, err);
+    uint64_t room = 0;
     if (rc == 0)
-        rc = device->accelerator->room(room, err);
-    uint64_t bytes = *room / 4 < COPIED ? *room / 4 : COPIED;
+        rc = device->accelerator->room(&room, err);
+    if (rc == 0)
+        rc = device->accelerator->libraries(&figures->library_bytes, err);
+    figures->memory_bytes = room + figures->library_bytes;
+    uint64_t bytes = room / 4 < COPIED ? room / 4 : COPIED;
     if (rc == 0)
         rc = device->accelerator->reserve(bytes, &buffers.device, err);
     if (rc == 0)
@@ -121,7 +125,7 @@ int probe_device(const struct device *device, double crowd, struct profile_link 
     *out = (struct profile){.overlap = PROFILE_OVERLAP};
     int rc = time_kernels(device, crowd, out, err);
     if (rc == 0)
-        rc = time_memory(device, rates, &figures->memory_bytes, err);
+        rc = time_memory(device, rates, figures, err);
     if (rc < 0)
         return rc;
     figures->flops = out->seconds_per_flop > 0 ? crowd / out->seconds_per_flop : 0;

@@ -28,11 +28,15 @@ struct accelerator {
     void (*release)(void *memory); /* accepts NULL */
     /* How much more could be reserved now. */
     int (*room)(uint64_t *bytes, struct error *err);
+    /* What a lane that computes holds for kernels of libraries, beside what is reserved: all of
+     * it from its opening on, and never more. */
+    int (*libraries)(uint64_t *bytes, struct error *err);
     /* Memory of the host that the device reads and writes by itself. */
     int (*pin)(uint64_t bytes, void **out, struct error *err);
     void (*unpin)(void *memory); /* accepts NULL */
 
-    /* One that computes has memory for kernels of libraries; others only copy and exchange. */
+    /* Only one that computes runs kernels; others copy, add and exchange. -ENOMEM with the sizes:
+     * there is no memory for libraries. */
     int (*lane_open)(struct lane **out, bool computes, struct error *err);
     /* Accepts NULL. Waits for the lane's work; no thread may be in it. */
     void (*lane_close)(struct lane *lane);

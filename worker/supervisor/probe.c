@@ -199,6 +199,7 @@ static int measure_one(const struct prober *prober, struct hardware_device *devi
         return rc;
     const Gimbal__ExecutorProfile *profile = event->profile;
     device->memory_bytes = profile->memory_bytes;
+    device->library_bytes = profile->library_bytes;
     device->flops = profile->flops;
     device->bandwidth = profile->bandwidth_bytes_per_s;
     device->upload = profile->upload_bytes_per_s;

@@ -7,12 +7,16 @@
 
 #include <check.h>
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 extern int emulated_products, emulated_graphs;
+extern uint64_t emulated_limit;
 
 static char folder[] = "/tmp/gimbal-choice-XXXXXX";
 
@@ -131,6 +135,106 @@ START_TEST(attention_is_by_the_library_where_it_takes_it)
 }
 END_TEST
 
+/* The gradients that attention leaves where the device has so much memory in all, and the graphs
+ * that were run for it: in a process of its own, whose lane is opened then. */
+struct attention {
+    const char *name;
+    int samples, seq, heads;
+    int graphs_in_parts;
+};
+
+#define GRADIENTS_MAX (1 << 18)
+struct attended {
+    int graphs;
+    size_t count;
+    double gradients[GRADIENTS_MAX];
+};
+
+static void attend(const struct attention *attention, struct attended *out)
+{
+    struct trial_config config = {
+        .device = &device_cuda,
+        .operation = operation_find(attention->name),
+        .sizes = trial_sizes(attention->samples, attention->seq, 1, attention->heads, 8, 1, 1),
+        .aligned = true,
+        .rounded = true,
+        .element = ELEMENT_BF16,
+        .wanted = WANTED_ALL};
+    struct trial *trial = trial_create(&config);
+    trial_forward(trial);
+    trial_backward(trial);
+    out->graphs = emulated_graphs;
+    for (int input = 0; input < 3; input++) {
+        struct box box;
+        double *gradient = trial_gather(trial, true, input, &box);
+        for (int64_t i = 0; i < box_count(&box); i++)
+            out->gradients[out->count++] = gradient[i];
+        free(gradient);
+    }
+    trial_destroy(trial);
+}
+
+static struct attended *attended_with(uint64_t memory, const struct attention *attention)
+{
+    struct attended *out =
+        mmap(NULL, sizeof *out, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(out, MAP_FAILED);
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        emulated_limit = memory;
+        attend(attention, out);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    return out;
+}
+
+/* With 256 KiB for libraries, and with what is enough for all at once: a head's scores are 32 KiB.
+ */
+static const struct attention attentions[] = {
+    {"core", 4, 128, 4, 4},    /* a sample at a time */
+    {"core", 1, 128, 16, 4},   /* four heads at a time: eight are a little too much */
+    {"grouped", 1, 128, 4, 2}, /* those of two of four heads of keys */
+};
+
+START_TEST(attention_takes_no_more_memory_than_libraries_have)
+{
+    const struct attention *attention = &attentions[_i];
+    struct attended *whole = attended_with(UINT64_C(4) << 30, attention);
+    struct attended *parts = attended_with(UINT64_C(16) << 20, attention);
+    ck_assert_int_eq(whole->graphs, 2);
+    ck_assert_int_eq(parts->graphs, 1 + attention->graphs_in_parts);
+    ck_assert_uint_gt(whole->count, 0);
+    ck_assert_mem_eq(whole->gradients, parts->gradients, whole->count * sizeof(double));
+}
+END_TEST
+
+START_TEST(a_lane_holds_what_the_device_says)
+{
+    const struct accelerator *accelerator = device_cuda.accelerator;
+    uint64_t before, after, libraries;
+    struct lane *lanes[2];
+    struct error err = {""};
+    ck_assert_int_eq(accelerator->room(&before, &err), 0);
+    ck_assert_int_eq(accelerator->libraries(&libraries, &err), 0);
+    ck_assert_int_eq(accelerator->lane_open(&lanes[0], false, &err), 0);
+    ck_assert_int_eq(accelerator->room(&after, &err), 0);
+    ck_assert_uint_eq(after, before);
+    ck_assert_int_eq(accelerator->lane_open(&lanes[1], true, &err), 0);
+    ck_assert_int_eq(accelerator->room(&after, &err), 0);
+    ck_assert_uint_eq(after, before - libraries);
+    accelerator->lane_close(lanes[0]);
+    accelerator->lane_close(lanes[1]);
+    void *all_but;
+    ck_assert_int_eq(accelerator->reserve(before - libraries + 1, &all_but, &err), 0);
+    ck_assert_int_eq(accelerator->lane_open(&lanes[0], true, &err), -ENOMEM);
+    accelerator->release(all_but);
+    ck_assert_msg(strncmp(err.text, "memory for libraries: ", 22) == 0, "%s", err.text);
+}
+END_TEST
+
 START_TEST(a_damaged_file_costs_measuring_again)
 {
     ck_assert_int_eq(products_of_another(150), 13);
@@ -150,6 +254,9 @@ int main(void)
     tcase_add_test(tcase, a_large_product_is_measured_once_and_keeps_its_bits);
     tcase_add_test(tcase, a_small_product_is_not_measured);
     tcase_add_test(tcase, attention_is_by_the_library_where_it_takes_it);
+    tcase_add_loop_test(tcase, attention_takes_no_more_memory_than_libraries_have, 0,
+                        (int)(sizeof attentions / sizeof *attentions));
+    tcase_add_test(tcase, a_lane_holds_what_the_device_says);
     tcase_add_test(tcase, a_damaged_file_costs_measuring_again);
     Suite *suite = suite_create("choice");
     suite_add_tcase(suite, tcase);

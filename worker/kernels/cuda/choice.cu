@@ -87,7 +87,7 @@ bool recall(const lane *lane, product *product)
     if (cublasLtMatmulAlgoCheck(lane->handle, product->operation, product->a, product->b,
                                 product->d, product->d, &algorithm,
                                 &result) != CUBLAS_STATUS_SUCCESS ||
-        result.workspaceSize > WORKSPACE_BYTES)
+        result.workspaceSize > lane_product_bytes(lane))
         return false;
     product->algorithm = algorithm;
     return true;
@@ -226,7 +226,7 @@ cublasStatus_t ask(const lane *lane, const product *product,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     cublasLtMatmulPreference_t preference;
-    size_t workspace = WORKSPACE_BYTES;
+    size_t workspace = lane_product_bytes(lane);
     cublasStatus_t status = cublasLtMatmulPreferenceCreate(&preference);
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;

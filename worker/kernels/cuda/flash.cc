@@ -2,8 +2,8 @@
  * others.
  *
  * Backward keeps a matrix of scores of every head, so that its sums have an order: it takes as many
- * samples at once as fit into a workspace, which all layers share. That is beside the program's
- * reservation; where there is no memory for it, the call is not taken. */
+ * samples or, of one sample, heads at once as fit into the lane's workspace. Where not even one
+ * head does, the call is not taken. */
 #include "worker/kernels/cuda/flash.h"
 
 #include "worker/kernels/cuda/lane.h"
@@ -13,16 +13,15 @@ extern "C" {
 #include "common/base/log.h"
 }
 
+#include <cerrno>
 #include <cmath>
 #include <cstring>
-
-#define SCORES_BYTES (INT64_C(256) << 20)
 
 enum { Q, K, V, Y, SUMS };
 
 struct prepared {
     prepared *next;
-    struct sdpa_shape shape; /* of so many samples at once */
+    struct sdpa_shape shape, part; /* of so much at once */
     enum direction direction;
     bool good; /* else there is no plan for it */
     struct backend_plan plan;
@@ -31,8 +30,6 @@ struct prepared {
 struct flash {
     cudnnHandle_t handle; /* NULL: there is no cuDNN */
     prepared *plans;
-    void *workspace;
-    int64_t workspace_bytes;
 };
 
 namespace
@@ -54,7 +51,7 @@ struct sdpa_shape shape_of(const struct kernel_call *call)
 {
     const struct box *q = &call->operand[Q].box, *k = &call->operand[K].box;
     int64_t group = q->dims > k->dims ? box_length(q, 3) : 1, heads = box_length(k, 2);
-    return {box_length(q, 0), box_length(q, 1), heads * group, heads, box_length(q, q->dims - 1)};
+    return {box_length(q, 0), box_length(q, 1), heads, group, box_length(q, q->dims - 1), heads};
 }
 
 bool aligned(const struct view *view)
@@ -70,7 +67,7 @@ bool takes(const struct kernel_call *call, const struct sdpa_shape *shape)
             return false;
     return call->element == ELEMENT_BF16 && strcmp(call->node->operation->name, "attend") != 0 &&
            q->low[1] == k->low[1] && q->high[1] == k->high[1] && shape->batch > 0 &&
-           shape->seq > 1 && shape->heads > 0 && shape->width % 8 == 0;
+           shape->seq > 1 && shape->heads() > 0 && shape->width % 8 == 0;
 }
 
 bool takes_gradients(const struct kernel_call *call)
@@ -83,111 +80,129 @@ bool takes_gradients(const struct kernel_call *call)
     return call->gradient[Q].data != call->gradient[Y].data;
 }
 
-/* The most samples at once that divide the batch and whose scores fit; sequences are rounded up to
- * the kernel's blocks. */
-int64_t samples_of(const struct sdpa_shape *s)
+/* Do the sums of every part begin at a round address? */
+bool is_round(const prepared *made)
 {
-    int64_t seq = (s->seq + 127) / 128 * 128;
-    int64_t samples = SCORES_BYTES / (s->heads * seq * seq * 2);
-    samples = samples < 1 ? 1 : samples < s->batch ? samples : s->batch;
-    while (s->batch % samples)
-        samples--;
-    return samples;
+    const struct sdpa_shape &part = made->part;
+    return part.batch * part.heads() * part.seq * (int64_t)sizeof(float) % 16 == 0 ||
+           memcmp(&part, &made->shape, sizeof part) == 0;
 }
 
-bool has_workspace(struct flash *flash, int64_t bytes)
+/* -ENOMEM: a smaller part might be run. -ENOTSUP: none can. */
+int make_plan(prepared *made, cudnnHandle_t handle, int64_t bytes, struct error *err)
 {
-    if (bytes <= flash->workspace_bytes)
-        return true;
-    cudaFree(flash->workspace);
-    flash->workspace = NULL;
-    flash->workspace_bytes = 0;
-    if (cudaMalloc(&flash->workspace, (size_t)bytes) != cudaSuccess) {
-        (void)cudaGetLastError(); /* a failed reservation leaves the device well */
-        return false;
+    bool forward = made->direction == FORWARD;
+    int64_t wanted = forward ? 0 : sdpa_backward_bytes(&made->part);
+    if (wanted <= bytes && is_round(made)) {
+        struct backend_graph graph =
+            forward ? sdpa_forward(&made->part) : sdpa_backward(&made->part);
+        int rc = plan_make(&graph, handle, &made->plan, err);
+        if (rc < 0)
+            return rc;
+        wanted = made->plan.workspace_bytes;
+        if (wanted <= bytes)
+            return 0;
+        plan_finish(&made->plan);
     }
-    flash->workspace_bytes = bytes;
-    return true;
+    return error_set(err, -ENOMEM,
+                     "it takes %lld bytes at once for %lld heads, of which the device's libraries "
+                     "have %lld",
+                     (long long)wanted, (long long)made->part.heads(), (long long)bytes);
 }
 
 prepared *prepare(struct flash *flash, const struct sdpa_shape *shape, enum direction direction)
 {
     prepared *made = new prepared();
     struct error err = {};
-    made->shape = *shape;
+    int64_t bytes = (int64_t)lane_here()->workspace_bytes;
+    made->shape = made->part = *shape;
     made->direction = direction;
     made->next = flash->plans;
     flash->plans = made;
-    struct backend_graph graph = direction == FORWARD ? sdpa_forward(shape) : sdpa_backward(shape);
-    if (plan_make(&graph, flash->handle, &made->plan, &err) < 0)
+    int rc = make_plan(made, flash->handle, bytes, &err);
+    while (rc == -ENOMEM && sdpa_smaller(shape, &made->part))
+        rc = make_plan(made, flash->handle, bytes, &err);
+    if (rc < 0)
         log_line(LOG_WARN, "attention in bf16 is by own kernels: %s", err.text);
-    else
-        made->good = true;
+    made->good = rc == 0;
     return made;
 }
 
 /* NULL: it cannot be run here. */
-const struct backend_plan *find_plan(struct flash *flash, const struct sdpa_shape *shape,
-                                     enum direction direction)
+const prepared *find_plan(struct flash *flash, const struct sdpa_shape *shape,
+                          enum direction direction)
 {
     prepared *found = flash->plans;
     while (found &&
            (found->direction != direction || memcmp(&found->shape, shape, sizeof *shape) != 0))
         found = found->next;
-    if (!found)
+    if (!found && flash->handle)
         found = prepare(flash, shape, direction);
-    bool runs = found->good && has_workspace(flash, found->plan.workspace_bytes);
-    return runs ? &found->plan : NULL;
+    return found && found->good ? found : NULL;
 }
 
-/* What a plan is run on: where each tensor begins, and how far its samples lie apart. */
+/* What a plan is run on: where each tensor begins, and how far its samples, and the heads of keys
+ * with those of their queries, lie apart. */
 struct memory {
     int64_t ids[SDPA_TENSORS];
     char *begin[SDPA_TENSORS];
-    int64_t sample_bytes[SDPA_TENSORS];
+    int64_t sample_bytes[SDPA_TENSORS], head_bytes[SDPA_TENSORS];
     int count;
 };
 
-void add(struct memory *memory, enum sdpa_tensor id, const void *begin, int64_t sample_bytes)
+void add(struct memory *memory, enum sdpa_tensor id, const void *begin, int64_t sample_bytes,
+         int64_t head_bytes)
 {
     memory->ids[memory->count] = id;
     memory->begin[memory->count] = (char *)begin;
+    memory->head_bytes[memory->count] = head_bytes;
     memory->sample_bytes[memory->count++] = sample_bytes;
 }
 
-/* From one sample to the next one. */
-int64_t apart(const struct view *view)
+/* (batch, seq, heads, width) */
+void add_vectors(struct memory *memory, enum sdpa_tensor id, const struct view *view,
+                 const struct sdpa_shape &shape)
 {
-    return box_count(&view->box) / box_length(&view->box, 0) * (int64_t)element_size(view->element);
+    int64_t bytes = box_count(&view->box) * (int64_t)element_size(view->element) / shape.batch;
+    add(memory, id, view->data, bytes, bytes / shape.seq / shape.key_heads);
 }
 
-void add_view(struct memory *memory, enum sdpa_tensor id, const struct view *view)
+void add_number(struct memory *memory, enum sdpa_tensor id, const float *number)
 {
-    add(memory, id, view->data, apart(view));
+    add(memory, id, number, 0, 0);
 }
 
-void add_inputs(struct memory *memory, const struct kernel_call *call)
+void add_inputs(struct memory *memory, const struct kernel_call *call,
+                const struct sdpa_shape &shape)
 {
-    add_view(memory, SDPA_Q, &call->operand[Q]);
-    add_view(memory, SDPA_K, &call->operand[K]);
-    add_view(memory, SDPA_V, &call->operand[V]);
-    add_view(memory, SDPA_Y, &call->operand[Y]);
-    add_view(memory, SDPA_SUMS, &call->operand[SUMS]);
+    int64_t sums = shape.group * shape.seq * (int64_t)sizeof(float);
+    add_vectors(memory, SDPA_Q, &call->operand[Q], shape);
+    add_vectors(memory, SDPA_K, &call->operand[K], shape);
+    add_vectors(memory, SDPA_V, &call->operand[V], shape);
+    add_vectors(memory, SDPA_Y, &call->operand[Y], shape);
+    add(memory, SDPA_SUMS, call->operand[SUMS].data, shape.key_heads * sums, sums);
 }
 
-void run(struct flash *flash, const struct backend_plan *plan, const struct memory *memory,
-         int64_t parts, int64_t samples, const char *what)
+void run_part(const prepared *plan, const struct memory *memory, int64_t sample, int64_t head,
+              const char *what)
 {
-    for (int64_t part = 0; part < parts; part++) {
-        void *places[SDPA_TENSORS];
-        for (int i = 0; i < memory->count; i++)
-            places[i] = memory->begin[i] + part * samples * memory->sample_bytes[i];
-        if (plan_run(plan, flash->handle, memory->count, memory->ids, places, flash->workspace) !=
-            CUDNN_STATUS_SUCCESS) {
-            cudaError_t cause = cudaPeekAtLastError();
-            lane_note(cause != cudaSuccess ? cause : cudaErrorUnknown, what);
-        }
+    lane *lane = lane_here();
+    void *places[SDPA_TENSORS];
+    for (int i = 0; i < memory->count; i++)
+        places[i] =
+            memory->begin[i] + sample * memory->sample_bytes[i] + head * memory->head_bytes[i];
+    if (plan_run(&plan->plan, lane->flash->handle, memory->count, memory->ids, places,
+                 lane->workspace) != CUDNN_STATUS_SUCCESS) {
+        cudaError_t cause = cudaPeekAtLastError();
+        lane_note(cause != cudaSuccess ? cause : cudaErrorUnknown, what);
     }
+}
+
+void run(const prepared *plan, const struct memory *memory, const char *what)
+{
+    for (int64_t sample = 0; sample < plan->shape.batch; sample += plan->part.batch)
+        for (int64_t head = 0; head < plan->shape.key_heads; head += plan->part.key_heads)
+            run_part(plan, memory, sample, head, what);
 }
 
 } // namespace
@@ -195,43 +210,36 @@ void run(struct flash *flash, const struct backend_plan *plan, const struct memo
 bool flash_forward(const struct kernel_call *call)
 {
     struct sdpa_shape shape = shape_of(call);
-    if (!takes(call, &shape))
-        return false;
-    struct flash *flash = flash_here();
-    const struct backend_plan *plan = flash->handle ? find_plan(flash, &shape, FORWARD) : NULL;
+    const prepared *plan = takes(call, &shape) ? find_plan(flash_here(), &shape, FORWARD) : NULL;
     if (!plan)
         return false;
     float scale = 1 / sqrtf((float)shape.width), nothing = -INFINITY;
     struct memory memory = {};
-    add_inputs(&memory, call);
-    add(&memory, SDPA_SCALE, &scale, 0);
-    add(&memory, SDPA_NOTHING, &nothing, 0);
-    run(flash, plan, &memory, 1, shape.batch, "attention");
+    add_inputs(&memory, call, shape);
+    add_number(&memory, SDPA_SCALE, &scale);
+    add_number(&memory, SDPA_NOTHING, &nothing);
+    run(plan, &memory, "attention");
     return true;
 }
 
 bool flash_backward(const struct kernel_call *call)
 {
     struct sdpa_shape shape = shape_of(call);
-    if (!takes(call, &shape) || !takes_gradients(call))
-        return false;
-    struct flash *flash = flash_here();
-    int64_t batch = shape.batch;
-    shape.batch = samples_of(&shape);
-    const struct backend_plan *plan = flash->handle ? find_plan(flash, &shape, BACKWARD) : NULL;
+    bool takes_it = takes(call, &shape) && takes_gradients(call);
+    const prepared *plan = takes_it ? find_plan(flash_here(), &shape, BACKWARD) : NULL;
     if (!plan)
         return false;
     float scale = 1 / sqrtf((float)shape.width), nothing = -INFINITY, one = 1;
     struct memory memory = {};
-    add_inputs(&memory, call);
-    add_view(&memory, SDPA_DY, &call->gradient[Y]);
-    add_view(&memory, SDPA_DQ, &call->gradient[Q]);
-    add_view(&memory, SDPA_DK, &call->gradient[K]);
-    add_view(&memory, SDPA_DV, &call->gradient[V]);
-    add(&memory, SDPA_SCALE, &scale, 0);
-    add(&memory, SDPA_NOTHING, &nothing, 0);
-    add(&memory, SDPA_ONE, &one, 0);
-    run(flash, plan, &memory, batch / shape.batch, shape.batch, "attention backward");
+    add_inputs(&memory, call, shape);
+    add_vectors(&memory, SDPA_DY, &call->gradient[Y], shape);
+    add_vectors(&memory, SDPA_DQ, &call->gradient[Q], shape);
+    add_vectors(&memory, SDPA_DK, &call->gradient[K], shape);
+    add_vectors(&memory, SDPA_DV, &call->gradient[V], shape);
+    add_number(&memory, SDPA_SCALE, &scale);
+    add_number(&memory, SDPA_NOTHING, &nothing);
+    add_number(&memory, SDPA_ONE, &one);
+    run(plan, &memory, "attention backward");
     return true;
 }
 
@@ -246,7 +254,6 @@ void flash_close(struct flash *flash)
         delete flash->plans;
         flash->plans = next;
     }
-    cudaFree(flash->workspace);
     backend_close(flash->handle);
     delete flash;
 }

@@ -99,15 +99,35 @@ static void lane_close(struct lane *lane)
     delete lane;
 }
 
-/* Memory and a handle for products and for sums in several blocks. */
+static int workspace(uint64_t *bytes, struct error *err)
+{
+    size_t free_bytes = 0, whole_bytes = 0;
+    cudaError_t status = cudaMemGetInfo(&free_bytes, &whole_bytes);
+    uint64_t share = whole_bytes / WORKSPACE_SHARE;
+    *bytes = share < WORKSPACE_BYTES_MAX ? share : WORKSPACE_BYTES_MAX;
+    return status == cudaSuccess ? 0 : fail(err, status, "asking for the memory");
+}
+
+static int libraries(uint64_t *bytes, struct error *err)
+{
+    int rc = workspace(bytes, err);
+    *bytes += SCRATCH_BYTES;
+    return rc;
+}
+
+/* Memory and a handle for libraries, and for sums in several blocks. */
 static int equip(struct lane *lane, struct error *err)
 {
     void *scratch = NULL;
     int rc = reserve(SCRATCH_BYTES, &scratch, err);
     lane->scratch = (float *)scratch;
     if (rc == 0)
-        rc = reserve(WORKSPACE_BYTES, &lane->workspace, err);
-    if (rc == 0 && cublasLtCreate(&lane->handle) != CUBLAS_STATUS_SUCCESS)
+        rc = workspace(&lane->workspace_bytes, err);
+    if (rc == 0)
+        rc = reserve(lane->workspace_bytes, &lane->workspace, err);
+    if (rc < 0)
+        return error_prefix(err, rc, "memory for libraries");
+    if (cublasLtCreate(&lane->handle) != CUBLAS_STATUS_SUCCESS)
         rc = error_set(err, -EIO, "cuBLASLt cannot be initialised");
     return rc;
 }
@@ -213,6 +233,7 @@ const struct accelerator cuda_accelerator = {
     .reserve = reserve,
     .release = release,
     .room = room,
+    .libraries = libraries,
     .pin = pin,
     .unpin = unpin,
     .lane_open = lane_open,

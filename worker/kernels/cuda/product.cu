@@ -97,7 +97,7 @@ cublasStatus_t product_run(const lane *lane, const product *product,
     float one = 1, beta = add ? 1 : 0;
     return cublasLtMatmul(lane->handle, product->operation, &one, a, product->a, b, product->b,
                           &beta, d, product->d, d, product->d, algorithm, lane->workspace,
-                          WORKSPACE_BYTES, lane->stream);
+                          lane_product_bytes(lane), lane->stream);
 }
 
 void product_multiply(struct shape shape, const void *a, const void *b, void *d, bool add)

@@ -11,19 +11,31 @@ struct builder {
     const struct sdpa_shape *s;
 
     /* (batch, seq, heads, width), as it lies, with the dims batch, heads, seq, width. */
-    struct layout vectors(int64_t heads) const
+    struct layout vectors(int64_t heads, int64_t heads_apart) const
     {
-        int64_t row = heads * s->width;
+        int64_t row = heads_apart * s->width;
         return {{s->batch, heads, s->seq, s->width}, {row * s->seq, s->width, row, 1}};
+    }
+    struct layout queries(void) const
+    {
+        return vectors(s->heads(), s->heads_apart());
+    }
+    struct layout keys(void) const
+    {
+        return vectors(s->key_heads, s->key_heads_apart);
     }
     struct layout scores(void) const
     {
         int64_t t = s->seq;
-        return {{s->batch, s->heads, t, t}, {s->heads * t * t, t * t, t, 1}};
+        return {{s->batch, s->heads(), t, t}, {s->heads() * t * t, t * t, t, 1}};
+    }
+    struct layout rows(int64_t heads_apart) const
+    {
+        return {{s->batch, s->heads(), s->seq, 1}, {heads_apart * s->seq, s->seq, 1, 1}};
     }
     struct layout rows(void) const
     {
-        return {{s->batch, s->heads, s->seq, 1}, {s->heads * s->seq, s->seq, 1, 1}};
+        return rows(s->heads());
     }
     descriptor between(struct layout layout, cudnnDataType_t type = CUDNN_DATA_FLOAT)
     {
@@ -68,14 +80,14 @@ struct builder {
     /* The gradient of k or v from a turned matrix of scores; heads that share one are summed. */
     void key_gradient(descriptor matrix, descriptor vectors_of, int64_t id)
     {
-        descriptor out = bf16(id, vectors(s->key_heads));
-        if (s->key_heads == s->heads) {
+        descriptor out = bf16(id, keys());
+        if (s->group == 1) {
             product(matrix, vectors_of, out);
             return;
         }
         int64_t head = s->seq * s->width;
-        struct layout full = {{s->batch, s->heads, s->seq, s->width},
-                              {s->heads * head, head, s->width, 1}};
+        struct layout full = {{s->batch, s->heads(), s->seq, s->width},
+                              {s->heads() * head, head, s->width, 1}};
         reduced(CUDNN_REDUCE_TENSOR_ADD,
                 product(matrix, vectors_of, between(full, CUDNN_DATA_BFLOAT16)), out);
     }
@@ -100,11 +112,12 @@ struct layout across(struct layout layout)
 struct backend_graph sdpa_forward(const struct sdpa_shape *shape)
 {
     struct builder b = {{}, shape};
-    descriptor q = b.bf16(SDPA_Q, b.vectors(shape->heads));
-    descriptor k = b.bf16(SDPA_K, turn(b.vectors(shape->key_heads)));
-    descriptor v = b.bf16(SDPA_V, b.vectors(shape->key_heads));
-    descriptor y = b.bf16(SDPA_Y, b.vectors(shape->heads));
-    descriptor sums = graph_tensor(&b.graph, SDPA_SUMS, CUDNN_DATA_FLOAT, b.rows());
+    descriptor q = b.bf16(SDPA_Q, b.queries());
+    descriptor k = b.bf16(SDPA_K, turn(b.keys()));
+    descriptor v = b.bf16(SDPA_V, b.keys());
+    descriptor y = b.bf16(SDPA_Y, b.queries());
+    descriptor sums =
+        graph_tensor(&b.graph, SDPA_SUMS, CUDNN_DATA_FLOAT, b.rows(shape->heads_apart()));
     descriptor scale = graph_number(&b.graph, SDPA_SCALE);
     descriptor nothing = graph_number(&b.graph, SDPA_NOTHING);
     descriptor raw = b.product(q, k, b.between(b.scores()));
@@ -125,15 +138,16 @@ struct backend_graph sdpa_forward(const struct sdpa_shape *shape)
 struct backend_graph sdpa_backward(const struct sdpa_shape *shape)
 {
     struct builder b = {{}, shape};
-    int64_t row = shape->heads * shape->width, head = shape->seq * shape->width;
-    struct layout given = {{shape->batch, shape->heads, shape->seq, shape->width},
+    int64_t row = shape->heads() * shape->width, head = shape->seq * shape->width;
+    struct layout given = {{shape->batch, shape->heads(), shape->seq, shape->width},
                            {row * shape->seq, head, row, 1}};
-    descriptor q = b.bf16(SDPA_Q, b.vectors(shape->heads));
-    descriptor k = b.bf16(SDPA_K, turn(b.vectors(shape->key_heads)));
-    descriptor v = b.bf16(SDPA_V, turn(b.vectors(shape->key_heads)));
-    descriptor y = b.bf16(SDPA_Y, b.vectors(shape->heads));
-    descriptor dy = b.bf16(SDPA_DY, b.vectors(shape->heads));
-    descriptor sums = graph_tensor(&b.graph, SDPA_SUMS, CUDNN_DATA_FLOAT, b.rows());
+    descriptor q = b.bf16(SDPA_Q, b.queries());
+    descriptor k = b.bf16(SDPA_K, turn(b.keys()));
+    descriptor v = b.bf16(SDPA_V, turn(b.keys()));
+    descriptor y = b.bf16(SDPA_Y, b.queries());
+    descriptor dy = b.bf16(SDPA_DY, b.queries());
+    descriptor sums =
+        graph_tensor(&b.graph, SDPA_SUMS, CUDNN_DATA_FLOAT, b.rows(shape->heads_apart()));
     descriptor scale = graph_number(&b.graph, SDPA_SCALE);
     descriptor one = graph_number(&b.graph, SDPA_ONE);
     descriptor nothing = graph_number(&b.graph, SDPA_NOTHING);
@@ -154,7 +168,34 @@ struct backend_graph sdpa_backward(const struct sdpa_shape *shape)
     descriptor ds = b.each(CUDNN_POINTWISE_MUL, weighted, scale, b.between(b.scores()));
     descriptor ds_turned = b.turned(ds, b.between(across(b.scores()), CUDNN_DATA_BFLOAT16));
     b.key_gradient(ds_turned, q, SDPA_DK);
-    descriptor keys = b.turned(k, b.between(b.vectors(shape->key_heads), CUDNN_DATA_BFLOAT16));
-    b.product(ds, keys, b.bf16(SDPA_DQ, b.vectors(shape->heads)));
+    descriptor rows_of_k = b.turned(k, b.between(b.keys(), CUDNN_DATA_BFLOAT16));
+    b.product(ds, rows_of_k, b.bf16(SDPA_DQ, b.queries()));
     return b.graph;
+}
+
+int64_t sdpa_backward_bytes(const struct sdpa_shape *shape)
+{
+    int64_t heads = shape->batch * shape->heads();
+    int64_t seq = (shape->seq + 127) / 128 * 128; /* the kernels' blocks */
+    int64_t shared = shape->group > 1 ? 2 * heads * shape->seq * shape->width * 2 : 0;
+    return heads * seq * seq * 2 + shared;
+}
+
+static int64_t next_divisor(int64_t whole, int64_t below)
+{
+    int64_t divisor = below - 1;
+    while (whole % divisor)
+        divisor--;
+    return divisor;
+}
+
+bool sdpa_smaller(const struct sdpa_shape *whole, struct sdpa_shape *part)
+{
+    if (part->batch > 1)
+        part->batch = next_divisor(whole->batch, part->batch);
+    else if (part->key_heads > 1)
+        part->key_heads = next_divisor(whole->key_heads, part->key_heads);
+    else
+        return false;
+    return true;
 }

@@ -9,9 +9,19 @@
 #include "worker/kernels/cuda/backend.h"
 
 /* q and y are (batch, seq, heads, width), k and v have key_heads; all bf16. The sums are (batch,
- * heads, seq), f32. Heads are a multiple of key_heads. */
+ * heads, seq), f32. Heads are group * key_heads; in memory there may be more of them. */
 struct sdpa_shape {
-    int64_t batch, seq, heads, key_heads, width;
+    int64_t batch, seq, key_heads, group, width;
+    int64_t key_heads_apart; /* of those in memory these are some */
+
+    int64_t heads(void) const
+    {
+        return group * key_heads;
+    }
+    int64_t heads_apart(void) const
+    {
+        return group * key_heads_apart;
+    }
 };
 
 enum sdpa_tensor {
@@ -32,6 +42,13 @@ enum sdpa_tensor {
 
 /* Of q, k, v, scale and nothing: y and sums. */
 struct backend_graph sdpa_forward(const struct sdpa_shape *shape);
+/* What backward keeps of so much at once: a matrix of scores of every head, so that its sums have
+ * an order, and gradients of heads that share keys before they are summed. An estimate: what is
+ * true a plan says. */
+int64_t sdpa_backward_bytes(const struct sdpa_shape *shape);
+/* The next smaller part of the whole that it is a multiple of: of fewer samples, then of fewer
+ * heads. False: there is none. Results have the same bits in any parts. */
+bool sdpa_smaller(const struct sdpa_shape *whole, struct sdpa_shape *part);
 /* Of q, k, v, y, dy, sums and all numbers: dq, dk, dv, with the same bits every time. */
 struct backend_graph sdpa_backward(const struct sdpa_shape *shape);
 

@@ -9,7 +9,7 @@ extern "C" {
 #include "common/base/element.h"
 }
 
-#define WORKSPACE 512 /* asked for, so that a plan without one shows */
+#define WORKSPACE 512 /* asked for in any case, so that a plan without one shows */
 
 struct emulated_cudnn {
     cudaStream_t stream;
@@ -288,6 +288,24 @@ bool complete(descriptor of)
            one<int64_t>(of, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT) == 16;
 }
 
+/* As the library does: where a matrix of scores is turned, all of it lies in the workspace. */
+size_t workspace_of(descriptor plan)
+{
+    descriptor configuration = one<descriptor>(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+    descriptor graph = one<descriptor>(configuration, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+    int64_t most = 0;
+    for (descriptor operation : all<descriptor>(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS)) {
+        if (operation->type != CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR)
+            continue;
+        descriptor turned = one<descriptor>(operation, CUDNN_ATTR_OPERATION_RESHAPE_YDESC);
+        int64_t count = 1;
+        for (int64_t dim : all<int64_t>(turned, CUDNN_ATTR_TENSOR_DIMENSIONS))
+            count *= dim;
+        most = count > most ? count : most;
+    }
+    return WORKSPACE + (size_t)most * 2;
+}
+
 } // namespace
 
 int emulated_graphs;
@@ -341,7 +359,7 @@ cudnnStatus_t cudnnBackendGetAttribute(descriptor of, cudnnBackendAttributeName_
         return CUDNN_STATUS_BAD_PARAM;
     *count = 1;
     if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)
-        *(int64_t *)values = WORKSPACE;
+        *(int64_t *)values = (int64_t)workspace_of(of);
     else if (asked > 0) /* the configuration is that graph */
         (*(descriptor *)values)->attributes[CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH] =
             of->attributes[CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH];
@@ -375,8 +393,9 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, descriptor plan, descrip
     if (!workspace || !pack->final || !plan->final)
         return CUDNN_STATUS_BAD_PARAM;
     __atomic_fetch_add(&emulated_graphs, 1, __ATOMIC_RELAXED);
-    emulated_issue(handle->stream, [walk, workspace] {
-        memset(workspace, 0xff, WORKSPACE);
+    size_t bytes = workspace_of(plan);
+    emulated_issue(handle->stream, [walk, workspace, bytes] {
+        memset(workspace, 0xff, bytes);
         run(*walk);
     });
     return CUDNN_STATUS_SUCCESS;
