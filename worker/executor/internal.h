@@ -47,6 +47,8 @@ struct interpreter {
     bool wishes_pause, wishes_stop, wished, armed, measured;
     struct step_result result;
     struct update_step update;
+    struct update_slice *slices; /* that wait for the last one */
+    size_t slice_count;
 };
 
 /* The entry of a message's (peer, tag): made when the program was prepared. */

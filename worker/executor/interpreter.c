@@ -74,6 +74,8 @@ static void load(struct interpreter *in, const struct instruction *instruction, 
         in->config.device->accelerator->upload(place, stage, bytes);
 }
 
+/* In lanes those of a step are given to the device with the last of them: nothing in a step waits
+ * for any. */
 static void update(struct interpreter *in, const struct instruction *instruction)
 {
     const struct parameter *parameter = &in->program->parameters[instruction->parameter];
@@ -90,7 +92,12 @@ static void update(struct interpreter *in, const struct instruction *instruction
         .second = (float *)(void *)interpreter_address(in, parameter->second, 0),
         .count = (size_t)box_count(&parameter->box),
     };
-    update_slice(&rule, &in->update, &slice);
+    bool last = (size_t)instruction->parameter + 1 == in->program->parameter_count;
+    in->slices[in->slice_count++] = slice;
+    if (in->lanes && !last)
+        return;
+    update_slices(&rule, &in->update, in->slices, in->slice_count);
+    in->slice_count = 0;
     if (in->holding && in->measured)
         holding_end_share(in->holding, (size_t)instruction->parameter);
 }
@@ -223,6 +230,7 @@ int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t ste
     in->targets = in->config.feed->targets(in->config.feed->context, kind, step * global, global);
     in->wished = in->armed = kind != PROGRAM_TRAIN;
     in->measured = false;
+    in->slice_count = 0;
     lanes_begin(in->lanes);
     int rc = queues_run(in->queues, kind, err);
     if (rc == 0)

@@ -146,6 +146,7 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
     in->counts = xcalloc(program->counts_count, sizeof *in->counts);
     for (size_t i = 0; i < program->counts_count; i++)
         in->counts[i] = (size_t)program->counts[i];
+    in->slices = xcalloc(program->parameter_count, sizeof *in->slices);
     find_sendings(in);
     in->footprints = footprints_create(program, config->trail);
     int rc = find_kernels(in, err);
@@ -192,6 +193,7 @@ void interpreter_release(struct interpreter *in)
     free(in->runs);
     free(in->passed);
     free(in->stamps);
+    free(in->slices);
     free(in);
 }
 

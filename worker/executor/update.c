@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#define TOGETHER 64 /* slices that a device is given in one call */
+
 struct update_step update_step_unseen(const struct optimizer *optimizer, uint64_t step,
                                       const float *metrics)
 {
@@ -21,11 +23,11 @@ struct update_step update_step_of(const struct optimizer *optimizer, uint64_t st
     return of;
 }
 
-void update_slice(const struct update_rule *rule, const struct update_step *step,
-                  const struct update_slice *slice)
+static struct update_call call_of(const struct update_rule *rule, const struct update_step *step,
+                                  const struct update_slice *slice)
 {
     const struct optimizer *optimizer = rule->optimizer;
-    struct update_call call = {
+    return (struct update_call){
         .parameter = slice->parameter,
         .gradient = slice->gradient,
         .first = slice->first,
@@ -41,8 +43,22 @@ void update_slice(const struct update_rule *rule, const struct update_step *step
         .clip = (float)optimizer->clip,
         .step = step->step + 1,
     };
-    if (!step->skipped)
-        rule->device->update(&call);
+}
+
+void update_slices(const struct update_rule *rule, const struct update_step *step,
+                   const struct update_slice *slices, size_t count)
+{
+    const struct device *device = rule->device;
+    struct update_call calls[TOGETHER];
+    for (size_t done = 0; done < count && !step->skipped;) {
+        int taken = 0;
+        while (taken < TOGETHER && done < count)
+            calls[taken++] = call_of(rule, step, &slices[done++]);
+        if (device->update_all)
+            device->update_all(calls, taken);
+        for (int i = 0; i < taken && !device->update_all; i++)
+            device->update(&calls[i]);
+    }
 }
 
 static float *at(const struct holding *holding, uint64_t bytes, size_t first)
@@ -68,7 +84,7 @@ void update_share(const struct update_rule *rule, const struct update_step *step
         };
         if (!holding_begin_piece(holding, index, piece))
             continue;
-        update_slice(rule, step, &slice);
+        update_slices(rule, step, &slice, 1);
         holding_end_piece(holding, index, piece);
     }
 }

@@ -35,8 +35,9 @@ struct update_step update_step_of(const struct optimizer *optimizer, uint64_t st
 /* Of metrics that the host has not seen, in the memory of the device. */
 struct update_step update_step_unseen(const struct optimizer *optimizer, uint64_t step,
                                       const float *metrics);
-void update_slice(const struct update_rule *rule, const struct update_step *step,
-                  const struct update_slice *slice);
+/* All at once where the device can. */
+void update_slices(const struct update_rule *rule, const struct update_step *step,
+                   const struct update_slice *slices, size_t count);
 /* Share number `index` of a holding that stands applying. */
 void update_share(const struct update_rule *rule, const struct update_step *step,
                   struct holding *holding, size_t index);

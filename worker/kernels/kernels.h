@@ -113,6 +113,9 @@ struct device {
     /* *sum += the sum of squares, in double inside. */
     void (*square_sum)(const float *data, size_t count, float *sum);
     void (*update)(const struct update_call *call);
+    /* The same of many slices, which differ in their arrays, count and decay only, in as few
+     * launches as it takes; with the same bits. (optional: one after the other) */
+    void (*update_all)(const struct update_call *calls, int count);
 };
 
 /* The plain C yardstick, readable and slow; and what is used. */

@@ -289,6 +289,75 @@ START_TEST(adamw_of_many_elements_is_that_of_plain_c)
 }
 END_TEST
 
+/* Slices of many sizes, one behind the other. */
+enum { SLICES = 150, SLICES_COUNT = 40000 };
+
+static size_t slice_count(int slice)
+{
+    static const size_t counts[] = {1, 0, 37, 2047, 2048, 2049, 255};
+    size_t count = counts[slice % 7];
+    return slice < 7 || count < 2000 ? count : count / 8;
+}
+
+static struct update_call slice_of(float *const arrays[4], size_t first, int slice)
+{
+    return (struct update_call){.parameter = arrays[0] + first,
+                                .gradient = arrays[1] + first,
+                                .first = arrays[2] + first,
+                                .second = arrays[3] + first,
+                                .count = slice_count(slice),
+                                .rate = 3e-4f,
+                                .beta1 = 0.9f,
+                                .beta2 = 0.95f,
+                                .epsilon = 1e-8f,
+                                .decay = slice % 2 ? 0.1f : 0,
+                                .clip = 0.7f,
+                                .step = 12};
+}
+
+static void update_slices(const struct device *device, bool together, float data[4][SLICES_COUNT])
+{
+    struct apart *apart = apart_begin(device);
+    struct update_call calls[SLICES];
+    struct metrics metrics = {2, 3};
+    float *arrays[4];
+    for (int i = 0; i < 4; i++)
+        arrays[i] = apart_bring(apart, data[i], sizeof data[i]);
+    size_t first = 0;
+    for (int i = 0; i < SLICES; i++) {
+        calls[i] = slice_of(arrays, first, i);
+        calls[i].loss = apart_bring(apart, &metrics.loss, sizeof metrics.loss);
+        calls[i].square_sum = apart_bring(apart, &metrics.square_sum, sizeof metrics.square_sum);
+        first += calls[i].count;
+    }
+    ck_assert_uint_le(first, SLICES_COUNT);
+    if (together)
+        device->update_all(calls, SLICES);
+    for (int i = 0; i < SLICES && !together; i++)
+        device->update(&calls[i]);
+    apart_end(apart);
+}
+
+START_TEST(slices_together_are_updated_as_one_by_one)
+{
+    static float data[2][4][SLICES_COUNT];
+    for (int d = 0; devices[d]; d++) {
+        const struct device *device = apart_device(d);
+        if (!device || !device->update_all)
+            continue;
+        for (int together = 0; together < 2; together++) {
+            for (int i = 0; i < 4; i++)
+                for (int at = 0; at < SLICES_COUNT; at++)
+                    data[together][i][at] =
+                        fabsf((float)random_normal(3, (uint64_t)i, (uint64_t)at));
+            update_slices(device, together, data[together]);
+        }
+        ck_assert_mem_eq(data[0], data[1], sizeof data[0]);
+        ck_assert_float_ne(data[0][0][0], fabsf((float)random_normal(3, 0, 0)));
+    }
+}
+END_TEST
+
 /* The output of one operation whose operands are set by hand: element 0 of a trial. */
 static struct trial *by_hand(const struct device *device, const char *name, struct sizes sizes)
 {
@@ -403,6 +472,7 @@ Suite *device_suite(void)
     tcase_add_test(tcase, adamw_moves_by_the_rate_and_decays_apart);
     tcase_add_loop_test(tcase, a_step_that_is_not_finite_changes_nothing, 0, 4);
     tcase_add_test(tcase, adamw_of_many_elements_is_that_of_plain_c);
+    tcase_add_test(tcase, slices_together_are_updated_as_one_by_one);
     tcase_add_test(tcase, operations_mean_what_the_books_say);
     tcase_add_test(tcase, products_and_tables_are_read_the_right_way_round);
     Suite *suite = suite_create("device");

@@ -17,6 +17,7 @@ void cuda_square_sum(const float *data, size_t count, float *sum);
 void cuda_reduce(enum element element, void *destination, const void *const *sources, int count,
                  uint64_t elements, bool largest);
 void cuda_update(const struct update_call *call);
+void cuda_update_all(const struct update_call *calls, int count);
 
 int cuda_list(struct device_info *out, int most, struct error *err);
 void cuda_choose(const char *id);

@@ -38,4 +38,5 @@ const struct device device_cuda = {
     .add = cuda_sum,
     .square_sum = cuda_square_sum,
     .update = cuda_update,
+    .update_all = cuda_update_all,
 };

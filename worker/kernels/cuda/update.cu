@@ -1,5 +1,5 @@
-/* update.cu - AdamW in one pass over four arrays; whether the step is finite, and how much its
- * gradient is scaled, is read where it lies. */
+/* update.cu - AdamW in one pass over four arrays, of many slices in one launch; whether the step is
+ * finite, and how much its gradient is scaled, is read where it lies. */
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/launch.h"
 
@@ -9,35 +9,109 @@
 namespace
 {
 
+#define SLICES_MAX 64
+#define CHUNK (8 * THREADS) /* elements that a block takes of one slice */
+
+/* What slices of a step have in common. scale1, scale2: 1 / (1 - beta^step). */
+struct rule {
+    float rate, beta1, beta2, epsilon, clip, scale1, scale2;
+    const float *loss, *square_sum;
+};
+
+struct slice {
+    float *parameter, *gradient, *first, *second;
+    int64_t count, chunks_end; /* of all slices up to this one */
+    float decay;
+};
+
+struct slices {
+    struct slice of[SLICES_MAX];
+    int64_t chunks;
+};
+
+static_assert(sizeof(struct rule) + sizeof(struct slices) <= 4096, "what a launch may be given");
+
 __device__ bool is_finite(float x)
 {
     return fabsf(x) <= FLT_MAX;
 }
 
-/* Loshchilov and Hutter, arXiv 1711.05101, algorithm 2. scale1, scale2: 1 / (1 - beta^step). */
-__global__ void update(struct update_call call, float scale1, float scale2)
+/* Loshchilov and Hutter, arXiv 1711.05101, algorithm 2. */
+__device__ void update_element(const struct rule &rule, const struct slice &slice, int64_t i,
+                               float scale)
 {
-    float loss = *call.loss, norm = sqrtf(*call.square_sum);
+    float keep = 1 - rule.rate * slice.decay;
+    float gradient = slice.gradient[i] * scale;
+    float first = rule.beta1 * slice.first[i] + (1 - rule.beta1) * gradient;
+    float second = rule.beta2 * slice.second[i] + (1 - rule.beta2) * gradient * gradient;
+    float move = first * rule.scale1 / (sqrtf(second * rule.scale2) + rule.epsilon);
+    slice.first[i] = first;
+    slice.second[i] = second;
+    slice.parameter[i] = keep * slice.parameter[i] - rule.rate * move;
+}
+
+__global__ void update(struct rule rule, struct slices slices)
+{
+    float loss = *rule.loss, norm = sqrtf(*rule.square_sum);
     if (!is_finite(loss) || !is_finite(norm))
         return;
-    float scale = call.clip > 0 && norm > call.clip ? call.clip / norm : 1;
-    float keep = 1 - call.rate * call.decay;
-    for (int64_t i = element_first(); i < (int64_t)call.count; i += element_step()) {
-        float gradient = call.gradient[i] * scale;
-        float first = call.beta1 * call.first[i] + (1 - call.beta1) * gradient;
-        float second = call.beta2 * call.second[i] + (1 - call.beta2) * gradient * gradient;
-        float move = first * scale1 / (sqrtf(second * scale2) + call.epsilon);
-        call.first[i] = first;
-        call.second[i] = second;
-        call.parameter[i] = keep * call.parameter[i] - call.rate * move;
+    float scale = rule.clip > 0 && norm > rule.clip ? rule.clip / norm : 1;
+    int at = 0;
+    for (int64_t chunk = blockIdx.x; chunk < slices.chunks; chunk += gridDim.x) {
+        while (chunk >= slices.of[at].chunks_end)
+            at++;
+        const struct slice &slice = slices.of[at];
+        int64_t left = slice.chunks_end - chunk; /* the last chunk may be shorter */
+        int64_t begin = ((slice.count + CHUNK - 1) / CHUNK - left) * CHUNK;
+        int64_t end = begin + CHUNK < slice.count ? begin + CHUNK : slice.count;
+        for (int64_t i = begin + threadIdx.x; i < end; i += THREADS)
+            update_element(rule, slice, i, scale);
     }
+}
+
+struct rule rule_of(const struct update_call *call)
+{
+    return {
+        call->rate,
+        call->beta1,
+        call->beta2,
+        call->epsilon,
+        call->clip,
+        (float)(1 / (1 - pow((double)call->beta1, (double)call->step))),
+        (float)(1 / (1 - pow((double)call->beta2, (double)call->step))),
+        call->loss,
+        call->square_sum,
+    };
+}
+
+/* Empty ones need no place. */
+int fill(struct slices *slices, const struct update_call *calls, int count)
+{
+    int taken = 0, i = 0;
+    for (; i < count && taken < SLICES_MAX; i++) {
+        const struct update_call *call = &calls[i];
+        if (call->count == 0)
+            continue;
+        slices->chunks += ((int64_t)call->count + CHUNK - 1) / CHUNK;
+        slices->of[taken++] = {call->parameter,      call->gradient, call->first, call->second,
+                               (int64_t)call->count, slices->chunks, call->decay};
+    }
+    return i;
 }
 
 } // namespace
 
+void cuda_update_all(const struct update_call *calls, int count)
+{
+    struct rule rule = count > 0 ? rule_of(calls) : (struct rule){};
+    for (int done = 0; done < count;) {
+        struct slices slices = {};
+        done += fill(&slices, calls + done, count - done);
+        launch_blocks("update", update, dim3(blocks_of(slices.chunks, 1)), rule, slices);
+    }
+}
+
 void cuda_update(const struct update_call *call)
 {
-    float scale1 = (float)(1 / (1 - pow((double)call->beta1, (double)call->step)));
-    float scale2 = (float)(1 / (1 - pow((double)call->beta2, (double)call->step)));
-    launch_elements("update", update, (int64_t)call->count, *call, scale1, scale2);
+    cuda_update_all(call, 1);
 }

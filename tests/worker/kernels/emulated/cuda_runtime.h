@@ -154,11 +154,15 @@ void emulated_change(const std::function<void()> &change);
 /* Now, on the calling thread. */
 void emulated_run_grid(dim3 grid, dim3 block, const std::function<void()> &kernel);
 
+/* Since the process began. */
+extern int emulated_launches;
+
 template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
                                Arguments &&...arguments)
 {
     dim3 grid = config->gridDim, block = config->blockDim;
+    __atomic_fetch_add(&emulated_launches, 1, __ATOMIC_RELAXED);
     emulated_issue(config->stream, [=] {
         emulated_run_grid(grid, block, [=] { kernel(Parameters(arguments)...); });
     });

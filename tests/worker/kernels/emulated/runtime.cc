@@ -12,6 +12,7 @@
 #include <vector>
 
 uint64_t emulated_limit = UINT64_C(1) << 32;
+int emulated_launches;
 
 /* A place in a stream: so much of what was issued to it. */
 struct emulated_event {
