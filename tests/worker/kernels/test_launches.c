@@ -1,6 +1,7 @@
 /* test_launches.c - what is to be done in few launches of kernels is: on the emulated device, which
  * counts them. */
 #include "tests/support/suite.h"
+#include "tests/worker/kernels/trial.h"
 #include "worker/kernels/kernels.h"
 
 #include <check.h>
@@ -73,10 +74,44 @@ START_TEST(many_slices_are_updated_in_one_launch)
 }
 END_TEST
 
+/* Launches of a norm, whose rows lie here whole or in pieces, forward and backward. */
+static void launches_of_norm(const char *name, char split, int launches[DIRECTIONS])
+{
+    const struct trial_config config = {.device = &device_cuda,
+                                        .operation = operation_find(name),
+                                        .sizes = trial_sizes(2, 3, 40, 1, 1, 1, 1),
+                                        .split = split,
+                                        .wanted = 1};
+    struct trial *trial = trial_create(&config);
+    int before = emulated_launches;
+    trial_forward(trial);
+    launches[FORWARD] = emulated_launches - before;
+    before = emulated_launches;
+    trial_backward(trial);
+    launches[BACKWARD] = emulated_launches - before;
+    trial_destroy(trial);
+}
+
+START_TEST(a_norm_of_whole_rows_takes_one_launch)
+{
+    int launches[DIRECTIONS];
+    launches_of_norm("norm", 0, launches);
+    ck_assert_int_eq(launches[FORWARD], 1);
+    ck_assert_int_eq(launches[BACKWARD], 1);
+    launches_of_norm("rmsnorm", 0, launches);
+    ck_assert_int_eq(launches[FORWARD], 1);
+    ck_assert_int_eq(launches[BACKWARD], 1);
+    launches_of_norm("norm", 'h', launches);
+    ck_assert_int_eq(launches[FORWARD] % 3, 0);
+    ck_assert_int_gt(launches[FORWARD], 3);
+}
+END_TEST
+
 int main(void)
 {
-    TCase *tcase = tcase_create("launches");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, many_slices_are_updated_in_one_launch);
-    return suite_run("launches", tcase, NULL);
+    TCase *updates = tcase_create("updates"), *norms = tcase_create("norms");
+    tcase_add_checked_fixture(updates, setup, teardown);
+    tcase_add_test(updates, many_slices_are_updated_in_one_launch);
+    tcase_add_test(norms, a_norm_of_whole_rows_takes_one_launch);
+    return suite_run("launches", updates, norms, NULL);
 }

@@ -75,6 +75,24 @@ __device__ inline int lane_of()
     return (int)(threadIdx.x % WARP);
 }
 
+/* A warp does with each row what `row` says; what all its lanes know, one leaves. */
+template <typename Row> __global__ void each_row(Row row, int64_t count)
+{
+    for (int64_t at = row_first(); at < count; at += row_step())
+        row(at);
+}
+
+template <typename Row> void launch_each_row(const char *what, int64_t count, Row row)
+{
+    launch_rows(what, each_row<Row>, count, row, count);
+}
+
+__device__ inline void row_leave(float *to, float value)
+{
+    if (lane_of() == 0)
+        *to = value;
+}
+
 /* Over the warp, in an order that is always the same; all its lanes get the result. */
 template <typename Number> __device__ inline Number warp_sum(Number value)
 {
