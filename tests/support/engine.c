@@ -255,6 +255,22 @@ static void run_rank(struct test_rank *rank)
     interpreter_release(in);
 }
 
+/* Over the rank's own fabric, whose library knows the host's memory. */
+static void run_staged(struct test_rank *rank)
+{
+    const struct engine *engine = rank->argument;
+    const struct fabric_config config = {.rank = rank->rank,
+                                         .count = rank->count,
+                                         .accelerator = engine->options->device->accelerator,
+                                         .host = rank->library,
+                                         .host_fabric = rank->fabric};
+    struct test_rank staged = *rank;
+    staged.library = &collectives_staged;
+    collectives_staged.open(&config, &staged.fabric, NULL);
+    run_rank(&staged);
+    collectives_staged.close(staged.fabric);
+}
+
 static double no_time(const void *context, const struct program *program,
                       const struct instruction *instruction)
 {
@@ -298,7 +314,7 @@ int engine_run(const struct graph *graph, const struct plan *plan,
         }
         test_ranks_run_on(options->device ? options->device->accelerator : NULL,
                           options->collectives ? options->collectives : &collectives_local, ranks,
-                          20, run_rank, &engine);
+                          20, options->staged ? run_staged : run_rank, &engine);
         rc = engine.rc;
     }
     for (int i = 0; i < ranks; i++)

@@ -11,6 +11,7 @@
 struct engine_options {
     const struct device *device;           /* NULL: plain */
     const struct collectives *collectives; /* NULL: local */
+    bool staged; /* they know the host's memory only: the device's data goes through it */
     int steps;
     double ignored; /* share of the targets that do not count */
     bool poison;

@@ -1,13 +1,10 @@
 /* test_bf16.c - training in bf16, with masters in f32, follows training in f32; under every role
  * and random plans, on plain C, or on a device where there is one. */
-#include "tests/support/engine.h"
 #include "tests/support/suite.h"
 #include "tests/worker/executor/small_families.h"
-#include "worker/kernels/modules.h"
 
 #include <stdio.h>
 
-#define STEPS 4
 #define LOSS_LIMIT 1e-2
 /* Times as far from f32 as the gradients of one rank, which are off by rounding. */
 #define GRADIENT_SHARE 1.5
@@ -21,7 +18,7 @@ static void run(const struct device *device, const struct graph *graph, const st
                 const char *name, struct engine_result *result)
 {
     struct engine_options options = {
-        .device = device, .steps = STEPS, .ignored = 0.2, .poison = true};
+        .device = device, .steps = FAMILIES_STEPS, .ignored = FAMILIES_IGNORED, .poison = true};
     struct error err = {""};
     int rc = engine_run(graph, plan, &options, result, &err);
     ck_assert_msg(rc == 0, "%s: %s", name, err.text);
@@ -29,35 +26,25 @@ static void run(const struct device *device, const struct graph *graph, const st
 
 static void setup(void)
 {
-    struct error err = {""};
-    if (device_load("cuda", &cuda, &err) < 0 || cuda->probe(&err) < 0) {
-        printf("skip cuda: %s\n", err.text);
-        cuda = NULL;
-    }
+    struct engine_result rounded[FAMILIES];
+    const char *worst;
+    cuda = families_cuda();
+    families_build(ELEMENT_F32, wide);
+    families_build(ELEMENT_BF16, narrow);
+    families_train(wide, exact);
+    families_train(narrow, rounded);
     for (int i = 0; i < FAMILIES; i++) {
-        struct model_config config = families[i];
-        ck_assert_msg(model_build(&config, &wide[i], &err) == 0, "%s", err.text);
-        config.element = ELEMENT_BF16;
-        ck_assert_msg(model_build(&config, &narrow[i], &err) == 0, "%s", err.text);
-        struct plan *plan = engine_plan_one(wide[i], 1, 8);
-        run(&device_plain, wide[i], plan, "one rank in f32", &exact[i]);
-        struct engine_result rounded;
-        const char *worst;
-        run(&device_plain, narrow[i], plan, "one rank in bf16", &rounded);
-        rounding[i] = engine_gradient_difference(&rounded, &exact[i], wide[i], &worst);
+        rounding[i] = engine_gradient_difference(&rounded[i], &exact[i], wide[i], &worst);
         ck_assert_double_gt(rounding[i], 1e-4);
-        engine_result_finish(&rounded);
-        plan_destroy(plan);
     }
+    families_forget(rounded);
 }
 
 static void teardown(void)
 {
-    for (int i = 0; i < FAMILIES; i++) {
-        engine_result_finish(&exact[i]);
-        graph_destroy(wide[i]);
-        graph_destroy(narrow[i]);
-    }
+    families_forget(exact);
+    families_finish(wide);
+    families_finish(narrow);
 }
 
 /* Takes the plan. */
@@ -66,7 +53,7 @@ static void check_plan(const struct device *device, int model, struct plan *plan
     struct engine_result result;
     const char *worst = "", *family = families[model].family;
     run(device, narrow[model], plan, name, &result);
-    double loss = engine_loss_difference(&result, &exact[model], STEPS);
+    double loss = engine_loss_difference(&result, &exact[model], FAMILIES_STEPS);
     double gradient = engine_gradient_difference(&result, &exact[model], wide[model], &worst);
     ck_assert_msg(loss <= LOSS_LIMIT, "%s on %s under %s: loss differs by %g", family, device->name,
                   name, loss);

@@ -1,52 +1,27 @@
 /* test_families.c - models that are no GPT train under every vector of roles on two axes as on one
  * rank, and their gradients are derivatives. */
-#include "common/models/model.h"
-#include "tests/support/engine.h"
 #include "tests/support/suite.h"
 #include "tests/worker/executor/derivative.h"
+#include "tests/worker/executor/small_families.h"
 
 #include <stdio.h>
 
-#define STEPS 4
 #define LIMIT 1e-5
-
-static const struct model_config families[] = {
-    {.family = "llama", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48},
-    /* Two heads of queries for each of keys and values. */
-    {.family = "llama",
-     .layers = 2,
-     .hidden = 32,
-     .heads = 8,
-     .seq = 12,
-     .vocab = 36,
-     .ffn = 48,
-     .kv_heads = 4},
-    {.family = "bert", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48},
-};
-#define FAMILIES (int)(sizeof families / sizeof *families)
 
 static struct graph *graphs[FAMILIES];
 static struct engine_result ones[FAMILIES];
-static const struct engine_options options = {.steps = STEPS, .ignored = 0.2};
+static const struct engine_options options = {.steps = FAMILIES_STEPS, .ignored = FAMILIES_IGNORED};
 
 static void setup(void)
 {
-    struct error err = {""};
-    for (int i = 0; i < FAMILIES; i++) {
-        ck_assert_msg(model_build(&families[i], &graphs[i], &err) == 0, "%s", err.text);
-        struct plan *plan = engine_plan_one(graphs[i], 1, 8);
-        int rc = engine_run(graphs[i], plan, &options, &ones[i], &err);
-        ck_assert_msg(rc == 0, "%s: %s", families[i].family, err.text);
-        plan_destroy(plan);
-    }
+    families_build(ELEMENT_F32, graphs);
+    families_train(graphs, ones);
 }
 
 static void teardown(void)
 {
-    for (int i = 0; i < FAMILIES; i++) {
-        engine_result_finish(&ones[i]);
-        graph_destroy(graphs[i]);
-    }
+    families_forget(ones);
+    families_finish(graphs);
 }
 
 /* Takes the plan. */
@@ -57,7 +32,7 @@ static void check_plan(int model, struct plan *plan, const char *name)
     const char *worst = "", *family = families[model].family;
     int rc = engine_run(graphs[model], plan, &options, &result, &err);
     ck_assert_msg(rc == 0, "%s under %s: %s", family, name, err.text);
-    double loss = engine_loss_difference(&result, &ones[model], STEPS);
+    double loss = engine_loss_difference(&result, &ones[model], FAMILIES_STEPS);
     double gradient = engine_gradient_difference(&result, &ones[model], graphs[model], &worst);
     ck_assert_msg(loss <= LIMIT, "%s under %s: loss differs by %g", family, name, loss);
     ck_assert_msg(gradient <= LIMIT, "%s under %s: gradient of %s differs by %g", family, name,

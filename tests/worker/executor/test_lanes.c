@@ -1,15 +1,12 @@
 /* test_lanes.c - a device with memory and lanes of its own trains as plain C does: under every role
  * and random plans, ranks as threads that share the device, with the queues of a step as lanes. */
-#include "tests/support/engine.h"
 #include "tests/support/suite.h"
 #include "tests/worker/executor/small_families.h"
-#include "worker/kernels/modules.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#define STEPS 4
 #define LIMIT 1e-5
 
 static const struct device *cuda; /* NULL: this machine has none */
@@ -18,34 +15,21 @@ static struct engine_result ones[FAMILIES];
 
 static void setup(void)
 {
-    struct error err = {""};
-    if (device_load("cuda", &cuda, &err) < 0 || cuda->probe(&err) < 0) {
-        printf("skip cuda: %s\n", err.text);
-        cuda = NULL;
-        return;
-    }
-    for (int i = 0; i < FAMILIES; i++) {
-        ck_assert_msg(model_build(&families[i], &graphs[i], &err) == 0, "%s", err.text);
-        struct plan *plan = engine_plan_one(graphs[i], 1, 8);
-        struct engine_options options = {.steps = STEPS, .ignored = 0.2};
-        int rc = engine_run(graphs[i], plan, &options, &ones[i], &err);
-        ck_assert_msg(rc == 0, "%s: %s", families[i].family, err.text);
-        plan_destroy(plan);
-    }
+    cuda = families_cuda();
+    families_build(ELEMENT_F32, graphs);
+    families_train(graphs, ones);
 }
 
 static void teardown(void)
 {
-    for (int i = 0; i < FAMILIES && cuda; i++) {
-        engine_result_finish(&ones[i]);
-        graph_destroy(graphs[i]);
-    }
+    families_forget(ones);
+    families_finish(graphs);
 }
 
 static void run(int model, const struct plan *plan, const char *name, struct engine_result *result)
 {
     struct engine_options options = {
-        .device = cuda, .steps = STEPS, .ignored = 0.2, .poison = true};
+        .device = cuda, .steps = FAMILIES_STEPS, .ignored = FAMILIES_IGNORED, .poison = true};
     struct error err = {""};
     int rc = engine_run(graphs[model], plan, &options, result, &err);
     ck_assert_msg(rc == 0, "%s under %s: %s", families[model].family, name, err.text);
@@ -57,7 +41,7 @@ static void check_plan(int model, struct plan *plan, const char *name)
     struct engine_result result, again;
     const char *worst = "", *family = families[model].family;
     run(model, plan, name, &result);
-    double loss = engine_loss_difference(&result, &ones[model], STEPS);
+    double loss = engine_loss_difference(&result, &ones[model], FAMILIES_STEPS);
     double gradient = engine_gradient_difference(&result, &ones[model], graphs[model], &worst);
     ck_assert_msg(loss <= LIMIT, "%s under %s: loss differs by %g", family, name, loss);
     ck_assert_msg(gradient <= LIMIT, "%s under %s: gradient of %s differs by %g", family, name,
@@ -65,7 +49,7 @@ static void check_plan(int model, struct plan *plan, const char *name)
     for (int rank = 0; rank < result.ranks; rank++)
         ck_assert_uint_eq(result.sent[rank], result.words[rank]);
     run(model, plan, name, &again);
-    const char *differs = engine_differs(&result, &again, graphs[model], STEPS);
+    const char *differs = engine_differs(&result, &again, graphs[model], FAMILIES_STEPS);
     ck_assert_msg(!differs, "%s under %s: %s is not the same twice", family, name, differs);
     engine_result_finish(&result);
     engine_result_finish(&again);

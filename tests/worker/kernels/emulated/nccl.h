@@ -34,7 +34,7 @@ typedef enum {
     ncclRemoteError,
     ncclInProgress
 } ncclResult_t;
-typedef enum { ncclFloat, ncclBfloat16 } ncclDataType_t; /* bf16 is refused */
+typedef enum { ncclFloat, ncclBfloat16 } ncclDataType_t;
 typedef enum { ncclSum, ncclMax } ncclRedOp_t;
 
 const char *ncclGetErrorString(ncclResult_t result);

@@ -1,0 +1,118 @@
+/* memory.cc - what is reserved of the device and pinned of the host, and copies between them: each
+ * has to name the memory that it means. */
+#include "tests/worker/kernels/emulated/runtime.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <vector>
+
+uint64_t emulated_limit = UINT64_C(1) << 32;
+
+namespace
+{
+
+std::map<uintptr_t, size_t> reservations, pinned;
+uint64_t reserved;
+
+[[noreturn]] void die(const char *words)
+{
+    fprintf(stderr, "emulated device: %s\n", words);
+    abort();
+}
+
+bool inside(const std::map<uintptr_t, size_t> &all, const void *memory, size_t bytes)
+{
+    auto after = all.upper_bound((uintptr_t)memory);
+    if (after == all.begin())
+        return false;
+    auto found = std::prev(after);
+    return (uintptr_t)memory + bytes <= found->first + found->second;
+}
+
+} // namespace
+
+cudaError_t cudaMalloc(void **out, size_t bytes)
+{
+    std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    if (reserved + bytes > emulated_limit)
+        return cudaErrorMemoryAllocation;
+    if (posix_memalign(out, 256, bytes) != 0)
+        return cudaErrorMemoryAllocation;
+    const uint32_t nothing = 0x7fa57fa5u; /* as f32 a signalling NaN, and its halves as bf16 */
+    for (size_t i = 0; i + sizeof nothing <= bytes; i += sizeof nothing)
+        memcpy((char *)*out + i, &nothing, sizeof nothing);
+    reservations[(uintptr_t)*out] = bytes;
+    reserved += bytes;
+    return cudaSuccess;
+}
+
+/* Waits for the device, as the real one does. */
+cudaError_t cudaFree(void *memory)
+{
+    std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    emulated_finish_all();
+    if (!memory)
+        return cudaSuccess;
+    auto found = reservations.find((uintptr_t)memory);
+    if (found == reservations.end())
+        die("cudaFree of what is no reservation");
+    reserved -= found->second;
+    reservations.erase(found);
+    free(memory);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMallocHost(void **out, size_t bytes)
+{
+    std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    *out = malloc(bytes);
+    pinned[(uintptr_t)*out] = bytes;
+    return *out ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaFreeHost(void *memory)
+{
+    std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    pinned.erase((uintptr_t)memory);
+    free(memory);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *whole_bytes)
+{
+    std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    *whole_bytes = emulated_limit;
+    *free_bytes = emulated_limit - reserved;
+    return cudaSuccess;
+}
+
+/* Pinned memory is read when the work is done. Other memory of the host is read at once; what is
+ * written to it is waited for. */
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+    std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    if (!inside(reservations, to, bytes))
+        die("what is set is no memory of the device, or leaves its reservation");
+    emulated_issue(stream, [=] { memset(to, value, bytes); });
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    if (inside(reservations, to, bytes) != (kind != cudaMemcpyDeviceToHost) ||
+        inside(reservations, from, bytes) != (kind != cudaMemcpyHostToDevice))
+        die("a copy names memory of the host as the device's, or the other way round, or leaves "
+            "its reservation");
+    if (kind == cudaMemcpyHostToDevice && !inside(pinned, from, bytes)) {
+        std::vector<char> taken((const char *)from, (const char *)from + bytes);
+        emulated_issue(stream, [=] { memcpy(to, taken.data(), bytes); });
+        return cudaSuccess;
+    }
+    emulated_issue(stream, [=] { memcpy(to, from, bytes); });
+    if (kind == cudaMemcpyDeviceToHost && !inside(pinned, to, bytes))
+        emulated_finish(stream);
+    return cudaSuccess;
+}
