@@ -149,10 +149,10 @@ static void speed_up(int victim)
 }
 
 const struct mishap mishaps[] = {
-    {"executor-killed", NULL, kill_executor, NULL, true},
-    {"executor-crashed", NULL, crash_executor, NULL, true},
+    {"executor-killed", NULL, kill_executor, NULL},
+    {"executor-crashed", NULL, crash_executor, NULL},
     {"executor-stopped", NULL, stop_executor, NULL},
-    {"two-executors-killed", NULL, kill_two_executors, NULL, true},
+    {"two-executors-killed", NULL, kill_two_executors, NULL},
     {"worker-killed", NULL, kill_worker, NULL},
     {"worker-stopped", NULL, stop_worker, NULL},
     {"worker-left", NULL, leave_for_a_while, NULL},
