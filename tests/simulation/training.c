@@ -36,20 +36,39 @@ static void enter(struct executor *executor, enum phase phase, uint64_t takes_ms
     matrix_enter(executor, phase, takes_ms);
 }
 
+static void tell(struct executor *executor, Gimbal__TelemetryRecord *record)
+{
+    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_TELEMETRY;
+    event.telemetry = record;
+    executor_say(executor, &event);
+}
+
 static void tell_step(struct executor *executor)
 {
     Gimbal__StepRecord step = GIMBAL__STEP_RECORD__INIT;
     Gimbal__TelemetryRecord record = GIMBAL__TELEMETRY_RECORD__INIT;
-    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
     step.step = executor->step;
     step.loss = 1.0 / (double)executor->step;
     step.seconds = (double)executor->step_ms / 1000;
     step.tokens = 64;
     record.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_STEP;
     record.step = &step;
-    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_TELEMETRY;
-    event.telemetry = &record;
-    executor_say(executor, &event);
+    tell(executor, &record);
+}
+
+/* Of one rank, as the others have the same. */
+static void tell_evaluation(struct executor *executor)
+{
+    Gimbal__EvaluationRecord evaluation = GIMBAL__EVALUATION_RECORD__INIT;
+    Gimbal__TelemetryRecord record = GIMBAL__TELEMETRY_RECORD__INIT;
+    evaluation.step = executor->step;
+    evaluation.loss = 1.0 / (double)executor->step;
+    evaluation.targets = 64;
+    record.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_EVALUATION;
+    record.evaluation = &evaluation;
+    if (executor->rank == 0)
+        tell(executor, &record);
 }
 
 static void say_paused(struct executor *executor)
@@ -76,6 +95,7 @@ static void apply(struct executor *executor)
     world->tally.applied++;
     tell_step(executor);
     if (executor->step >= executor->steps) {
+        tell_evaluation(executor);
         executor_say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__DONE, "");
         return;
     }
