@@ -11,9 +11,7 @@
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/ledger.h"
 #include "tests/simulation/matrix.h"
-
-#define REDUCE_MS_MAX 40
-#define APPLY_MS_MAX 20
+#include "tests/simulation/measured.h"
 
 static void leave_trail(const struct executor *executor, enum trail_kind kind, const char *name,
                         int awaits)
@@ -93,6 +91,8 @@ static void apply(struct executor *executor)
         world_fail("%s rank %u: samples or steps are missing, or were taken twice, by step %llu",
                    executor->job, executor->rank, (unsigned long long)executor->step);
     world->tally.applied++;
+    if (executor->step > world->tally.reached)
+        world->tally.reached = executor->step;
     tell_step(executor);
     if (executor->step >= executor->steps) {
         tell_evaluation(executor);
@@ -110,7 +110,7 @@ static void apply(struct executor *executor)
 
 static void arm(struct executor *executor)
 {
-    enter(executor, PHASE_OPTIMIZER, world_between(1, APPLY_MS_MAX), apply);
+    enter(executor, PHASE_OPTIMIZER, duration_ms(DURATION_APPLY), apply);
 }
 
 static bool takes_part(const struct executor *executor)
@@ -145,7 +145,7 @@ static void reduce(const struct crew *crew, uint64_t sum, bool pause)
         executor->arrived = false;
         executor->reduced = sum;
         executor->wish = pause;
-        enter(executor, PHASE_REDUCE, world_between(1, REDUCE_MS_MAX), arm);
+        enter(executor, PHASE_REDUCE, duration_ms(DURATION_REDUCE), arm);
     }
 }
 
@@ -192,5 +192,5 @@ static void go_back(struct executor *executor)
 
 void training_begin(struct executor *executor)
 {
-    enter(executor, PHASE_FORWARD, executor->step_ms / 3, go_back);
+    enter(executor, PHASE_FORWARD, executor->step_ms / 3 + duration_first_ms(executor), go_back);
 }
