@@ -2,7 +2,7 @@
  * coordinator and workers are the real ones, for many virtual hours. Four nodes train; what takes
  * how long is what `bench recovery` has measured of four nodes.
  *
- * `simulated [HOURS [SECONDS]]`: for so many hours (48), with losses so far apart on average (600).
+ * `simulated [HOURS [SECONDS]]`: for so many hours (24), with losses so far apart on average (600).
  * Goodput is the steps that are finished over those of as many hours without a loss. */
 #include <math.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static struct tally train(double hours, double between_s)
 
 int main(int argc, char **argv)
 {
-    double hours = argc > 1 ? atof(argv[1]) : 48, between_s = argc > 2 ? atof(argv[2]) : 600;
+    double hours = argc > 1 ? atof(argv[1]) : 24, between_s = argc > 2 ? atof(argv[2]) : 600;
     if (!(hours > 0) || !(between_s > 0)) {
         fprintf(stderr, "usage: simulated [HOURS [SECONDS]]: both more than 0\n");
         return 64;
