@@ -122,6 +122,10 @@ static int await_phase(enum phase phase, int *victim, const struct saves *saves)
         return -1;
     int other = lose_another(*victim);
     await(EVENT("job-replanning"));
+    if (phase == MOVE && trio.away[*victim]) { /* one node alone is too few to move to */
+        trio_start_worker(other);
+        other = -1;
+    }
     if (phase == MOVE)
         await(EVENT("job-starting"));
     return other;
