@@ -5,8 +5,8 @@
  * newest checkpoint, of every 20 steps, is measured in the same way, but at any time: its executors
  * keep nothing that says where they are.
  *
- * A job that breaks by itself twice behind the same step is taken for a bad one and fails; so who
- * is killed next is chosen when the job was heard of further on. */
+ * Each kill is to be of a job that trains again; so who is killed next is chosen when it was heard
+ * of further on. */
 #include "bench/recovery/figures.h"
 #include "bench/recovery/recovery.h"
 

@@ -125,7 +125,8 @@ static const struct field elastic_fields[] = {
      .greatest = 7 * 24 * 3600,
      .about = "how long a rank may hold up the others before it is ended"},
     {INTEGER(job_elastic, max_restarts, 0, 1e6, "restarts"), .standard = "20",
-     .about = "replans after a loss and restarts, before the job has failed"},
+     .about = "replans after a loss and restarts, with no further step in between, before it has "
+              "failed"},
     {AT(job_elastic, replan, FIELD_BOOLEAN), .standard = "true",
      .about = "may executors go on under another plan? Else the job begins again at a checkpoint"},
     {.key = NULL},

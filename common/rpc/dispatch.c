@@ -166,6 +166,9 @@ void call_dispatch(struct rpc_call *call)
         call_answer(call, status, err.text, NULL);
         return;
     }
+    const struct rpc_server_options *options = &call->server->options;
+    if (options->heard_cb)
+        options->heard_cb(options->data, call->listener->roles, call->envelope);
     /* After the handler the call may be another's. */
     struct histogram *handling = &call->server->handling[call->method];
     uint64_t arrived_ns = call->arrived_ns;

@@ -118,6 +118,16 @@ size_t rpc_push_waiting(const struct rpc_push *push)
     return outbox_count(push->outbox);
 }
 
+uint64_t rpc_push_newest(const struct rpc_push *push)
+{
+    return outbox_newest(push->outbox);
+}
+
+bool rpc_push_settled(const struct rpc_push *push, uint64_t number)
+{
+    return outbox_newest(push->outbox) - outbox_count(push->outbox) >= number;
+}
+
 uint64_t rpc_push_lost(const struct rpc_push *push)
 {
     return outbox_dropped(push->outbox) + push->refused;

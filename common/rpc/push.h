@@ -21,6 +21,9 @@ void rpc_push_stop(struct rpc_push *push);
 int rpc_push_append(struct rpc_push *push, const void *data, size_t size, struct error *err);
 /* Records that wait for their acknowledgement. */
 size_t rpc_push_waiting(const struct rpc_push *push);
+/* The number of the newest record, 0 before the first; and whether none up to that number waits. */
+uint64_t rpc_push_newest(const struct rpc_push *push);
+bool rpc_push_settled(const struct rpc_push *push, uint64_t number);
 /* Records that will never arrive: dropped here to make room, or refused by the server. */
 uint64_t rpc_push_lost(const struct rpc_push *push);
 

@@ -89,6 +89,11 @@ size_t outbox_count(const struct outbox *outbox)
     return (size_t)(outbox->next - outbox->first);
 }
 
+uint64_t outbox_newest(const struct outbox *outbox)
+{
+    return outbox->next - 1;
+}
+
 uint64_t outbox_dropped(const struct outbox *outbox)
 {
     return outbox->dropped;

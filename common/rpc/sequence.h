@@ -28,6 +28,8 @@ size_t outbox_batch(const struct outbox *outbox, size_t bytes_max, size_t count_
 /* Forget all up to sequence. */
 void outbox_acknowledge(struct outbox *outbox, uint64_t sequence);
 size_t outbox_count(const struct outbox *outbox);
+/* The sequence number of the newest record; 0 before the first. */
+uint64_t outbox_newest(const struct outbox *outbox);
 uint64_t outbox_dropped(const struct outbox *outbox);
 
 struct inbox {

@@ -43,6 +43,9 @@ typedef void (*rpc_handler_cb)(struct rpc_call *call, void *data);
  * looked at. -EKEYREJECTED or -EACCES, with the reason. */
 typedef int (*rpc_admit_cb)(void *data, unsigned roles, const Gimbal__Envelope *envelope,
                             struct error *err);
+/* (optional) A call of this caller has passed all checks, and its handler runs next. A parked call
+ * that is woken is not heard again. */
+typedef void (*rpc_heard_cb)(void *data, unsigned roles, const Gimbal__Envelope *envelope);
 /* (optional) The connection over which this process made its held calls has closed: it died, or
  * lost its way and will be back. */
 typedef void (*rpc_gone_cb)(void *data, uint64_t client);
@@ -57,8 +60,9 @@ struct rpc_server_options {
     uint32_t hold_ms;                  /* 0: 20 s */
     size_t held_count_max;             /* 0: 16384 */
     rpc_admit_cb admit_cb;
+    rpc_heard_cb heard_cb;
     rpc_gone_cb gone_cb;
-    void *data;                 /* given to admit_cb and gone_cb */
+    void *data;                 /* given to all three */
     uint64_t (*clock_cb)(void); /* NULL: rpc_clock_ms; called on NNG's threads too */
 };
 

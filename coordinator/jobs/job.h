@@ -106,7 +106,7 @@ struct job_submission {
     unsigned devices_min, devices_max; /* 1 <= min <= max */
     enum job_kind kind;
     uint64_t steps;        /* that it is to train */
-    unsigned restarts_max; /* so often it may begin again */
+    unsigned restarts_max; /* so often it may begin again without getting further */
     bool replans;          /* its executors outlive an epoch that breaks */
 };
 
@@ -134,8 +134,10 @@ struct job {
     struct job_rank *ranks;
     size_t rank_count;
 
-    unsigned restarts, restarts_max;
-    uint64_t fault_step;        /* reached when a rank last failed by itself and it began again */
+    /* Restarts, and faults of ranks by themselves, in a row: since it got further than it had when
+     * it broke before. */
+    unsigned restarts, restarts_max, faults;
+    uint64_t reached_step;      /* the furthest when it broke */
     char again[JOB_WORDS_SIZE]; /* which restart or replan, and why, until it runs; "": none */
 
     /* The newest that is listed, and the epoch that wrote it; 0: none. */

@@ -4,25 +4,38 @@
  * the words say which. One that cannot be loaded is passed over for the one before; where none is
  * left the job has failed: what it had learned is not given up without a word.
  *
- * A worker that is lost, a rank that held up the others and one that gave up on another say nothing
- * about the job: it begins
- * again as long as its budget (elastic.max_restarts) lasts. A fault of a rank's own would most
- * likely come again, unless the job got further than it did at the last one: so a bad job does
- * not go round in a loop, and a machine that fails now and then does not end a long one. What was
- * refused, a program or data, is refused for good. */
+ * What is counted is restarts in a row in which the job got no further than before: a machine that
+ * fails now and then does not end a long job. A worker that is lost, a rank that held up the others
+ * and one that gave up on another say nothing about the job: it begins again as long as its budget
+ * (elastic.max_restarts) lasts. A fault of a rank's own may be the program's, which comes again at
+ * the same step, or a stranger's signal, which does not, and nobody can tell: it is tried a few
+ * times only, so that a bad job does not go round in a loop. What was refused, a program or data,
+ * is refused for good. */
 #include "coordinator/jobs/restarts.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* "after 2 restarts: "; "" after none. */
-static const char *print_after(const struct job *job, const char *more, char *out, size_t size)
+#define FAULTS_MAX 4 /* of ranks by themselves, and no step in between */
+
+/* "after 2 restarts, no further than step 7: "; "" after none. */
+static const char *print_after(const struct job *job, char *out, size_t size)
 {
     out[0] = '\0';
     if (job->restarts > 0)
-        snprintf(out, size, "after %u restart%s%s: ", job->restarts, job->restarts == 1 ? "" : "s",
-                 more);
+        snprintf(out, size, "after %u restart%s, no further than step %llu: ", job->restarts,
+                 job->restarts == 1 ? "" : "s", (unsigned long long)job->reached_step);
     return out;
+}
+
+/* What was counted at an earlier step is over. */
+static void count_fault(struct job *job, bool own)
+{
+    if (job->step > job->reached_step) {
+        job->reached_step = job->step;
+        job->restarts = job->faults = 0;
+    }
+    job->faults += own;
 }
 
 bool job_begins_again(struct job *job, struct job_cause *cause)
@@ -36,14 +49,11 @@ bool job_begins_again(struct job *job, struct job_cause *cause)
     bool damaged = job->reason == JOB_REASON_CHECKPOINT_DAMAGED;
     bool lost = job->reason == JOB_REASON_WORKER_LOST || job->reason == JOB_REASON_PEER_LOST ||
                 job->reason == JOB_REASON_RANK_STALLED || (damaged && job->checkpoint_step > 0);
-    bool further = job->step > job->fault_step;
-    char after[96], same[64] = "";
-    if (own && !further && job->fault_step > 0)
-        snprintf(same, sizeof same, ", no further than step %llu",
-                 (unsigned long long)job->fault_step);
-    if ((!lost && !(own && further)) || job->restarts >= job->restarts_max) {
+    count_fault(job, own);
+    if ((!lost && !(own && job->faults < FAULTS_MAX)) || job->restarts >= job->restarts_max) {
+        char after[96];
         bool none = damaged && job->checkpoint_step == 0;
-        job_cause_set(cause, job->reason, "%s%s%s", print_after(job, same, after, sizeof after),
+        job_cause_set(cause, job->reason, "%s%s%s", print_after(job, after, sizeof after),
                       none
                           ? "no older checkpoint is listed; submitted again it would begin at step "
                             "0: "
@@ -51,8 +61,6 @@ bool job_begins_again(struct job *job, struct job_cause *cause)
                       job->words);
         return false;
     }
-    if (own)
-        job->fault_step = job->step;
     job->restarts++;
     char from[64] = "step 0";
     if (job->checkpoint_step > 0)

@@ -146,11 +146,12 @@ static void revive(struct worker *worker, uint64_t instance, const struct hardwa
     worker->dead = false;
 }
 
-static void hear(struct worker *worker, uint64_t now_ms, struct membership_events *events)
+static void hear(struct worker *worker, bool follows, uint64_t now_ms,
+                 struct membership_events *events)
 {
     if (now_ms > worker->heard_ms)
         worker->heard_ms = now_ms;
-    if (worker->suspect) {
+    if (worker->suspect && follows) {
         worker->suspect = false;
         announce(events, MEMBERSHIP_RECOVERED, worker, "");
     }
@@ -193,7 +194,7 @@ static int report_again(struct worker *worker, const struct hardware_report *rep
     int rc = check_devices(worker, report, err);
     if (rc < 0)
         return rc;
-    hear(worker, now_ms, events);
+    hear(worker, true, now_ms, events);
     if (hardware_report_equal(worker->report, report))
         return 0;
     hardware_report_destroy(worker->report);
@@ -235,12 +236,12 @@ int membership_report(struct membership *membership, uint64_t instance,
     return 0;
 }
 
-void membership_hello(struct membership *membership, const char *name, uint64_t instance,
-                      uint64_t now_ms)
+void membership_hear(struct membership *membership, const char *name, uint64_t instance,
+                     bool follows, uint64_t now_ms, struct membership_events *events)
 {
     struct worker *worker = membership_lookup(membership, name);
-    if (worker && !worker->dead && worker->instance == instance && now_ms > worker->heard_ms)
-        worker->heard_ms = now_ms;
+    if (worker && !worker->dead && worker->instance == instance)
+        hear(worker, follows, now_ms, events);
 }
 
 int membership_heartbeat(struct membership *membership, const char *name, uint64_t instance,
@@ -254,7 +255,7 @@ int membership_heartbeat(struct membership *membership, const char *name, uint64
         return rc;
     if (worker->instance != instance)
         return error_set(err, -ENOENT, "this instance of worker '%s' has not registered", name);
-    hear(worker, now_ms, events);
+    hear(worker, true, now_ms, events);
     return 0;
 }
 

@@ -1,8 +1,8 @@
 /* membership.h - which workers are alive, what each of them has, and who holds its devices.
  *
  * A worker is a name and an instance: a random number that it draws when it starts. It is alive
- * while it is heard of, suspect after three silent heartbeats, and lost when it was silent for
- * `dead_ms`, when its connection closes, or when a newer instance of it registers. A lost
+ * while anything is heard of it, suspect after three silent heartbeats, and lost when it was silent
+ * for `dead_ms`, when its connection closes, or when a newer instance of it registers. A lost
  * instance never returns; the worker comes back as a new one.
  *
  * Times are milliseconds of the coordinator's clock, passed in and never read here. What happened
@@ -86,10 +86,11 @@ int membership_report(struct membership *membership, uint64_t instance,
                       const struct hardware_report *report, uint64_t now_ms,
                       struct membership_events *events, struct error *err);
 
-/* It lives, if it is a worker's present instance; whether it will obey this coordinator only a
- * heartbeat tells: a suspect stays one. */
-void membership_hello(struct membership *membership, const char *name, uint64_t instance,
-                      uint64_t now_ms);
+/* Something has come from this instance: it lives, if it is a worker's present one. A suspect is
+ * well again if it `follows` this start of the coordinator; one that does not know it yet may turn
+ * out to refuse it, and stays one. */
+void membership_hear(struct membership *membership, const char *name, uint64_t instance,
+                     bool follows, uint64_t now_ms, struct membership_events *events);
 
 /* -ENOENT: no such worker, it has to report first. -ESTALE as above. */
 int membership_heartbeat(struct membership *membership, const char *name, uint64_t instance,

@@ -143,6 +143,9 @@ int service_find_rank(const struct service *service, struct rpc_call *call, cons
                       uint64_t epoch, const uint32_t *rank, const struct job **out,
                       struct error *err);
 
+/* workers.c: a call is a sign of its caller's life; the server's rpc_heard_cb. */
+void service_hear(void *service, unsigned roles, const Gimbal__Envelope *envelope);
+
 /* stalls.c: where the ranks of a worker are, with its heartbeat. */
 void service_hear_positions(struct service *service, struct rpc_call *call,
                             const Gimbal__HeartbeatRequest *request);

@@ -63,6 +63,7 @@ int service_open(const struct service_options *options, struct service **out, st
         .gather = true,
         .release = options->release,
         .admit_cb = service_admit,
+        .heard_cb = service_hear,
         .gone_cb = client_gone,
         .data = service,
         .clock_cb = options->clock_cb,

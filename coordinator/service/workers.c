@@ -38,14 +38,16 @@ int service_find_rank(const struct service *service, struct rpc_call *call, cons
                      rpc_call_envelope(call)->caller);
 }
 
-/* Whoever calls. After a restart of ours it is a worker's first sign of life, and over a slow
- * network its heartbeat may come later than dead_ms. */
-static void hello(struct rpc_call *call, void *data)
+/* Whatever it calls for: a busy node sends its heartbeats late and its ranks' calls all the same,
+ * and after a restart of ours Hello comes first, over a slow network long before a heartbeat. */
+void service_hear(void *data, unsigned from, const Gimbal__Envelope *envelope)
 {
     struct service *service = data;
-    membership_hello(service->membership, rpc_call_envelope(call)->caller, caller_of(call),
-                     service_now_ms(service));
-    rpc_hello(call, NULL);
+    const struct service_options *options = &service->options;
+    bool follows = envelope->term == options->term && envelope->instance == options->instance;
+    if (from & RPC_WORKER)
+        membership_hear(service->membership, envelope->caller, envelope->client, follows,
+                        service_now_ms(service), &service->happened);
 }
 
 static void report_hardware(struct rpc_call *call, void *data)
@@ -297,7 +299,7 @@ static void stopped(struct rpc_call *call, void *data)
 }
 
 const struct service_handler worker_handlers[] = {
-    {COORDINATOR_HELLO, hello},         {COORDINATOR_REPORT_HARDWARE, report_hardware},
+    {COORDINATOR_HELLO, rpc_hello},     {COORDINATOR_REPORT_HARDWARE, report_hardware},
     {COORDINATOR_HEARTBEAT, heartbeat}, {COORDINATOR_WATCH_ASSIGNMENTS, watch_assignments},
     {COORDINATOR_RENDEZVOUS, meet},     {COORDINATOR_READY, ready},
     {COORDINATOR_STOPPED, stopped},     {0, NULL},

@@ -13,8 +13,8 @@
 #define COLUMNS                                                                                    \
     "number, key, name, user, text, given, devices_min, devices_max, devices_needed, kind, state," \
     " reason, words, epoch, plan, holding, step, steps, loss, tokens_per_s, submitted_ms,"         \
-    " started_ms, ended_ms, held, pauses, resumes, restarts, restarts_max, fault_step, again,"     \
-    " replans, saves"
+    " started_ms, ended_ms, held, pauses, resumes, restarts, restarts_max, reached_step, again,"   \
+    " replans, saves, faults"
 
 static const char *const rank_states[] = {
     [JOB_RANK_WAITING] = "waiting", [JOB_RANK_READY] = "ready", [JOB_RANK_PAUSED] = "paused",
@@ -44,15 +44,16 @@ void store_put_job(struct store *store, const struct job *job)
     sql_put(&store->sql,
             "INSERT OR REPLACE INTO jobs (" COLUMNS ") VALUES"
             " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-            " ?, ?, ?, ?, ?, ?)",
-            "utttttuuuttttutuuudduuutuuuuutuu", job->number, job->key, job->name, job->user,
+            " ?, ?, ?, ?, ?, ?, ?)",
+            "utttttuuuttttutuuudduuutuuuuutuuu", job->number, job->key, job->name, job->user,
             job->text, job->given, (uint64_t)job->devices_min, (uint64_t)job->devices_max,
             (uint64_t)job->devices_needed, job_kind_name(job->kind), job_state_name(job->state),
             job_reason_name(job->reason), job->words, (uint64_t)job->epoch, job->plan,
             (uint64_t)job->holding, job->step, job->steps, job->loss, job->tokens_per_s,
             job->submitted_ms, job->started_ms, job->ended_ms, job->held, (uint64_t)job->pauses,
             (uint64_t)job->resumes, (uint64_t)job->restarts, (uint64_t)job->restarts_max,
-            job->fault_step, job->again, (uint64_t)job->replans, (uint64_t)job->saves);
+            job->reached_step, job->again, (uint64_t)job->replans, (uint64_t)job->saves,
+            (uint64_t)job->faults);
     put_ranks(&store->sql, job);
 }
 
@@ -145,10 +146,11 @@ static struct job *read_job(struct sql *sql, sqlite3_stmt *row)
     job->resumes = (uint32_t)sql_number(row, 25);
     job->restarts = (unsigned)sql_number(row, 26);
     job->restarts_max = (unsigned)sql_number(row, 27);
-    job->fault_step = sql_number(row, 28);
+    job->reached_step = sql_number(row, 28);
     snprintf(job->again, sizeof job->again, "%s", sql_text(row, 29));
     job->replans = sql_number(row, 30) != 0;
     job->saves = sql_number(row, 31) != 0;
+    job->faults = (unsigned)sql_number(row, 32);
     read_ranks(sql, job);
     checkpoints_read_newest(sql, job);
     return job;

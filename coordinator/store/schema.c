@@ -64,6 +64,9 @@ static const char *const steps[] = {
     "ALTER TABLE jobs ADD COLUMN saves INTEGER NOT NULL DEFAULT 0;",
 
     "ALTER TABLE plans ADD COLUMN compute_s BLOB;",
+
+    "ALTER TABLE jobs RENAME COLUMN fault_step TO reached_step;"
+    "ALTER TABLE jobs ADD COLUMN faults INTEGER NOT NULL DEFAULT 0;",
 };
 #define STEPS (sizeof steps / sizeof *steps)
 

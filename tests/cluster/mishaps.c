@@ -4,10 +4,15 @@
 #include "tests/cluster/trio.h"
 #include "tests/support/suite.h"
 
+#include <dirent.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/pidfd.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +70,62 @@ static void stop_worker(int victim)
     ck_assert_int_eq(kill(trio.workers[victim].pid, SIGSTOP), 0);
     trio_await(words);
     ck_assert_int_eq(kill(trio.workers[victim].pid, SIGCONT), 0);
+}
+
+/* Silent for the rest of the job, with its executor. */
+static void stop_worker_for_good(int victim)
+{
+    signal_executor(victim, SIGSTOP);
+    ck_assert_int_eq(kill(trio.workers[victim].pid, SIGSTOP), 0);
+}
+
+/* It learns that it was given up, and is another worker from there on. */
+static void wake_worker(int victim)
+{
+    ck_assert_int_eq(kill(trio.workers[victim].pid, SIGCONT), 0);
+    signal_executor(victim, SIGCONT);
+}
+
+/* The kernel ends the connection, at both sides, under the process. */
+static void cut_socket(int process, int number)
+{
+    struct sockaddr_storage peer;
+    socklen_t size = sizeof peer;
+    int fd = (int)syscall(SYS_pidfd_getfd, process, number, 0);
+    if (fd < 0)
+        return; /* closed meanwhile, as it may be */
+    if (getpeername(fd, (struct sockaddr *)&peer, &size) == 0 && peer.ss_family == AF_INET)
+        shutdown(fd, SHUT_RDWR);
+    close(fd);
+}
+
+/* All that the process has made by TCP; it may make others. */
+static void cut_connections(pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    DIR *directory = opendir(path);
+    int process = pidfd_open(pid, 0);
+    for (struct dirent *entry; directory && (entry = readdir(directory));)
+        if (entry->d_name[0] != '.')
+            cut_socket(process, atoi(entry->d_name));
+    if (directory)
+        closedir(directory);
+    if (process >= 0)
+        close(process);
+}
+
+/* Between ranks. */
+static void cut_executor(int victim)
+{
+    pid_t executor = executor_of(victim);
+    if (executor > 0)
+        cut_connections(executor);
+}
+
+static void cut_worker(int victim)
+{
+    cut_connections(trio.workers[victim].pid);
 }
 
 static void kill_coordinator(int victim)
@@ -149,12 +210,15 @@ static void speed_up(int victim)
 }
 
 const struct mishap mishaps[] = {
-    {"executor-killed", NULL, kill_executor, NULL, true},
-    {"executor-crashed", NULL, crash_executor, NULL, true},
+    {"executor-killed", NULL, kill_executor, NULL},
+    {"executor-crashed", NULL, crash_executor, NULL},
     {"executor-stopped", NULL, stop_executor, NULL},
-    {"two-executors-killed", NULL, kill_two_executors, NULL, true},
+    {"two-executors-killed", NULL, kill_two_executors, NULL},
     {"worker-killed", NULL, kill_worker, NULL},
     {"worker-stopped", NULL, stop_worker, NULL},
+    {"worker-stopped-for-good", NULL, stop_worker_for_good, wake_worker},
+    {"executor-cut-off", NULL, cut_executor, NULL},
+    {"worker-cut-off", NULL, cut_worker, NULL},
     {"worker-left", NULL, leave_for_a_while, NULL},
     {"coordinator-killed", NULL, kill_coordinator, NULL},
     {"coordinator-and-worker-killed", NULL, kill_coordinator_and_worker, NULL},

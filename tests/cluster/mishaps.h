@@ -6,7 +6,6 @@
 #ifndef TESTS_CLUSTER_MISHAPS_H
 #define TESTS_CLUSTER_MISHAPS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct mishap {
@@ -14,7 +13,6 @@ struct mishap {
     void (*prepare)(int victim); /* before the job; NULL: nothing */
     void (*strike)(int victim);
     void (*mend)(int victim); /* behind the job; NULL: nothing */
-    bool own; /* a rank's own fault: of it a job fails for good that has not made a step */
 };
 
 extern const struct mishap mishaps[];

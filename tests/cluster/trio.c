@@ -149,25 +149,20 @@ void trio_submit(void)
     trio_await(trio.name);
 }
 
-/* The newest line with these words, among those that a command has printed; yours. */
-static json_t *find_line(const struct command *command, const char *words)
+/* The newest line with these words, among those that the job's follower has printed. */
+json_t *trio_event(const char *kind)
 {
+    char words[64];
     const char *at = NULL;
-    for (const char *next = command->out; (next = strstr(next, words)); next++)
+    snprintf(words, sizeof words, "\"event\":\"%s\"", kind);
+    for (const char *next = trio.job.out; (next = strstr(next, words)); next++)
         at = next;
-    ck_assert_msg(at != NULL, "no %s in %s", words, command_last(command));
-    while (at > command->out && at[-1] != '\n')
+    ck_assert_msg(at != NULL, "no %s in %s", words, command_last(&trio.job));
+    while (at > trio.job.out && at[-1] != '\n')
         at--;
     json_t *json = json_loads(at, JSON_DISABLE_EOF_CHECK, NULL);
     ck_assert_ptr_nonnull(json);
     return json;
-}
-
-json_t *trio_event(const char *kind)
-{
-    char words[64];
-    snprintf(words, sizeof words, "\"event\":\"%s\"", kind);
-    return find_line(&trio.job, words);
 }
 
 double trio_number(const json_t *event, const char *key)
@@ -177,16 +172,11 @@ double trio_number(const json_t *event, const char *key)
     return json_number_value(value);
 }
 
-/* What a worker has to tell may come to a new coordinator behind the end of the job. */
 double trio_finish_job(void)
 {
-    char words[64];
     int status = command_finish(&trio.job);
     ck_assert_msg(status == 0, "%d: %s", status, command_last(&trio.job));
-    snprintf(words, sizeof words, "\"event\":\"evaluation\",\"job\":\"%s\"", trio.name);
-    ck_assert_msg(command_await(&trio.events, words), "no %s in %s", words,
-                  command_last(&trio.events));
-    json_t *evaluation = find_line(&trio.events, words);
+    json_t *evaluation = trio_event("evaluation");
     double loss = trio_number(evaluation, "loss");
     json_decref(evaluation);
     ck_assert_double_gt(loss, 0);

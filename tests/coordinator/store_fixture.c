@@ -66,7 +66,8 @@ struct job job_make(uint64_t number, struct job_rank *ranks, size_t rank_count)
                       .resumes = 1,
                       .restarts = 4,
                       .restarts_max = 20,
-                      .fault_step = 6,
+                      .faults = 2,
+                      .reached_step = 6,
                       .again = "restart 4 of 20"};
     snprintf(job.id, sizeof job.id, "j-%llu", (unsigned long long)number);
     return job;

@@ -48,6 +48,11 @@ static int beat(const char *name, uint64_t instance, uint64_t now_ms)
     return membership_heartbeat(members, name, instance, now_ms, &events, &err);
 }
 
+static void hear(const char *name, uint64_t instance, bool follows, uint64_t now_ms)
+{
+    membership_hear(members, name, instance, follows, now_ms, &events);
+}
+
 /* The events since the last call, as "joined node-a 1: reason; ...". */
 static void events_are(const char *expected)
 {
@@ -115,20 +120,33 @@ START_TEST(silent_worker_is_suspect_then_lost)
 END_TEST
 
 /* Of this instance, and of no other. */
-START_TEST(a_hello_is_a_sign_of_life_and_no_more)
+START_TEST(a_call_without_a_heartbeat_is_a_sign_of_life)
+{
+    join("node-a", 1, 1, 0);
+    hear("node-a", 1, true, 2900);
+    membership_expire(members, 5899, &events);
+    events_are("joined node-a 1");
+    hear("node-a", 2, true, 5899);
+    hear("node-b", 1, true, 5899);
+    membership_expire(members, 5900, &events);
+    events_are("suspected node-a 1: silent for 3.00 s");
+    hear("node-a", 1, true, 7899);
+    events_are("recovered node-a 1");
+    ck_assert_uint_eq(membership_next_ms(members), 10899);
+}
+END_TEST
+
+START_TEST(a_suspect_that_does_not_follow_lives_and_stays_one)
 {
     join("node-a", 1, 1, 0);
     membership_expire(members, 4000, &events);
-    membership_hello(members, "node-a", 2, 4500);
-    membership_hello(members, "node-b", 1, 4500);
-    ck_assert_uint_eq(membership_next_ms(members), 5000);
-    membership_hello(members, "node-a", 1, 4500);
+    hear("node-a", 1, false, 4500);
     state_is("node-a", "SUSPECT");
     membership_expire(members, 9499, &events);
     events_are("joined node-a 1; suspected node-a 1: silent for 4.00 s");
     membership_expire(members, 9500, &events);
     events_are("lost node-a 1: silent for 5.00 s");
-    membership_hello(members, "node-a", 1, 9600);
+    hear("node-a", 1, true, 9600);
     state_is("node-a", "DEAD");
 }
 END_TEST
@@ -433,7 +451,8 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, silent_worker_is_suspect_then_lost);
     tcase_add_test(tcase, a_heartbeat_makes_a_suspect_well);
-    tcase_add_test(tcase, a_hello_is_a_sign_of_life_and_no_more);
+    tcase_add_test(tcase, a_call_without_a_heartbeat_is_a_sign_of_life);
+    tcase_add_test(tcase, a_suspect_that_does_not_follow_lives_and_stays_one);
     tcase_add_test(tcase, a_clock_that_stood_still_loses_through_suspicion);
     tcase_add_test(tcase, a_coordinator_that_was_busy_counts_no_silence);
     tcase_add_test(tcase, a_late_heartbeat_does_not_turn_time_back);

@@ -72,17 +72,6 @@ START_TEST(they_come_before_jobs_that_wait)
 {
     const struct job *job = running(2);
     const struct job *next = submit(1, 1, JOB_ANY);
-    must(exited(job, 0, 139, "killed by signal 9"));
-    must(left(job, 1));
-    schedule();
-    ck_assert_int_eq(job->state, JOB_FAILED); /* before its first step: it would come again */
-    schedule();
-    ck_assert_int_eq(next->state, JOB_PLANNING);
-    must(cancelled(next));
-    jobs_teardown();
-    jobs_setup();
-    job = running(2);
-    next = submit(1, 1, JOB_ANY);
     reach(job, 3);
     must(exited(job, 0, 139, "killed by signal 9"));
     must(left(job, 1));

@@ -79,7 +79,8 @@ START_TEST(a_budget_that_is_used_up_ends_the_job)
     }
     must(lost("a"));
     must(lost("b"));
-    stands(job, "FAILED", "WorkerLost", "after 2 restarts: worker a was lost: silent for 5.00 s");
+    stands(job, "FAILED", "WorkerLost",
+           "after 2 restarts, no further than step 0: worker a was lost: silent for 5.00 s");
     actions_are("store j-1, hold j-1, plan j-1, hold j-1, assign j-1, go j-1, stop j-1, "
                 "release j-1");
 }
@@ -122,30 +123,68 @@ START_TEST(a_rank_that_held_up_the_others_says_nothing_about_the_job)
 }
 END_TEST
 
-START_TEST(a_fault_before_the_first_step_is_for_good)
+START_TEST(a_budget_is_of_restarts_without_a_step)
 {
-    const struct job *job = running(5);
-    break_down(job);
-    stands(job, "FAILED", "RankFailed", "rank 0 on a/0 failed: killed by signal 11");
+    const struct job *job = running(2);
+    for (unsigned step = 1; step <= 9; step++) {
+        reach(job, step);
+        must(lost("a"));
+        must(lost("b"));
+        ck_assert_int_eq(job->state, JOB_PENDING);
+        ck_assert_uint_eq(job->restarts, 1);
+        run_again(job);
+    }
 }
 END_TEST
 
-START_TEST(a_fault_is_tried_again_only_if_the_job_got_further)
+/* Two kills of a stranger, one after the other. */
+START_TEST(a_fault_is_tried_again_a_few_times)
 {
-    const struct job *job = running(5);
+    const struct job *job = running(20);
     reach(job, 60);
-    break_down(job);
-    stands(job, "PENDING", "RestartPending",
-           "restart 1 of 5, from step 0: rank 0 on a/0 failed: killed by signal 11");
-    run_again(job);
-    reach(job, 61);
-    break_down(job);
-    ck_assert_int_eq(job->state, JOB_PENDING);
-    run_again(job);
-    reach(job, 61);
+    for (unsigned fault = 1; fault < 4; fault++) {
+        break_down(job);
+        ck_assert_int_eq(job->state, JOB_PENDING);
+        ck_assert_uint_eq(job->restarts, fault);
+        run_again(job);
+        reach(job, 60);
+    }
     break_down(job);
     stands(job, "FAILED", "RankFailed",
-           "after 2 restarts, no further than step 61: "
+           "after 3 restarts, no further than step 60: "
+           "rank 0 on a/0 failed: killed by signal 11");
+}
+END_TEST
+
+START_TEST(a_fault_that_is_no_longer_in_the_way_does_not_count)
+{
+    const struct job *job = running(3);
+    for (unsigned step = 60; step < 70; step++) {
+        reach(job, step);
+        for (unsigned fault = 1; fault < 4; fault++) {
+            break_down(job);
+            ck_assert_int_eq(job->state, JOB_PENDING);
+            run_again(job);
+        }
+    }
+}
+END_TEST
+
+/* Whoever was lost in between is no fault of the job's. */
+START_TEST(faults_are_counted_apart_from_losses)
+{
+    const struct job *job = running(20);
+    for (unsigned fault = 1; fault < 4; fault++) {
+        break_down(job);
+        run_again(job);
+        must(lost("a"));
+        must(lost("b"));
+        run_again(job);
+    }
+    ck_assert_uint_eq(job->restarts, 6);
+    break_down(job);
+    stands(job, "FAILED", "RankFailed",
+           "after 6 restarts, no further than step 0: "
            "rank 0 on a/0 failed: killed by signal 11");
 }
 END_TEST
@@ -161,7 +200,7 @@ START_TEST(a_rank_that_ends_says_how_far_it_was)
     must(stopped);
     stands(job, "PENDING", "RestartPending",
            "restart 1 of 1, from step 0: rank 0 on a/0 failed: no memory");
-    ck_assert_uint_eq(job->fault_step, 9);
+    ck_assert_uint_eq(job->reached_step, 9);
 }
 END_TEST
 
@@ -262,10 +301,12 @@ START_TEST(a_restart_survives_one_of_the_coordinator)
     job_destroy(stored);
     job = jobs_find(jobs, "j-1");
     actions_are("");
+    ck_assert_uint_eq(job->reached_step, 9);
+    ck_assert_uint_eq(job->faults, 1);
     run_again(job);
     reach(job, 9);
     break_down(job);
-    ck_assert_int_eq(job->state, JOB_FAILED);
+    ck_assert_uint_eq(job->faults, 2);
 }
 END_TEST
 
@@ -317,9 +358,10 @@ START_TEST(without_an_older_checkpoint_it_does_not_begin_at_step_0)
 {
     const struct job *job = starting_from_60();
     damage(job, 0);
-    stands(job, "FAILED", "CheckpointDamaged",
-           "after 1 restart: no older checkpoint is listed; submitted again it would begin at step "
-           "0: rank 0 on a/0 failed before it was ready: it is damaged");
+    stands(
+        job, "FAILED", "CheckpointDamaged",
+        "after 1 restart, no further than step 60: no older checkpoint is listed; submitted again "
+        "it would begin at step 0: rank 0 on a/0 failed before it was ready: it is damaged");
     ck_assert_uint_eq(job->checkpoint_step, 0);
 }
 END_TEST
@@ -333,8 +375,10 @@ int main(void)
     tcase_add_test(tcase, a_job_that_may_not_begin_again_fails_as_it_did);
     tcase_add_test(tcase, a_rank_that_gave_up_on_another_consumes_a_restart);
     tcase_add_test(tcase, a_rank_that_held_up_the_others_says_nothing_about_the_job);
-    tcase_add_test(tcase, a_fault_before_the_first_step_is_for_good);
-    tcase_add_test(tcase, a_fault_is_tried_again_only_if_the_job_got_further);
+    tcase_add_test(tcase, a_budget_is_of_restarts_without_a_step);
+    tcase_add_test(tcase, a_fault_is_tried_again_a_few_times);
+    tcase_add_test(tcase, a_fault_that_is_no_longer_in_the_way_does_not_count);
+    tcase_add_test(tcase, faults_are_counted_apart_from_losses);
     tcase_add_test(tcase, a_rank_that_ends_says_how_far_it_was);
     tcase_add_test(tcase, what_was_refused_is_not_tried_again);
     tcase_add_test(tcase, a_job_that_is_cancelled_while_it_fails_does_not_begin_again);

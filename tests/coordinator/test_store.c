@@ -42,7 +42,8 @@ START_TEST(a_job_comes_back_as_it_was)
     ck_assert_uint_eq(back->resumes, 1);
     ck_assert_uint_eq(back->restarts, 4);
     ck_assert_uint_eq(back->restarts_max, 20);
-    ck_assert_uint_eq(back->fault_step, 6);
+    ck_assert_uint_eq(back->faults, 2);
+    ck_assert_uint_eq(back->reached_step, 6);
     ck_assert_str_eq(back->again, "restart 4 of 20");
     ck_assert(back->saves);
     ck_assert_uint_eq(back->rank_count, 1);

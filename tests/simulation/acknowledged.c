@@ -220,6 +220,15 @@ static void check_pushed(const struct service *service, const struct ask *ask,
     gimbal__push_batch__free_unpacked(batch, NULL);
 }
 
+/* Of whoever is answered something has come. */
+static void check_heard(const struct service *service, const Gimbal__Envelope *call)
+{
+    const struct worker *worker =
+        service ? membership_find(service->membership, call->caller) : NULL;
+    if (worker && worker->instance == call->client && worker->suspect)
+        world_fail("%s is answered %s, and is suspected", worker->name, call->method);
+}
+
 static void check_granted(const struct coordinator *coordinator, const struct ask *ask,
                           const Gimbal__Envelope *answer)
 {
@@ -285,8 +294,10 @@ void check_answer(struct actor *server, const struct ask *ask, const void *frame
     if (late && answer->status == RPC_OK)
         world_fail("%s of term %llu is taken in term %llu", ask->envelope->method,
                    (unsigned long long)ask->envelope->term, (unsigned long long)coordinator->term);
-    if (answer->status == RPC_OK)
+    if (answer->status == RPC_OK) {
         check_granted(coordinator, ask, answer);
+        check_heard(coordinator->service, ask->envelope);
+    }
     if (answer->status == RPC_FAILED_PRECONDITION)
         world->tally.stale++;
     gimbal__envelope__free_unpacked(answer, NULL);

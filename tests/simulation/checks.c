@@ -333,6 +333,16 @@ void check_job_commit(const struct job *old, const struct job *new)
         check_grant(coordinator, new, job_left_executors(old));
 }
 
+/* Who follows a job hears of its end last. */
+void check_event_commit(const struct disk *disk, const struct disk_event *stored)
+{
+    Gimbal__Event *event = gimbal__event__unpack(NULL, stored->size, stored->bytes);
+    const struct job *job = disk_job(disk, event->job);
+    if (job && job->state == JOB_DONE && strcmp(event->kind, "evaluation") == 0)
+        world_fail("%s is DONE, and then evaluated: %s", job->id, event->text);
+    gimbal__event__free_unpacked(event, NULL);
+}
+
 /* It waits for devices, and there really are too few of them. */
 static bool waits_truly(const struct service *service, const struct job *job)
 {

@@ -6,6 +6,8 @@
 #include "tests/simulation/world.h"
 
 struct coordinator;
+struct disk;
+struct disk_event;
 struct executor;
 struct sim_node;
 
@@ -28,6 +30,8 @@ void check_impostor(const struct coordinator *impostor);
 void check_node(struct sim_node *node);
 /* A job is about to become durable as `new`, in place of `old` (NULL: there was none). */
 void check_job_commit(const struct job *old, const struct job *new);
+/* An event is about to become durable behind those that are. */
+void check_event_commit(const struct disk *disk, const struct disk_event *event);
 /* Nothing bad has happened for long: everything must have come to its end. */
 bool check_settled(void);
 void check_end(void);

@@ -60,8 +60,10 @@ void impostor_maybe(void);
 /* nodes.c */
 void node_init(struct sim_node *node, size_t index);
 void node_start(struct sim_node *node);
-/* The worker is killed; its connections close, or, when the machine goes, they do not. */
+/* The worker is killed soon; its connections close, or, when the machine goes, they do not. */
 void node_kill(struct sim_node *node, bool machine);
+/* The worker is killed, now. */
+void node_die(struct sim_node *node);
 void node_terminate(struct sim_node *node);
 void node_cut(struct sim_node *node, uint64_t time_ms);
 /* One of its connections is lost. */
@@ -161,6 +163,8 @@ bool executor_says(int fd);
 /* users.c */
 struct user *users_create(size_t count);
 void users_destroy(struct user *users, size_t count);
+/* A job on at most so many devices that comes to no end of its own. */
+void users_submit_endless(struct user *users, unsigned devices);
 /* One of them cancels a job. */
 void users_cancel(struct user *users);
 /* One of them does something. */

@@ -333,6 +333,7 @@ static void apply_event(struct disk *disk, struct put *from)
                    disk->event_count);
     disk->events =
         grow(disk->events, disk->event_count, &disk->event_capacity, sizeof *disk->events);
+    check_event_commit(disk, &from->event);
     disk->events[disk->event_count++] = from->event;
     from->event = (struct disk_event){0};
 }

@@ -17,8 +17,8 @@
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/ledger.h"
 #include "tests/simulation/matrix.h"
+#include "tests/simulation/measured.h"
 
-#define PREPARE_MS_MAX 3000
 #define STOP_MS_MAX 1500
 #define PEER_LOST_MS_MAX 3000
 #define SAVING_MS_MAX 10000
@@ -250,8 +250,8 @@ static void take_assignment(struct executor *executor, const Gimbal__Assignment 
         world_fail("%s epoch %" PRIu64 " rank %u is not told what it is predicted to take",
                    executor->job, executor->epoch, executor->rank);
     executor->steps = steps_of(assignment->job_yaml);
-    executor->step_ms = 500 + strlen(assignment->job_yaml) % 7 * 400;
-    uint64_t prepare_ms = world_between(1, PREPARE_MS_MAX);
+    executor->step_ms = duration_step_ms(assignment->job_yaml, executor->trainers);
+    uint64_t prepare_ms = duration_ms(DURATION_PREPARE);
     executor_after(executor, prepare_ms, meet);
     crew_join(executor);
     check_executor_start(executor);
@@ -304,7 +304,9 @@ static void quiesce(struct executor *executor, bool save)
     if (executor->stuck || world_chance(world->faults.executor_stubborn))
         executor->next = world_after(save ? SAVE_MS_MAX : KILL_MS_MAX, outlive, executor);
     else
-        executor_after(executor, world_between(1, save ? SAVING_MS_MAX : STOP_MS_MAX), leave_epoch);
+        executor_after(executor,
+                       save ? world_between(1, SAVING_MS_MAX) : duration_ms(DURATION_QUIESCE),
+                       leave_epoch);
 }
 
 static void end_saved(struct executor *executor)

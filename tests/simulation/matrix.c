@@ -153,7 +153,7 @@ static enum phase awaited; /* that they are counted in */
 
 void matrix_open(void)
 {
-    bool any = world->options.cell || world_chance(STRUCK);
+    bool any = world->options.cell || (!world->options.measured && world_chance(STRUCK));
     row = &rows[world->options.cell ? world->options.row : world_draw(ROWS)];
     column =
         world->options.cell ? (enum phase)world->options.column : (enum phase)world_draw(PHASES);

@@ -8,11 +8,11 @@
 #include "common/base/memory.h"
 #include "tests/simulation/checks.h"
 #include "tests/simulation/cluster.h"
+#include "tests/simulation/measured.h"
 #include "worker/supervisor/fence.h"
 #include "worker/supervisor/pass.h"
 
 #define ADDRESS "tcp://127.0.0.1:7070"
-#define RESTART_MS_MAX 20000
 /* A lost connection may be noticed so late. */
 #define AFTERMATH_MS 45000
 
@@ -71,7 +71,7 @@ static void stop(struct sim_node *node)
     node->daemon = NULL;
     actor_leave(before);
     if (!node->over)
-        node->start = world_after(world_between(1, RESTART_MS_MAX), start_again, node);
+        node->start = world_after(duration_ms(DURATION_RETURN), start_again, node);
 }
 
 static void die(struct actor *actor)
@@ -149,7 +149,8 @@ void node_init(struct sim_node *node, size_t index)
     node->report->cores = 4;
     node->report->memory_bytes = (uint64_t)4 << 30;
     enum hardware_kind kind = index % 5 == 4 ? HARDWARE_GPU : HARDWARE_CPU;
-    for (uint64_t i = 0, devices = 1 + world_draw(3); i < devices; i++)
+    uint64_t devices = world->options.measured ? 1 : 1 + world_draw(3);
+    for (uint64_t i = 0; i < devices; i++)
         hardware_report_add_device(node->report, &(struct hardware_device){.kind = kind,
                                                                            .name = "d",
                                                                            .cpuset = "0",
@@ -175,6 +176,16 @@ void node_kill(struct sim_node *node, bool machine)
         world_trace("%s is killed soon", node->name);
         node->actor.effects_left = world_between(1, 6);
     }
+}
+
+void node_die(struct sim_node *node)
+{
+    if (!node->up)
+        return;
+    world->tally.workers_killed++;
+    node->trouble_ms = world->now_ms;
+    check_excuse_node(node);
+    actor_doom(&node->actor);
 }
 
 void node_terminate(struct sim_node *node)

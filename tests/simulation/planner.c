@@ -12,9 +12,9 @@
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "coordinator/planning/queue.h"
+#include "tests/simulation/measured.h"
 #include "tests/simulation/world.h"
 
-#define QUICK_MS_MAX 20
 #define SLOW_MS_MAX 60000
 #define TEMPLATES 4096 /* more ranks than any cluster has devices */
 
@@ -102,7 +102,7 @@ int planning_run(const struct planning_task *task, struct planning *out, struct 
         out->devices_needed = least <= task->devices_max ? (unsigned)least : 0;
         return error_set(err, -ENOSPC, "%zu devices are too few, %zu would do", count, least);
     }
-    if (count > least && world_chance(300))
+    if (count > least && !world->options.measured && world_chance(300))
         count = world_between(least, count);
     if (count >= TEMPLATES)
         count = TEMPLATES - 1;
@@ -182,8 +182,8 @@ void planning_queue_add(struct planning_queue *queue, enum planning_kind kind,
     search->queue = queue;
     search->answer.asker = asker;
     search->answer.rc = planning_run(task, &search->answer.planning, &search->answer.err);
-    search->end =
-        world_after(world_between(1, slow ? SLOW_MS_MAX : QUICK_MS_MAX), search_end, search);
+    uint64_t takes_ms = slow ? world_between(1, SLOW_MS_MAX) : duration_ms(DURATION_PLAN);
+    search->end = world_after(takes_ms, search_end, search);
     search->next = queue->searches;
     queue->searches = search;
     planning_task_destroy(task);

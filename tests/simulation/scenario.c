@@ -7,6 +7,7 @@
 #include "tests/simulation/checks.h"
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/matrix.h"
+#include "tests/simulation/measured.h"
 
 #define SETTLE_MS ((uint64_t)3 * 3600 * 1000)
 #define SETTLE_CHECK_MS 1000
@@ -123,25 +124,36 @@ static void draw_faults(struct faults *faults)
         faults->impostor = 400;
 }
 
+static void begin_bad_things(void)
+{
+    world_after(1000, act, NULL);
+    if (world->faults.worker_every_ms)
+        world_after(world->faults.worker_every_ms, misfortune, NULL);
+}
+
 static void begin(void)
 {
+    const struct measured *measured = world->options.measured;
     cluster = xcalloc(1, sizeof *cluster);
-    if (!world->options.cell)
+    if (!world->options.cell && !measured)
         draw_faults(&world->faults);
     matrix_open();
     coordinator_init(&cluster->coordinator, false);
     cluster->coordinator.disk = disk_create();
     coordinator_start(&cluster->coordinator);
-    cluster->node_count = world->options.big ? 1000 : world_between(8, 32);
+    cluster->node_count = measured             ? measured->nodes
+                          : world->options.big ? 1000
+                                               : world_between(8, 32);
     cluster->nodes = xcalloc(cluster->node_count, sizeof *cluster->nodes);
     for (size_t i = 0; i < cluster->node_count; i++)
         node_init(&cluster->nodes[i], i);
     world->echoes_of = cluster->nodes[0].actor.poll_cb;
     cluster->user_count = 2;
     cluster->users = users_create(cluster->user_count);
-    world_after(1000, act, NULL);
-    if (world->faults.worker_every_ms)
-        world_after(world->faults.worker_every_ms, misfortune, NULL);
+    if (measured)
+        measured_begin();
+    else
+        begin_bad_things();
 }
 
 static void run_until(uint64_t time_ms)
@@ -156,6 +168,8 @@ static void calm_down(void)
 {
     world_trace("calm");
     world->calm = true;
+    if (world->options.measured)
+        users_cancel(cluster->users);
     cluster->coordinator.actor.effects_left = 0;
     uint64_t until_ms = world->now_ms + SETTLE_MS;
     while (!users_settled(cluster->users, cluster->user_count) && world->now_ms < until_ms)
@@ -188,6 +202,8 @@ void simulate(const struct world_options *options, struct tally *tally)
     struct world made = {.options = *options};
     world = &made;
     world->end_ms = (uint64_t)(options->big ? 7200 : options->cell ? CELL_S : 600) * 1000;
+    if (options->measured)
+        world->end_ms = options->measured->time_ms;
     network_open();
     executors_open();
     checks_open();

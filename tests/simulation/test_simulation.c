@@ -1,9 +1,11 @@
 /* test_simulation.c - hundreds of clusters in virtual time, each from a seed of its own. */
 #include "tests/simulation/matrix.h"
+#include "tests/simulation/measured.h"
 #include "tests/simulation/world.h"
 
 #include "tests/support/suite.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -66,6 +68,27 @@ START_TEST(a_job_survives_every_fault_in_every_phase)
 }
 END_TEST
 
+/* As bench/goodput has it, but with a loss every half minute. */
+START_TEST(a_job_keeps_most_of_its_pace_whoever_is_lost)
+{
+    struct tally usual, during;
+    struct measured measured = {
+        .nodes = 4, .step_ms = 120, .first_step_ms = 140, .time_ms = 1200000};
+    struct world_options options = {.seed = (uint32_t)test_seed(), .measured = &measured};
+    for (int what = 0; what < DURATIONS; what++)
+        measured.of_ms[what] = what == DURATION_RETURN ? 10000 : 40;
+    measured.between_s = INFINITY;
+    simulate(&options, &usual);
+    measured.between_s = 30;
+    simulate(&options, &during);
+    ck_assert_uint_eq(usual.struck, 0);
+    ck_assert_uint_ge(during.struck, 10);
+    ck_assert_uint_ge(during.workers_killed, 5);
+    ck_assert_uint_lt(during.reached, usual.reached);
+    ck_assert_uint_ge(during.reached, usual.reached * 3 / 4);
+}
+END_TEST
+
 static int count_cells(void)
 {
     int rows = 0;
@@ -79,6 +102,7 @@ int main(void)
     TCase *tcase = tcase_create("simulation");
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, a_seed_replays_exactly);
+    tcase_add_test(tcase, a_job_keeps_most_of_its_pace_whoever_is_lost);
     tcase_add_loop_test(tcase, nothing_acknowledged_is_lost_and_all_comes_to_rest_whatever_happens,
                         0, test_share(30));
     tcase_add_loop_test(tcase, a_job_survives_every_fault_in_every_phase, 0, count_cells());

@@ -11,9 +11,7 @@
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/ledger.h"
 #include "tests/simulation/matrix.h"
-
-#define REDUCE_MS_MAX 40
-#define APPLY_MS_MAX 20
+#include "tests/simulation/measured.h"
 
 static void leave_trail(const struct executor *executor, enum trail_kind kind, const char *name,
                         int awaits)
@@ -36,20 +34,39 @@ static void enter(struct executor *executor, enum phase phase, uint64_t takes_ms
     matrix_enter(executor, phase, takes_ms);
 }
 
+static void tell(struct executor *executor, Gimbal__TelemetryRecord *record)
+{
+    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_TELEMETRY;
+    event.telemetry = record;
+    executor_say(executor, &event);
+}
+
 static void tell_step(struct executor *executor)
 {
     Gimbal__StepRecord step = GIMBAL__STEP_RECORD__INIT;
     Gimbal__TelemetryRecord record = GIMBAL__TELEMETRY_RECORD__INIT;
-    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
     step.step = executor->step;
     step.loss = 1.0 / (double)executor->step;
     step.seconds = (double)executor->step_ms / 1000;
     step.tokens = 64;
     record.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_STEP;
     record.step = &step;
-    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_TELEMETRY;
-    event.telemetry = &record;
-    executor_say(executor, &event);
+    tell(executor, &record);
+}
+
+/* Of one rank, as the others have the same. */
+static void tell_evaluation(struct executor *executor)
+{
+    Gimbal__EvaluationRecord evaluation = GIMBAL__EVALUATION_RECORD__INIT;
+    Gimbal__TelemetryRecord record = GIMBAL__TELEMETRY_RECORD__INIT;
+    evaluation.step = executor->step;
+    evaluation.loss = 1.0 / (double)executor->step;
+    evaluation.targets = 64;
+    record.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_EVALUATION;
+    record.evaluation = &evaluation;
+    if (executor->rank == 0)
+        tell(executor, &record);
 }
 
 static void say_paused(struct executor *executor)
@@ -74,8 +91,11 @@ static void apply(struct executor *executor)
         world_fail("%s rank %u: samples or steps are missing, or were taken twice, by step %llu",
                    executor->job, executor->rank, (unsigned long long)executor->step);
     world->tally.applied++;
+    if (executor->step > world->tally.reached)
+        world->tally.reached = executor->step;
     tell_step(executor);
     if (executor->step >= executor->steps) {
+        tell_evaluation(executor);
         executor_say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__DONE, "");
         return;
     }
@@ -90,7 +110,7 @@ static void apply(struct executor *executor)
 
 static void arm(struct executor *executor)
 {
-    enter(executor, PHASE_OPTIMIZER, world_between(1, APPLY_MS_MAX), apply);
+    enter(executor, PHASE_OPTIMIZER, duration_ms(DURATION_APPLY), apply);
 }
 
 static bool takes_part(const struct executor *executor)
@@ -125,7 +145,7 @@ static void reduce(const struct crew *crew, uint64_t sum, bool pause)
         executor->arrived = false;
         executor->reduced = sum;
         executor->wish = pause;
-        enter(executor, PHASE_REDUCE, world_between(1, REDUCE_MS_MAX), arm);
+        enter(executor, PHASE_REDUCE, duration_ms(DURATION_REDUCE), arm);
     }
 }
 
@@ -172,5 +192,5 @@ static void go_back(struct executor *executor)
 
 void training_begin(struct executor *executor)
 {
-    enter(executor, PHASE_FORWARD, executor->step_ms / 3, go_back);
+    enter(executor, PHASE_FORWARD, executor->step_ms / 3 + duration_first_ms(executor), go_back);
 }

@@ -261,17 +261,29 @@ static char *draw_job(const struct user *user)
                      world_chance(500) ? "checkpoint: {dir: /checkpoints}\n" : "");
 }
 
-static void submit(struct user *user)
+/* Takes the job. */
+static void submit(struct user *user, char *yaml)
 {
     Gimbal__JobSpec spec = GIMBAL__JOB_SPEC__INIT;
     Gimbal__SubmitRequest request = GIMBAL__SUBMIT_REQUEST__INIT;
     user->submitted++;
     spec.name = user->name;
-    spec.yaml = draw_job(user);
+    spec.yaml = yaml;
     request.spec = &spec;
     struct wish *wish = add(user, COORDINATOR_SUBMIT, &request.base);
     snprintf(wish->key, sizeof wish->key, "%s-%u", user->name, user->submitted);
-    free(spec.yaml);
+    free(yaml);
+}
+
+void users_submit_endless(struct user *users, unsigned devices)
+{
+    submit(&users[0], xasprintf("apiVersion: gimbal/v1\n"
+                                "name: endless\n"
+                                "model: {family: gpt, layers: 1, hidden: 8, heads: 1, seq: 8}\n"
+                                "data: {text: [/data/text]}\n"
+                                "train: {steps: 1000000000, global_batch: 64, lr: 1.0e-3}\n"
+                                "devices: {min: 1, max: %u}\n",
+                                devices));
 }
 
 /* What could be, without a job. */
@@ -362,7 +374,7 @@ void users_act(struct user *users, size_t count)
     struct user *user = &users[world_draw(count)];
     uint64_t draw = world_draw(100);
     if (draw < 60)
-        submit(user);
+        submit(user, draw_job(user));
     else if (draw < 70)
         cancel(user);
     else if (draw < 78)

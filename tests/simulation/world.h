@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct measured;
 struct event; /* something that will happen, unless it is cancelled */
 typedef void (*event_cb)(void *data);
 
@@ -61,13 +62,15 @@ struct world_options {
     bool cell;  /* of the fault matrix, and nothing else that is bad: matrix.h */
     size_t row;
     unsigned column;
+    const struct measured *measured; /* of a cluster like this, measured.h; NULL: all is drawn */
 };
 
 /* What a run has seen, so that its caller knows that it saw something. */
 struct tally {
     uint64_t events, calls, commits, coordinators, crashes, submitted, done, failed, cancelled;
     uint64_t executors, workers_killed, cuts, impostors, refused_impostors, watched, stale, waiting;
-    uint64_t applied, struck; /* steps, by ranks; faults of the matrix */
+    uint64_t applied, reached; /* steps, by ranks; the furthest that any job came */
+    uint64_t struck;           /* faults of the matrix, or losses of a measured world */
     uint64_t excused_stops, stayed, gave, saved, storms,
         storm_worst; /* per mille of workers in 10 ms */
 };

@@ -14,21 +14,7 @@
 /* Registration is tried again by the supervisor: one attempt need not last long. */
 #define REGISTER_DEADLINE_MS 2000
 #define HEARTBEAT_DEADLINE_MS 2000
-#define DELIVER_DEADLINE_MS 5000
 #define TELEMETRY_KEPT 16384
-
-/* What the supervisor is told about the answer to Ready, Paused, Staged or Stopped. */
-typedef void rank_answered_cb(struct supervisor *supervisor, uint64_t rank, enum rpc_status status,
-                              const char *text, uint64_t now_ms,
-                              struct supervisor_actions *actions);
-
-/* A call under way that is about one rank. */
-struct rank_call {
-    struct daemon *daemon;
-    struct rank_call *next;
-    uint64_t rank;
-    rank_answered_cb *answered;
-};
 
 int calls_open(struct daemon *daemon, struct error *err)
 {
@@ -67,15 +53,11 @@ void calls_close(struct daemon *daemon)
     daemon->client = NULL;
     daemon->watch = NULL;
     daemon->push = NULL;
-    while (daemon->calls) { /* their callbacks will not run */
-        struct rank_call *call = daemon->calls;
-        daemon->calls = call->next;
-        free(call);
-    }
+    reports_drop(daemon);
 }
 
-static void start(struct daemon *daemon, unsigned method, const ProtobufCMessage *request,
-                  uint32_t deadline_ms, rpc_done_cb done, void *data)
+void calls_start(struct daemon *daemon, unsigned method, const ProtobufCMessage *request,
+                 uint32_t deadline_ms, rpc_done_cb done, void *data)
 {
     struct rpc_call_options options = {.deadline_ms = deadline_ms, .once = true};
     rpc_client_start(daemon->client, method, request, &options, done, data);
@@ -115,7 +97,8 @@ void calls_hello(struct daemon *daemon)
 {
     Gimbal__HelloRequest request = GIMBAL__HELLO_REQUEST__INIT;
     request.release = GIMBAL_RELEASE;
-    start(daemon, COORDINATOR_HELLO, &request.base, REGISTER_DEADLINE_MS, hello_answered, daemon);
+    calls_start(daemon, COORDINATOR_HELLO, &request.base, REGISTER_DEADLINE_MS, hello_answered,
+                daemon);
 }
 
 static void report_answered(void *data, const struct rpc_result *result)
@@ -128,8 +111,8 @@ static void report_answered(void *data, const struct rpc_result *result)
 
 void calls_report(struct daemon *daemon)
 {
-    start(daemon, COORDINATOR_REPORT_HARDWARE, &daemon->report->base, REGISTER_DEADLINE_MS,
-          report_answered, daemon);
+    calls_start(daemon, COORDINATOR_REPORT_HARDWARE, &daemon->report->base, REGISTER_DEADLINE_MS,
+                report_answered, daemon);
 }
 
 static void heartbeat_answered(void *data, const struct rpc_result *result)
@@ -161,8 +144,8 @@ void calls_heartbeat(struct daemon *daemon)
         state->position = processes_position(daemon, rank->id);
         request.n_ranks++;
     }
-    start(daemon, COORDINATOR_HEARTBEAT, &request.base, HEARTBEAT_DEADLINE_MS, heartbeat_answered,
-          daemon);
+    calls_start(daemon, COORDINATOR_HEARTBEAT, &request.base, HEARTBEAT_DEADLINE_MS,
+                heartbeat_answered, daemon);
     for (size_t i = 0; i < request.n_ranks; i++)
         message_free((ProtobufCMessage *)states[i].position);
     free(pointers);
@@ -197,88 +180,6 @@ void calls_watch(struct daemon *daemon, uint64_t revision)
     rpc_watch_stop(daemon->watch);
     daemon->watch = rpc_watch_start(daemon->client, COORDINATOR_WATCH_ASSIGNMENTS,
                                     daemon->report->node, revision, watched, daemon);
-}
-
-static void rank_answered(void *data, const struct rpc_result *result)
-{
-    struct rank_call *call = data;
-    struct daemon *daemon = call->daemon;
-    call->answered(daemon->supervisor, call->rank, result->status, result->text, daemon_now_ms(),
-                   &daemon->actions);
-    struct rank_call **link = &daemon->calls;
-    while (*link != call)
-        link = &(*link)->next;
-    *link = call->next;
-    free(call);
-}
-
-static struct rank_call *add_call(struct daemon *daemon, uint64_t rank, rank_answered_cb *answered)
-{
-    struct rank_call *call = xcalloc(1, sizeof *call);
-    *call = (struct rank_call){
-        .daemon = daemon, .next = daemon->calls, .rank = rank, .answered = answered};
-    daemon->calls = call;
-    return call;
-}
-
-void calls_ready(struct daemon *daemon, uint64_t id)
-{
-    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
-    Gimbal__ReadyRequest request = *rank->said_ready;
-    request.job = rank->job;
-    request.epoch = rank->epoch;
-    request.rank = rank->rank;
-    start(daemon, COORDINATOR_READY, &request.base, DELIVER_DEADLINE_MS, rank_answered,
-          add_call(daemon, id, supervisor_ready_answered));
-}
-
-void calls_paused(struct daemon *daemon, uint64_t id)
-{
-    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
-    Gimbal__PausedRequest request = GIMBAL__PAUSED_REQUEST__INIT;
-    request.job = rank->job;
-    request.epoch = rank->epoch;
-    request.rank = rank->rank;
-    request.number = rank->paused_number;
-    request.step = rank->paused_step;
-    start(daemon, COORDINATOR_PAUSED, &request.base, DELIVER_DEADLINE_MS, rank_answered,
-          add_call(daemon, id, supervisor_paused_answered));
-}
-
-static void staged_answered(void *data, const struct rpc_result *result)
-{
-    struct rank_call *call = data;
-    const struct rank *rank = supervisor_rank(call->daemon->supervisor, call->rank);
-    const Gimbal__StagedReply *reply = result->reply;
-    if (reply && rank)
-        orders_listed(call->daemon, call->rank, rank->said_staged->step, reply->listed,
-                      reply->n_listed);
-    rank_answered(call, result);
-}
-
-void calls_staged(struct daemon *daemon, uint64_t id)
-{
-    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
-    Gimbal__StagedRequest request = *rank->said_staged;
-    request.job = rank->job;
-    request.epoch = rank->epoch;
-    request.rank = rank->rank;
-    start(daemon, COORDINATOR_STAGED, &request.base, DELIVER_DEADLINE_MS, staged_answered,
-          add_call(daemon, id, supervisor_staged_answered));
-}
-
-void calls_stopped(struct daemon *daemon, uint64_t id)
-{
-    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
-    Gimbal__StoppedRequest request = GIMBAL__STOPPED_REQUEST__INIT;
-    request.job = rank->job;
-    request.epoch = rank->epoch;
-    request.rank = rank->rank;
-    request.cause = rank->cause;
-    request.reason = rank->reason;
-    request.step = rank->step;
-    start(daemon, COORDINATOR_STOPPED, &request.base, DELIVER_DEADLINE_MS, rank_answered,
-          add_call(daemon, id, supervisor_stopped_answered));
 }
 
 void calls_push(struct daemon *daemon, const Gimbal__TelemetryRecord *record)

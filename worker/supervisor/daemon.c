@@ -69,16 +69,16 @@ static void carry_out(struct daemon *daemon, const struct supervisor_action *act
         processes_signal(daemon, action->rank, action->signal);
         break;
     case SUPERVISOR_READY:
-        calls_ready(daemon, action->rank);
+        reports_ready(daemon, action->rank);
         break;
     case SUPERVISOR_PAUSED:
-        calls_paused(daemon, action->rank);
+        reports_paused(daemon, action->rank);
         break;
     case SUPERVISOR_STAGED:
-        calls_staged(daemon, action->rank);
+        reports_staged(daemon, action->rank);
         break;
     case SUPERVISOR_STOPPED:
-        calls_stopped(daemon, action->rank);
+        reports_stopped(daemon, action->rank);
         break;
     case SUPERVISOR_LOG:
         log_line(action->level, "%s", action->text);
@@ -147,6 +147,7 @@ void daemon_turn(struct daemon *daemon, const struct pollfd *fds)
     read_processes(daemon, fds);
     if (fds[FD_CLIENT].revents)
         rpc_client_poll(daemon->client, 0);
+    reports_release(daemon);
     supervisor_expire(daemon->supervisor, daemon_now_ms(), &daemon->actions);
     carry_out_all(daemon);
 }

@@ -58,11 +58,19 @@ void calls_hello(struct daemon *daemon);
 void calls_report(struct daemon *daemon);
 void calls_heartbeat(struct daemon *daemon);
 void calls_watch(struct daemon *daemon, uint64_t revision);
-void calls_ready(struct daemon *daemon, uint64_t rank);
-void calls_paused(struct daemon *daemon, uint64_t rank);
-void calls_staged(struct daemon *daemon, uint64_t rank);
-void calls_stopped(struct daemon *daemon, uint64_t rank);
 void calls_push(struct daemon *daemon, const Gimbal__TelemetryRecord *record);
+/* Once, and no longer than until the deadline. */
+void calls_start(struct daemon *daemon, unsigned method, const ProtobufCMessage *request,
+                 uint32_t deadline_ms, rpc_done_cb done, void *data);
+
+/* reports.c: how a rank is doing; the same. */
+void reports_ready(struct daemon *daemon, uint64_t rank);
+void reports_paused(struct daemon *daemon, uint64_t rank);
+void reports_staged(struct daemon *daemon, uint64_t rank);
+void reports_stopped(struct daemon *daemon, uint64_t rank);
+/* Telemetry may have been taken: send what waits for that. */
+void reports_release(struct daemon *daemon);
+void reports_drop(struct daemon *daemon);
 
 /* orders.c: what executors are told; whoever cannot be talked to any more is said to be faulty. */
 void orders_assign(struct process *process, Gimbal__Assignment *assignment);

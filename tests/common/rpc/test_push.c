@@ -97,14 +97,18 @@ START_TEST(records_taken_but_not_acknowledged_count_once)
     rpc_server_handle(house.server, COORDINATOR_PUSH_TELEMETRY, push_telemetry, &taker);
     struct rpc_push *push =
         rpc_push_start(house_client(&house), COORDINATOR_PUSH_TELEMETRY, "j-1", 100);
+    ck_assert(rpc_push_settled(push, rpc_push_newest(push)));
     append(push, 1, 5);
     house_pump_count(&house, &taker.batches, 1);
     /* The server dies with the acknowledgement unsent, and comes back. */
     house_stop(&house);
+    ck_assert_uint_eq(rpc_push_newest(push), 5);
+    ck_assert(!rpc_push_settled(push, 1));
     house_restart(&house, NULL);
     rpc_server_handle(house.server, COORDINATOR_PUSH_TELEMETRY, push_telemetry, &taker);
     append(push, 6, 9);
     pump_until_acknowledged(&house, push);
+    ck_assert(rpc_push_settled(push, 9));
     ck_assert_uint_eq(taker.count, 9);
     ck_assert_uint_gt(taker.batches, 1);
     rpc_push_stop(push);

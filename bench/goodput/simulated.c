@@ -1,0 +1,56 @@
+/* simulated.c - goodput where losses are rare: the simulated cluster of tests/simulation, in which
+ * coordinator and workers are the real ones, for many virtual hours. Four nodes train; what takes
+ * how long is what `bench recovery` has measured of four nodes.
+ *
+ * `simulated [HOURS [SECONDS]]`: for so many hours (24), with losses so far apart on average (600).
+ * Goodput is the steps that are finished over those of as many hours without a loss. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/simulation/measured.h"
+#include "tests/simulation/world.h"
+
+#define SEED 1
+
+/* Medians of bench/README.md, "Recovery". A search is what it takes where no plan is ready, and a
+ * preparation is `start`, beside which the simulated cluster sends its calls. Of what is detected
+ * when nothing is said: real heartbeats and connections tell. */
+static const struct measured recovery = {
+    .nodes = 4,
+    .of_ms = {[DURATION_QUIESCE] = 39,
+              [DURATION_PLAN] = 42,
+              [DURATION_PREPARE] = 62,
+              [DURATION_REDUCE] = 1, /* of a step, in which it is */
+              [DURATION_APPLY] = 1,
+              [DURATION_RETURN] = 10000},
+    .step_ms = 120,
+    .first_step_ms = 140,
+};
+
+static struct tally train(double hours, double between_s)
+{
+    struct measured measured = recovery;
+    struct tally tally;
+    measured.between_s = between_s;
+    measured.time_ms = (uint64_t)(hours * 3600000);
+    simulate(&(struct world_options){.seed = SEED, .measured = &measured}, &tally);
+    return tally;
+}
+
+int main(int argc, char **argv)
+{
+    double hours = argc > 1 ? atof(argv[1]) : 24, between_s = argc > 2 ? atof(argv[2]) : 600;
+    if (!(hours > 0) || !(between_s > 0)) {
+        fprintf(stderr, "usage: simulated [HOURS [SECONDS]]: both more than 0\n");
+        return 64;
+    }
+    const struct tally usual = train(hours, INFINITY), during = train(hours, between_s);
+    double ratio = (double)during.reached / (double)usual.reached;
+    printf("bench goodput/%.0fs_simulated %.5f ratio  # %llu losses in %g virtual hours\n",
+           between_s, ratio, (unsigned long long)during.struck, hours);
+    if (during.struck > 0)
+        printf("bench goodput/%.0fs_simulated_loss_s %.2f s  # that each has cost\n", between_s,
+               (1 - ratio) * hours * 3600 / (double)during.struck);
+    return EXIT_SUCCESS;
+}
