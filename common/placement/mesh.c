@@ -25,8 +25,7 @@ int mesh_span(const struct mesh *mesh, unsigned axes)
 {
     int span = 1;
     for (int i = 0; i < mesh->axes; i++)
-        if (axes >> i & 1)
-            span *= mesh->size[i];
+        span *= axes >> i & 1 ? mesh->size[i] : 1;
     return span;
 }
 

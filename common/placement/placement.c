@@ -1,8 +1,11 @@
 /* placement.c - slices: the one routine that says which piece of a whole a rank holds. */
 #include "common/placement/placement.h"
 
+#include "common/base/memory.h"
+
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct shape shape_of(const char *dims, const struct sizes *sizes)
@@ -99,6 +102,67 @@ struct box placement_slice(const struct mesh *mesh, const struct shape *shape,
         }
     }
     return box;
+}
+
+/* One dim of the piece at these coordinates of a mesh whose devices have equal weights. */
+static void slice_dim(const struct mesh *mesh, const struct placement *placement, int dim,
+                      const int *at, struct box *box)
+{
+    for (int i = 0; i < placement->count[dim]; i++) {
+        int axis = placement->axis[dim][i];
+        int64_t low = box->low[dim], length = box->high[dim] - low, parts = mesh->size[axis];
+        box->low[dim] = low + length * at[axis] / parts;
+        box->high[dim] = low + length * (at[axis] + 1) / parts;
+    }
+}
+
+/* The coordinates of the group's next member. */
+static void go_on(const struct mesh *mesh, unsigned axes, int *at)
+{
+    for (int axis = 0; axis < mesh->axes; axis++) {
+        if (!(axes >> axis & 1))
+            continue;
+        if (++at[axis] < mesh->size[axis])
+            return;
+        at[axis] = 0;
+    }
+}
+
+/* Members differ along those dims alone that the axes cut. */
+static void slice_evenly(const struct mesh *mesh, const struct shape *shape,
+                         const struct placement *placement, int rank, unsigned axes,
+                         struct box *boxes)
+{
+    struct box common = shape_box(shape);
+    int count = mesh_span(mesh, axes), at[AXES_MAX], cut[DIMS_MAX], cuts = 0;
+    mesh_coordinates(mesh, rank, at);
+    for (int dim = 0; dim < shape->dims; dim++)
+        if (placement_axes(placement, dim) & axes)
+            cut[cuts++] = dim;
+        else
+            slice_dim(mesh, placement, dim, at, &common);
+    for (int axis = 0; axis < mesh->axes; axis++)
+        at[axis] = axes >> axis & 1 ? 0 : at[axis];
+    for (int i = 0; i < count; i++, go_on(mesh, axes, at)) {
+        boxes[i] = common;
+        for (int j = 0; j < cuts; j++)
+            slice_dim(mesh, placement, cut[j], at, &boxes[i]);
+    }
+}
+
+void placement_slices(const struct mesh *mesh, const struct shape *shape,
+                      const struct placement *placement, int rank, unsigned axes, struct box *boxes)
+{
+    if (!mesh->weights) {
+        slice_evenly(mesh, shape, placement, rank, axes, boxes);
+        return;
+    }
+    int count = mesh_span(mesh, axes);
+    int *ranks = xcalloc((size_t)count, sizeof *ranks);
+    mesh_group(mesh, rank, axes, ranks);
+    for (int i = 0; i < count; i++)
+        boxes[i] = placement_slice(mesh, shape, placement, ranks[i]);
+    free(ranks);
 }
 
 bool placement_divides(const struct mesh *mesh, const struct shape *shape,

@@ -42,6 +42,10 @@ void placement_append(struct placement *placement, int dim, int axis); /* minor-
  * axis: without the minor-most axis it is exactly the union of the pieces, uneven or not. */
 struct box placement_slice(const struct mesh *mesh, const struct shape *shape,
                            const struct placement *placement, int rank);
+/* The same of all members of its group along these axes, in the order of mesh_group(). */
+void placement_slices(const struct mesh *mesh, const struct shape *shape,
+                      const struct placement *placement, int rank, unsigned axes,
+                      struct box *boxes);
 /* Does every cut that must divide divide? If not, *dim and *parts say which does not. */
 bool placement_divides(const struct mesh *mesh, const struct shape *shape,
                        const struct placement *placement, char *dim, int *parts);

@@ -33,6 +33,12 @@ struct state {
     bool done;
 };
 
+/* How a placement cuts: the ranks along each dim, of the axes in neither, and of those over which
+ * sums have yet to be finished. */
+struct cuts {
+    int64_t parts[DIMS_MAX], idle, pending;
+};
+
 struct open_state {
     int64_t cost;
     int index;
@@ -50,7 +56,9 @@ struct search {
     int current;
     const struct placement *goal;
     struct duties goal_duties;
-    int64_t goal_elements;
+    struct cuts goal_cuts;
+    int64_t goal_elements, all; /* all: if every rank had everything */
+    int64_t ranks;
     int64_t price;   /* of a step, besides its words */
     int64_t reached; /* what the cheapest way to the goal costs so far */
 };
@@ -80,16 +88,82 @@ static void add_state(struct search *search, const struct state *state)
         search->table[slot_of(search, &search->states[i].at)] = (int)i + 1;
 }
 
-/* What a way on from there costs at least. No step gives another duty to more than one axis, and
- * what a rank is to have and has not it has to receive. */
-static int64_t least_rest(const struct search *search, const struct placement *at)
+static struct cuts cuts_of(const struct search *search, const struct duties *at)
 {
-    int64_t words = search->goal_elements - placement_elements(search->mesh, search->shape, at);
-    struct duties duties = duties_of(at, search->shape->dims);
+    struct cuts cuts = {{1, 1, 1, 1, 1}, 1, 1};
+    for (int axis = 0; axis < search->mesh->axes; axis++) {
+        int8_t duty = at->of[axis];
+        int size = search->mesh->size[axis];
+        if (duty < 0)
+            cuts.idle *= size;
+        else if (duty < DIMS_MAX)
+            cuts.parts[duty] *= size;
+        else if (search->goal_duties.of[axis] != DIMS_MAX)
+            cuts.pending *= size;
+    }
+    return cuts;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Elements of all ranks' pieces. */
+static int64_t elements_of(const struct search *search, const struct cuts *cuts)
+{
+    int64_t elements = search->all;
+    for (int dim = 0; dim < search->shape->dims; dim++)
+        elements /= cuts->parts[dim];
+    return elements;
+}
+
+/* Words that ranks have to receive on a way from there. A sum that is finished takes as much as a
+ * reduce-scatter of pieces that nobody holds twice, and then what the goal has more; and it is new
+ * to each rank. What is finished a rank has as far as its piece is as long as in the goal. */
+static int64_t least_words(const struct search *search, const struct cuts *at)
+{
+    int64_t goal = search->goal_elements, more = goal - elements_of(search, at);
+    if (at->pending > 1) {
+        int64_t summands = elements_of(search, at) / at->idle;
+        int64_t reduced = summands - summands / at->pending;
+        return larger(goal, reduced + larger(0, more + reduced));
+    }
+    if (search->mesh->weights)
+        return larger(0, more);
+    int64_t kept = search->ranks;
+    for (int dim = 0; dim < search->shape->dims; dim++) {
+        int64_t parts = larger(at->parts[dim], search->goal_cuts.parts[dim]);
+        kept *= (search->shape->size[dim] + parts - 1) / parts;
+    }
+    return larger(larger(0, more), goal - kept);
+}
+
+/* No step gives another duty to more than one axis. */
+static int64_t least_steps(const struct search *search, const struct duties *at)
+{
     int64_t steps = 0;
     for (int axis = 0; axis < search->mesh->axes; axis++)
-        steps += duties.of[axis] != search->goal_duties.of[axis];
-    return steps * search->price + (words > 0 ? words : 0);
+        steps += at->of[axis] != search->goal_duties.of[axis];
+    return steps;
+}
+
+/* What a way on from there costs at least. */
+static int64_t least_rest(const struct search *search, const struct duties *at,
+                          const struct cuts *cuts)
+{
+    return least_steps(search, at) * search->price + least_words(search, cuts);
+}
+
+/* placement_divides(). */
+static bool divides(const struct search *search, const struct cuts *cuts)
+{
+    const struct shape *shape = search->shape;
+    for (int dim = 0; dim < shape->dims && !shape->uneven; dim++)
+        if (cuts->parts[dim] > 1 && shape->dim[dim] != 'b' &&
+            shape->size[dim] % cuts->parts[dim] != 0)
+            return false;
+    return true;
 }
 
 /* The heap of open states, the cheapest first, of equal ones that which was found first. */
@@ -130,15 +204,14 @@ static void relax(void *context, const struct step *step)
     struct search *search = context;
     const struct state *current = &search->states[search->current];
     int64_t cost = current->cost + search->price;
-    char dim;
-    int parts;
     if (cost >= search->reached)
         return;
     bool last = placement_equal(&step->to, search->goal);
-    int64_t rest = last ? 0 : least_rest(search, &step->to);
+    struct duties duties = duties_of(&step->to, search->shape->dims);
+    struct cuts cuts = cuts_of(search, &duties);
+    int64_t rest = last ? 0 : least_rest(search, &duties, &cuts);
     rest = last || rest > 0 ? rest : search->price;
-    if (cost + rest >= search->reached ||
-        !placement_divides(search->mesh, search->shape, &step->to, &dim, &parts))
+    if (cost + rest >= search->reached || !divides(search, &cuts))
         return;
     int known = search->table[slot_of(search, &step->to)];
     if (known && search->states[known - 1].cost <= cost)
@@ -156,44 +229,46 @@ static void relax(void *context, const struct step *step)
     push_open(search, (struct open_state){cost, known ? known - 1 : (int)search->count - 1});
 }
 
-/* One step of a greedy way: the cheapest of those that give an axis its duty in the goal. */
+/* One step of a greedy way: of those that leave less to be done the one that seems to lead to the
+ * goal most cheaply. */
 struct greedy {
     const struct search *search;
     struct placement at, best;
     int64_t rest, cost;
+    int64_t best_rest, best_cost;
 };
 
 static void consider(void *context, const struct step *step)
 {
     struct greedy *greedy = context;
     const struct search *search = greedy->search;
-    char dim;
-    int parts;
-    if (least_rest(search, &step->to) >= greedy->rest ||
-        !placement_divides(search->mesh, search->shape, &step->to, &dim, &parts))
+    struct duties duties = duties_of(&step->to, search->shape->dims);
+    struct cuts cuts = cuts_of(search, &duties);
+    int64_t rest = least_rest(search, &duties, &cuts);
+    if (rest >= greedy->rest || !divides(search, &cuts))
         return;
     int64_t cost = search->price + step_words(search->mesh, search->shape, &greedy->at, step);
-    if (cost < greedy->cost) {
-        greedy->cost = cost;
-        greedy->best = step->to;
-    }
+    if (greedy->best_cost < INT64_MAX && cost + rest >= greedy->best_cost + greedy->best_rest)
+        return;
+    greedy->best_cost = cost;
+    greedy->best_rest = rest;
+    greedy->best = step->to;
 }
 
 /* What a greedy way costs: the cheapest costs no more. INT64_MAX: it does not arrive. */
 static int64_t greedy_cost(const struct search *search, const struct placement *from)
 {
-    struct greedy greedy = {.search = search, .at = *from};
-    int64_t cost = 0;
+    struct greedy greedy = {.search = search, .at = *from, .rest = INT64_MAX};
     while (!placement_equal(&greedy.at, search->goal)) {
-        greedy.rest = least_rest(search, &greedy.at);
-        greedy.cost = INT64_MAX;
+        greedy.best_cost = INT64_MAX;
         step_enumerate(search->mesh, search->shape, &greedy.at, consider, &greedy);
-        if (greedy.cost == INT64_MAX)
+        if (greedy.best_cost == INT64_MAX)
             return INT64_MAX;
-        cost += greedy.cost;
+        greedy.cost += greedy.best_cost;
+        greedy.rest = greedy.best_rest;
         greedy.at = greedy.best;
     }
-    return cost;
+    return greedy.cost;
 }
 
 /* The cheapest state that is not done, or -1. One that became cheaper is on the heap again. */
@@ -232,8 +307,12 @@ int redistribute_path(const struct mesh *mesh, const struct shape *shape,
         return 0;
     struct search search = {
         .mesh = mesh, .shape = shape, .goal = to, .goal_duties = duties_of(to, shape->dims)};
-    search.price = (int64_t)STEP_PRICE_WORDS * mesh_count(mesh);
-    search.goal_elements = placement_elements(mesh, shape, to);
+    search.ranks = search.all = mesh_count(mesh);
+    for (int dim = 0; dim < shape->dims; dim++)
+        search.all *= shape->size[dim];
+    search.price = STEP_PRICE_WORDS * search.ranks;
+    search.goal_cuts = cuts_of(&search, &search.goal_duties);
+    search.goal_elements = elements_of(&search, &search.goal_cuts);
     search.reached = greedy_cost(&search, from);
     search.reached += search.reached < INT64_MAX; /* another one may be as cheap */
     add_state(&search, &(struct state){.at = *from, .from = -1});

@@ -13,10 +13,10 @@ static bool same_cut(const struct placement *a, const struct placement *b, int d
            memcmp(a->axis[dim], b->axis[dim], sizeof a->axis[dim]) == 0;
 }
 
-/* One dim of placement_slice(). */
+/* One dim of placement_slice(), for the rank at these coordinates. */
 static void slice_dim(const struct mesh *mesh, const struct shape *shape,
-                      const struct placement *placement, int dim, int rank, int64_t *low,
-                      int64_t *high)
+                      const struct placement *placement, int dim, int rank, const int *at,
+                      int64_t *low, int64_t *high)
 {
     if (mesh->weights) {
         struct box box = placement_slice(mesh, shape, placement, rank);
@@ -27,11 +27,17 @@ static void slice_dim(const struct mesh *mesh, const struct shape *shape,
     *low = 0;
     *high = shape->size[dim];
     for (int i = 0; i < placement->count[dim]; i++) {
-        int64_t at = mesh_coordinate(mesh, rank, placement->axis[dim][i]), length = *high - *low;
-        int64_t parts = mesh->size[placement->axis[dim][i]];
-        *high = *low + length * (at + 1) / parts;
-        *low += length * at / parts;
+        int axis = placement->axis[dim][i];
+        int64_t length = *high - *low, parts = mesh->size[axis];
+        *high = *low + length * (at[axis] + 1) / parts;
+        *low += length * at[axis] / parts;
     }
+}
+
+/* Do the cuts of b begin with those of a? Then its pieces are parts of a's. */
+static bool is_finer(const struct placement *a, const struct placement *b, int dim)
+{
+    return a->count[dim] <= b->count[dim] && memcmp(a->axis[dim], b->axis[dim], a->count[dim]) == 0;
 }
 
 /* Along one dim: what a rank has before and after, summed over this rank and those that differ from
@@ -40,14 +46,18 @@ static int64_t kept_of_dim(const struct mesh *mesh, const struct shape *shape,
                            const struct placement *from, const struct placement *to, int dim,
                            unsigned axes, int rank)
 {
-    int count = mesh_span(mesh, axes);
+    int count = mesh_span(mesh, axes), at[AXES_MAX];
+    bool finer = is_finer(from, to, dim), coarser = is_finer(to, from, dim);
     int *ranks = xcalloc((size_t)count, sizeof *ranks);
     int64_t sum = 0;
     mesh_group(mesh, rank, axes, ranks);
     for (int i = 0; i < count; i++) {
-        int64_t low, high, low_after, high_after;
-        slice_dim(mesh, shape, from, dim, ranks[i], &low, &high);
-        slice_dim(mesh, shape, to, dim, ranks[i], &low_after, &high_after);
+        int64_t low = 0, high = shape->size[dim], low_after = 0, high_after = high;
+        mesh_coordinates(mesh, ranks[i], at);
+        if (!finer)
+            slice_dim(mesh, shape, from, dim, ranks[i], at, &low, &high);
+        if (!coarser)
+            slice_dim(mesh, shape, to, dim, ranks[i], at, &low_after, &high_after);
         low = low > low_after ? low : low_after;
         high = high < high_after ? high : high_after;
         sum += high > low ? high - low : 0;
@@ -78,6 +88,57 @@ static int64_t kept_by_all(const struct mesh *mesh, const struct shape *shape,
         sum += elements;
     }
     free(ranks);
+    return sum;
+}
+
+/* Pieces of a dim that is cut again and again: so many of a length, so many one longer. */
+struct pieces {
+    int64_t length, count, longer;
+};
+
+/* A piece of n = q p + r elements is cut into p - r pieces of q and r of q + 1. */
+static struct pieces cut_pieces(const struct pieces *whole, int parts)
+{
+    int64_t rest = whole->length % parts, next = (rest + 1) % parts;
+    struct pieces cut = {whole->length / parts, whole->count * (parts - rest),
+                         whole->count * rest + whole->longer * next};
+    if (next == 0)
+        cut.longer += whole->longer * parts;
+    else
+        cut.count += whole->longer * (parts - next);
+    return cut;
+}
+
+/* What the ranks along a dim's other axes hold together at coordinate `at` of its minor-most. */
+static int64_t held_at(const struct pieces *whole, int parts, int at)
+{
+    int64_t length = whole->length, longer = length + 1;
+    return whole->count * (length * (at + 1) / parts - length * at / parts) +
+           whole->longer * (longer * (at + 1) / parts - longer * at / parts);
+}
+
+/* kept_by_all() where one dim gives its minor-most axis to another: a rank keeps the smaller piece
+ * of either. */
+static int64_t kept_by_giving(const struct mesh *mesh, const struct shape *shape,
+                              const struct placement *from, const struct placement *to)
+{
+    struct pieces wholes[2];
+    int count = 0, axis = 0;
+    for (int dim = 0; dim < shape->dims; dim++) {
+        const struct placement *coarse = from->count[dim] < to->count[dim] ? from : to;
+        if (same_cut(from, to, dim))
+            continue;
+        wholes[count] = (struct pieces){shape->size[dim], 1, 0};
+        for (int i = 0; i < coarse->count[dim]; i++)
+            wholes[count] = cut_pieces(&wholes[count], mesh->size[coarse->axis[dim][i]]);
+        count++;
+        if (coarse == to)
+            axis = from->axis[dim][to->count[dim]];
+    }
+    int64_t sum = 0;
+    int parts = mesh->size[axis];
+    for (int at = 0; at < parts; at++)
+        sum += held_at(&wholes[0], parts, at) * held_at(&wholes[1], parts, at);
     return sum;
 }
 
@@ -123,6 +184,8 @@ static int64_t all_kept(const struct mesh *mesh, const struct shape *shape,
     }
     if (equal)
         return own * ranks * others;
+    if (step->kind == STEP_ALL_TO_ALL && !mesh->weights)
+        return others * kept_by_giving(mesh, shape, from, to);
     return others * kept_by_all(mesh, shape, from, to);
 }
 

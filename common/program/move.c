@@ -21,6 +21,16 @@ static struct box overlap_or_empty(const struct box *a, const struct box *b)
     return box_overlap(a, b, &both) ? both : (struct box){.dims = a->dims};
 }
 
+/* What of the outer box each member of the group along these axes has in the placement. */
+static void slice_chunks(const struct lowering *l, const struct shape *shape,
+                         const struct placement *placement, unsigned axes, const struct box *outer,
+                         struct chunks *chunks)
+{
+    placement_slices(l->mesh, shape, placement, l->inside, axes, chunks->boxes);
+    for (int i = 0; i < chunks->count; i++)
+        chunks->boxes[i] = overlap_or_empty(outer, &chunks->boxes[i]);
+}
+
 static int64_t total(const struct chunks *chunks)
 {
     int64_t count = 0;
@@ -130,18 +140,12 @@ static struct piece one_step(struct lowering *l, const struct shape *shape, int 
         return *piece;
     }
 
-    int *ranks = xcalloc((size_t)members, sizeof *ranks);
-    mesh_group(l->mesh, l->inside, step->axes, ranks);
     struct chunks sends = {xcalloc((size_t)members, sizeof(struct box)), members};
     struct chunks receives = {xcalloc((size_t)members, sizeof(struct box)), members};
-    for (int i = 0; i < members && step->kind != STEP_ALL_GATHER; i++) {
-        struct box wanted = placement_slice(l->mesh, shape, &step->to, ranks[i]);
-        sends.boxes[i] = overlap_or_empty(&piece->box, &wanted);
-    }
-    for (int i = 0; i < members && step->kind != STEP_REDUCE_SCATTER; i++) {
-        struct box theirs = placement_slice(l->mesh, shape, from, ranks[i]);
-        receives.boxes[i] = overlap_or_empty(&theirs, &target);
-    }
+    if (step->kind != STEP_ALL_GATHER)
+        slice_chunks(l, shape, &step->to, step->axes, &piece->box, &sends);
+    if (step->kind != STEP_REDUCE_SCATTER)
+        slice_chunks(l, shape, from, step->axes, &target, &receives);
     struct piece result;
     if (step->kind == STEP_REDUCE_SCATTER)
         result =
@@ -151,7 +155,6 @@ static struct piece one_step(struct lowering *l, const struct shape *shape, int 
     else
         result =
             exchange(l, COLLECTIVE_ALL_TO_ALL, group, tensor, piece, &target, &sends, &receives);
-    free(ranks);
     free(sends.boxes);
     free(receives.boxes);
     return result;

@@ -3,14 +3,11 @@
  *
  * A part is lowered once for each strategy, micro-batch and kind of site, on the ranks that stand
  * for its stage; of these the largest of every number counts. Times in seconds.
- *
- * What runs beside a part's computing hides behind it as far as it is that long, and both are
- * slowed meanwhile by the profile's factor. Weights come while the part's forward computes,
- * gradients leave beside its backward; a part alone hides nothing behind another one, so that
- * parts add up, to no less than a simulation finds. */
+ */
 #ifndef COORDINATOR_PLANNER_BLOCK_COSTS_H
 #define COORDINATOR_PLANNER_BLOCK_COSTS_H
 
+#include "coordinator/planner/part_cost.h"
 #include "coordinator/planner/short_graph.h"
 #include "coordinator/planner/site.h"
 #include "coordinator/planner/ties.h"
@@ -20,27 +17,6 @@ struct strategy {
     const struct role *roles[AXES_MAX]; /* per axis of the mesh */
     int zero;
     enum recompute recompute;
-};
-
-/* Prices of instructions by queue, one after the other. */
-struct part_seconds {
-    double forward[QUEUES], backward[QUEUES]; /* one micro-batch */
-    double weights[QUEUES], reduce[QUEUES];   /* once: before the step's forwards, behind its
-                                                 backwards */
-    double other;                             /* once, on the queue of computing */
-};
-
-struct part_cost {
-    double forward_s, backward_s; /* one micro-batch */
-    double once_s;                /* per step */
-    double least_s; /* forward and backward of the rank that takes least, nothing beside counted */
-    double fixed_s; /* of both: kernels that have nothing to do would take it too */
-    struct part_seconds seconds;
-    uint64_t state_bytes, saved_bytes, communication_bytes; /* communication: what adds up */
-    uint64_t beside_bytes; /* of a room, what is there twice: of many parts the largest counts */
-    /* Transients: of a block's forward, without its output; of all else; and what passes on from
-     * the block before a joint, alive in that block's forward too. */
-    uint64_t forward_bytes, other_bytes, passing_bytes;
 };
 
 struct costs {
@@ -91,7 +67,6 @@ int costs_crossing(struct costs *costs, const struct site *const sites[2], int b
 /* What every rank of a plan for `devices` devices has besides: the metrics. */
 int costs_base(struct costs *costs, const struct site *site, int devices, struct part_cost *out,
                struct error *err);
-void part_cost_add(struct part_cost *sum, const struct part_cost *cost);
 struct strategy strategy_of(const struct plan *plan, int block);
 
 #endif

@@ -14,9 +14,9 @@
 /* Beyond so many ranks, or blocks run by them in a step, programs of all of them take too long. */
 #define PROGRAMS_MAX 16
 #define BLOCK_RUNS_MAX 16384
-/* Plans of different points that are simulated in any case; of large ones by stages alone. */
+/* Plans of different points that are simulated; of large ones by stages alone. */
 #define CONFIRMED_MAX 8
-#define CONFIRMED_PROGRAMS_MAX 24 /* ranks of all of them together, but for the first */
+#define CONFIRMED_RUNS_MAX 4096 /* of blocks in all of them, but for those that promise most */
 #define FRONTIER_STEP 0.85
 #define SMALLER 0.999999
 
@@ -70,11 +70,15 @@ static int confirm_large(struct hunt *hunt, struct plan *plan, struct planner_re
     return 0;
 }
 
+/* Blocks that all ranks of a plan run in a step, forward and backward. */
+static int64_t block_runs(const struct plan *plan)
+{
+    return (int64_t)plan_ranks(plan) * plan->block_count * plan->micro_batches / plan->stage_count;
+}
+
 static bool is_large(const struct plan *plan)
 {
-    return plan_ranks(plan) > PROGRAMS_MAX ||
-           (int64_t)plan_ranks(plan) * plan->block_count * plan->micro_batches >
-               (int64_t)BLOCK_RUNS_MAX * plan->stage_count;
+    return plan_ranks(plan) > PROGRAMS_MAX || block_runs(plan) > BLOCK_RUNS_MAX;
 }
 
 int confirm_plan(struct hunt *hunt, struct plan *plan, struct planner_result *out,
@@ -100,27 +104,32 @@ static struct plan *find_best(const struct planner_result *out, size_t first)
     return best;
 }
 
-/* Of one stage the formula over-estimates next to nothing: is there a better one already? */
-static bool is_settled(const struct hunt *hunt, const struct plan *plan,
-                       const struct planner_result *out)
+/* May simulation find the plan better than the best so far? Of one stage the formula over-estimates
+ * next to nothing, of unequal ones somewhat: these as long as not much has been simulated. runs: of
+ * blocks, with those of the plan. */
+static bool is_promising(const struct hunt *hunt, const struct plan *plan,
+                         const struct planner_result *out, int64_t runs)
 {
     const struct plan *best = find_best(out, 0);
-    return isfinite(hunt->limits.plans) && plan->stage_count == 1 && best &&
-           plan->predicted.formula_s >= best->predicted.step_time_s;
+    double slack = plan->stage_count > 1 ? hunt->limits.slack : 0;
+    if (!best || plan->predicted.formula_s < best->predicted.step_time_s)
+        return true;
+    if (isfinite(hunt->limits.plans) &&
+        plan->predicted.formula_s >= best->predicted.step_time_s * (1 + slack))
+        return false;
+    return is_large(plan) || runs <= CONFIRMED_RUNS_MAX;
 }
 
 static int confirm_found(struct hunt *hunt, struct planner_result *out, struct error *err)
 {
-    int ranks = 0;
+    int64_t runs = 0;
     for (size_t i = 0; i < hunt->found_count && i < CONFIRMED_MAX; i++) {
         if (planner_stopped(hunt->request))
             return -ECANCELED;
         const struct plan *plan = hunt->found[i].plan;
-        if (is_settled(hunt, plan, out))
+        if (!is_promising(hunt, plan, out, runs + block_runs(plan)))
             continue;
-        ranks += plan_ranks(plan);
-        if (i > 0 && ranks > CONFIRMED_PROGRAMS_MAX && !is_large(plan) && confirm_fits(out))
-            break;
+        runs += block_runs(plan);
         int rc = confirm_plan(hunt, plan_copy(plan), out, err);
         if (rc < 0)
             return rc;

@@ -20,7 +20,7 @@
 /* Where nothing was found to fit, it is searched for so much shorter. */
 #define HOPELESS 10
 /* Parts of so many devices take twice as long to lower as those of one. */
-#define PARTS_DEVICES 128
+#define PARTS_DEVICES 32
 /* Where memory is short it is searched for so much longer: where it would save such a share. */
 #define TIGHT 4
 #define TIGHT_SHARE 0.001
@@ -34,7 +34,7 @@ const struct hunt_limits hunt_limits_standard = {.labels = 480,
                                                  .points = 20000,
                                                  .scouts = 1600,
                                                  .parts = 4000,
-                                                 .parts_most = 45000,
+                                                 .parts_most = 130000,
                                                  .patience = 16,
                                                  .wide_devices = 8,
                                                  .plans = 20000,
@@ -48,7 +48,7 @@ const struct hunt_limits hunt_limits_quick = {.labels = 60,
                                               .scouts = 600,
                                               .parts = 20,
                                               .parts_least = 400,
-                                              .parts_most = 900,
+                                              .parts_most = 2200,
                                               .patience = 16,
                                               .wide_devices = 4,
                                               .plans = 2000,
