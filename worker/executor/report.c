@@ -163,13 +163,14 @@ struct reporter session_reporter(struct session *session, bool wait)
     };
 }
 
+/* Whoever was terminated was so before it was cancelled: because of that, most likely. */
 static Gimbal__StoppedRequest__Cause cause_of(struct session *session, int rc)
 {
     bool by_peer = rc == -ECONNRESET || rc == -ECANCELED || rc == -ETIMEDOUT;
     return rc == 0                       ? GIMBAL__STOPPED_REQUEST__CAUSE__DONE
-           : session_cancelled(session)  ? GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED
            : session_quiesced(session)   ? GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED
            : session_terminated(session) ? GIMBAL__STOPPED_REQUEST__CAUSE__FAULT
+           : session_cancelled(session)  ? GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED
            : by_peer                     ? GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST
            : rc == -EBADMSG              ? GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED
                                          : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;

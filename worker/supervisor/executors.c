@@ -39,7 +39,10 @@ void supervisor_executor_stopping(struct supervisor *supervisor, uint64_t id,
     if (!rank || !rank_has_executor(rank))
         return;
     supervisor_executor_stepped(supervisor, id, step);
-    if (!rank->asked || cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE)
+    /* It may have come to its end, or failed, before it heard that it was to stop. */
+    bool failed = cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT &&
+                  rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED;
+    if (!rank->asked || failed || cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE)
         rank_set_cause(rank, cause, reason);
     rank->said = true;
     if (rank->state == RANK_RUNNING || rank->saving) /* what it saved is listed */

@@ -310,7 +310,8 @@ static const struct {
     {"fault", CAUSE(FAULT), false, CAUSE(FAULT), "said"},
     {"done", CAUSE(DONE), false, CAUSE(DONE), "said"},
     {"asked", -1, true, CAUSE(CANCELLED), "asked for"},
-    {"asked, fault", CAUSE(FAULT), true, CAUSE(CANCELLED), "asked for"},
+    {"asked, fault", CAUSE(FAULT), true, CAUSE(FAULT), "said"},
+    {"asked, peer lost", CAUSE(PEER_LOST), true, CAUSE(CANCELLED), "asked for"},
     {"asked, done", CAUSE(DONE), true, CAUSE(DONE), "said"},
 };
 
