@@ -4,6 +4,7 @@
 #include "common/base/memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,10 +29,6 @@ static void run(const struct model_config *model, int batch, int core, const cha
         snprintf(numbers[i], sizeof numbers[i], "%" PRId64, values[i]);
     dup2(in[0], STDIN_FILENO);
     dup2(out[1], STDOUT_FILENO);
-    for (int i = 0; i < 2; i++) {
-        close(in[i]);
-        close(out[i]);
-    }
     python = python ? python : "python3";
     execlp(python, python, TORCH_GPT, numbers[0], mode, numbers[1], numbers[2], numbers[3],
            numbers[4], numbers[5], numbers[6], NULL);
@@ -52,7 +49,7 @@ int peer_open(const struct model_config *model, int batch, int core, const char 
 {
     struct peer *peer = xcalloc(1, sizeof *peer);
     int in[2], from[2];
-    if (pipe(in) < 0 || pipe(from) < 0)
+    if (pipe2(in, O_CLOEXEC) < 0 || pipe2(from, O_CLOEXEC) < 0) /* another peer would keep them */
         abort();
     peer->pid = fork();
     if (peer->pid == 0)
