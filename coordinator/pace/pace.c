@@ -69,13 +69,13 @@ static double middle(const struct pace_rank *rank)
     return factors[PACE_HELD / 2];
 }
 
-/* In all the windows of the ring. */
+/* In enough windows of the ring. */
 static bool held(const struct pace_rank *rank, bool slow)
 {
+    size_t agree = 0;
     for (size_t i = 0; i < PACE_HELD; i++)
-        if (slow ? rank->factors[i] < PACE_SLOW : rank->factors[i] > PACE_USUAL)
-            return false;
-    return true;
+        agree += slow ? rank->factors[i] >= PACE_SLOW : rank->factors[i] <= PACE_USUAL;
+    return agree >= PACE_AGREE;
 }
 
 enum pace_news pace_hear(struct pace *pace, uint32_t epoch, size_t count, size_t rank,

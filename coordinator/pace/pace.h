@@ -3,9 +3,9 @@
  * A rank tells what its kernels took and what they were predicted to take: the same instructions.
  * That ratio is compared with the one of the other ranks, the lower median of all, so that a
  * profile that is off by the same factor everywhere accuses nobody. A rank is slow when it has
- * been so for several windows in a row, and no longer slow when for as many it has been close to
- * the others. With one rank there is nobody to compare with. Pure; times are milliseconds of the
- * caller's clock. */
+ * been so in all but one of its newest windows, and no longer slow when in as many it has been
+ * close to the others: one noisy window puts no news off. With one rank there is nobody to compare
+ * with. Pure; times are milliseconds of the caller's clock. */
 #ifndef COORDINATOR_PACE_PACE_H
 #define COORDINATOR_PACE_PACE_H
 
@@ -14,7 +14,8 @@
 #include <stdint.h>
 
 #define PACE_WINDOW_MS 3000
-#define PACE_HELD 5     /* windows in a row */
+#define PACE_HELD 5     /* the newest windows */
+#define PACE_AGREE 4    /* of them, at least */
 #define PACE_SLOW 1.3   /* times the others' ratio, at least */
 #define PACE_USUAL 1.15 /* at most, to be no longer slow */
 

@@ -63,6 +63,21 @@ START_TEST(one_at_half_speed_is_slow_and_then_is_not)
 }
 END_TEST
 
+START_TEST(a_good_window_does_not_put_the_news_off)
+{
+    const double even[RANKS] = {1, 1, 1, 1}, one[RANKS] = {1, 1, 2, 1};
+    const int reports = PACE_WINDOW_MS / REPORT_MS; /* a window; the first has one more */
+    enum pace_news news = report(one, 1, 2);
+    for (int window = 0; window <= PACE_HELD; window++) { /* the first counts for no one */
+        ck_assert_int_eq(news, PACE_NOTHING);
+        for (int i = 0; i < reports; i++)
+            news = report(window == 3 ? even : one, 1, 2);
+    }
+    ck_assert_int_eq(news, PACE_HAS_SLOWED);
+    ck_assert_double_eq_tol(found.factor, 2, 0.01);
+}
+END_TEST
+
 START_TEST(a_hiccup_and_noise_accuse_nobody)
 {
     const double hiccup[RANKS] = {1, 5, 1, 1};
@@ -97,6 +112,7 @@ int main(void)
     TCase *tcase = tcase_create("pace");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, one_at_half_speed_is_slow_and_then_is_not);
+    tcase_add_test(tcase, a_good_window_does_not_put_the_news_off);
     tcase_add_test(tcase, a_hiccup_and_noise_accuse_nobody);
     tcase_add_test(tcase, one_that_was_slow_in_the_epoch_before_can_recover_in_the_next);
     tcase_add_test(tcase, one_that_was_never_faster_may_have_been_predicted_wrong);

@@ -26,17 +26,22 @@ struct rank_call {
     uint64_t behind; /* behind this record of telemetry */
 };
 
+static void drop(struct rank_call *call)
+{
+    struct rank_call **link = &call->daemon->calls;
+    while (*link != call)
+        link = &(*link)->next;
+    *link = call->next;
+    free(call);
+}
+
 static void rank_answered(void *data, const struct rpc_result *result)
 {
     struct rank_call *call = data;
     struct daemon *daemon = call->daemon;
     call->answered(daemon->supervisor, call->rank, result->status, result->text, daemon_now_ms(),
                    &daemon->actions);
-    struct rank_call **link = &daemon->calls;
-    while (*link != call)
-        link = &(*link)->next;
-    *link = call->next;
-    free(call);
+    drop(call);
 }
 
 static struct rank_call *add_call(struct daemon *daemon, uint64_t rank, rank_answered_cb *answered)
@@ -94,9 +99,15 @@ void reports_staged(struct daemon *daemon, uint64_t id)
                 add_call(daemon, id, supervisor_staged_answered));
 }
 
+/* While it waited over a lost connection, the same may have been told anew and been answered:
+ * then the rank is gone. */
 static void send_stopped(struct rank_call *call)
 {
     const struct rank *rank = supervisor_rank(call->daemon->supervisor, call->rank);
+    if (!rank) {
+        drop(call);
+        return;
+    }
     Gimbal__StoppedRequest request = GIMBAL__STOPPED_REQUEST__INIT;
     request.job = rank->job;
     request.epoch = rank->epoch;
@@ -122,7 +133,8 @@ void reports_stopped(struct daemon *daemon, uint64_t id)
 
 void reports_release(struct daemon *daemon)
 {
-    for (struct rank_call *call = daemon->calls; call; call = call->next) {
+    for (struct rank_call *call = daemon->calls, *next; call; call = next) {
+        next = call->next;
         if (!call->waits || !rpc_push_settled(daemon->push, call->behind))
             continue;
         call->waits = false;
