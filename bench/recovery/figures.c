@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum of { ALL, EXECUTORS, WORKERS };
+enum of { ALL, EXECUTORS, WORKERS, REPLICAS, NO_REPLICAS };
 
 static const struct row {
     const char *name;
@@ -30,6 +30,8 @@ static const struct row {
     {"death_to_step_worker", WHOLE, WORKERS, "ms", 1e3, NULL, NULL},
     {"death_to_caught_up", CAUGHT_UP, ALL, "ms", 1e3, NULL, NULL},
     {"steps_lost", LOST, ALL, "steps", 1, NULL, NULL},
+    {"steps_lost_of_replicas", LOST, REPLICAS, "steps", 1, NULL, "0"},
+    {"steps_lost_without_replicas", LOST, NO_REPLICAS, "steps", 1, NULL, NULL},
     {"usual_step", USUAL_STEP, ALL, "ms", 1e3, NULL, NULL},
 };
 
@@ -41,7 +43,16 @@ static int ascending(const void *a, const void *b)
 
 static bool belongs(const struct row *row, const struct kill *kill)
 {
-    return row->of == ALL || kill->worker == (row->of == WORKERS);
+    switch (row->of) {
+    case EXECUTORS:
+    case WORKERS:
+        return kill->worker == (row->of == WORKERS);
+    case REPLICAS:
+    case NO_REPLICAS:
+        return kill->replicas == (row->of == REPLICAS);
+    default:
+        return true;
+    }
 }
 
 static void print_line(const char *what, const struct row *row, const char *which, double value,

@@ -23,6 +23,7 @@ enum phase {
 
 struct kill {
     bool worker;       /* with its executors; else an executor alone */
+    bool replicas;     /* the plan had every slice on two nodes; else copies, or a checkpoint */
     double of[PHASES]; /* seconds, but for steps */
 };
 

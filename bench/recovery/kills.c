@@ -36,7 +36,8 @@ struct kills {
     struct victims victims;
     bool replans;
     int wanted, count;
-    bool worker; /* the newest victim is a worker */
+    bool worker;                     /* the newest victim is a worker */
+    bool planned_replicas, replicas; /* the newest plan's class; of the one that was struck */
     uint64_t killed_ms, noticed_ms;
     struct kill *kills;
 };
@@ -60,6 +61,7 @@ static void strike(struct kills *kills)
             executor = 0;
     }
     kills->worker = kills->count % 2 == 1;
+    kills->replicas = kills->planned_replicas;
     kills->noticed_ms = 0;
     kills->killed_ms = victims_now_unix_ms();
     if (kills->worker)
@@ -77,7 +79,7 @@ static void measure(struct kills *kills, const Gimbal__Event *event)
 {
     struct kill *kill = &kills->kills[kills->count++];
     json_t *json = json_loads(event->json, 0, NULL);
-    *kill = (struct kill){.worker = kills->worker};
+    *kill = (struct kill){.worker = kills->worker, .replicas = kills->replicas};
     for (int phase = 0; phase < PHASES; phase++)
         if (keys[phase])
             kill->of[phase] = json_number_value(json_object_get(json, keys[phase]));
@@ -93,6 +95,16 @@ static bool is(const Gimbal__Event *event, const char *kind)
     return strcmp(event->kind, kind) == 0;
 }
 
+/* Whether the plan has every slice on two nodes. */
+static bool has_replicas(const Gimbal__Event *event)
+{
+    json_t *json = json_loads(event->json, 0, NULL);
+    const char *safety = json_string_value(json_object_get(json, "safety"));
+    bool has = safety && strcmp(safety, "replicas") == 0;
+    json_decref(json);
+    return has;
+}
+
 /* A worker that was killed comes back before anything else happens. What the coordinator told
  * before it had heard of the kill is of something else, as a move to a node that came back. */
 static bool take(void *data, const Gimbal__Event *event)
@@ -103,6 +115,8 @@ static bool take(void *data, const Gimbal__Event *event)
         fprintf(stderr, "%s\n", event->text);
         exit(EXIT_FAILURE);
     }
+    if (is(event, "plan-chosen"))
+        kills->planned_replicas = has_replicas(event);
     if (killed && !kills->noticed_ms &&
         (is(event, "job-replanning") || is(event, "job-failing") || is(event, "node-lost")))
         kills->noticed_ms = event->unix_ms;

@@ -9,12 +9,13 @@
 
 size_t membership_devices(const struct membership *membership, struct device_view **out)
 {
-    size_t count = 0, capacity = 0;
-    struct device_view *views = NULL;
+    size_t count = 0, most = 0;
+    for (size_t i = 0; i < membership->count; i++)
+        most += membership->workers[i]->dead ? 0 : membership->workers[i]->report->device_count;
+    struct device_view *views = xcalloc(most, sizeof *views);
     for (size_t i = 0; i < membership->count; i++) {
         const struct worker *worker = membership->workers[i];
         for (size_t k = 0; !worker->dead && k < worker->report->device_count; k++) {
-            views = grow(views, count, &capacity, sizeof *views);
             struct device_view *view = &views[count++];
             memcpy(view->ref.worker, worker->name, sizeof worker->name);
             view->ref.instance = worker->instance;

@@ -35,14 +35,21 @@ static bool same_device(const struct device_ref *a, const struct device_ref *b)
     return a->instance == b->instance && a->index == b->index && strcmp(a->worker, b->worker) == 0;
 }
 
+static bool has(const struct spare *spare, const struct device_ref *device)
+{
+    for (size_t i = 0; i < spare->count; i++)
+        if (same_device(&spare->devices[i], device))
+            return true;
+    return false;
+}
+
 /* Are these the spare's devices, in whatever order? */
 static bool is_for(const struct spare *spare, const struct device_ref *devices, size_t count)
 {
-    size_t found = 0;
-    for (size_t i = 0; i < count && spare->count == count; i++)
-        for (size_t j = 0; j < count; j++)
-            found += same_device(&spare->devices[j], &devices[i]);
-    return found == count && spare->count == count;
+    bool all = spare->count == count;
+    for (size_t i = 0; i < count && all; i++)
+        all = has(spare, &devices[i]);
+    return all;
 }
 
 static struct spare *find(const struct spares *spares, const struct device_ref *devices,
@@ -54,21 +61,42 @@ static struct spare *find(const struct spares *spares, const struct device_ref *
     return NULL;
 }
 
-/* What it would be granted without this node: its other devices, and free ones. */
-static size_t pick(const struct job *job, const char *lost, const struct device_view *all,
-                   size_t count, struct device_view *picked)
+/* What a job trains on, and free devices of that kind, each in the order of membership. */
+struct choice {
+    struct device_view *own, *others;
+    size_t own_count, other_count;
+};
+
+static void gather_own(const struct job *job, const struct device_view *all, size_t count,
+                       struct choice *out)
+{
+    size_t trainers = job_trainers(job);
+    for (size_t i = 0; i < count; i++)
+        for (size_t rank = 0; rank < trainers; rank++)
+            if (same_device(&job->ranks[rank].device, &all[i].ref))
+                out->own[out->own_count++] = all[i];
+}
+
+static void gather_others(const struct device_view *all, size_t count, struct choice *out)
+{
+    for (size_t i = 0; i < count && out->own_count > 0; i++)
+        if (all[i].grantable && !all[i].holder[0] &&
+            all[i].device->kind == out->own[0].device->kind)
+            out->others[out->other_count++] = all[i];
+}
+
+/* What the job would be granted without this node: its other devices, and free ones. */
+static size_t pick(const struct job *job, const char *lost, const struct choice *choice,
+                   struct device_view *picked)
 {
     size_t own = 0, sum;
-    for (size_t i = 0; i < count; i++)
-        for (size_t rank = 0; rank < job_trainers(job); rank++)
-            if (same_device(&job->ranks[rank].device, &all[i].ref) &&
-                strcmp(all[i].ref.worker, lost) != 0)
-                picked[own++] = all[i];
+    for (size_t i = 0; i < choice->own_count; i++)
+        if (strcmp(choice->own[i].ref.worker, lost) != 0)
+            picked[own++] = choice->own[i];
     sum = own;
-    for (size_t i = 0; i < count && own > 0 && sum < job->devices_max; i++)
-        if (all[i].grantable && !all[i].holder[0] && strcmp(all[i].ref.worker, lost) != 0 &&
-            all[i].device->kind == picked[0].device->kind)
-            picked[sum++] = all[i];
+    for (size_t i = 0; i < choice->other_count && own > 0 && sum < job->devices_max; i++)
+        if (strcmp(choice->others[i].ref.worker, lost) != 0)
+            picked[sum++] = choice->others[i];
     return own > 0 && sum >= job->devices_needed ? sum : 0;
 }
 
@@ -77,14 +105,21 @@ static void consider(struct service *service, const struct job *job, struct spar
                      const struct device_view *all, size_t count)
 {
     struct device_view *picked = xcalloc(count, sizeof *picked);
-    for (size_t rank = 0; rank < job_trainers(job) && !spares->asked; rank++) {
-        size_t sum = pick(job, job->ranks[rank].device.worker, all, count, picked);
+    struct choice choice = {.own = xcalloc(count, sizeof *all),
+                            .others = xcalloc(count, sizeof *all)};
+    gather_own(job, all, count, &choice);
+    gather_others(all, count, &choice);
+    size_t trainers = job_trainers(job);
+    for (size_t rank = 0; rank < trainers && !spares->asked; rank++) {
+        size_t sum = pick(job, job->ranks[rank].device.worker, &choice, picked);
         struct device_ref *refs = service_refs(picked, sum);
         spares->asked = sum > 0 && !find(spares, refs, sum);
         if (spares->asked)
             service_plan_beside(service, ASKS_SPARE, job, picked, sum);
         free(refs);
     }
+    free(choice.own);
+    free(choice.others);
     free(picked);
 }
 

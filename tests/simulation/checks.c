@@ -239,17 +239,16 @@ void check_node(struct sim_node *node)
     node->seen_term = term;
 }
 
-/* How many devices of a kind could be free one day. */
-static unsigned total(const struct membership *membership, enum hardware_kind kind)
+/* How many devices of each kind could be free one day. */
+static void count_devices(const struct membership *membership, unsigned *by_kind)
 {
-    unsigned sum = 0;
+    by_kind[HARDWARE_CPU] = by_kind[HARDWARE_GPU] = 0;
     for (size_t i = 0; i < membership_count(membership); i++) {
         const struct worker *worker = membership_at(membership, i);
         for (size_t k = 0; !worker->dead && !worker->draining && k < worker->report->device_count;
              k++)
-            sum += worker->report->devices[k].kind == kind ? 1 : 0;
+            by_kind[worker->report->devices[k].kind]++;
     }
-    return sum;
 }
 
 void check_begin(struct coordinator *coordinator)
@@ -257,8 +256,7 @@ void check_begin(struct coordinator *coordinator)
     const struct membership *membership = coordinator->service->membership;
     coordinator->polled_before_ms = coordinator->polled_ms;
     coordinator->polled_ms = service_now_ms(coordinator->service);
-    for (int kind = HARDWARE_CPU; kind <= HARDWARE_GPU; kind++)
-        coordinator->polled_devices[kind] = total(membership, (enum hardware_kind)kind);
+    count_devices(membership, coordinator->polled_devices);
 }
 
 static enum job_kind kind_of(enum hardware_kind kind)
@@ -300,7 +298,9 @@ static void check_grant(const struct coordinator *coordinator, const struct job 
                        worker ? worker_state_name(worker_state(worker)) : "unknown");
     }
     enum hardware_kind kind = worker->report->devices[0].kind; /* each worker has one */
-    unsigned most = total(service->membership, kind);
+    unsigned there[2];
+    count_devices(service->membership, there);
+    unsigned most = there[kind];
     for (size_t i = 0; i < jobs_count(service->jobs) && !had_executors; i++) {
         const struct job *job = jobs_at(service->jobs, i);
         const struct job *stored = disk_job(coordinator->disk, job->id);
@@ -346,13 +346,12 @@ void check_event_commit(const struct disk *disk, const struct disk_event *stored
 /* It waits for devices, and there really are too few of them. */
 static bool waits_truly(const struct service *service, const struct job *job)
 {
-    unsigned most = 0;
-    for (int kind = HARDWARE_CPU; kind <= HARDWARE_GPU; kind++) {
-        unsigned there = total(service->membership, (enum hardware_kind)kind);
+    unsigned there[2], most = 0;
+    count_devices(service->membership, there);
+    for (int kind = HARDWARE_CPU; kind <= HARDWARE_GPU; kind++)
         if ((job->kind == JOB_ANY || job->kind == kind_of((enum hardware_kind)kind)) &&
-            there > most)
-            most = there;
-    }
+            there[kind] > most)
+            most = there[kind];
     if (job->state != JOB_PENDING)
         return false;
     return (job->reason == JOB_REASON_NO_DEVICES && most == 0) ||

@@ -29,11 +29,8 @@ void contexts_close(void)
 
 void contexts_close_of(const struct socket *socket)
 {
-    for (size_t i = 0; i < contexts.count; i++) {
-        const struct context *context = contexts.items[i];
-        if (context->socket == socket)
-            nng_ctx_close((nng_ctx){context->id});
-    }
+    while (socket->contexts)
+        nng_ctx_close((nng_ctx){socket->contexts->id});
 }
 
 static void enqueue(struct context *context)
@@ -70,6 +67,14 @@ static void leave_queue(struct context *context)
     context->queued = false;
 }
 
+static void leave_socket(const struct context *context)
+{
+    struct context **at = &context->socket->contexts;
+    while (*at != context)
+        at = &(*at)->next_of_socket;
+    *at = context->next_of_socket;
+}
+
 int nng_ctx_open(nng_ctx *out, nng_socket id)
 {
     struct context *context;
@@ -81,6 +86,8 @@ int nng_ctx_open(nng_ctx *out, nng_socket id)
         context->id = table_add(&contexts, context);
     }
     context->socket = socket_of(id.id);
+    context->next_of_socket = context->socket->contexts;
+    context->socket->contexts = context;
     out->id = context->id;
     return 0;
 }
@@ -91,6 +98,7 @@ int nng_ctx_close(nng_ctx id)
     if (!context->socket)
         return NNG_ECLOSED;
     leave_queue(context);
+    leave_socket(context);
     if (context->aio)
         aio_withdraw(context->aio);
     free(context->answer);
@@ -249,9 +257,8 @@ void socket_message(struct socket *socket, nng_msg *message)
 
 void socket_reset(struct socket *socket, const struct pipe *pipe)
 {
-    for (size_t i = 0; i < contexts.count; i++) {
-        struct context *context = contexts.items[i];
-        if (context->socket != socket || context->pipe != pipe || !context->asked)
+    for (struct context *context = socket->contexts; context; context = context->next_of_socket) {
+        if (context->pipe != pipe || !context->asked)
             continue;
         context->asked = false;
         context->reset = true;

@@ -43,6 +43,7 @@ struct socket {
     bool notify_on[3]; /* by nng_pipe_ev */
     void *notify_data;
     struct pipe *pipes;
+    struct context *contexts;
     struct context *waiting, **waiting_end; /* to send (client), to receive (server) */
     nng_msg **backlog;                      /* that no context takes yet */
     size_t backlog_count, backlog_capacity;
@@ -63,7 +64,8 @@ struct dialer {
 struct context {
     uint32_t id;
     struct socket *socket; /* NULL: free */
-    struct context *next;  /* in socket->waiting */
+    struct context *next_of_socket;
+    struct context *next; /* in socket->waiting */
     bool queued;
     nng_aio *aio; /* that waits */
     /* A client's request, or what a server's context received. */
@@ -80,6 +82,7 @@ struct pipe {
     struct socket *socket[SIDES];
     bool open[SIDES];
     struct actor *actor; /* the client's, whose way it is */
+    struct pipe *next_of_actor;
 };
 
 /* Things by number, from 1 on. */

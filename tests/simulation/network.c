@@ -102,6 +102,8 @@ static void connect_now(void *data)
     pipes[pipe_count++] = pipe;
     pipe->id = (uint32_t)pipe_count;
     pipe->actor = actor;
+    pipe->next_of_actor = actor->pipes;
+    actor->pipes = pipe;
     dialer->pause_ms = 0;
     link_to(pipe, SERVER, server);
     link_to(pipe, CLIENT, dialer->socket);
@@ -227,9 +229,8 @@ void pipe_close(struct pipe *pipe, enum side side)
 void network_heal(struct actor *actor)
 {
     actor->cut = false;
-    for (size_t i = 0; i < pipe_count; i++) {
-        struct pipe *pipe = pipes[i];
-        if (pipe->actor != actor || pipe->open[CLIENT] == pipe->open[SERVER])
+    for (struct pipe *pipe = actor->pipes; pipe; pipe = pipe->next_of_actor) {
+        if (pipe->open[CLIENT] == pipe->open[SERVER])
             continue;
         if (pipe->open[SERVER])
             world_after(world_draw(HALF_OPEN_MS_MAX), hear_server, pipe);
@@ -240,9 +241,8 @@ void network_heal(struct actor *actor)
 
 void network_vanish(struct actor *actor)
 {
-    for (size_t i = 0; i < pipe_count; i++) {
-        struct pipe *pipe = pipes[i];
-        if (pipe->actor != actor || !pipe->open[CLIENT])
+    for (struct pipe *pipe = actor->pipes; pipe; pipe = pipe->next_of_actor) {
+        if (!pipe->open[CLIENT])
             continue;
         pipe->open[CLIENT] = false;
         unlink_from(pipe, CLIENT);
@@ -254,10 +254,9 @@ void network_vanish(struct actor *actor)
 void network_break(struct actor *actor)
 {
     struct pipe *victim = NULL;
-    for (size_t i = 0; i < pipe_count; i++)
-        if (pipes[i]->actor == actor && pipes[i]->open[CLIENT] && pipes[i]->open[SERVER] &&
-            (!victim || world_chance(500)))
-            victim = pipes[i];
+    for (struct pipe *pipe = actor->pipes; pipe; pipe = pipe->next_of_actor)
+        if (pipe->open[CLIENT] && pipe->open[SERVER] && (!victim || world_chance(500)))
+            victim = pipe;
     if (!victim)
         return;
     world_trace("%s loses pipe %u", actor->name, victim->id);

@@ -35,6 +35,7 @@ struct actor {
     bool cut;                             /* swallows everything, and closes nothing */
     uint32_t delay_ms_min, delay_ms_most; /* of a message */
     struct actor *server;                 /* whom it reaches when it dials */
+    struct pipe *pipes;                   /* all it ever had, the newest first */
 };
 
 /* How bad the world is; all probabilities are per mille of what they are about. */
