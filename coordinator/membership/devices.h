@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define HOLDER_SIZE 32 /* of a job's id, with its final NUL */
 
@@ -16,6 +17,12 @@ struct device_ref {
     unsigned index;
 };
 
+/* The same device of the same life. */
+static inline bool device_ref_equal(const struct device_ref *a, const struct device_ref *b)
+{
+    return a->instance == b->instance && a->index == b->index && strcmp(a->worker, b->worker) == 0;
+}
+
 struct profile;
 
 /* A device of a worker that is not dead, as the scheduler sees it. Pointers are lent until the
@@ -24,8 +31,8 @@ struct device_view {
     struct device_ref ref;
     const char *host;
     const struct hardware_device *device;
-    const struct profile
-        *told;          /* its speed by a cluster file; NULL: the device's own word counts */
+    /* Its speed by a cluster file; NULL: the device's own word counts. */
+    const struct profile *told;
     double slowdown;    /* so many times as long it takes; 0: as said */
     const char *holder; /* the job's id; "" when it is free */
     bool grantable;     /* its worker is neither suspect nor draining */

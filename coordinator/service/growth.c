@@ -29,12 +29,9 @@ static bool somebody_waits(const struct service *service)
 
 static bool has(const struct job *job, const struct device_ref *ref)
 {
-    for (size_t i = 0; i < job_trainers(job); i++) {
-        const struct device_ref *own = &job->ranks[i].device;
-        if (own->instance == ref->instance && own->index == ref->index &&
-            strcmp(own->worker, ref->worker) == 0)
+    for (size_t i = 0; i < job_trainers(job); i++)
+        if (device_ref_equal(&job->ranks[i].device, ref))
             return true;
-    }
     return false;
 }
 

@@ -10,16 +10,12 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static struct slow_device *find(const struct service *service, const struct device_ref *ref)
 {
-    for (size_t i = 0; i < service->slow_count; i++) {
-        struct slow_device *slow = &service->slow[i];
-        if (slow->device.instance == ref->instance && slow->device.index == ref->index &&
-            strcmp(slow->device.worker, ref->worker) == 0)
-            return slow;
-    }
+    for (size_t i = 0; i < service->slow_count; i++)
+        if (device_ref_equal(&service->slow[i].device, ref))
+            return &service->slow[i];
     return NULL;
 }
 

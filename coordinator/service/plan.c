@@ -24,11 +24,6 @@ static unsigned devices_max(const struct job_config *config)
     return config->devices.max ? (unsigned)config->devices.max : UINT_MAX;
 }
 
-static bool same_device(const struct device_ref *a, const struct device_ref *b)
-{
-    return a->instance == b->instance && a->index == b->index && strcmp(a->worker, b->worker) == 0;
-}
-
 /* Of all views, those of the job's devices, in the order of its ranks. */
 static size_t pick_granted(const struct job *job, const struct device_view *all, size_t all_count,
                            struct device_view *picked)
@@ -36,7 +31,7 @@ static size_t pick_granted(const struct job *job, const struct device_view *all,
     size_t count = 0;
     for (size_t i = 0; i < job_trainers(job); i++)
         for (size_t j = 0; j < all_count; j++)
-            if (same_device(&all[j].ref, &job->ranks[i].device))
+            if (device_ref_equal(&all[j].ref, &job->ranks[i].device))
                 picked[count++] = all[j];
     return count;
 }
@@ -48,7 +43,7 @@ bool service_plan_serves(const struct service *service, const struct job *job,
     bool same = count > 0 && count == job_trainers(job);
     for (size_t i = 0; i < count && same; i++) {
         size_t found = 0;
-        while (found < count && !same_device(&planning->devices[found], &job->ranks[i].device))
+        while (found < count && !device_ref_equal(&planning->devices[found], &job->ranks[i].device))
             found++;
         double slowdown = service_slowdown(service, &job->ranks[i].device);
         same = found < count && fabs(planning->slowdowns[found] - slowdown) < SLOWDOWN_SAME;

@@ -30,15 +30,10 @@ void spares_clear(struct spares *spares)
     *spares = (struct spares){0};
 }
 
-static bool same_device(const struct device_ref *a, const struct device_ref *b)
-{
-    return a->instance == b->instance && a->index == b->index && strcmp(a->worker, b->worker) == 0;
-}
-
 static bool has(const struct spare *spare, const struct device_ref *device)
 {
     for (size_t i = 0; i < spare->count; i++)
-        if (same_device(&spare->devices[i], device))
+        if (device_ref_equal(&spare->devices[i], device))
             return true;
     return false;
 }
@@ -73,7 +68,7 @@ static void gather_own(const struct job *job, const struct device_view *all, siz
     size_t trainers = job_trainers(job);
     for (size_t i = 0; i < count; i++)
         for (size_t rank = 0; rank < trainers; rank++)
-            if (same_device(&job->ranks[rank].device, &all[i].ref))
+            if (device_ref_equal(&job->ranks[rank].device, &all[i].ref))
                 out->own[out->own_count++] = all[i];
 }
 
