@@ -4,15 +4,13 @@
 
 #include "coordinator/jobs/machine.h"
 
-/* Apply an event that names its job. The results are those of jobs_apply. */
+/* Apply an event that names its job; its words are never NULL here. The results are those of
+ * jobs_apply. */
 int job_event_apply(struct job *job, const struct job_event *event, uint64_t now_ms,
                     struct job_actions *actions, struct error *err);
 
-/* Apply WORKER_LOST or WORKER_JOINED to a job, which it may not concern. */
+/* Apply WORKER_LOST, WORKER_DRAINS or WORKER_JOINED to a job, which it may not concern. */
 void job_event_worker(struct job *job, const struct job_event *event, uint64_t now_ms,
                       struct job_actions *actions);
-
-/* "cancel", "exited"... */
-const char *job_event_name(enum job_event_kind kind);
 
 #endif

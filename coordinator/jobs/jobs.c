@@ -192,19 +192,22 @@ int jobs_submit(struct jobs *jobs, const struct job_submission *submission, uint
     return 0;
 }
 
-int jobs_apply(struct jobs *jobs, const struct job_event *event, uint64_t now_ms,
+int jobs_apply(struct jobs *jobs, const struct job_event *given, uint64_t now_ms,
                struct job_actions *actions, struct error *err)
 {
-    if (event->kind == JOB_EVENT_WORKER_LOST || event->kind == JOB_EVENT_WORKER_DRAINS ||
-        event->kind == JOB_EVENT_WORKER_JOINED) {
+    struct job_event event = *given;
+    if (!event.words)
+        event.words = "";
+    if (event.kind == JOB_EVENT_WORKER_LOST || event.kind == JOB_EVENT_WORKER_DRAINS ||
+        event.kind == JOB_EVENT_WORKER_JOINED) {
         for (size_t i = 0; i < jobs->count; i++)
-            job_event_worker(jobs->items[i], event, now_ms, actions);
+            job_event_worker(jobs->items[i], &event, now_ms, actions);
         return 0;
     }
-    struct job *job = lookup(jobs, event->job);
+    struct job *job = lookup(jobs, event.job);
     if (!job)
-        return error_set(err, -ENOENT, "there is no job '%s'", event->job);
-    int rc = job_event_apply(job, event, now_ms, actions, err);
+        return error_set(err, -ENOENT, "there is no job '%s'", event.job);
+    int rc = job_event_apply(job, &event, now_ms, actions, err);
     if (rc == -ESTALE)
         jobs->stale_count++;
     return rc;

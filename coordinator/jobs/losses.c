@@ -1,0 +1,161 @@
+/* losses.c - ranks that end, one by one or all of a worker at once.
+ *
+ * What follows depends on how it ended and on what the job is about: of a job that stops it is what
+ * is waited for, of one that lives it may be the beginning of its end, or of its next epoch. Often
+ * the first that is heard is a rank that gave up on another, so the reason is put right later. */
+#include "coordinator/jobs/losses.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/jobs/ranks.h"
+#include "coordinator/jobs/states.h"
+
+/* While the job waits for its last executors: what really happened to it. */
+static void find_root(struct job *job, const struct job_cause *cause)
+{
+    if (!(BREAKING & IN(job->state)) || job->reason != JOB_REASON_PEER_LOST)
+        return;
+    job->reason = cause->reason;
+    memcpy(job->words, cause->words, sizeof job->words);
+}
+
+/* Ranks that save wait for each other, and one of them is lost: the others are asked again, to stop
+ * at once. */
+static void save_no_more(struct job *job, struct job_actions *actions)
+{
+    if (!job->saves)
+        return;
+    job->saves = false;
+    job_act(job, JOB_ACTION_STORE, actions);
+    job_resume(job, actions);
+}
+
+/* What follows when a rank is lost. What was refused is refused for good: nobody has to stay. */
+static enum job_trigger broken(const struct job *job, enum job_reason reason)
+{
+    bool refused = reason == JOB_REASON_PROGRAM_REFUSED || reason == JOB_REASON_DATA_REFUSED;
+    return job->replans && !refused && job->state != JOB_PLANNING ? TRIGGER_LEAVE : TRIGGER_BROKEN;
+}
+
+/* Nothing depends on it any more, however it ends. */
+static bool has_given(const struct job *job, const struct job_rank *rank)
+{
+    return rank->role == JOB_RANK_GIVES && (LIVE & IN(job->state));
+}
+
+static enum job_reason reason_of(const struct job_event *event)
+{
+    if (event->exited.refused)
+        return event->exited.refused;
+    if (event->exited.damaged)
+        return JOB_REASON_CHECKPOINT_DAMAGED;
+    if (event->exited.stalled)
+        return JOB_REASON_RANK_STALLED;
+    return event->exited.by_others ? JOB_REASON_PEER_LOST : JOB_REASON_RANK_FAILED;
+}
+
+/* " while it was paused": an end at such a time is a loss even when the status is 0. "": at any
+ * other. */
+static const char *when_of(const struct job *job)
+{
+    if (job->state == JOB_STARTING)
+        return " before it was ready";
+    return job->state == JOB_PAUSED ? " while it was paused" : "";
+}
+
+/* "rank 1 on node-b/0 failed before it was ready: no such file". */
+static void explain(const struct job *job, const struct job_event *event, struct job_cause *cause)
+{
+    const struct device_ref *device = &job->ranks[event->rank].device;
+    const char *words = event->words;
+    char ended[48];
+    if (words[0])
+        snprintf(ended, sizeof ended, "%s", event->exited.stalled ? "stalled" : "failed");
+    else
+        snprintf(ended, sizeof ended, "exited with status %d", event->exited.status);
+    job_cause_set(cause, reason_of(event), "rank %u on %s/%u %s%s%s%s", event->rank, device->worker,
+                  device->index, ended, when_of(job), words[0] ? ": " : "", words);
+}
+
+int job_lose_rank(struct job *job, const struct job_event *event, struct job_cause *cause,
+                  struct error *err)
+{
+    int rc = job_check_rank(job, event->rank, err);
+    if (rc < 0)
+        return rc;
+    struct job_rank *rank = &job->ranks[event->rank];
+    if (rank->state == JOB_RANK_EXITED || rank->state == JOB_RANK_LOST)
+        return TRIGGER_NONE;
+    rank->state = JOB_RANK_EXITED;
+    rank->status = event->exited.status;
+    if (event->exited.step > job->step)
+        job->step = event->exited.step;
+    bool done = event->exited.status == 0 && !when_of(job)[0];
+    if (done || has_given(job, rank))
+        return TRIGGER_NONE;
+    explain(job, event, cause);
+    if (!(STOPPING & IN(job->state)))
+        return broken(job, cause->reason);
+    if (!event->exited.by_others)
+        find_root(job, cause);
+    return TRIGGER_NONE;
+}
+
+void job_follow_exit(struct job *job, const struct job_event *event, struct job_actions *actions)
+{
+    if (job->ranks[event->rank].role == JOB_RANK_GIVES)
+        job_act(job, JOB_ACTION_HOLD, actions); /* one device less */
+    if (event->exited.status != 0 && !event->exited.by_others && (STOPPING & IN(job->state)))
+        save_no_more(job, actions);
+}
+
+static bool is_on(const struct job_rank *rank, const struct job_event *event)
+{
+    return rank->device.instance == event->worker.instance &&
+           strcmp(rank->device.worker, event->worker.name) == 0;
+}
+
+void job_lose_worker(struct job *job, const struct job_event *event, uint64_t now_ms,
+                     struct job_actions *actions)
+{
+    bool touched = false, runs = false;
+    for (size_t i = 0; job->holding && i < job->rank_count; i++) {
+        struct job_rank *rank = &job->ranks[i];
+        if (rank->state == JOB_RANK_LOST || !is_on(rank, event))
+            continue;
+        touched = true;
+        runs = runs || (rank->state != JOB_RANK_EXITED && !has_given(job, rank));
+        rank->state = JOB_RANK_LOST;
+    }
+    if (!touched)
+        return;
+    job_act(job, JOB_ACTION_STORE, actions);
+    struct job_cause cause;
+    job_cause_set(&cause, JOB_REASON_WORKER_LOST, "worker %s was lost: %s", event->worker.name,
+                  event->words);
+    if (runs && STOPPING & IN(job->state)) {
+        find_root(job, &cause);
+        save_no_more(job, actions);
+    } else if (runs) {
+        job_fire(job, broken(job, cause.reason), &cause, now_ms, actions);
+    }
+    job_settle(job, now_ms, actions);
+}
+
+/* A job that cannot move while it runs stays to its end. */
+void job_leave_worker(struct job *job, const struct job_event *event, uint64_t now_ms,
+                      struct job_actions *actions)
+{
+    bool touched = false;
+    for (size_t i = 0; i < job_trainers(job); i++)
+        touched = touched || is_on(&job->ranks[i], event);
+    if (!touched || !job->replans || !((IN(JOB_STARTING) | LIVE) & IN(job->state)))
+        return;
+    struct job_cause cause;
+    job_cause_set(&cause, JOB_REASON_REPLAN, "node %s is drained%s%s", event->worker.name,
+                  event->words[0] ? ": " : "", event->words);
+    job->saves = (LIVE & IN(job->state)) != 0;
+    job_fire(job, TRIGGER_LEAVE, &cause, now_ms, actions);
+    job_settle(job, now_ms, actions);
+}
