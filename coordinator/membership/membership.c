@@ -1,8 +1,8 @@
-/* membership.c - the life of workers, as a sorted array of records.
+/* membership.c - the life of workers: they report, are heard of, are lost and come back.
  *
- * lose() is the only place where a worker dies and revive() the only one where it is born. Both
- * keep these true: a dead worker's instance is never alive again; a name has one living instance;
- * holders[] has one entry for each device of the report. */
+ * worker_lose() is the only place where a worker dies and revive() the only one where it is born.
+ * Both keep these true: a dead worker's instance is never alive again; a name has one living
+ * instance; holders[] has one entry for each device of the report. */
 #include "coordinator/membership/membership.h"
 
 #include <assert.h>
@@ -12,10 +12,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/base/units.h"
 #include "coordinator/membership/internal.h"
-
-#define SUSPECT_HEARTBEATS 3
 
 void membership_events_clear(struct membership_events *events)
 {
@@ -28,8 +25,19 @@ void membership_events_finish(struct membership_events *events)
     *events = (struct membership_events){0};
 }
 
-static void announce(struct membership_events *events, enum membership_event_kind kind,
-                     const struct worker *worker, const char *reason)
+const char *membership_event_name(enum membership_event_kind kind)
+{
+    static const char *const names[] = {
+        [MEMBERSHIP_JOINED] = "joined",       [MEMBERSHIP_CHANGED] = "changed",
+        [MEMBERSHIP_SUSPECTED] = "suspected", [MEMBERSHIP_RECOVERED] = "recovered",
+        [MEMBERSHIP_DRAINING] = "draining",   [MEMBERSHIP_UNDRAINED] = "undrained",
+        [MEMBERSHIP_LOST] = "lost",           [MEMBERSHIP_FORGOTTEN] = "forgotten",
+    };
+    return names[kind];
+}
+
+void membership_announce(struct membership_events *events, enum membership_event_kind kind,
+                         const struct worker *worker, const char *reason)
 {
     events->items = grow(events->items, events->count, &events->capacity, sizeof *events->items);
     struct membership_event *event = &events->items[events->count++];
@@ -38,94 +46,13 @@ static void announce(struct membership_events *events, enum membership_event_kin
     snprintf(event->reason, sizeof event->reason, "%s", reason);
 }
 
-int membership_config_check(const struct membership_config *config, struct error *err)
-{
-    if (config->heartbeat_ms == 0)
-        return error_set(err, -EINVAL, "heartbeat: it must be at least 1ms");
-    if (config->dead_ms <= SUSPECT_HEARTBEATS * config->heartbeat_ms)
-        return error_set(err, -EINVAL,
-                         "a worker is lost after %llu ms: it must be more than %d heartbeats of "
-                         "%llu ms",
-                         (unsigned long long)config->dead_ms, SUSPECT_HEARTBEATS,
-                         (unsigned long long)config->heartbeat_ms);
-    return 0;
-}
-
-struct membership *membership_create(const struct membership_config *config)
-{
-    assert(membership_config_check(config, NULL) == 0);
-    struct membership *membership = xcalloc(1, sizeof *membership);
-    membership->config = *config;
-    return membership;
-}
-
-void membership_destroy(struct membership *membership)
-{
-    if (!membership)
-        return;
-    for (size_t i = 0; i < membership->count; i++)
-        worker_destroy(membership->workers[i]);
-    free(membership->workers);
-    free(membership);
-}
-
-/* The place of the name, or where it would be. */
-static size_t place(const struct membership *membership, const char *name, bool *found)
-{
-    size_t low = 0, high = membership->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(membership->workers[middle]->name, name);
-        if (order == 0) {
-            *found = true;
-            return middle;
-        }
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *found = false;
-    return low;
-}
-
-struct worker *membership_lookup(const struct membership *membership, const char *name)
-{
-    bool found;
-    size_t index = place(membership, name, &found);
-    return found ? membership->workers[index] : NULL;
-}
-
-static void insert(struct membership *membership, struct worker *worker)
-{
-    bool found;
-    size_t index = place(membership, worker->name, &found);
-    assert(!found);
-    membership->workers = grow(membership->workers, membership->count, &membership->capacity,
-                               sizeof(*membership->workers));
-    memmove(&membership->workers[index + 1], &membership->workers[index],
-            (membership->count - index) * sizeof(*membership->workers));
-    membership->workers[index] = worker;
-    membership->count++;
-}
-
-/* A record without an instance, dead until revived. */
-static struct worker *add(struct membership *membership, const char *name)
-{
-    struct worker *worker = xcalloc(1, sizeof *worker);
-    snprintf(worker->name, sizeof worker->name, "%s", name);
-    worker->dead = true;
-    insert(membership, worker);
-    return worker;
-}
-
-static void lose(struct worker *worker, uint64_t now_ms, const char *reason,
+void worker_lose(struct worker *worker, uint64_t now_ms, const char *reason,
                  struct membership_events *events)
 {
     worker->dead = true;
     worker->suspect = false;
     worker->lost_ms = now_ms;
-    announce(events, MEMBERSHIP_LOST, worker, reason);
+    membership_announce(events, MEMBERSHIP_LOST, worker, reason);
 }
 
 /* A dead record begins a life with this instance and report. */
@@ -153,7 +80,7 @@ static void hear(struct worker *worker, bool follows, uint64_t now_ms,
         worker->heard_ms = now_ms;
     if (worker->suspect && follows) {
         worker->suspect = false;
-        announce(events, MEMBERSHIP_RECOVERED, worker, "");
+        membership_announce(events, MEMBERSHIP_RECOVERED, worker, "");
     }
 }
 
@@ -199,7 +126,7 @@ static int report_again(struct worker *worker, const struct hardware_report *rep
         return 0;
     hardware_report_destroy(worker->report);
     worker->report = hardware_report_copy(report);
-    announce(events, MEMBERSHIP_CHANGED, worker, "");
+    membership_announce(events, MEMBERSHIP_CHANGED, worker, "");
     return 0;
 }
 
@@ -228,11 +155,11 @@ int membership_report(struct membership *membership, uint64_t instance,
         return report_again(worker, report, now_ms, events, err);
 
     if (!worker)
-        worker = add(membership, report->node);
+        worker = membership_add(membership, report->node);
     if (!worker->dead)
-        lose(worker, now_ms, "it was restarted", events);
+        worker_lose(worker, now_ms, "it was restarted", events);
     revive(worker, instance, report, now_ms);
-    announce(events, MEMBERSHIP_JOINED, worker, "");
+    membership_announce(events, MEMBERSHIP_JOINED, worker, "");
     return 0;
 }
 
@@ -259,86 +186,6 @@ int membership_heartbeat(struct membership *membership, const char *name, uint64
     return 0;
 }
 
-void membership_disconnect(struct membership *membership, const char *name, uint64_t instance,
-                           uint64_t now_ms, struct membership_events *events)
-{
-    struct worker *worker = membership_lookup(membership, name);
-    bool deaf = membership->busy_until_ms > 0 &&
-                now_ms < membership->busy_until_ms + membership->config.heartbeat_ms;
-    if (worker && !worker->dead && worker->instance == instance && !deaf)
-        lose(worker, now_ms, "its connection closed", events);
-}
-
-/* When the worker's next change falls due by the clock alone. */
-static uint64_t next_ms(const struct membership *membership, const struct worker *worker)
-{
-    const struct membership_config *config = &membership->config;
-    if (worker->dead)
-        return worker->draining ? UINT64_MAX : worker->lost_ms + config->forget_ms;
-    if (worker->suspect)
-        return worker->heard_ms + config->dead_ms;
-    return worker->heard_ms + SUSPECT_HEARTBEATS * config->heartbeat_ms;
-}
-
-uint64_t membership_next_ms(const struct membership *membership)
-{
-    uint64_t least = UINT64_MAX;
-    for (size_t i = 0; i < membership->count; i++) {
-        uint64_t next = next_ms(membership, membership->workers[i]);
-        least = next < least ? next : least;
-    }
-    return least;
-}
-
-void membership_excuse(struct membership *membership, uint64_t busy_ms, uint64_t now_ms)
-{
-    if (busy_ms < membership->config.heartbeat_ms)
-        return;
-    membership->busy_until_ms = now_ms;
-    for (size_t i = 0; i < membership->count; i++) {
-        struct worker *worker = membership->workers[i];
-        uint64_t heard_ms = worker->heard_ms + busy_ms;
-        if (!worker->dead)
-            worker->heard_ms = heard_ms < now_ms ? heard_ms : now_ms;
-    }
-}
-
-/* True when the worker is to be forgotten. */
-static bool expire(const struct membership *membership, struct worker *worker, uint64_t now_ms,
-                   struct membership_events *events)
-{
-    if (now_ms < next_ms(membership, worker))
-        return false;
-    if (worker->dead)
-        return true;
-    char silence[32], reason[64];
-    units_print_seconds(silence, sizeof silence, (double)(now_ms - worker->heard_ms) / 1000);
-    snprintf(reason, sizeof reason, "silent for %s", silence);
-    if (!worker->suspect) {
-        worker->suspect = true;
-        announce(events, MEMBERSHIP_SUSPECTED, worker, reason);
-    }
-    if (now_ms >= next_ms(membership, worker))
-        lose(worker, now_ms, reason, events);
-    return false;
-}
-
-void membership_expire(struct membership *membership, uint64_t now_ms,
-                       struct membership_events *events)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < membership->count; i++) {
-        struct worker *worker = membership->workers[i];
-        if (!expire(membership, worker, now_ms, events)) {
-            membership->workers[kept++] = worker;
-            continue;
-        }
-        announce(events, MEMBERSHIP_FORGOTTEN, worker, "");
-        worker_destroy(worker);
-    }
-    membership->count = kept;
-}
-
 int membership_restore(struct membership *membership, const struct worker *stored, uint64_t now_ms,
                        struct error *err)
 {
@@ -351,7 +198,7 @@ int membership_restore(struct membership *membership, const struct worker *store
     memset(worker->holders, 0, worker->report->device_count * sizeof *worker->holders);
     worker->suspect = !worker->dead;
     worker->heard_ms = worker->lost_ms = now_ms;
-    insert(membership, worker);
+    membership_insert(membership, worker);
     return 0;
 }
 
@@ -365,7 +212,7 @@ int membership_drain(struct membership *membership, const char *name, const char
     worker->draining = true;
     snprintf(worker->drain_reason, sizeof worker->drain_reason, "%s", reason);
     if (begins)
-        announce(events, MEMBERSHIP_DRAINING, worker, reason);
+        membership_announce(events, MEMBERSHIP_DRAINING, worker, reason);
     return 0;
 }
 
@@ -376,7 +223,7 @@ int membership_undrain(struct membership *membership, const char *name,
     if (!worker)
         return error_set(err, -ENOENT, "there is no worker '%s'", name);
     if (worker->draining)
-        announce(events, MEMBERSHIP_UNDRAINED, worker, "");
+        membership_announce(events, MEMBERSHIP_UNDRAINED, worker, "");
     worker->draining = false;
     worker->drain_reason[0] = '\0';
     return 0;

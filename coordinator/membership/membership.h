@@ -63,7 +63,7 @@ struct membership_event {
     char reason[WORKER_REASON_SIZE]; /* a sentence's end: "silent for 5.00 s"; may be "" */
 };
 
-/* Zeroed to begin with; events_clear() empties it and keeps its room. */
+/* Zeroed to begin with; membership_events_clear() empties it and keeps its room. */
 struct membership_events {
     struct membership_event *items;
     size_t count, capacity;

@@ -1,26 +1,9 @@
-/* views.c - reading membership: workers by name, their records, and words for what is seen. */
-#include <assert.h>
+/* worker.c - one worker's record by itself: copied, and in words. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/memory.h"
 #include "coordinator/membership/internal.h"
-
-size_t membership_count(const struct membership *membership)
-{
-    return membership->count;
-}
-
-const struct worker *membership_at(const struct membership *membership, size_t index)
-{
-    assert(index < membership->count);
-    return membership->workers[index];
-}
-
-const struct worker *membership_find(const struct membership *membership, const char *name)
-{
-    return membership_lookup(membership, name);
-}
 
 struct worker *worker_copy(const struct worker *worker)
 {
@@ -60,15 +43,4 @@ const char *worker_state_name(enum worker_state state)
         [WORKER_DEAD] = "DEAD",
     };
     return names[state];
-}
-
-const char *membership_event_name(enum membership_event_kind kind)
-{
-    static const char *const names[] = {
-        [MEMBERSHIP_JOINED] = "joined",       [MEMBERSHIP_CHANGED] = "changed",
-        [MEMBERSHIP_SUSPECTED] = "suspected", [MEMBERSHIP_RECOVERED] = "recovered",
-        [MEMBERSHIP_DRAINING] = "draining",   [MEMBERSHIP_UNDRAINED] = "undrained",
-        [MEMBERSHIP_LOST] = "lost",           [MEMBERSHIP_FORGOTTEN] = "forgotten",
-    };
-    return names[kind];
 }
