@@ -208,11 +208,13 @@ int membership_drain(struct membership *membership, const char *name, const char
     struct worker *worker = membership_lookup(membership, name);
     if (!worker)
         return error_set(err, -ENOENT, "there is no worker '%s'", name);
-    bool begins = !worker->draining;
+    char words[WORKER_REASON_SIZE];
+    snprintf(words, sizeof words, "%s", reason);
+    bool news = !worker->draining || strcmp(worker->drain_reason, words) != 0;
     worker->draining = true;
-    snprintf(worker->drain_reason, sizeof worker->drain_reason, "%s", reason);
-    if (begins)
-        membership_announce(events, MEMBERSHIP_DRAINING, worker, reason);
+    snprintf(worker->drain_reason, sizeof worker->drain_reason, "%s", words);
+    if (news)
+        membership_announce(events, MEMBERSHIP_DRAINING, worker, words);
     return 0;
 }
 

@@ -50,7 +50,7 @@ enum membership_event_kind {
     MEMBERSHIP_CHANGED,   /* the same instance reports other hardware figures */
     MEMBERSHIP_SUSPECTED, /* silent for three heartbeats */
     MEMBERSHIP_RECOVERED, /* a suspect was heard of again */
-    MEMBERSHIP_DRAINING,  /* gets no further jobs */
+    MEMBERSHIP_DRAINING,  /* gets no further jobs; again when the reason is another */
     MEMBERSHIP_UNDRAINED,
     MEMBERSHIP_LOST,      /* its executors are gone, as far as anyone can know */
     MEMBERSHIP_FORGOTTEN, /* lost for so long that it is listed no more */
