@@ -13,67 +13,13 @@
 #include "coordinator/pace/pace.h"
 #include "coordinator/planning/queue.h"
 #include "coordinator/rendezvous/rendezvous.h"
-#include "coordinator/service/replans.h"
+#include "coordinator/service/askers.h"
+#include "coordinator/service/dossiers.h"
 #include "coordinator/service/service.h"
 #include "coordinator/stalls/stalls.h"
 #include "coordinator/telemetry/telemetry.h"
 
 #include <jansson.h>
-
-/* A plan for these devices, in whatever order; plan NULL: there is none. */
-struct spare {
-    struct device_ref *devices;
-    size_t count;
-    struct planning planning;
-};
-
-/* What was searched before it is needed, while an epoch runs. */
-struct spares {
-    struct spare *items;
-    size_t count, capacity;
-    uint64_t epoch;
-    bool asked; /* one is searched */
-};
-
-/* What is known of a job beside its record in jobs/. */
-struct dossier {
-    char id[JOB_ID_SIZE];
-    struct job_config *config; /* NULL: of an ended job, or one no longer understood */
-    struct planning planning;  /* of the current epoch; plan NULL before there is one */
-    bool planned_before;       /* it was there when it was needed */
-    struct corpus *corpus;     /* as its first rank reported it; NULL before */
-    struct error refusal;      /* why no plan can be; "" where there is one, or may be one */
-    enum job_state told_state; /* what events have said */
-    enum job_reason told_reason;
-    uint64_t told_step, told_ms;
-    struct replan replan;
-    struct stalls stalls;
-    struct pace pace;
-    struct spares spares;
-    uint64_t growth_epoch; /* in which so many devices were last looked at */
-    size_t growth_devices;
-    uint64_t unsaved_step; /* the newest that was told to have no checkpoint */
-};
-
-enum asks {
-    ASKS_CALL,  /* a caller, who waits */
-    ASKS_JOB,   /* it waits for its plan */
-    ASKS_TRIAL, /* it runs: would it be better off on more devices? */
-    ASKS_SPARE, /* it runs: what if it lost some? */
-};
-
-/* Who wants a search: a job in an epoch, or a caller. */
-struct asker {
-    enum asks kind;
-    char job[JOB_ID_SIZE];
-    uint64_t epoch;
-    struct device_ref *devices; /* of a job that runs: on which */
-    size_t device_count;
-    uint64_t hardware;     /* service->hardware then */
-    struct rpc_call *call; /* NULL: a job asks */
-    void (*answer_cb)(struct rpc_call *call, const struct planning *planning);
-    uint64_t until_ms; /* of a call: then it is answered without a plan */
-};
 
 /* Who waits to hear what becomes of the job that it submitted. */
 struct submitter {
@@ -131,13 +77,13 @@ struct service_handler {
     enum coordinator_method method;
     rpc_handler_cb cb; /* its data is the service */
 };
-extern const struct service_handler worker_handlers[], telemetry_handlers[], submit_handlers[],
-    user_handlers[], pause_handlers[], checkpoint_handlers[], cluster_handlers[], drill_handlers[],
-    history_handlers[], identity_handlers[], trace_handlers[];
+extern const struct service_handler worker_handlers[], rank_handlers[], telemetry_handlers[],
+    submit_handlers[], user_handlers[], pause_handlers[], checkpoint_handlers[], cluster_handlers[],
+    drill_handlers[], history_handlers[], identity_handlers[], trace_handlers[];
 
 uint64_t service_now_ms(const struct service *service);
 
-/* workers.c: the job in this epoch, if the caller has that rank of it, or any where rank is NULL;
+/* ranks.c: the job in this epoch, if the caller has that rank of it, or any where rank is NULL;
  * also when it has ended. -ENOENT, -ESTALE. */
 int service_find_rank(const struct service *service, struct rpc_call *call, const char *id,
                       uint64_t epoch, const uint32_t *rank, const struct job **out,
@@ -173,6 +119,10 @@ void service_turn(struct service *service);
 int service_commit(struct service *service, struct error *err);
 /* An event into jobs; what follows waits for the turn. */
 int service_apply(struct service *service, const struct job_event *event, struct error *err);
+/* One of our own making, refused only where the job has moved on meanwhile. */
+void service_apply_own(struct service *service, const struct job_event *event);
+/* actions.c: carry out what is to be done; true when there was something. */
+bool service_carry_out(struct service *service);
 
 /* access.c: whether callers of these roles are believed whatever they say; and the server's
  * rpc_admit_cb. */
@@ -209,24 +159,17 @@ Gimbal__Checkpoint **checkpoints_to_wire(const struct service *service, const st
 /* restore.c: take up what the store has, at the start. */
 int service_restore(struct service *service, struct error *err);
 
-/* dossiers.c: find lends, NULL when unknown; add takes config. */
-struct dossier *dossier_find(const struct service *service, const char *job);
-struct dossier *dossier_add(struct service *service, const char *job, struct job_config *config);
-/* Let go of those whose job is forgotten. */
-void dossiers_prune(struct service *service);
-void dossiers_finish(struct service *service);
-
-/* plan.c: whether this plan was made for just the devices that the job was granted, as they are. */
-bool service_plan_serves(const struct service *service, const struct job *job,
-                         const struct planning *planning);
-/* Begin to search a plan for a job that was granted its devices; -EINVAL when its text is not
- * understood. */
-int service_plan_job(struct service *service, const struct job *job, struct error *err);
+/* plan.c: have the job's epoch planned: answered by an event of this turn, or of a later one, when
+ * a search has found what service_planned takes. */
+void service_plan_job(struct service *service, const struct job *job);
+void service_planned(struct service *service, const struct job *job,
+                     struct planning_answer *answer);
 /* Search beside the training for a plan of a running job on these devices; service_take_trial
  * follows, or service_keep_spare. */
 void service_plan_beside(struct service *service, enum asks kind, const struct job *job,
                          const struct device_view *devices, size_t count);
 struct device_ref *service_refs(const struct device_view *views, size_t count); /* yours */
+
 /* spares.c: the job's epoch has finished a step; and there may be other devices. */
 void service_begin_spares(struct service *service, const struct job *job);
 void service_consider_spares(struct service *service);
@@ -244,8 +187,9 @@ void service_consider_growth(struct service *service);
 void service_plan_again(struct service *service, const struct job *job);
 void service_take_trial(struct service *service, const struct job *job,
                         const struct planning_answer *answer);
-/* The same on all devices that are alive, to answer a call: answer_cb is called with the plan, and
- * a failure is told the caller. Takes config and graph. */
+
+/* questions.c: search on all devices that are alive, to answer a call: answer_cb is called with the
+ * plan, and a failure is told the caller. Takes config and graph. */
 struct question {
     struct job_config *config;
     struct graph *graph;
@@ -255,22 +199,10 @@ struct question {
     void (*answer_cb)(struct rpc_call *call, const struct planning *planning);
 };
 void service_plan_dry(struct service *service, struct rpc_call *call, const struct question *ask);
-/* Hand out the plans that were found, and stop the searches whose plans nobody wants any more. */
-void service_take_plans(struct service *service);
-/* When service_take_plans has something to do of its own accord; UINT64_MAX for never. */
-uint64_t service_plans_next_ms(const struct service *service);
-void service_forget_askers(struct service *service);
-/* turn.c: what a search has found for a job; takes the plan. */
-void service_planned(struct service *service, const struct job *job,
-                     struct planning_answer *answer);
 
 /* submit.c: answer those whose job has been planned, or whose patience is over. */
 void service_answer_submitters(struct service *service);
 uint64_t service_submitters_next_ms(const struct service *service);
-
-/* -ESTALE: the plan names a device that no worker offers. */
-int service_check_devices(const struct service *service, const struct plan *plan,
-                          struct error *err);
 
 /* events.c: append to the stream of events. json is taken, and may be NULL; job and node may be
  * "". */

@@ -74,6 +74,7 @@ int service_open(const struct service_options *options, struct service **out, st
         return rc;
     }
     install(service, worker_handlers);
+    install(service, rank_handlers);
     install(service, telemetry_handlers);
     install(service, submit_handlers);
     install(service, user_handlers);

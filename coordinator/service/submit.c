@@ -61,6 +61,35 @@ static int submitted_read(struct submitted *submitted, const Gimbal__JobSpec *sp
     return rc;
 }
 
+static bool offers(const struct device_view *views, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        char offered[HARDWARE_NAME_SIZE + 16];
+        snprintf(offered, sizeof offered, "%s/%u", views[i].ref.worker, views[i].ref.index);
+        if (strcmp(offered, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A plan that came with a job names devices: -ESTALE, one is not there. */
+static int check_devices(const struct service *service, const struct plan *plan, struct error *err)
+{
+    struct device_view *all;
+    size_t count = membership_devices(service->membership, &all);
+    int rc = 0;
+    for (int rank = 0; rank < plan_ranks(plan) && rc == 0; rank++) {
+        const char *name = plan_device(plan, rank);
+        if (name && !offers(all, count, name))
+            rc = error_set(err, -ESTALE,
+                           "the plan puts rank %d on %s, and no worker that is alive offers that: "
+                           "the cluster is no longer the one that it was made for; plan again",
+                           rank, name);
+    }
+    free(all);
+    return rc;
+}
+
 static struct job_submission describe(const struct submitted *submitted, struct rpc_call *call,
                                       const Gimbal__JobSpec *spec, const char *user)
 {
@@ -217,7 +246,7 @@ static void submit(struct rpc_call *call, void *data)
         return;
     }
     if (submitted.plan && !jobs_knows(service->jobs, &submission))
-        rc = service_check_devices(service, submitted.plan, &err);
+        rc = check_devices(service, submitted.plan, &err);
     if (rc == 0)
         rc = jobs_submit(service->jobs, &submission, service_now_ms(service), &job,
                          &service->actions, &err);
