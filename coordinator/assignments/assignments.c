@@ -2,7 +2,6 @@
 #include "coordinator/assignments/assignments.h"
 
 #include "common/base/memory.h"
-#include "common/program/lower.h"
 #include "common/rpc/message.h"
 #include "proto/worker.pb-c.h"
 
@@ -84,32 +83,6 @@ const struct stream *assignments_stream(const struct assignments *assignments, u
 {
     const struct post *post = find(assignments, instance);
     return post ? post->stream : NULL;
-}
-
-int assignments_hash(const struct graph *graph, const struct plan *plan,
-                     void (*each_cb)(void *data, int rank, const struct program *program),
-                     void *data, uint64_t **out, struct error *err)
-{
-    int ranks = plan_ranks(plan), rc = 0;
-    uint64_t *hashes = xcalloc((size_t)ranks, sizeof *hashes);
-    struct ways *ways = ways_create();
-    for (int rank = 0; rank < ranks && rc == 0; rank++) {
-        struct program *program;
-        rc = lower_with(ways, graph, plan, rank, &program, err);
-        if (rc < 0) {
-            error_prefix(err, rc, "rank %d", rank);
-            break;
-        }
-        hashes[rank] = program->hash;
-        each_cb(data, rank, program);
-        program_destroy(program);
-    }
-    ways_destroy(ways);
-    if (rc < 0)
-        free(hashes);
-    else
-        *out = hashes;
-    return rc;
 }
 
 static void append(struct assignments *assignments, uint64_t instance,

@@ -6,9 +6,6 @@
 #ifndef COORDINATOR_ASSIGNMENTS_ASSIGNMENTS_H
 #define COORDINATOR_ASSIGNMENTS_ASSIGNMENTS_H
 
-#include "common/graph/graph.h"
-#include "common/plan/plan.h"
-#include "common/program/program.h"
 #include "common/rpc/stream.h"
 #include "coordinator/jobs/job.h"
 #include "proto/drill.pb-c.h"
@@ -45,12 +42,6 @@ struct assignments_epoch {
     const char *checkpoint_root;  /* where its checkpoints go; NULL: nowhere */
     const char *checkpoint;       /* of the job's checkpoint_step; NULL: it starts anew */
 };
-
-/* Hashes of all ranks' programs, an array that is yours; each program is lent to each_cb meanwhile.
- * -EINVAL as lower(). */
-int assignments_hash(const struct graph *graph, const struct plan *plan,
-                     void (*each_cb)(void *data, int rank, const struct program *program),
-                     void *data, uint64_t **out, struct error *err);
 
 /* Append to the streams of the workers that are open; the others are lost, and their ranks with
  * them. Go, pause and cancel are said once to each worker that has a rank. Go also says which of

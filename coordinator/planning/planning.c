@@ -2,7 +2,7 @@
 #include "coordinator/planning/planning.h"
 
 #include "common/base/memory.h"
-#include "coordinator/assignments/assignments.h"
+#include "coordinator/planning/programs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -76,25 +76,6 @@ static char *print_candidates(const struct planner_result *result)
     return text;
 }
 
-struct price {
-    const struct fleet *fleet;
-    struct planning *planning;
-};
-
-/* Of each rank what its kernels are to take, at the speed that its device should have. */
-static void price_rank(void *data, int rank, const struct program *program)
-{
-    const struct price *price = data;
-    size_t index = fleet_find(price->fleet, plan_device(price->planning->plan, rank));
-    struct program_cursor cursor = {0};
-    double seconds = 0;
-    while (program_next(program, PROGRAM_TRAIN, &cursor))
-        if (cursor.instruction->kind == INSTRUCTION_KERNEL)
-            seconds += profile_seconds(price->fleet->devices[index].profile, NULL, program,
-                                       cursor.instruction);
-    price->planning->compute_s[rank] = seconds / price->fleet->slowdowns[index];
-}
-
 /* The workers' devices, by the names that the planner gave the ranks. */
 static void name_ranks(struct planning *planning, const struct planning_task *task)
 {
@@ -122,9 +103,7 @@ int planning_run(const struct planning_task *task, struct planning *out, struct 
         result.best->predicted.wall_s = (double)(task->clock_cb() - began_ms) / 1000;
         out->plan = plan_copy(result.best);
         name_ranks(out, task);
-        out->compute_s = xcalloc(out->rank_count, sizeof *out->compute_s);
-        struct price price = {&task->fleet, out};
-        rc = assignments_hash(task->graph, out->plan, price_rank, &price, &out->hashes, err);
+        rc = planning_lower(task, out, err);
     } else if (rc == -ENOSPC) {
         out->devices_needed = count_needed(task);
     }

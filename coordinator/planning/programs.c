@@ -1,0 +1,41 @@
+/* programs.c - every rank's program, lowered as its executor will do it: so both sides can compare
+ * its hash, and a rank that is slow is known by what its kernels were to take. */
+#include "coordinator/planning/programs.h"
+
+#include "common/base/memory.h"
+#include "common/program/lower.h"
+
+/* What its kernels are to take in a step, at the speed that its device should have. */
+static double price_kernels(const struct fleet *fleet, size_t device, const struct program *program)
+{
+    struct program_cursor cursor = {0};
+    double seconds = 0;
+    while (program_next(program, PROGRAM_TRAIN, &cursor))
+        if (cursor.instruction->kind == INSTRUCTION_KERNEL)
+            seconds +=
+                profile_seconds(fleet->devices[device].profile, NULL, program, cursor.instruction);
+    return seconds / fleet->slowdowns[device];
+}
+
+int planning_lower(const struct planning_task *task, struct planning *planning, struct error *err)
+{
+    const struct fleet *fleet = &task->fleet;
+    int ranks = plan_ranks(planning->plan), rc = 0;
+    planning->hashes = xcalloc((size_t)ranks, sizeof *planning->hashes);
+    planning->compute_s = xcalloc((size_t)ranks, sizeof *planning->compute_s);
+    struct ways *ways = ways_create();
+    for (int rank = 0; rank < ranks && rc == 0; rank++) {
+        struct program *program;
+        rc = lower_with(ways, task->graph, planning->plan, rank, &program, err);
+        if (rc < 0) {
+            error_prefix(err, rc, "rank %d", rank);
+            break;
+        }
+        planning->hashes[rank] = program->hash;
+        size_t device = fleet_find(fleet, plan_device(planning->plan, rank));
+        planning->compute_s[rank] = price_kernels(fleet, device, program);
+        program_destroy(program);
+    }
+    ways_destroy(ways);
+    return rc;
+}
