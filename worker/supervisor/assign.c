@@ -95,9 +95,9 @@ static void make_room(struct supervisor *supervisor, const struct rank *newest, 
             continue;
         bool same = strcmp(rank->job, newest->job) == 0;
         if (same && rank->epoch != newest->epoch)
-            ranks_leave(rank, epoch, false, now_ms, actions);
+            rank_leave(rank, epoch, false, now_ms, actions);
         else if (rank->device_index == newest->device_index)
-            ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, device, now_ms, actions);
+            rank_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, device, now_ms, actions);
     }
     free(epoch);
     free(device);
@@ -149,7 +149,7 @@ void ranks_assign(struct supervisor *supervisor, Gimbal__Assignment *assignment,
                            supervisor->node, rank->device_index, supervisor->device_count);
     }
     if (reason)
-        ranks_stop(rank, cause, reason, now_ms, actions);
+        rank_stop(rank, cause, reason, now_ms, actions);
     else
         make_room(supervisor, rank, now_ms, actions);
     free(reason);

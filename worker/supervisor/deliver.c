@@ -126,9 +126,9 @@ static void stop_refused(struct rank *rank, const char *text, uint64_t now_ms,
 {
     char *reason = xasprintf("the coordinator refuses it: %s", text);
     if (rank->going && rank->keeps) /* its epoch is over, and what it has is worth something */
-        ranks_leave(rank, reason, false, now_ms, actions);
+        rank_leave(rank, reason, false, now_ms, actions);
     else
-        ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason, now_ms, actions);
+        rank_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason, now_ms, actions);
     free(reason);
 }
 

@@ -57,7 +57,7 @@ void supervisor_executor_kept(struct supervisor *supervisor, uint64_t id,
 {
     struct rank *rank = ranks_find(supervisor, id);
     if (rank && rank->state == RANK_STOPPING && rank->saving)
-        ranks_stop(rank, rank->cause, "it has left its epoch", now_ms, actions);
+        rank_stop(rank, rank->cause, "it has left its epoch", now_ms, actions);
     if (!rank || (rank->state != RANK_RUNNING && rank->state != RANK_LEAVING))
         return; /* it was asked to stop meanwhile, and will */
     supervisor_executor_stepped(supervisor, id, step);
@@ -73,7 +73,7 @@ void supervisor_executor_faulty(struct supervisor *supervisor, uint64_t id, cons
 {
     struct rank *rank = ranks_find(supervisor, id);
     if (rank)
-        ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason, now_ms, actions);
+        rank_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason, now_ms, actions);
 }
 
 /* Nobody wanted it gone, or only because it did not leave its epoch. */

@@ -1,4 +1,4 @@
-/* internal.h - inside the supervisor: its state, and what link.c and ranks.c ask of each other. */
+/* internal.h - inside the supervisor: its state, and what its files ask of each other. */
 #ifndef WORKER_SUPERVISOR_INTERNAL_H
 #define WORKER_SUPERVISOR_INTERNAL_H
 
@@ -65,39 +65,43 @@ bool link_will_pass(enum rpc_status status);
 
 /* ranks.c */
 struct rank *ranks_find(struct supervisor *supervisor, uint64_t id);
-void ranks_expire(struct supervisor *supervisor, uint64_t now_ms,
-                  struct supervisor_actions *actions);
-uint64_t ranks_next_ms(const struct supervisor *supervisor);
 bool ranks_all_gone(const struct supervisor *supervisor);
+void rank_set_cause(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason);
+/* It has no executor any more; the cause is set. */
+void rank_end(struct rank *rank, struct supervisor_actions *actions);
+/* The same, but its executor stays. */
+void rank_keep(struct rank *rank, uint64_t now_ms, struct supervisor_actions *actions);
+/* Its executor is gone, but not its state; then that goes, too. */
+void rank_leave_state(struct rank *rank, uint64_t now_ms);
+void rank_let_go(struct rank *rank);
+void rank_finish(struct rank *rank);
+
+/* stops.c */
 /* Stop an executor, and give up what waits; harmless for one that is stopping or has ended. One
  * that saves first is not waited for any longer. */
-void ranks_stop(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
-                uint64_t now_ms, struct supervisor_actions *actions);
+void rank_stop(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
+               uint64_t now_ms, struct supervisor_actions *actions);
 /* The same, but it saves first, if it can: one that trains. */
-void ranks_stop_saving(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
-                       uint64_t now_ms, struct supervisor_actions *actions);
+void rank_stop_saving(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
+                      uint64_t now_ms, struct supervisor_actions *actions);
 /* All but those that save first. */
 void ranks_stop_all(struct supervisor *supervisor, Gimbal__StoppedRequest__Cause cause,
                     const char *reason, uint64_t now_ms, struct supervisor_actions *actions);
 /* End what may not even hear that it is asked to. */
-void ranks_kill(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
-                uint64_t now_ms, struct supervisor_actions *actions);
+void rank_kill(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
+               uint64_t now_ms, struct supervisor_actions *actions);
 /* Have it leave its epoch, behind a step that is saved if it can be, or at once; one that saves is
  * not waited for any longer when it is asked again. An executor that cannot stay stops. */
-void ranks_leave(struct rank *rank, const char *reason, bool save, uint64_t now_ms,
-                 struct supervisor_actions *actions);
+void rank_leave(struct rank *rank, const char *reason, bool save, uint64_t now_ms,
+                struct supervisor_actions *actions);
 /* All of them are of epochs that are over. */
 void ranks_lose_epoch(struct supervisor *supervisor, const char *reason, uint64_t now_ms,
                       struct supervisor_actions *actions);
-void rank_set_cause(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason);
-/* It has no executor any more; the cause is set. */
-void rank_end(struct rank *rank, struct supervisor_actions *actions);
-/* Its executor is gone, but not its state; then that goes, too. */
-void rank_leave_state(struct rank *rank, uint64_t now_ms);
-void rank_let_go(struct rank *rank);
-/* The same as rank_end, but its executor stays. */
-void rank_keep(struct rank *rank, uint64_t now_ms, struct supervisor_actions *actions);
-void rank_finish(struct rank *rank);
+/* Kill those that did not stop or leave in time, and let go what was kept for long enough. */
+void ranks_expire(struct supervisor *supervisor, uint64_t now_ms,
+                  struct supervisor_actions *actions);
+/* When ranks_expire next has something to do; UINT64_MAX for never. */
+uint64_t ranks_next_ms(const struct supervisor *supervisor);
 
 /* assign.c */
 /* Takes the assignment; lent until the next one comes. */

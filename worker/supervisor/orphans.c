@@ -31,7 +31,7 @@ void orphans_expire(struct supervisor *supervisor, uint64_t now_ms,
         char *reason = xasprintf("no coordinator was in reach for %.0f s, which is elastic.orphan",
                                  (double)rank->orphan_ms / 1000);
         act_log(actions, LOG_WARN, "job %s rank %u stops: %s", rank->job, rank->rank, reason);
-        ranks_stop_saving(rank, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, reason, now_ms, actions);
+        rank_stop_saving(rank, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, reason, now_ms, actions);
         if (rank->saving)
             rank->kill_at_ms = UINT64_MAX; /* it waits for the coordinator */
         free(reason);

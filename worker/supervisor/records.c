@@ -23,12 +23,12 @@ static void end_job(struct supervisor *supervisor, const char *job, uint64_t epo
         if (rank->stopped == DELIVERY_DONE && rank->epoch == epoch)
             rank->stopped = DELIVERY_DUE;
         if (end == END_EPOCH)
-            ranks_leave(rank, reason, save, now_ms, actions);
+            rank_leave(rank, reason, save, now_ms, actions);
         else if (save)
-            ranks_stop_saving(rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, reason, now_ms,
-                              actions);
+            rank_stop_saving(rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, reason, now_ms,
+                             actions);
         else
-            ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, reason, now_ms, actions);
+            rank_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, reason, now_ms, actions);
     }
 }
 
@@ -39,8 +39,8 @@ static void drop_job(struct supervisor *supervisor, const char *job, uint64_t no
     for (size_t i = 0; i < supervisor->rank_count; i++) {
         struct rank *rank = &supervisor->ranks[i];
         if ((rank->state == RANK_KEPT || rank->leaves) && strcmp(rank->job, job) == 0)
-            ranks_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, "the job has ended", now_ms,
-                       actions);
+            rank_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, "the job has ended", now_ms,
+                      actions);
     }
 }
 
@@ -52,8 +52,8 @@ static void end_rank(struct supervisor *supervisor, const Gimbal__EndRank *messa
         struct rank *rank = &supervisor->ranks[i];
         if (rank->rank == message->rank && rank->epoch == message->epoch &&
             strcmp(rank->job, message->job) == 0)
-            ranks_kill(rank, GIMBAL__STOPPED_REQUEST__CAUSE__STALLED, message->reason, now_ms,
-                       actions);
+            rank_kill(rank, GIMBAL__STOPPED_REQUEST__CAUSE__STALLED, message->reason, now_ms,
+                      actions);
     }
 }
 

@@ -124,11 +124,11 @@ void supervisor_terminate(struct supervisor *supervisor, uint64_t now_ms,
     act_log(actions, LOG_INFO, "asked to stop: stopping all executors");
     for (size_t i = 0; i < supervisor->rank_count; i++)
         if (supervisor->link.state == LINK_UP)
-            ranks_stop_saving(&supervisor->ranks[i], GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED,
-                              reason, now_ms, actions);
+            rank_stop_saving(&supervisor->ranks[i], GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED,
+                             reason, now_ms, actions);
         else
-            ranks_stop(&supervisor->ranks[i], GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, reason,
-                       now_ms, actions);
+            rank_stop(&supervisor->ranks[i], GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, reason,
+                      now_ms, actions);
     supervisor_leave(supervisor, 0, reason, now_ms, actions);
 }
 
