@@ -4,6 +4,7 @@
 #include "coordinator/cli/cluster.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/demojob.h"
+#include "coordinator/cli/demoresult.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/follow.h"
 #include "coordinator/cli/mishap.h"
@@ -12,11 +13,9 @@
 #include "coordinator/cli/submission.h"
 
 #include "common/base/memory.h"
-#include "common/base/units.h"
 #include "common/plan/plan.h"
 #include "common/rpc/message.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -73,7 +72,7 @@ static struct history_options waiting(struct demo *demo, double timeout_s)
                                     .timeout_s = timeout_s};
 }
 
-/* *reply is the caller's, for message_free; its nodes are alive if *alive. */
+/* *reply is the caller's, for message_free; *alive: as many live as were started. */
 static int list_nodes(struct demo *demo, ProtobufCMessage **reply, bool *alive, struct error *err)
 {
     Gimbal__ListNodesRequest request = GIMBAL__LIST_NODES_REQUEST__INIT;
@@ -194,66 +193,36 @@ static int train(struct demo *demo, const char *text, struct submission *submiss
     return follow_run(&demo->follow, &options, err);
 }
 
-static void print_json(const struct demo *demo, const struct plan *plan, struct error *err)
-{
-    const struct progress_state *state = &demo->follow.state;
-    (void)err;
-    output_print_object(
-        (enum output)demo->invocation->common.output,
-        output_object(
-            "DemoResult",
-            json_pack("{s:s, s:I, s:f, s:o, s:{s:f, s:I}, s:{s:f, s:I, s:f}, s:s?, s:o?}", "plan",
-                      plan->id, "steps", (json_int_t)state->step, "loss", state->loss,
-                      "heldout_loss",
-                      isnan(state->heldout_loss) ? json_null() : json_real(state->heldout_loss),
-                      "predicted", "step_time_s", plan->predicted.step_time_s, "memory_bytes_max",
-                      (json_int_t)plan->predicted.memory_bytes_max, "measured", "step_time_s",
-                      state->step_time_s, "resident_bytes_max", (json_int_t)demo->executor_bytes,
-                      "tokens_per_s", state->tokens_per_s, "sample", demo->follow.sample, "mishap",
-                      mishap_json(&demo->mishap))),
-        stdout);
-}
-
-static void print_tables(const struct demo *demo, const struct plan *plan)
-{
-    const struct progress_state *state = &demo->follow.state;
-    char predicted[32], measured[32];
-    if (demo->follow.sample)
-        printf("\nwhat the model writes now:\n\n%s\n\n", demo->follow.sample);
-    printf("loss           %.3f after %llu steps", state->loss, (unsigned long long)state->step);
-    if (!isnan(state->heldout_loss))
-        printf(", %.3f on text it has not seen", state->heldout_loss);
-    printf("\nstep time      %s predicted, %s measured\n",
-           units_print_seconds(predicted, sizeof predicted, plan->predicted.step_time_s),
-           units_print_seconds(measured, sizeof measured, state->step_time_s));
-    printf("memory         %s predicted and reserved, %s resident with the program itself\n",
-           units_print_bytes(predicted, sizeof predicted, (double)plan->predicted.memory_bytes_max),
-           units_print_bytes(measured, sizeof measured, (double)demo->executor_bytes));
-    if (!demo->values->undisturbed)
-        mishap_print(&demo->mishap, stdout);
-    fflush(stdout);
-}
-
-/* Predicted beside measured; the plan is the coordinator's own. */
-static int report(struct demo *demo, const char *job, struct error *err)
+/* The plan is the coordinator's own. */
+static int fetch_plan(struct demo *demo, const char *job, struct plan **out, struct error *err)
 {
     Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;
     ProtobufCMessage *message;
-    struct plan *plan;
     request.job = (char *)job;
     int code = client_call(&demo->client, COORDINATOR_GET_JOB, &request.base, 0, &message, err);
     if (code != EXIT_DONE)
         return code;
     const Gimbal__GetJobReply *reply = (const Gimbal__GetJobReply *)message;
-    int rc = reply->plan ? plan_decode(reply->plan->json, &plan, err)
+    int rc = reply->plan ? plan_decode(reply->plan->json, out, err)
                          : error_set(err, -1, "%s has no plan", job);
     message_free(message);
-    if (rc < 0)
-        return EXIT_INTERNAL;
-    if (demo->invocation->common.output >= OUTPUT_JSON)
-        print_json(demo, plan, err);
-    else
-        print_tables(demo, plan);
+    return rc < 0 ? EXIT_INTERNAL : EXIT_DONE;
+}
+
+static int report(struct demo *demo, const char *job, struct error *err)
+{
+    struct plan *plan;
+    int code = fetch_plan(demo, job, &plan, err);
+    if (code != EXIT_DONE)
+        return code;
+    const struct demoresult result = {
+        .plan = plan,
+        .state = &demo->follow.state,
+        .sample = demo->follow.sample,
+        .executor_bytes = demo->executor_bytes,
+        .mishap = demo->values->undisturbed ? NULL : &demo->mishap,
+    };
+    demoresult_print(&result, (enum output)demo->invocation->common.output);
     plan_destroy(plan);
     return EXIT_DONE;
 }
@@ -261,8 +230,8 @@ static int report(struct demo *demo, const char *job, struct error *err)
 /* Stop, look, and say what was found; the code that the demo ends with. */
 static int clean_up(struct demo *demo, int code, struct error *err)
 {
-    char *left,
-        *kept = demo->values->keep && demo->cluster.folder ? xstrdup(demo->cluster.folder) : NULL;
+    bool keeps = demo->values->keep && demo->cluster.folder;
+    char *kept = keeps ? xstrdup(demo->cluster.folder) : NULL, *left;
     client_close(&demo->client);
     cluster_stop(&demo->cluster, demo->values->keep, &left);
     if (left) {
