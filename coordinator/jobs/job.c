@@ -34,6 +34,12 @@ void job_destroy(struct job *job)
     free(job);
 }
 
+bool job_is_of(const struct job *job, const struct job_submission *submission)
+{
+    const char *given = submission->given ? submission->given : "";
+    return strcmp(job->text, submission->text) == 0 && strcmp(job->given, given) == 0;
+}
+
 bool job_ended(const struct job *job)
 {
     return job->state == JOB_DONE || job->state == JOB_FAILED || job->state == JOB_CANCELLED;

@@ -152,6 +152,9 @@ struct job {
 struct job *job_copy(const struct job *job);
 void job_destroy(struct job *job);
 
+/* Was it submitted with this job file, and this plan? What comes with the same key has to be. */
+bool job_is_of(const struct job *job, const struct job_submission *submission);
+
 /* Done, failed or cancelled: nothing changes any more. */
 bool job_ended(const struct job *job);
 

@@ -158,8 +158,7 @@ int jobs_submit(struct jobs *jobs, const struct job_submission *submission, uint
     if (rc < 0)
         return rc;
     struct job *known = find_key(jobs, submission);
-    if (known && (strcmp(known->text, submission->text) != 0 ||
-                  strcmp(known->given, submission->given ? submission->given : "") != 0))
+    if (known && !job_is_of(known, submission))
         return error_set(err, -EEXIST, "the key '%s' was used to submit another job file, as %s",
                          submission->key, known->id);
     if (known) {

@@ -38,6 +38,7 @@ static int read_given(struct submitted *submitted, const char *json, struct erro
     return rc < 0 ? error_prefix(err, rc, "plan") : 0;
 }
 
+/* Either way it is yours to finish. */
 static int submitted_read(struct submitted *submitted, const Gimbal__JobSpec *spec,
                           struct error *err)
 {
@@ -54,10 +55,6 @@ static int submitted_read(struct submitted *submitted, const Gimbal__JobSpec *sp
         rc = planner_search(submitted->config, &search, err);
     if (rc == 0 && spec->plan && spec->plan->json[0])
         rc = read_given(submitted, spec->plan->json, err);
-    if (rc < 0) {
-        submitted_finish(submitted);
-        *submitted = (struct submitted){0};
-    }
     return rc;
 }
 
@@ -131,7 +128,7 @@ static bool answer_stored(struct rpc_call *call, const struct service *service,
     }
     Gimbal__SubmitReply reply = GIMBAL__SUBMIT_REPLY__INIT;
     reply.job = job->id;
-    if (strcmp(job->text, submission->text) == 0)
+    if (job_is_of(job, submission))
         rpc_call_reply(call, &reply.base);
     else
         rpc_call_fail(call, RPC_ALREADY_EXISTS,
@@ -210,62 +207,76 @@ static void answer_dry(struct rpc_call *call, const struct planning *planning)
     rpc_call_reply(call, &reply.base);
 }
 
+/* Takes what the search wants of it. */
+static void try_only(struct service *service, struct rpc_call *call, struct submitted *submitted)
+{
+    struct question question = {.config = submitted->config,
+                                .graph = submitted->graph,
+                                .given = submitted->given,
+                                .answer_cb = answer_dry};
+    submitted->config = NULL;
+    submitted->graph = NULL;
+    service_plan_dry(service, call, &question);
+}
+
+/* Into the queue, once: the same wish again is the same job. Its config is the dossier's then. */
+static int keep(struct service *service, struct submitted *submitted,
+                const struct job_submission *submission, char id[JOB_ID_SIZE], struct error *err)
+{
+    const struct job *job;
+    int rc = 0;
+    if (submitted->plan && !jobs_knows(service->jobs, submission))
+        rc = check_devices(service, submitted->plan, err);
+    if (rc == 0)
+        rc = jobs_submit(service->jobs, submission, service_now_ms(service), &job,
+                         &service->actions, err);
+    if (rc < 0)
+        return rc;
+    memcpy(id, job->id, JOB_ID_SIZE);
+    if (dossier_find(service, id))
+        return 0;
+    dossiers_prune(service);
+    dossier_add(service, id, submitted->config);
+    submitted->config = NULL;
+    return 0;
+}
+
+/* Answered by the way, or at the end of this poll, or later. */
+static int submit_read(struct service *service, struct rpc_call *call, struct submitted *submitted,
+                       struct error *err)
+{
+    const Gimbal__SubmitRequest *request = rpc_call_request(call);
+    const char *user = NULL;
+    int rc = service_submits_as(call, request->spec->user, &user, err);
+    if (rc < 0)
+        return rc;
+    if (request->dry_run) {
+        try_only(service, call, submitted);
+        return 0;
+    }
+    struct job_submission submission = describe(submitted, call, request->spec, user);
+    if (answer_stored(call, service, &submission))
+        return 0;
+    char id[JOB_ID_SIZE];
+    rc = keep(service, submitted, &submission, id, err);
+    if (rc < 0)
+        return rc;
+    service_turn(service);
+    add_submitter(service, call, id);
+    return 0;
+}
+
 static void submit(struct rpc_call *call, void *data)
 {
-    struct service *service = data;
     const Gimbal__SubmitRequest *request = rpc_call_request(call);
     struct submitted submitted;
     struct error err;
-    const char *user = NULL;
     int rc = submitted_read(&submitted, request->spec, &err);
-    if (rc == 0) {
-        rc = service_submits_as(call, request->spec->user, &user, &err);
-        if (rc < 0)
-            submitted_finish(&submitted);
-    }
-    if (rc < 0) {
-        rpc_call_fail_errno(call, rc, &err);
-        return;
-    }
-    if (request->dry_run) {
-        struct question question = {.config = submitted.config,
-                                    .graph = submitted.graph,
-                                    .given = submitted.given,
-                                    .answer_cb = answer_dry};
-        service_plan_dry(service, call, &question); /* takes both */
-        submitted.config = NULL;
-        submitted.graph = NULL;
-        submitted_finish(&submitted);
-        return;
-    }
-    struct job_submission submission = describe(&submitted, call, request->spec, user);
-    const struct job *job;
-    char id[JOB_ID_SIZE];
-    if (answer_stored(call, service, &submission)) {
-        submitted_finish(&submitted);
-        return;
-    }
-    if (submitted.plan && !jobs_knows(service->jobs, &submission))
-        rc = check_devices(service, submitted.plan, &err);
     if (rc == 0)
-        rc = jobs_submit(service->jobs, &submission, service_now_ms(service), &job,
-                         &service->actions, &err);
-    if (rc != 0) {
-        submitted_finish(&submitted);
+        rc = submit_read(data, call, &submitted, &err);
+    submitted_finish(&submitted);
+    if (rc < 0)
         rpc_call_fail_errno(call, rc, &err);
-        return;
-    }
-    memcpy(id, job->id, sizeof id);
-    if (dossier_find(service, id)) {
-        submitted_finish(&submitted); /* the same wish once more */
-    } else {
-        dossiers_prune(service);
-        dossier_add(service, id, submitted.config);
-        submitted.config = NULL;
-        submitted_finish(&submitted);
-    }
-    service_turn(service);
-    add_submitter(service, call, id); /* answered at the end of this poll, or later */
 }
 
 const struct service_handler submit_handlers[] = {{COORDINATOR_SUBMIT, submit}, {0, NULL}};

@@ -91,6 +91,11 @@ START_TEST(one_key_is_one_job)
     submission.text = "y";
     ck_assert_int_eq(jobs_submit(jobs, &submission, 0, &two, &actions, &err), -EEXIST);
     ck_assert_str_eq(err.text, "the key 'k' was used to submit another job file, as j-1");
+    submission.text = "x";
+    ck_assert(job_is_of(one, &submission));
+    submission.given = "{}";
+    ck_assert_msg(!job_is_of(one, &submission), "another plan is another wish");
+    ck_assert_int_eq(jobs_submit(jobs, &submission, 0, &two, &actions, &err), -EEXIST);
     submission.user = "bob";
     ck_assert_int_eq(jobs_submit(jobs, &submission, 0, &two, &actions, &err), 0);
     ck_assert_str_eq(two->id, "j-2");
