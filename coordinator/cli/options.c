@@ -2,10 +2,8 @@
 #include "coordinator/cli/options.h"
 
 #include "common/base/memory.h"
-#include "common/base/units.h"
 #include "common/config/nearest.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -82,60 +80,6 @@ static void reader_add(struct reader *reader, const struct flag *flags, void *ta
     }
 }
 
-static int read_number(const struct flag *flag, const char *text, int64_t *out, struct error *err)
-{
-    char *end;
-    errno = 0;
-    long long number = strtoll(text, &end, 10);
-    bool whole = end != text && !*end && !errno && number >= flag->least;
-    if (flag->greatest && (!whole || number > flag->greatest))
-        return error_set(err, -EINVAL, "--%s '%s' must be a whole number, %lld to %lld", flag->name,
-                         text, (long long)flag->least, (long long)flag->greatest);
-    if (!whole)
-        return error_set(err, -EINVAL, "--%s '%s' must be a whole number, at least %lld",
-                         flag->name, text, (long long)flag->least);
-    *out = number;
-    return 0;
-}
-
-static int read_word(const struct flag *flag, const char *text, int *out, struct error *err)
-{
-    size_t used = 0;
-    char known[256] = "";
-    for (int i = 0; flag->words[i]; i++) {
-        if (strcmp(flag->words[i], text) == 0) {
-            *out = i;
-            return 0;
-        }
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
-                                 flag->words[i]);
-    }
-    return error_set(err, -EINVAL, "--%s '%s' is unknown; known: %s", flag->name, text, known);
-}
-
-static int read_value(const struct flag *flag, const char *text, void *target, struct error *err)
-{
-    assert(flag);
-    void *value = (char *)target + flag->offset;
-    int rc = 0;
-    switch (flag->kind) {
-    case FLAG_SWITCH:
-        *(bool *)value = true;
-        return 0;
-    case FLAG_TEXT:
-        *(const char **)value = text;
-        return 0;
-    case FLAG_NUMBER:
-        return read_number(flag, text, value, err);
-    case FLAG_TIME:
-        rc = units_seconds(text, value, err);
-        return rc < 0 ? error_prefix(err, rc, "--%s", flag->name) : 0;
-    case FLAG_WORD:
-        return read_word(flag, text, value, err);
-    }
-    return rc;
-}
-
 /* "json", or a file whose name ends with one of the words, "plan.json". */
 static int find_output(struct common *common, struct error *err)
 {
@@ -144,9 +88,9 @@ static int find_output(struct common *common, struct error *err)
     if (!text)
         return 0;
     if (!ending || strchr(ending, '/') || ending == text)
-        return read_word(&flag, text, &common->output, err);
+        return flag_read_word(&flag, text, &common->output, err);
     common->output_path = text;
-    int rc = read_word(&flag, ending + 1, &common->output, err);
+    int rc = flag_read_word(&flag, ending + 1, &common->output, err);
     return rc < 0 ? error_prefix(err, rc, "file '%s'", text) : 0;
 }
 
@@ -213,7 +157,7 @@ static int read_flags(struct reader *reader, int argc, char **argv, struct commo
             result >= VALUE_BASE ? (size_t)(result - VALUE_BASE) : find_letter(reader, result);
         if (reader->targets[index] == common)
             common->given |= common_flag_takes(reader->flags[index]);
-        rc = read_value(reader->flags[index], optarg, reader->targets[index], err);
+        rc = flag_read(reader->flags[index], optarg, reader->targets[index], err);
     }
     return rc == 0 ? find_output(common, err) : rc;
 }
@@ -275,21 +219,11 @@ void options_finish(struct invocation *invocation)
     invocation->values = NULL;
 }
 
-static void print_flag(const struct flag *flag, FILE *out)
-{
-    char left[64], letter[8] = "   ";
-    if (flag->letter)
-        snprintf(letter, sizeof letter, "-%c,", flag->letter);
-    snprintf(left, sizeof left, "%s --%s%s%s", letter, flag->name, flag->value ? " " : "",
-             flag->value ? flag->value : "");
-    fprintf(out, "  %-26s %s\n", left, flag->help);
-}
-
 void options_print_common(unsigned takes, FILE *out)
 {
     for (const struct flag *flag = common_flags; flag->name; flag++)
         if ((common_flag_takes(flag) & ~takes) == 0)
-            print_flag(flag, out);
+            flag_print(flag, out);
 }
 
 void options_print_command(const struct command *command, FILE *out)
@@ -303,6 +237,6 @@ void options_print_command(const struct command *command, FILE *out)
                 command->below[i]->summary);
     fputs("\nFlags:\n", out);
     for (const struct flag *flag = command->flags; flag && flag->name; flag++)
-        print_flag(flag, out);
+        flag_print(flag, out);
     options_print_common(command->takes, out);
 }

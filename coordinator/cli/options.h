@@ -7,33 +7,13 @@
 #define COORDINATOR_CLI_OPTIONS_H
 
 #include "common/base/error.h"
+#include "coordinator/cli/flag.h"
 #include "coordinator/cli/output.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-
-/* How a value lies at its row's offset. */
-enum flag_kind {
-    FLAG_SWITCH, /* bool; takes no value */
-    FLAG_TEXT,   /* const char *, lent by the command line */
-    FLAG_NUMBER, /* int64_t, not below least, nor above greatest */
-    FLAG_TIME,   /* double, seconds; "30s" */
-    FLAG_WORD,   /* int, an index into words */
-};
-
-struct flag {
-    const char *name; /* "no-headers"; NULL ends the table */
-    char letter;      /* or 0 */
-    enum flag_kind kind;
-    size_t offset;
-    const char *value; /* what the help calls it, "FILE"; NULL for switches */
-    const char *help;
-    int64_t least, standard;  /* of numbers; standard: where the flag is not given */
-    const char *const *words; /* ended by NULL */
-    int64_t greatest;         /* of numbers; 0: none */
-};
 
 /* What a command makes of the common flags; the others it refuses, in words. */
 enum takes {

@@ -1,4 +1,4 @@
-/* training.c - start the executor, follow its events, stop it on a signal. */
+/* training.c - follow the events of an executor, and stop it on a signal. */
 #include "coordinator/cli/training.h"
 
 #include "common/base/memory.h"
@@ -6,20 +6,16 @@
 #include "common/channel/channel.h"
 #include "common/rpc/clock.h"
 #include "common/rpc/message.h"
-#include "coordinator/cli/child.h"
+#include "coordinator/cli/executor.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/output.h"
-#include "coordinator/cli/sibling.h"
 #include "coordinator/cli/signals.h"
 #include "proto/executor.pb-c.h"
 
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /* An executor that was asked to stop has so long before it is killed, and one that saves so long.
@@ -194,73 +190,6 @@ static int follow(struct training *training, struct error *err)
     return rc == -EPIPE ? 0 : rc;
 }
 
-/* The plan as a file that no crash can leave behind. */
-static int plan_file(const struct offline *offline, int *out, struct error *err)
-{
-    char *text = plan_encode(offline->best, offline->graph);
-    size_t size = strlen(text);
-    int fd = memfd_create("plan.json", MFD_CLOEXEC);
-    int rc = fd < 0 || write(fd, text, size) != (ssize_t)size ? -errno : 0;
-    free(text);
-    if (rc < 0)
-        return error_set(err, rc, "keep the plan in memory: %s", strerror(-rc));
-    *out = fd;
-    return 0;
-}
-
-static int start(struct training *training, struct error *err)
-{
-    const struct offline *offline = training->options->offline;
-    char *path = NULL, channel[16], ranks[16], plan_path[32];
-    int pair[2] = {-1, -1}, plan = -1;
-    int rc = sibling_path("gimbal-executor", &path, err);
-    if (rc == 0)
-        rc = plan_file(offline, &plan, err);
-    if (rc == 0)
-        rc = channel_pair(&pair[0], &pair[1], err);
-    if (rc == 0) {
-        snprintf(channel, sizeof channel, "%d", pair[1]);
-        snprintf(ranks, sizeof ranks, "%d", offline->local.count);
-        snprintf(plan_path, sizeof plan_path, "/proc/self/fd/%d", plan);
-        const char *checkpoint = training->options->checkpoint;
-        char *argv[] = {path,
-                        "--channel",
-                        channel,
-                        "--local",
-                        ranks,
-                        "--job",
-                        (char *)training->options->job_path,
-                        "--plan",
-                        plan_path,
-                        "--devices",
-                        offline->local.cpusets,
-                        NULL,
-                        NULL,
-                        NULL,
-                        NULL,
-                        NULL,
-                        NULL};
-        size_t count = sizeof argv / sizeof *argv - 6;
-        if (offline->local.device) {
-            argv[count++] = "--device";
-            argv[count++] = (char *)offline->local.device;
-        }
-        if (training->options->resume)
-            argv[count++] = "--resume";
-        if (checkpoint) {
-            argv[count++] = "--checkpoint";
-            argv[count++] = (char *)checkpoint;
-        }
-        rc = child_start(argv, (int[]){pair[1], plan}, 2, STDERR_FILENO, &training->child, err);
-        close(pair[1]);
-        channel_open(&training->channel, pair[0]);
-    }
-    if (plan >= 0)
-        close(plan);
-    free(path);
-    return rc;
-}
-
 static int conclude(struct training *training, int rc, struct error *err)
 {
     char end[64];
@@ -293,7 +222,9 @@ int training_run(const struct training_options *options, struct training_result 
                                              .heldout_loss = NAN,
                                              .plan = training.plan_text};
     training.signals = signals_open(err);
-    int rc = training.signals < 0 ? training.signals : start(&training, err);
+    int rc = training.signals < 0
+                 ? training.signals
+                 : executor_start(options, &training.child, &training.channel, err);
     if (rc == 0)
         rc = follow(&training, err);
     progress_close(options->progress);

@@ -1,0 +1,73 @@
+/* flag.c - values of flags, read from what was written and refused in words. */
+#include "coordinator/cli/flag.h"
+
+#include "common/base/units.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int read_number(const struct flag *flag, const char *text, int64_t *out, struct error *err)
+{
+    char *end;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    bool whole = end != text && !*end && !errno && number >= flag->least;
+    if (flag->greatest && (!whole || number > flag->greatest))
+        return error_set(err, -EINVAL, "--%s '%s' must be a whole number, %lld to %lld", flag->name,
+                         text, (long long)flag->least, (long long)flag->greatest);
+    if (!whole)
+        return error_set(err, -EINVAL, "--%s '%s' must be a whole number, at least %lld",
+                         flag->name, text, (long long)flag->least);
+    *out = number;
+    return 0;
+}
+
+int flag_read_word(const struct flag *flag, const char *text, int *out, struct error *err)
+{
+    size_t used = 0;
+    char known[256] = "";
+    for (int i = 0; flag->words[i]; i++) {
+        if (strcmp(flag->words[i], text) == 0) {
+            *out = i;
+            return 0;
+        }
+        if (used < sizeof known)
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
+                                     flag->words[i]);
+    }
+    return error_set(err, -EINVAL, "--%s '%s' is unknown; known: %s", flag->name, text, known);
+}
+
+int flag_read(const struct flag *flag, const char *text, void *target, struct error *err)
+{
+    void *value = (char *)target + flag->offset;
+    int rc;
+    switch (flag->kind) {
+    case FLAG_SWITCH:
+        *(bool *)value = true;
+        return 0;
+    case FLAG_TEXT:
+        *(const char **)value = text;
+        return 0;
+    case FLAG_NUMBER:
+        return read_number(flag, text, value, err);
+    case FLAG_TIME:
+        rc = units_seconds(text, value, err);
+        return rc < 0 ? error_prefix(err, rc, "--%s", flag->name) : 0;
+    case FLAG_WORD:
+        return flag_read_word(flag, text, value, err);
+    }
+    return 0;
+}
+
+void flag_print(const struct flag *flag, FILE *out)
+{
+    char left[64], letter[8] = "   ";
+    if (flag->letter)
+        snprintf(letter, sizeof letter, "-%c,", flag->letter);
+    snprintf(left, sizeof left, "%s --%s%s%s", letter, flag->name, flag->value ? " " : "",
+             flag->value ? flag->value : "");
+    fprintf(out, "  %-26s %s\n", left, flag->help);
+}
