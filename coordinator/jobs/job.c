@@ -59,6 +59,14 @@ size_t job_trainers(const struct job *job)
     return count;
 }
 
+bool job_trains_on(const struct job *job, const struct device_ref *device)
+{
+    for (size_t i = 0; i < job->rank_count && job->ranks[i].role != JOB_RANK_GIVES; i++)
+        if (device_ref_equal(&job->ranks[i].device, device))
+            return true;
+    return false;
+}
+
 size_t job_devices(const struct job *job, struct device_ref *out)
 {
     size_t count = 0;

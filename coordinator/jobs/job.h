@@ -164,6 +164,8 @@ size_t job_devices(const struct job *job, struct device_ref *out);
 bool job_rank_holds(const struct job_rank *rank);
 /* Ranks of the plan, which come first. */
 size_t job_trainers(const struct job *job);
+/* One of them is on this device. */
+bool job_trains_on(const struct job *job, const struct device_ref *device);
 /* It waits, and executors of its last epoch may have stayed. */
 bool job_left_executors(const struct job *job);
 

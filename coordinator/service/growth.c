@@ -27,26 +27,16 @@ static bool somebody_waits(const struct service *service)
     return false;
 }
 
-static bool has(const struct job *job, const struct device_ref *ref)
-{
-    for (size_t i = 0; i < job_trainers(job); i++)
-        if (device_ref_equal(&job->ranks[i].device, ref))
-            return true;
-    return false;
-}
-
 /* The job's own devices, and those of their kind that are free, as many as it may have. */
 static size_t pick(const struct job *job, const struct device_view *all, size_t count,
                    struct device_view *picked)
 {
-    size_t own = 0;
-    for (size_t i = 0; i < count; i++)
-        if (has(job, &all[i].ref))
-            picked[own++] = all[i];
-    size_t sum = own;
-    for (size_t i = 0; i < count && own > 0 && sum < job->devices_max; i++)
-        if (all[i].grantable && !all[i].holder[0] && all[i].device->kind == picked[0].device->kind)
-            picked[sum++] = all[i];
+    size_t own = service_own_devices(job, all, count, picked);
+    if (own == 0 || own >= job->devices_max)
+        return 0;
+    size_t sum = own + service_free_devices(all, count, picked[0].device->kind, picked + own);
+    if (sum > job->devices_max)
+        sum = job->devices_max;
     return sum > own ? sum : 0;
 }
 
@@ -75,12 +65,10 @@ void service_consider_growth(struct service *service)
 void service_plan_again(struct service *service, const struct job *job)
 {
     struct device_view *all;
-    size_t count = membership_devices(service->membership, &all), own = 0;
+    size_t count = membership_devices(service->membership, &all);
     struct device_view *picked = xcalloc(count, sizeof *picked);
     service_mark_slow(service, all, count);
-    for (size_t i = 0; i < count; i++)
-        if (has(job, &all[i].ref))
-            picked[own++] = all[i];
+    size_t own = service_own_devices(job, all, count, picked);
     service_plan_beside(service, ASKS_TRIAL, job, picked, own);
     free(picked);
     free(all);

@@ -181,6 +181,13 @@ void service_keep_spare(struct service *service, struct asker *asker,
                         struct planning_answer *answer);
 /* A plan that is ready for just the devices that the job was granted, yours; false: none is. */
 bool service_take_spare(struct service *service, const struct job *job, struct planning *out);
+/* devices.c: those that the job trains on, and all that are free, of a kind; of `all`, in its
+ * order. How many; out has room for count. */
+size_t service_own_devices(const struct job *job, const struct device_view *all, size_t count,
+                           struct device_view *out);
+size_t service_free_devices(const struct device_view *all, size_t count, enum hardware_kind kind,
+                            struct device_view *out);
+
 /* growth.c: at the end of a turn, where growth_due says so; for a job whose devices are slower or
  * faster than when it was planned; and what to make of the answer. */
 void service_consider_growth(struct service *service);

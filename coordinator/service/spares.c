@@ -62,24 +62,6 @@ struct choice {
     size_t own_count, other_count;
 };
 
-static void gather_own(const struct job *job, const struct device_view *all, size_t count,
-                       struct choice *out)
-{
-    size_t trainers = job_trainers(job);
-    for (size_t i = 0; i < count; i++)
-        for (size_t rank = 0; rank < trainers; rank++)
-            if (device_ref_equal(&job->ranks[rank].device, &all[i].ref))
-                out->own[out->own_count++] = all[i];
-}
-
-static void gather_others(const struct device_view *all, size_t count, struct choice *out)
-{
-    for (size_t i = 0; i < count && out->own_count > 0; i++)
-        if (all[i].grantable && !all[i].holder[0] &&
-            all[i].device->kind == out->own[0].device->kind)
-            out->others[out->other_count++] = all[i];
-}
-
 /* What the job would be granted without this node: its other devices, and free ones. */
 static size_t pick(const struct job *job, const char *lost, const struct choice *choice,
                    struct device_view *picked)
@@ -102,8 +84,10 @@ static void consider(struct service *service, const struct job *job, struct spar
     struct device_view *picked = xcalloc(count, sizeof *picked);
     struct choice choice = {.own = xcalloc(count, sizeof *all),
                             .others = xcalloc(count, sizeof *all)};
-    gather_own(job, all, count, &choice);
-    gather_others(all, count, &choice);
+    choice.own_count = service_own_devices(job, all, count, choice.own);
+    if (choice.own_count > 0)
+        choice.other_count =
+            service_free_devices(all, count, choice.own[0].device->kind, choice.others);
     size_t trainers = job_trainers(job);
     for (size_t rank = 0; rank < trainers && !spares->asked; rank++) {
         size_t sum = pick(job, job->ranks[rank].device.worker, &choice, picked);

@@ -119,6 +119,7 @@ struct executor {
     uint64_t share, reduced; /* of the step at hand: its own, and of all */
     bool wish;               /* of some rank: to pause behind the step */
     uint64_t phase_ms;       /* when it entered the one that it is in */
+    int awaits;              /* whom its trail says it waits for, once it has arrived */
     struct trail *trail;
     bool stopped, frozen, terminated; /* its process is; it was about to do something; was asked */
     ProtobufCMessage **held;          /* what it was told since */

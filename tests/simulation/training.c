@@ -3,6 +3,7 @@
  *
  * A reduction needs all ranks of the epoch; then each of them applies the step for itself, a
  * little apart. Each tells its way in a trail, as real executors do. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@
 #include "tests/simulation/ledger.h"
 #include "tests/simulation/matrix.h"
 #include "tests/simulation/measured.h"
+
+#define NOBODY_YET INT_MIN /* whom an executor awaits that has just arrived */
 
 static void leave_trail(const struct executor *executor, enum trail_kind kind, const char *name,
                         int awaits)
@@ -149,6 +152,14 @@ static void reduce(const struct crew *crew, uint64_t sum, bool pause)
     }
 }
 
+static void await_peer(struct executor *executor)
+{
+    int missing = find_missing(executor);
+    if (missing != executor->awaits)
+        leave_trail(executor, TRAIL_EXCHANGES, "all_reduce", missing);
+    executor->awaits = missing;
+}
+
 void training_meet(const struct crew *crew)
 {
     unsigned arrived = 0;
@@ -166,8 +177,7 @@ void training_meet(const struct crew *crew)
     }
     for (size_t i = 0; i < crew->count; i++)
         if (crew->members[i]->arrived && !crew->members[i]->stopped)
-            leave_trail(crew->members[i], TRAIL_EXCHANGES, "all_reduce",
-                        find_missing(crew->members[i]));
+            await_peer(crew->members[i]);
 }
 
 static void arrive(struct executor *executor)
@@ -179,6 +189,7 @@ static void arrive(struct executor *executor)
         return;
     }
     executor->arrived = true;
+    executor->awaits = NOBODY_YET;
     executor->share = ledger_share(executor->step, executor->rank, executor->trainers);
     executor->phase_ms = world_now_ms();
     training_meet(executor->crew);
