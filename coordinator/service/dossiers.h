@@ -15,6 +15,7 @@ struct service;
 struct spare {
     struct device_ref *devices;
     size_t count;
+    uint64_t fingerprint; /* of the devices, in whatever order */
     struct planning planning;
 };
 

@@ -7,6 +7,7 @@
  * searched for more devices (growth.c) is kept here as well, for the move that it leads to. */
 #include "coordinator/service/internal.h"
 
+#include "common/base/hash.h"
 #include "common/base/memory.h"
 
 #include <stdlib.h>
@@ -38,20 +39,30 @@ static bool has(const struct spare *spare, const struct device_ref *device)
     return false;
 }
 
-/* Are these the spare's devices, in whatever order? */
+/* The same of the same devices in whatever order. */
+static uint64_t fingerprint(const struct device_ref *devices, size_t count)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += hash_number(hash_number(HASH_START, devices[i].instance), devices[i].index);
+    return sum;
+}
+
+/* Are these the spare's devices? Mostly they come in its order. */
 static bool is_for(const struct spare *spare, const struct device_ref *devices, size_t count)
 {
     bool all = spare->count == count;
     for (size_t i = 0; i < count && all; i++)
-        all = has(spare, &devices[i]);
+        all = device_ref_equal(&spare->devices[i], &devices[i]) || has(spare, &devices[i]);
     return all;
 }
 
 static struct spare *find(const struct spares *spares, const struct device_ref *devices,
                           size_t count)
 {
+    uint64_t wanted = fingerprint(devices, count);
     for (size_t i = 0; i < spares->count; i++)
-        if (is_for(&spares->items[i], devices, count))
+        if (spares->items[i].fingerprint == wanted && is_for(&spares->items[i], devices, count))
             return &spares->items[i];
     return NULL;
 }
@@ -150,7 +161,8 @@ void service_keep_spare(struct service *service, struct asker *asker,
         remove_at(spares, (size_t)(known - spares->items));
     spares->items = grow(spares->items, spares->count, &spares->capacity, sizeof *spares->items);
     spares->items[spares->count++] =
-        (struct spare){asker->devices, asker->device_count, answer->planning};
+        (struct spare){asker->devices, asker->device_count,
+                       fingerprint(asker->devices, asker->device_count), answer->planning};
     asker->devices = NULL;
     answer->planning = (struct planning){0};
 }
