@@ -67,3 +67,13 @@ int field_rate_if(const json_t *object, const char *key, double *out, struct err
 {
     return json_object_get(object, key) ? field_rate(object, key, out, err) : 0;
 }
+
+int field_flag_if(const json_t *object, const char *key, bool *out, struct error *err)
+{
+    const json_t *value = json_object_get(object, key);
+    if (value && !json_is_boolean(value))
+        return error_set(err, -EINVAL, "'%s' is something else, it must be true or false", key);
+    if (value)
+        *out = json_is_true(value);
+    return 0;
+}

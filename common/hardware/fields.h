@@ -6,6 +6,7 @@
 #include "common/base/error.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A text without a NUL in it; lent. */
@@ -21,5 +22,6 @@ int field_text_if(const json_t *object, const char *key, const char **out, struc
 int field_size_if(const json_t *object, const char *key, uint64_t most, uint64_t *out,
                   struct error *err);
 int field_rate_if(const json_t *object, const char *key, double *out, struct error *err);
+int field_flag_if(const json_t *object, const char *key, bool *out, struct error *err);
 
 #endif

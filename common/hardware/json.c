@@ -156,8 +156,9 @@ int hardware_report_from_json(const json_t *json, struct hardware_report **out, 
 
     struct hardware_report *report = hardware_report_create(node, host, processor, cpuset);
     hardware_set_text(&report->address, address);
-    report->oversubscribed = json_is_true(json_object_get(json, "oversubscribed"));
-    rc = field_count(json, "cores", &report->cores, err);
+    rc = field_flag_if(json, "oversubscribed", &report->oversubscribed, err);
+    if (rc == 0)
+        rc = field_count(json, "cores", &report->cores, err);
     if (rc == 0)
         rc = field_size(json, "memory_bytes", INT64_MAX, &report->memory_bytes, err);
     if (rc == 0)
