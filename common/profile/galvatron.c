@@ -1,10 +1,8 @@
-/* galvatron.c - which files, which keys, and what is missing. */
+/* galvatron.c - which files have which keys, and what is missing in them. */
 #include "common/profile/galvatron.h"
 
-#include "common/base/file.h"
-#include "common/base/memory.h"
+#include "common/profile/folder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -25,55 +23,6 @@ double galvatron_ms(const struct galvatron_times *times, double batch)
     for (size_t i = 1; i < times->count && times->items[i].batch <= batch; i++)
         found = i;
     return times->items[found].ms;
-}
-
-/* The one file of the folder that begins so; the name is the caller's. */
-static int find_file(const char *folder, const char *prefix, char **out, struct error *err)
-{
-    DIR *directory = opendir(folder);
-    char *found = NULL;
-    int rc = 0;
-    if (!directory)
-        return error_set(err, -errno, "folder '%s': %s", folder, strerror(errno));
-    for (struct dirent *entry = readdir(directory); entry; entry = readdir(directory)) {
-        size_t size = strlen(entry->d_name);
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 || size < 5 ||
-            strcmp(entry->d_name + size - 5, ".json") != 0)
-            continue;
-        if (found)
-            rc = error_set(err, -EINVAL, "folder '%s' has two files %s*.json: leave one", folder,
-                           prefix);
-        free(found);
-        found = xasprintf("%s/%s", folder, entry->d_name);
-    }
-    closedir(directory);
-    if (rc == 0 && !found)
-        rc = error_set(err, -ENOENT, "folder '%s' has no file %s*.json", folder, prefix);
-    if (rc < 0)
-        free(found);
-    else
-        *out = found;
-    return rc;
-}
-
-static int read_file(const char *folder, const char *prefix, char **path, json_t **out,
-                     struct error *err)
-{
-    char *text;
-    json_error_t where;
-    int rc = find_file(folder, prefix, path, err);
-    if (rc < 0)
-        return rc;
-    rc = file_read(*path, &text, err);
-    if (rc == 0) {
-        *out = json_loads(text, JSON_REJECT_DUPLICATES, &where);
-        free(text);
-        if (!json_is_object(*out))
-            rc = *out ? error_set(err, -EINVAL, "'%s' is no JSON object", *path)
-                      : error_set(err, -EINVAL, "'%s' is no JSON object: line %d: %s", *path,
-                                  where.line, where.text);
-    }
-    return rc;
 }
 
 /* A number above zero. */
@@ -229,12 +178,12 @@ static int take_memory(const char *path, json_t *root, int64_t seq, struct galva
 static int take_allreduce(const char *path, json_t *root, int64_t seq,
                           struct galvatron_profile *out, struct error *err)
 {
+    (void)seq; /* machines know nothing of it */
     const char *key;
     json_t *value;
     json_object_foreach(root, key, value)
     {
         int size, neighbours;
-        (void)seq;
         if (sscanf(key, "allreduce_size_%d_consec_%d", &size, &neighbours) != 2 ||
             galvatron_level(size) < 0 || neighbours < 0 || neighbours > 1)
             continue;
@@ -249,12 +198,12 @@ static int take_allreduce(const char *path, json_t *root, int64_t seq,
 static int take_p2p(const char *path, json_t *root, int64_t seq, struct galvatron_profile *out,
                     struct error *err)
 {
+    (void)seq; /* machines know nothing of it */
     const char *key;
     json_t *value;
     json_object_foreach(root, key, value)
     {
         int size;
-        (void)seq;
         if (sscanf(key, "pp_size_%d", &size) != 1 || galvatron_level(size) < 0)
             continue;
         int rc = take_number(path, key, value, &out->p2p_gb_s[galvatron_level(size)], err);
@@ -278,7 +227,7 @@ static int take_computation(const char *path, json_t *root, int64_t seq,
 static int take_overlap(const char *path, json_t *root, int64_t seq, struct galvatron_profile *out,
                         struct error *err)
 {
-    (void)seq;
+    (void)seq; /* the same */
     return take_number(path, "overlap_coe", json_object_get(root, "overlap_coe"), &out->overlap,
                        err);
 }
@@ -302,8 +251,8 @@ int galvatron_load(const char *model_folder, const char *machine_folder, int64_t
     for (size_t i = 0; i < sizeof files / sizeof *files && rc == 0; i++) {
         char *path = NULL;
         json_t *root = NULL;
-        rc = read_file(files[i].of_model ? model_folder : machine_folder, files[i].prefix, &path,
-                       &root, err);
+        rc = folder_read_json(files[i].of_model ? model_folder : machine_folder, files[i].prefix,
+                              &path, &root, err);
         if (rc == 0)
             rc = files[i].take(path, root, seq, &profile, err);
         json_decref(root);

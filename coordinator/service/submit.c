@@ -224,12 +224,12 @@ static int keep(struct service *service, struct submitted *submitted,
                 const struct job_submission *submission, char id[JOB_ID_SIZE], struct error *err)
 {
     const struct job *job;
-    int rc = 0;
-    if (submitted->plan && !jobs_knows(service->jobs, submission))
-        rc = check_devices(service, submitted->plan, err);
-    if (rc == 0)
-        rc = jobs_submit(service->jobs, submission, service_now_ms(service), &job,
-                         &service->actions, err);
+    bool again = jobs_knows(service->jobs, submission);
+    int rc = submitted->plan && !again ? check_devices(service, submitted->plan, err) : 0;
+    if (rc < 0)
+        return rc;
+    rc = jobs_submit(service->jobs, submission, service_now_ms(service), &job, &service->actions,
+                     err);
     if (rc < 0)
         return rc;
     memcpy(id, job->id, JOB_ID_SIZE);

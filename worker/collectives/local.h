@@ -107,6 +107,12 @@ int local_settle(const struct fabric *fabric, struct error *err);
 void local_copy(const struct fabric *fabric, enum element element, void *destination,
                 const void *source, size_t count);
 
+/* Bring the arrival, and return when all members have brought theirs and agree; all hear the same
+ * words when they do not. */
+int local_meet(struct fabric_group *group, const struct arrival *arrival, struct error *err);
+/* Return when all members have come this far; all are on the way, so there is no limit. */
+int local_part(struct fabric_group *group, struct error *err);
+
 int local_all_reduce(struct fabric_group *group, enum element element, void *data, size_t count,
                      enum reduction reduction, struct error *err);
 int local_reduce_scatter(struct fabric_group *group, enum element element,

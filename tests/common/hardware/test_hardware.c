@@ -167,6 +167,8 @@ static const struct {
     {"name", "\"-a\"",
      "nodes[0]: a node's name is 1 to 63 letters, digits, '.', '-' or '_', and begins with a "
      "letter or digit"},
+    {"oversubscribed", "\"yes\"",
+     "nodes[0]: 'oversubscribed' is something else, it must be true or false"},
     {"cores", "-1", "nodes[0]: 'cores' is -1, it must be 0 to 2147483647"},
     {"memory_bytes", "1.5",
      "nodes[0]: 'memory_bytes' is something else, it must be a whole number"},

@@ -271,3 +271,17 @@ void executor_ready(struct supervised *supervised, uint64_t rank)
     ready->program_hash = 0xfeed;
     supervisor_executor_ready(supervised->supervisor, rank, ready, &supervised->actions);
 }
+
+void come_back(struct supervised *supervised, uint64_t term)
+{
+    advance_to(supervised, SUPERVISOR_HELLO);
+    answer_hello(supervised, term);
+    answer_report(supervised, RPC_OK);
+}
+
+const struct rank *rank_of(const struct supervised *supervised, uint64_t id)
+{
+    const struct rank *rank = supervisor_rank(supervised->supervisor, id);
+    ck_assert_ptr_nonnull(rank);
+    return rank;
+}

@@ -38,6 +38,8 @@ uint64_t advance_to(struct supervised *supervised, enum supervisor_action_kind k
 void answer_hello(struct supervised *supervised, uint64_t term);
 void answer_report(struct supervised *supervised, enum rpc_status status);
 void lose_heartbeat(struct supervised *supervised);
+/* Through Hello and report again, which are answered. */
+void come_back(struct supervised *supervised, uint64_t term);
 
 /* Records. */
 void assign(struct supervised *supervised, const char *job, uint64_t epoch, uint32_t rank,
@@ -58,7 +60,9 @@ void cancel_rank(struct supervised *supervised, const char *job, uint64_t epoch,
 
 /* Assign a rank on device 0 and take its assignment, as who starts it does; its id. */
 uint64_t start_rank(struct supervised *supervised, const char *job, uint64_t epoch);
-/* Its executor says that it is ready for step 0. */
+/* Lent; fails the test when it is not known. */
+const struct rank *rank_of(const struct supervised *supervised, uint64_t id);
+/* Its executor has a checkpoint; is ready for step 0. */
 void executor_staged(struct supervised *supervised, uint64_t rank, uint64_t step);
 void executor_ready(struct supervised *supervised, uint64_t rank);
 void rank_gone(struct supervised *supervised, uint64_t rank, const char *how);

@@ -36,13 +36,6 @@ static void say_kept(uint64_t rank, Gimbal__StoppedRequest__Cause cause)
                              &it.actions);
 }
 
-static const struct rank *rank_of(uint64_t id)
-{
-    const struct rank *rank = supervisor_rank(it.supervisor, id);
-    ck_assert_ptr_nonnull(rank);
-    return rank;
-}
-
 /* Out of epoch 1, reported, and taken. */
 static uint64_t keep(const char *job)
 {
@@ -63,22 +56,22 @@ START_TEST(an_executor_leaves_its_epoch_and_is_given_the_next_one)
     done(&it);
     say_kept(rank, CAUSE(QUIESCED));
     ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
-    ck_assert_int_eq(rank_of(rank)->cause, CAUSE(QUIESCED));
-    ck_assert_uint_eq(rank_of(rank)->step, 7);
+    ck_assert_int_eq(rank_of(&it, rank)->cause, CAUSE(QUIESCED));
+    ck_assert_uint_eq(rank_of(&it, rank)->step, 7);
     done(&it);
     assign_staying(&it, "job-1", 2, 1, 0);
     const struct supervisor_action *adopt = want(&it, SUPERVISOR_ADOPT);
     ck_assert_uint_eq(adopt->from, rank);
-    ck_assert_uint_eq(rank_of(adopt->rank)->epoch, 2);
+    ck_assert_uint_eq(rank_of(&it, adopt->rank)->epoch, 2);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_START), 0);
-    ck_assert(!rank_has_executor(rank_of(rank)));
+    ck_assert(!rank_has_executor(rank_of(&it, rank)));
 }
 END_TEST
 
 START_TEST(an_executor_that_gives_up_by_itself_is_kept_as_well)
 {
     uint64_t rank = keep("job-1");
-    ck_assert_int_eq(rank_of(rank)->cause, CAUSE(PEER_LOST));
+    ck_assert_int_eq(rank_of(&it, rank)->cause, CAUSE(PEER_LOST));
     quiesce(&it, "job-1", 1); /* crossed it: the end is told once more, and nothing else */
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_QUIESCE), 0);
     ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
@@ -93,7 +86,7 @@ START_TEST(one_that_does_not_leave_its_epoch_is_killed)
     ck_assert_uint_le(advance_to(&it, SUPERVISOR_SIGNAL), SUPERVISOR_PATIENCE_MS);
     ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGKILL);
     rank_gone(&it, rank, "was killed by signal 9");
-    ck_assert_int_eq(rank_of(rank)->cause, CAUSE(QUIESCED));
+    ck_assert_int_eq(rank_of(&it, rank)->cause, CAUSE(QUIESCED));
 }
 END_TEST
 
@@ -163,8 +156,8 @@ static uint64_t lose(const char *job)
     rank_gone(&it, rank, "was killed by signal 9");
     supervisor_stopped_answered(it.supervisor, rank, RPC_OK, "", it.now_ms, &it.actions);
     done(&it);
-    ck_assert(rank_of(rank)->leaves);
-    ck_assert(!rank_has_executor(rank_of(rank)));
+    ck_assert(rank_of(&it, rank)->leaves);
+    ck_assert(!rank_has_executor(rank_of(&it, rank)));
     return rank;
 }
 
@@ -185,7 +178,7 @@ START_TEST(one_that_is_killed_while_it_leaves_or_is_kept_leaves_its_state_too)
     if (_i == 1)
         say_kept(leaving, CAUSE(QUIESCED));
     rank_gone(&it, leaving, "was killed by signal 9");
-    ck_assert(rank_of(leaving)->leaves);
+    ck_assert(rank_of(&it, leaving)->leaves);
     done(&it);
     assign_staying(&it, "job-1", 2, 0, 0);
     ck_assert_uint_eq(want(&it, SUPERVISOR_START)->from, leaving);
@@ -197,7 +190,7 @@ START_TEST(it_is_not_for_another_device)
     uint64_t rank = lose("job-1");
     assign_staying(&it, "job-1", 2, 1, 1);
     ck_assert_uint_eq(want(&it, SUPERVISOR_START)->from, 0);
-    ck_assert(rank_of(rank)->leaves);
+    ck_assert(rank_of(&it, rank)->leaves);
 }
 END_TEST
 
@@ -218,7 +211,7 @@ START_TEST(it_is_let_go_with_its_job)
         drop(&it, "job-1");
     else
         cancel(&it, "job-1", 1);
-    ck_assert(!rank_of(rank)->leaves);
+    ck_assert(!rank_of(&it, rank)->leaves);
 }
 END_TEST
 
@@ -226,9 +219,9 @@ START_TEST(it_is_not_held_for_ever)
 {
     uint64_t rank = lose("job-1");
     advance(&it, SUPERVISOR_KEEP_MS - 1);
-    ck_assert(rank_of(rank)->leaves);
+    ck_assert(rank_of(&it, rank)->leaves);
     advance(&it, 1);
-    ck_assert(!rank_of(rank)->leaves);
+    ck_assert(!rank_of(&it, rank)->leaves);
 }
 END_TEST
 
@@ -237,7 +230,7 @@ START_TEST(one_that_was_stopped_leaves_nothing)
     uint64_t rank = start_staying("job-1", 1);
     cancel(&it, "job-1", 1);
     rank_gone(&it, rank, "was killed by signal 15");
-    ck_assert(!rank_of(rank)->leaves);
+    ck_assert(!rank_of(&it, rank)->leaves);
 }
 END_TEST
 

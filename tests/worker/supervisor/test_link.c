@@ -27,24 +27,9 @@ static void heartbeat(enum rpc_status status, uint64_t revision)
                                   &it.actions);
 }
 
-/* Through Hello and report again. */
-static void come_back(uint64_t term)
-{
-    advance_to(&it, SUPERVISOR_HELLO);
-    answer_hello(&it, term);
-    answer_report(&it, RPC_OK);
-}
-
 static void ready(uint64_t rank)
 {
     executor_ready(&it, rank);
-}
-
-static const struct rank *rank_of(uint64_t id)
-{
-    const struct rank *rank = supervisor_rank(it.supervisor, id);
-    ck_assert_ptr_nonnull(rank);
-    return rank;
 }
 
 START_TEST(a_worker_says_hello_reports_and_watches_from_the_start)
@@ -127,9 +112,9 @@ START_TEST(a_lost_coordinator_stops_no_executor)
         supervisor_hello_answered(it.supervisor, RPC_UNAVAILABLE, "gone", 0, it.now_ms,
                                   &it.actions);
     }
-    come_back(2);
+    come_back(&it, 2);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
-    ck_assert_int_eq(rank_of(rank)->state, RANK_RUNNING);
+    ck_assert_int_eq(rank_of(&it, rank)->state, RANK_RUNNING);
 }
 END_TEST
 
@@ -138,17 +123,17 @@ START_TEST(the_watch_goes_on_in_its_term_and_starts_over_in_a_new_one)
     start_rank(&it, "job-1", 1);
     ck_assert_uint_eq(it.revision, 1);
     lose_heartbeat(&it);
-    come_back(1);
+    come_back(&it, 1);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_WATCH), 0); /* it runs */
 
     supervisor_watch_broken(it.supervisor, RPC_INTERNAL, "broken", it.now_ms, &it.actions);
     done(&it);
-    come_back(1);
+    come_back(&it, 1);
     ck_assert_uint_eq(want(&it, SUPERVISOR_WATCH)->revision, 1);
 
     done(&it);
     lose_heartbeat(&it);
-    come_back(2);
+    come_back(&it, 2);
     ck_assert_uint_eq(want(&it, SUPERVISOR_WATCH)->revision, 0);
 }
 END_TEST
@@ -176,7 +161,7 @@ START_TEST(a_heartbeat_of_an_ended_term_does_not_disturb_the_new_one)
     advance_to(&it, SUPERVISOR_HEARTBEAT);
     supervisor_watch_broken(it.supervisor, RPC_FAILED_PRECONDITION, "the term has ended", it.now_ms,
                             &it.actions);
-    come_back(2);
+    come_back(&it, 2);
     done(&it);
     /* The one that was sent in term 1. */
     supervisor_heartbeat_answered(it.supervisor, RPC_FAILED_PRECONDITION, "the term has ended", 0,
@@ -204,10 +189,10 @@ START_TEST(a_lost_instance_stops_its_executors_and_comes_back_as_a_new_one)
     ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGTERM);
     done(&it);
     rank_gone(&it, rank, "was killed");
-    come_back(1);
+    come_back(&it, 1);
     ck_assert_uint_eq(want(&it, SUPERVISOR_WATCH)->revision, 0);
     ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
-    ck_assert_int_eq(rank_of(rank)->cause, CAUSE(FAULT));
+    ck_assert_int_eq(rank_of(&it, rank)->cause, CAUSE(FAULT));
 }
 END_TEST
 

@@ -21,13 +21,6 @@ static void set_up(void)
     supervised_open_up(&it);
 }
 
-static const struct rank *rank_of(uint64_t id)
-{
-    const struct rank *rank = supervisor_rank(it.supervisor, id);
-    ck_assert_ptr_nonnull(rank);
-    return rank;
-}
-
 static void record(Gimbal__WorkerRecord *record)
 {
     supervisor_record(it.supervisor, ++it.revision, record, it.now_ms, &it.actions);
@@ -65,8 +58,8 @@ START_TEST(one_that_holds_up_the_others_is_killed_at_once_and_that_is_why_it_end
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
     rank_gone(&it, rank, "was killed by signal 9");
     ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
-    ck_assert_int_eq(rank_of(rank)->cause, CAUSE(STALLED));
-    ck_assert_str_eq(rank_of(rank)->reason, "holds up 3 ranks");
+    ck_assert_int_eq(rank_of(&it, rank)->cause, CAUSE(STALLED));
+    ck_assert_str_eq(rank_of(&it, rank)->reason, "holds up 3 ranks");
 }
 END_TEST
 
@@ -94,7 +87,7 @@ START_TEST(a_drill_does_its_fault_to_a_rank_that_runs_in_that_epoch)
     drill(GIMBAL__DRILL_FAULT__KILL_WORKER, 3);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_DIE), 1);
     rank_gone(&it, rank, "was killed by signal 9"); /* as if nobody had ordered it */
-    ck_assert_int_eq(rank_of(rank)->cause, CAUSE(FAULT));
+    ck_assert_int_eq(rank_of(&it, rank)->cause, CAUSE(FAULT));
 }
 END_TEST
 

@@ -217,7 +217,7 @@ static void stay_away(uint64_t milliseconds)
     advance(&it, milliseconds);
 }
 
-static void come_back(void)
+static void answer_coordinator(void)
 {
     answer_hello(&it, 2);
     answer_report(&it, RPC_OK);
@@ -228,7 +228,7 @@ START_TEST(a_coordinator_that_is_back_in_time_finds_all_as_it_was)
     it.orphan_ms = 20000;
     start_going();
     stay_away(10000);
-    come_back();
+    answer_coordinator();
     done(&it);
     stay_away(10000);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_SAVE) + wanted(&it, SUPERVISOR_SIGNAL), 0);
@@ -243,7 +243,7 @@ START_TEST(one_that_stays_away_ends_the_training_with_a_checkpoint)
     ck_assert_uint_eq(want(&it, SUPERVISOR_SAVE)->rank, rank);
     advance(&it, 10 * SUPERVISOR_SAVING_MS); /* nobody could list it: it waits */
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
-    come_back();
+    answer_coordinator();
     executor_staged(&it, rank, 7);
     ck_assert_uint_eq(want(&it, SUPERVISOR_STAGED)->rank, rank);
     ck_assert_uint_le(supervisor_rank(it.supervisor, rank)->kill_at_ms,
@@ -267,7 +267,7 @@ START_TEST(one_that_has_ended_is_due_for_nothing)
         stay(rank);
     rank_gone(&it, rank, "left with exit status 130");
     stay_away(5000); /* before its end was taken */
-    come_back();
+    answer_coordinator();
     ck_assert_uint_eq(supervisor_rank(it.supervisor, rank)->kill_at_ms, UINT64_MAX);
 }
 END_TEST
