@@ -3,14 +3,12 @@
  * Of the stages from i on a label keeps S, the sum of T, X, the largest T, and R, the largest of
  * u_k less the backwards from i to k. A stage before it makes S + T, max(X, T) and
  * max(u, R - B); the step is S + (m - 1) X + R. One label is nowhere worse than another when its
- * S, X and S + R are not larger.
- *
- * Where the first and the last block share weights, what either costs depends on the other's
- * tie (costs_tie): all this is done for every pair of ties, best bound first. */
+ * S, X and S + R are not larger. */
 #include "coordinator/planner/partition.h"
 
 #include "common/base/memory.h"
 #include "coordinator/planner/evaluate.h"
+#include "coordinator/planner/tied_ends.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -33,8 +31,6 @@ struct suffixes {
 struct solver {
     struct frontiers *frontiers;
     struct suffixes *of; /* [stage * blocks + first] */
-    /* Of the first block's and the last one's choices those of a pair of ties. */
-    struct choice *firsts, *lasts;
 };
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -252,174 +248,34 @@ static struct plan *make_plan(const struct solver *solver, const struct suffix *
     return plan;
 }
 
-/* The best plan with the choices that are set at the ends. */
-static struct plan *solve(struct solver *solver)
+struct plan *partition_solve_set(struct frontiers *frontiers)
 {
-    struct instance *instance = solver->frontiers->instance;
+    struct solver solver = {.frontiers = frontiers};
+    struct instance *instance = frontiers->instance;
     int stages = instance->point.stages;
     size_t cells = (size_t)stages * (size_t)instance->blocks;
     const struct suffix *best = NULL;
-    solver->of = xcalloc(cells, sizeof *solver->of);
+    solver.of = xcalloc(cells, sizeof *solver.of);
     for (int stage = stages - 1; stage >= 0; stage--)
         for (int first = stage; first < (stage ? instance->blocks - (stages - 1 - stage) : 1);
              first++)
-            solve_stage(solver, stage, first);
-    for (size_t i = 0; i < solver->of[0].count; i++)
-        if (!best || step_seconds(instance, &solver->of[0].items[i]) < step_seconds(instance, best))
-            best = &solver->of[0].items[i];
+            solve_stage(&solver, stage, first);
+    for (size_t i = 0; i < solver.of[0].count; i++)
+        if (!best || step_seconds(instance, &solver.of[0].items[i]) < step_seconds(instance, best))
+            best = &solver.of[0].items[i];
     struct plan *plan = NULL;
-    if (best && step_seconds(instance, best) < solver->frontiers->upper_s) {
-        solver->frontiers->upper_s = step_seconds(instance, best);
-        plan = make_plan(solver, best);
+    if (best && step_seconds(instance, best) < frontiers->upper_s) {
+        frontiers->upper_s = step_seconds(instance, best);
+        plan = make_plan(&solver, best);
     }
     for (size_t i = 0; i < cells; i++)
-        free(solver->of[i].items);
-    free(solver->of);
+        free(solver.of[i].items);
+    free(solver.of);
     return plan;
-}
-
-/* A pair of ties: choices that stand for them, and what no plan with them is shorter than. */
-struct pair {
-    int first, last; /* -1: all of the last block's */
-    double bound_s;
-};
-
-/* On one stage sums tell: can a last choice still be part of a plan that is fast enough? */
-static bool is_hopeless(const struct solver *solver, const struct pair *pair,
-                        const struct choices *lasts, const struct choice *last)
-{
-    const struct instance *instance = solver->frontiers->instance;
-    return solver->frontiers->one_stage && pair->bound_s - lasts->least_alone_s +
-                                                   instance->point.micro_batches * last->floor_s +
-                                                   last->floor_once_s >=
-                                               solver->frontiers->upper_s;
-}
-
-/* Those of this tie (0: all), with their costs beside the other end's. */
-static size_t select_tie(struct solver *solver, const struct pair *pair, int block, int tied,
-                         const struct strategy *partner, struct choice *out)
-{
-    struct instance *instance = solver->frontiers->instance;
-    int stage = block == 0 ? 0 : instance->point.stages - 1;
-    const struct choices *all = instance_choices(instance, stage, block);
-    struct tie tie = {instance->sites[instance->point.stages - 1 - stage], partner};
-    size_t count = 0;
-    for (size_t i = 0; i < all->count; i++) {
-        if ((tied && all->items[i].tie != tied) ||
-            (block > 0 && is_hopeless(solver, pair, all, &all->items[i])))
-            continue;
-        out[count] = all->items[i];
-        count +=
-            costs_block(instance->costs, instance->sites[stage], block, &all->items[i].strategy,
-                        &tie, instance->point.samples, &out[count].cost, NULL) == 0;
-    }
-    return count;
-}
-
-static int by_bound(const void *first, const void *second)
-{
-    const struct pair *a = first, *b = second;
-    if (a->bound_s != b->bound_s)
-        return a->bound_s < b->bound_s ? -1 : 1;
-    return a->first != b->first ? a->first - b->first : a->last - b->last;
-}
-
-static bool is_new(const struct choices *choices, size_t index)
-{
-    for (size_t i = 0; i < index; i++)
-        if (choices->items[i].tie == choices->items[index].tie)
-            return false;
-    return true;
-}
-
-static void set_pair(struct solver *solver, const struct pair *pair)
-{
-    struct frontiers *frontiers = solver->frontiers;
-    struct instance *instance = frontiers->instance;
-    int last = instance->blocks - 1;
-    const struct choice *first = &instance_choices(instance, 0, 0)->items[pair->first], *end = NULL;
-    if (pair->last >= 0)
-        end = &instance_choices(instance, instance->point.stages - 1, last)->items[pair->last];
-    frontiers_forget_ends(frontiers);
-    frontiers->firsts = solver->firsts;
-    frontiers->lasts = solver->lasts;
-    frontiers->first_count = select_tie(solver, pair, 0, first->tie,
-                                        end ? &end->strategy : &first->strategy, solver->firsts);
-    frontiers->last_count =
-        select_tie(solver, pair, last, end ? end->tie : 0, &first->strategy, solver->lasts);
-}
-
-/* The least of those with the tie of one of them, or of all. */
-static void find_floor(const struct choices *choices, int like, double *seconds, double *once_s)
-{
-    *seconds = *once_s = INFINITY;
-    for (size_t i = 0; i < choices->count; i++) {
-        const struct choice *choice = &choices->items[i];
-        if (like >= 0 && choice->tie != choices->items[like].tie)
-            continue;
-        *seconds = fmin(*seconds, choice->floor_s);
-        *once_s = fmin(*once_s, choice->floor_once_s);
-    }
-}
-
-/* The sums that all plans have, with the ends' choices of a pair. */
-static double pair_bound(const struct instance *instance, const struct choices *firsts,
-                         const struct choices *lasts, const struct pair *pair)
-{
-    double first, last, first_once, last_once;
-    find_floor(firsts, pair->first, &first, &first_once);
-    find_floor(lasts, pair->last, &last, &last_once);
-    if (instance->point.stages == 1)
-        return instance_formula_bound(instance) - firsts->least_alone_s +
-               instance->point.micro_batches * first + first_once;
-    double sum = first + last, longest = fmax(fmax(first, last), instance->longest_s);
-    sum += instance_between(instance, 1, instance->blocks - 1).seconds;
-    return sum + first_once + instance->bases[0].once_s +
-           (instance->point.micro_batches - 1) * fmax(longest, sum / instance->point.stages);
-}
-
-static struct plan *solve_pairs(struct solver *solver)
-{
-    struct instance *instance = solver->frontiers->instance;
-    const struct choices *firsts = instance_choices(instance, 0, 0),
-                         *lasts = instance_choices(instance, instance->point.stages - 1,
-                                                   instance->blocks - 1);
-    bool one = instance->point.stages == 1;
-    struct pair *pairs = xcalloc(firsts->count * (one ? 1 : lasts->count), sizeof *pairs);
-    size_t count = 0;
-    struct plan *best = NULL;
-    solver->firsts = xcalloc(firsts->count, sizeof *solver->firsts);
-    solver->lasts = xcalloc(lasts->count, sizeof *solver->lasts);
-    for (size_t i = 0; i < firsts->count; i++) {
-        if (!is_new(firsts, i))
-            continue;
-        for (size_t j = 0; j < (one ? 1 : lasts->count); j++)
-            if (one || is_new(lasts, j))
-                pairs[count++] = (struct pair){(int)i, one ? -1 : (int)j, 0};
-    }
-    for (size_t i = 0; i < count; i++)
-        pairs[i].bound_s = pair_bound(instance, firsts, lasts, &pairs[i]);
-    qsort(pairs, count, sizeof *pairs, by_bound);
-    for (size_t i = 0; i < count && pairs[i].bound_s < solver->frontiers->upper_s; i++) {
-        if (i == solver->frontiers->pairs) {
-            solver->frontiers->omitted_s = fmin(solver->frontiers->omitted_s, pairs[i].bound_s);
-            break;
-        }
-        set_pair(solver, &pairs[i]);
-        struct plan *plan = solve(solver);
-        if (plan) {
-            plan_destroy(best);
-            best = plan;
-        }
-    }
-    free(solver->firsts);
-    free(solver->lasts);
-    free(pairs);
-    return best;
 }
 
 struct plan *partition_solve(struct frontiers *frontiers)
 {
-    struct solver solver = {.frontiers = frontiers};
-    return frontiers->instance->costs->model.tied ? solve_pairs(&solver) : solve(&solver);
+    return frontiers->instance->costs->model.tied ? tied_ends_solve(frontiers)
+                                                  : partition_solve_set(frontiers);
 }

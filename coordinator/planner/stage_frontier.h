@@ -34,7 +34,7 @@ struct frontier_node {
 };
 
 /* The frontiers of one instance. The first block's and the last one's choices are those that
- * partition.c sets: where they share weights, their costs depend on each other. */
+ * tied_ends.c sets: where they share weights, their costs depend on each other. */
 struct frontiers {
     struct instance *instance;
     double upper_s;   /* labels that cannot lead to less are dropped; may be lowered at any time */
