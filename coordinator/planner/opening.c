@@ -108,7 +108,8 @@ static int open_whole(struct hunt *hunt, struct hunt_point *at, double upper_s, 
 }
 
 /* With all the memory there could be: *least_s is what no plan of the point is shorter than. *done:
- * its fastest plan fits, nothing else has to be looked for. */
+ * its fastest plan fits, nothing else has to be looked for. One that fits is to be beaten, though
+ * it was chosen by the times of one rank. */
 static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s, double *least_s,
                         bool *done, struct error *err)
 {
@@ -125,13 +126,14 @@ static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s
     if (plan)
         evaluate_plan(&hunt->costs, plan, &again_s, &bound_s, &fits, NULL);
     *done = plan && fits && again_s <= *least_s * (1 + 1e-9);
-    if (!*done) {
+    if (*done)
+        learn(hunt, at, again_s, 0);
+    if (*done || (fits && again_s < hunt->best_s)) {
+        hunt_add(hunt, plan, again_s);
+        hunt->best_s = fmin(hunt->best_s, again_s);
+    } else {
         plan_destroy(plan);
-        return rc;
     }
-    learn(hunt, at, again_s, 0);
-    hunt_add(hunt, plan, again_s);
-    hunt->best_s = fmin(hunt->best_s, again_s);
     return rc;
 }
 
