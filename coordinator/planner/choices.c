@@ -127,11 +127,12 @@ static size_t same_roles(const struct strategy *strategies, size_t count)
     return same;
 }
 
-static int add_choices(struct instance *instance, const struct role_vector *vector,
+static int add_choices(struct instance *instance, struct role_vector *vector,
                        struct choices *choices, struct error *err)
 {
     struct costs *costs = instance->costs;
     int rc = 0;
+    vector->added = true;
     for (size_t i = 0; i < vector->count && rc == 0; i++) {
         const struct strategy *strategy = &vector->strategies[i];
         struct choice *choice = &choices->items[choices->count];
@@ -217,13 +218,42 @@ int choices_survey(struct choices *choices, struct instance *instance, struct er
     return planner_stopped(instance->costs->request) ? -ECANCELED : 0;
 }
 
+/* Those that can be the least of m T + u, the fastest first: no other has less than m T. What a
+ * tied weight adds once a step to its last user is not known here. */
+int choices_settle(struct choices *choices, struct instance *instance, struct error *err)
+{
+    int m = instance->point.micro_batches, rc = 0;
+    double least_s = INFINITY;
+    if (instance->costs->model.tied && choices->block == instance->blocks - 1)
+        return 0;
+    while (rc == 0) {
+        struct role_vector *next = NULL;
+        for (size_t i = 0; i < choices->vector_count; i++)
+            if (!choices->vectors[i].added &&
+                (!next || choices->vectors[i].least_s < next->least_s))
+                next = &choices->vectors[i];
+        if (!next || m * next->least_s >= least_s)
+            break;
+        size_t first = choices->count;
+        rc = add_choices(instance, next, choices, err);
+        for (size_t i = first; i < choices->count; i++) {
+            const struct part_cost *cost = &choices->items[i].cost;
+            least_s = fmin(least_s, m * (cost->forward_s + cost->backward_s) + cost->once_s);
+        }
+    }
+    choices->least_alone_s = fmax(choices->least_alone_s, isfinite(least_s) ? least_s : 0);
+    return rc;
+}
+
 /* Where all are too slow the fastest stays, so that there is something to say it of. */
 static int add_vectors(struct choices *choices, struct instance *instance, struct error *err)
 {
     int rc = 0;
     choices->omitted_s = INFINITY;
     for (size_t i = 0; i < choices->vector_count && rc == 0; i++) {
-        const struct role_vector *vector = &choices->vectors[i];
+        struct role_vector *vector = &choices->vectors[i];
+        if (vector->added)
+            continue;
         double bound_s = instance_choice_bound(instance, choices, vector->least_s, 0);
         if (bound_s < instance->upper_s || vector->least_s == choices->least_s)
             rc = add_choices(instance, vector, choices, err);

@@ -9,18 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The block's choice with these roles and zero that is nearest to the strategy, or NULL. */
-static const struct choice *find_like(const struct choices *choices,
-                                      const struct strategy *strategy, bool recompute)
+/* The block's strategy with these roles and zero that is nearest to this one, or NULL. */
+static const struct strategy *find_like(const struct choices *choices,
+                                        const struct strategy *strategy, bool recompute)
 {
-    const struct choice *found = NULL;
-    for (size_t i = 0; i < choices->count; i++) {
-        const struct strategy *one = &choices->items[i].strategy;
-        if (memcmp(one->roles, strategy->roles, sizeof one->roles) != 0 ||
-            (recompute && one->recompute != strategy->recompute))
+    const struct strategy *found = NULL;
+    for (size_t i = 0; i < choices->vector_count; i++) {
+        const struct role_vector *vector = &choices->vectors[i];
+        if (memcmp(vector->strategies->roles, strategy->roles, sizeof strategy->roles) != 0)
             continue;
-        if (!found || abs(one->zero - strategy->zero) < abs(found->strategy.zero - strategy->zero))
-            found = &choices->items[i];
+        for (size_t j = 0; j < vector->count; j++) {
+            const struct strategy *one = &vector->strategies[j];
+            if ((!recompute || one->recompute == strategy->recompute) &&
+                (!found || abs(one->zero - strategy->zero) < abs(found->zero - strategy->zero)))
+                found = one;
+        }
     }
     return found;
 }
@@ -35,13 +38,15 @@ static bool set_all(struct instance *instance, struct plan *plan, const struct s
         if (b > 0 && b < instance->blocks - 1)
             stage = plan->blocks[b].stage;
         const struct choices *choices = instance_choices(instance, stage, b);
-        const struct choice *choice = find_like(choices, strategy, !end);
-        if (!choice)
+        const struct strategy *like = find_like(choices, strategy, !end);
+        struct part_cost cost;
+        if (!like || costs_block(instance->costs, choices->site, b, like, NULL,
+                                 instance->point.samples, &cost, NULL) < 0)
             return false;
-        memcpy(plan->blocks[b].roles, choice->strategy.roles, sizeof choice->strategy.roles);
-        plan->blocks[b].zero = choice->strategy.zero;
-        plan->blocks[b].recompute = choice->strategy.recompute;
-        seconds[b] = choice->cost.forward_s + choice->cost.backward_s;
+        memcpy(plan->blocks[b].roles, like->roles, sizeof like->roles);
+        plan->blocks[b].zero = like->zero;
+        plan->blocks[b].recompute = like->recompute;
+        seconds[b] = cost.forward_s + cost.backward_s;
     }
     return true;
 }

@@ -104,21 +104,17 @@ struct least instance_between(const struct instance *instance, int first, int en
                           high->alone_s - low->alone_s};
 }
 
-/* Of choices that have been surveyed. */
-static int fill_all(struct instance *instance, struct error *err)
+static int settle_all(struct instance *instance, struct error *err)
 {
     int rc = 0;
     for (size_t i = 0; i < instance->all_count && rc == 0; i++)
-        rc = choices_fill(instance->all[i], instance, err);
-    if (rc < 0)
-        return rc;
-    sum_least(instance, true);
-    memory_price_init(&instance->price, instance);
-    return 0;
+        rc = choices_settle(instance->all[i], instance, err);
+    sum_least(instance, false);
+    return rc;
 }
 
-int instance_init(struct instance *instance, struct costs *costs, const struct space_point *point,
-                  bool relaxed, double upper_s, struct error *err)
+int instance_survey(struct instance *instance, struct costs *costs, const struct space_point *point,
+                    bool relaxed, double upper_s, struct error *err)
 {
     size_t stages = (size_t)point->stages;
     *instance =
@@ -139,9 +135,31 @@ int instance_init(struct instance *instance, struct costs *costs, const struct s
         instance->pairs[i] = sites_pair(&costs->sites, instance->sites[i - 1], instance->sites[i]);
     if (rc == 0)
         sum_least(instance, false);
-    if (rc == 0 && (isinf(upper_s) || instance_formula_bound(instance) < upper_s))
-        rc = fill_all(instance, err);
+    if (rc == 0 && point->stages == 1 && instance_formula_bound(instance) < upper_s)
+        rc = settle_all(instance, err);
     return rc;
+}
+
+int instance_fill(struct instance *instance, double upper_s, struct error *err)
+{
+    int rc = 0;
+    instance->upper_s = upper_s;
+    if (isfinite(upper_s) && instance_formula_bound(instance) >= upper_s)
+        return 0;
+    for (size_t i = 0; i < instance->all_count && rc == 0; i++)
+        rc = choices_fill(instance->all[i], instance, err);
+    if (rc < 0)
+        return rc;
+    sum_least(instance, true);
+    memory_price_init(&instance->price, instance);
+    return 0;
+}
+
+int instance_init(struct instance *instance, struct costs *costs, const struct space_point *point,
+                  bool relaxed, double upper_s, struct error *err)
+{
+    int rc = instance_survey(instance, costs, point, relaxed, upper_s, err);
+    return rc < 0 ? rc : instance_fill(instance, upper_s, err);
 }
 
 void instance_finish(struct instance *instance)

@@ -23,6 +23,7 @@ struct role_vector {
     size_t count;
     double least_s, least_bound_s; /* of one micro-batch, as of choices; 0: not known */
     bool slow[RECOMPUTES];         /* whoever has all the memory he wants does not recompute so */
+    bool added;                    /* its strategies are among the choices */
 };
 
 /* Of one block on one kind of site. */
@@ -80,9 +81,12 @@ struct instance {
     struct memory_price price;
 };
 
-/* choices.c, for instance_init: role vectors and what they take at least; then the costs of all
- * strategies whose vectors are not too slow. Errors as there. */
+/* choices.c, for this file's: role vectors and what they take at least; then, of one stage, what m
+ * T
+ * + u is at least; then the costs of all strategies whose vectors are not too slow. Errors as of
+ * instance_init. */
 int choices_survey(struct choices *choices, struct instance *instance, struct error *err);
+int choices_settle(struct choices *choices, struct instance *instance, struct error *err);
 int choices_fill(struct choices *choices, struct instance *instance, struct error *err);
 void choices_destroy(struct choices *choices);
 /* Strategies are left out that no plan below upper_s has; if there is no such plan, all are.
@@ -90,6 +94,11 @@ void choices_destroy(struct choices *choices);
  * -ECANCELED: nobody waits for the search any more. */
 int instance_init(struct instance *instance, struct costs *costs, const struct space_point *point,
                   bool relaxed, double upper_s, struct error *err);
+/* The two halves of that. After the first all bounds hold, and of one stage the strategies are
+ * there that are best for themselves; the second may be told a lower upper_s. */
+int instance_survey(struct instance *instance, struct costs *costs, const struct space_point *point,
+                    bool relaxed, double upper_s, struct error *err);
+int instance_fill(struct instance *instance, double upper_s, struct error *err);
 void instance_finish(struct instance *instance);
 /* Bytes that a stage may have. */
 uint64_t instance_memory(const struct instance *instance, int stage);

@@ -22,24 +22,24 @@ static void set_limits(const struct hunt *hunt, struct frontiers *frontiers)
         frontiers->pairs = !one ? pairs / 2 : relaxed ? pairs * RELAXED_PAIRS : pairs;
 }
 
-/* The best plan of an instance below upper_s, or NULL; *least_s: none of its plans is shorter. */
-static struct plan *solve(struct hunt *hunt, struct instance *instance, double upper_s,
-                          double *least_s, double *formula_s)
+/* So that what takes so long is found again. */
+static double tie_of(double seconds)
+{
+    return seconds * (1 + 1e-9);
+}
+
+/* The best plan of filled choices below upper_s, or NULL: a guess is better than none. */
+static struct plan *solve_filled(struct hunt *hunt, struct instance *instance, struct plan *guess,
+                                 double guess_s, double *least_s, double *formula_s)
 {
     struct frontiers frontiers;
-    struct plan *plan = NULL;
-    *least_s = fmax(*least_s, fmax(instance_formula_bound(instance), instance->price.bound_s));
-    if (*least_s >= upper_s)
-        return NULL;
-    double guess_s;
-    struct plan *guess = guess_plan(instance, &guess_s);
-    double tie_s = guess_s * (1 + 1e-9); /* so that it is found again */
+    double upper_s = instance->upper_s;
     frontiers_init(&frontiers, instance);
-    frontiers.upper_s = fmin(upper_s, tie_s);
+    frontiers.upper_s = fmin(upper_s, tie_of(guess_s));
     size_t choices = instance->relaxed ? SIZE_MAX : hunt->limits.choices;
     frontiers.omitted_s = instance_prune(instance, frontiers.upper_s, choices);
     set_limits(hunt, &frontiers);
-    plan = partition_solve(&frontiers);
+    struct plan *plan = partition_solve(&frontiers);
     *formula_s = frontiers.upper_s;
     if (!plan && guess_s < upper_s) { /* it was cut off */
         plan = guess;
@@ -50,6 +50,29 @@ static struct plan *solve(struct hunt *hunt, struct instance *instance, double u
     *least_s = fmax(*least_s, fmin(plan ? *formula_s : upper_s, frontiers.omitted_s));
     frontiers_finish(&frontiers);
     return plan;
+}
+
+/* The best plan of a surveyed instance below upper_s, or NULL; *least_s: none of its plans is
+ * shorter. Of one stage what is guessed from the best of each block says which strategies are worth
+ * a look. */
+static int solve(struct hunt *hunt, struct instance *instance, double *least_s, struct plan **plan,
+                 double *formula_s, struct error *err)
+{
+    double upper_s = instance->upper_s, guess_s = INFINITY;
+    struct plan *guess = NULL;
+    *least_s = fmax(*least_s, instance_formula_bound(instance));
+    if (instance->point.stages == 1 && *least_s < upper_s)
+        guess = guess_plan(instance, &guess_s);
+    int rc = instance_fill(instance, fmin(upper_s, tie_of(guess_s)), err);
+    *least_s = fmax(*least_s, fmax(instance_formula_bound(instance), instance->price.bound_s));
+    if (rc < 0 || *least_s >= upper_s) {
+        plan_destroy(guess);
+        return rc;
+    }
+    if (!guess)
+        guess = guess_plan(instance, &guess_s);
+    *plan = solve_filled(hunt, instance, guess, guess_s, least_s, formula_s);
+    return rc;
 }
 
 /* Plans that take so long by the formula are not looked for. It over-estimates pipelines whose
@@ -94,9 +117,11 @@ static int open_whole(struct hunt *hunt, struct hunt_point *at, double upper_s, 
 {
     struct instance instance;
     double formula_s;
-    int rc = instance_init(&instance, &hunt->costs, &at->point, false, upper_s, err);
+    struct plan *plan = NULL;
+    int rc = instance_survey(&instance, &hunt->costs, &at->point, false, upper_s, err);
+    if (rc == 0)
+        rc = solve(hunt, &instance, &least_s, &plan, &formula_s, err);
     if (rc == 0) {
-        struct plan *plan = solve(hunt, &instance, upper_s, &least_s, &formula_s);
         if (plan)
             hunt_add(hunt, plan, formula_s);
         if (plan && formula_s < hunt->best_s)
@@ -117,11 +142,11 @@ static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s
     struct plan *plan = NULL;
     double formula_s, again_s, bound_s;
     bool fits = false;
-    int rc = instance_init(&instance, &hunt->costs, &at->point, true, upper_s, err);
-    if (rc == 0) {
-        plan = solve(hunt, &instance, upper_s, least_s, &formula_s);
+    int rc = instance_survey(&instance, &hunt->costs, &at->point, true, upper_s, err);
+    if (rc == 0)
+        rc = solve(hunt, &instance, least_s, &plan, &formula_s, err);
+    if (rc == 0)
         learn(hunt, at, *least_s, instance_bound(&instance));
-    }
     instance_finish(&instance); /* and with it times of one rank alone */
     if (plan)
         evaluate_plan(&hunt->costs, plan, &again_s, &bound_s, &fits, NULL);
