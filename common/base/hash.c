@@ -23,10 +23,15 @@ uint64_t hash_number(uint64_t hash, uint64_t number)
 }
 
 /* FNV-1a over words, its high half folded into the low one, from which a product takes nothing. */
-uint64_t hash_word(uint64_t hash, uint64_t word)
+static inline uint64_t mix(uint64_t hash, uint64_t word)
 {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
     return hash ^ hash >> 32;
+}
+
+uint64_t hash_word(uint64_t hash, uint64_t word)
+{
+    return mix(hash, word);
 }
 
 uint64_t hash_words(uint64_t hash, const void *bytes, size_t size)
@@ -35,9 +40,9 @@ uint64_t hash_words(uint64_t hash, const void *bytes, size_t size)
     uint64_t word = 0;
     for (; size >= sizeof word; at += sizeof word, size -= sizeof word) {
         memcpy(&word, at, sizeof word);
-        hash = hash_word(hash, word);
+        hash = mix(hash, word);
     }
     word = 0;
     memcpy(&word, at, size);
-    return size ? hash_word(hash, word) : hash;
+    return size ? mix(hash, word) : hash;
 }

@@ -3,11 +3,14 @@
 
 #include "common/placement/redistribute.h"
 
+#include <string.h>
+
 static struct duties duties_of(const struct placement *placement, int dims)
 {
     struct duties duties;
-    for (int axis = 0; axis < AXES_MAX; axis++)
-        duties.of[axis] = placement->partial >> axis & 1 ? DIMS_MAX : -1;
+    memset(&duties, -1, sizeof duties);
+    for (unsigned left = placement->partial; left; left &= left - 1)
+        duties.of[__builtin_ctz(left)] = DIMS_MAX;
     for (int dim = 0; dim < dims; dim++)
         for (int i = 0; i < placement->count[dim]; i++)
             duties.of[placement->axis[dim][i]] = (int8_t)dim;
@@ -40,10 +43,10 @@ static int64_t larger(int64_t a, int64_t b)
 /* Elements of all ranks' pieces. */
 static int64_t elements_of(const struct goal *goal, const struct cuts *cuts)
 {
-    int64_t elements = goal->whole;
+    int64_t parts = 1;
     for (int dim = 0; dim < goal->shape->dims; dim++)
-        elements /= cuts->parts[dim];
-    return elements;
+        parts *= cuts->parts[dim];
+    return goal->whole / parts; /* as if rounded down dim by dim */
 }
 
 /* Words that ranks have to receive on a way from there. A sum that is finished takes as much as a
@@ -61,8 +64,9 @@ static int64_t least_words(const struct goal *goal, const struct cuts *at)
         return larger(0, more);
     int64_t kept = goal->ranks;
     for (int dim = 0; dim < goal->shape->dims; dim++) {
-        int64_t parts = larger(at->parts[dim], goal->cuts.parts[dim]);
-        kept *= (goal->shape->size[dim] + parts - 1) / parts;
+        int64_t size = goal->shape->size[dim],
+                parts = larger(at->parts[dim], goal->cuts.parts[dim]);
+        kept *= parts == 1 ? size : (size + parts - 1) / parts;
     }
     return larger(larger(0, more), wanted - kept);
 }

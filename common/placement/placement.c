@@ -50,7 +50,8 @@ unsigned placement_split_axes(const struct placement *placement)
 {
     unsigned axes = 0;
     for (int dim = 0; dim < DIMS_MAX; dim++)
-        axes |= placement_axes(placement, dim);
+        for (int i = 0; i < placement->count[dim]; i++)
+            axes |= 1u << placement->axis[dim][i];
     return axes;
 }
 

@@ -14,7 +14,7 @@
 /* One placement that the search has come upon. */
 struct state {
     struct placement at;
-    int64_t cost;
+    int64_t cost, rest; /* what it took, and what a way on costs at least */
     int from, length;
     struct step step; /* that led here */
     bool done;
@@ -95,6 +95,17 @@ static struct open_state pop_open(struct search *search)
     return first;
 }
 
+/* What a way on from a placement costs at least; INT64_MAX: it cannot be. */
+static int64_t find_rest(const struct goal *goal, const struct placement *at, bool last)
+{
+    struct standing there = goal_standing(goal, at);
+    if (!goal_divides(goal, &there))
+        return INT64_MAX;
+    int64_t rest = last ? 0 : goal_least_rest(goal, &there);
+    return last || rest > 0 ? rest : goal->step_price;
+}
+
+/* What is known of a state is asked for first: counting words is what takes long. */
 static void relax(void *context, const struct step *step)
 {
     struct search *search = context;
@@ -103,19 +114,18 @@ static void relax(void *context, const struct step *step)
     int64_t cost = current->cost + goal->step_price;
     if (cost >= search->reached)
         return;
-    bool last = placement_equal(&step->to, goal->at);
-    struct standing there = goal_standing(goal, &step->to);
-    int64_t rest = last ? 0 : goal_least_rest(goal, &there);
-    rest = last || rest > 0 ? rest : goal->step_price;
-    if (cost + rest >= search->reached || !goal_divides(goal, &there))
-        return;
     int known = search->table[slot_of(search, &step->to)];
-    if (known && search->states[known - 1].cost <= cost)
-        return; /* counting words is what takes long */
-    cost += step_words(goal->mesh, goal->shape, &current->at, step);
-    if (cost + rest >= search->reached || (known && search->states[known - 1].cost <= cost))
+    const struct state *like = known ? &search->states[known - 1] : NULL;
+    if (like && like->cost <= cost)
         return;
-    struct state state = {step->to, cost, search->current, current->length + 1, *step, false};
+    bool last = placement_equal(&step->to, goal->at);
+    int64_t rest = like ? like->rest : find_rest(goal, &step->to, last);
+    if (rest == INT64_MAX || cost + rest >= search->reached)
+        return;
+    cost += step_words(goal->mesh, goal->shape, &current->at, step);
+    if (cost + rest >= search->reached || (like && like->cost <= cost))
+        return;
+    struct state state = {step->to, cost, rest, search->current, current->length + 1, *step, false};
     if (last)
         search->reached = cost;
     if (known)

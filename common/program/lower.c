@@ -15,8 +15,11 @@ int lowering_signatures(struct lowering *l)
         const struct plan_block *block = &l->plan->blocks[node->block];
         if (!part_concerns(l, node->block))
             continue;
-        int rc = signature_make(node->operation, block->roles, stage_mesh(l, block->stage)->axes,
-                                &l->signatures[n], l->err);
+        int axes = stage_mesh(l, block->stage)->axes;
+        int rc = l->ways ? ways_signature(l->ways, node->operation, block->roles, axes,
+                                          &l->signatures[n], l->err)
+                         : signature_make(node->operation, block->roles, axes, &l->signatures[n],
+                                          l->err);
         if (rc < 0)
             return rc;
     }

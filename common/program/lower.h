@@ -54,6 +54,10 @@ int lower_part(const struct graph *graph, const struct plan *plan, int rank,
 /* In place of program_destroy(): the next part's program is written over this one. */
 void lower_part_done(struct ways *ways, struct lowered_part *part);
 
+/* The first recomputation that makes the same programs of the block, whatever its roles: what it
+ * would run again may be nothing, or no more than another does. */
+enum recompute recompute_like(const struct graph *graph, int block, enum recompute recompute);
+
 /* Where a block meets its neighbours: how it finds its input and leaves that one's gradient (one
  * placement for each way in which it leaves), how it makes its output and wants its gradient.
  * Compared by memcmp. */

@@ -134,6 +134,11 @@ int ways_find(struct ways *ways, const struct mesh *mesh, const struct shape *sh
               const struct placement *from, const struct placement *to, const struct step **steps,
               struct error *err);
 
+/* signature_make(), remembered. */
+int ways_signature(struct ways *ways, const struct operation *operation,
+                   const struct role *const *vector, int axes, struct signature *out,
+                   struct error *err);
+
 /* An empty program with the arrays of the one that was given back last; gives one back. */
 struct program *ways_program(struct ways *ways);
 void ways_give_back(struct ways *ways, struct program *program);

@@ -21,11 +21,13 @@ static struct box overlap_or_empty(const struct box *a, const struct box *b)
     return box_overlap(a, b, &both) ? both : (struct box){.dims = a->dims};
 }
 
-/* What of the outer box each member of the group along these axes has in the placement. */
+/* What of the outer box each member of the group along these axes has in the placement. The boxes
+ * are the caller's to free. */
 static void slice_chunks(const struct lowering *l, const struct shape *shape,
                          const struct placement *placement, unsigned axes, const struct box *outer,
                          struct chunks *chunks)
 {
+    chunks->boxes = xrealloc(NULL, (size_t)chunks->count * sizeof *chunks->boxes);
     placement_slices(l->mesh, shape, placement, l->inside, axes, chunks->boxes);
     for (int i = 0; i < chunks->count; i++)
         chunks->boxes[i] = overlap_or_empty(outer, &chunks->boxes[i]);
@@ -140,8 +142,7 @@ static struct piece one_step(struct lowering *l, const struct shape *shape, int 
         return *piece;
     }
 
-    struct chunks sends = {xcalloc((size_t)members, sizeof(struct box)), members};
-    struct chunks receives = {xcalloc((size_t)members, sizeof(struct box)), members};
+    struct chunks sends = {NULL, members}, receives = {NULL, members};
     if (step->kind != STEP_ALL_GATHER)
         slice_chunks(l, shape, &step->to, step->axes, &piece->box, &sends);
     if (step->kind != STEP_REDUCE_SCATTER)

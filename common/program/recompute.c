@@ -8,6 +8,7 @@
 #include "common/base/memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* May this node run again under the block's choice? */
 static bool may_run_again(enum recompute recompute, const struct operation *operation)
@@ -23,10 +24,10 @@ static bool reads_own(const struct operation *operation)
 
 /* Of the block's nodes, those that run again: from the last to the first, whose output is read
  * by backward or by another that runs again. `wanted` is per tensor. */
-static void choose(const struct lowering *l, const struct block *block, enum recompute recompute,
+static void choose(const struct graph *graph, const struct block *block, enum recompute recompute,
                    bool *wanted, bool *again)
 {
-    const struct node *nodes = l->graph->nodes;
+    const struct node *nodes = graph->nodes;
     for (int n = block->node_first; n < block->node_first + block->node_count; n++)
         for (int i = 0; i < nodes[n].operation->input_count; i++)
             if (nodes[n].operation->saved >> i & 1)
@@ -81,7 +82,7 @@ int recompute_block(struct lowering *l, int index)
     bool *wanted = xcalloc(l->graph->tensor_count, sizeof *wanted);
     bool *again = xcalloc(l->graph->node_count, sizeof *again);
     int end = block->node_first + block->node_count, rc = 0;
-    choose(l, block, recompute, wanted, again);
+    choose(l->graph, block, recompute, wanted, again);
     for (int n = block->node_first; n < end; n++)
         if (again[n])
             keep_sums(l, n, again);
@@ -94,4 +95,32 @@ int recompute_block(struct lowering *l, int index)
     free(wanted);
     free(again);
     return rc;
+}
+
+/* Do the same nodes run again? */
+static bool is_like(const struct graph *graph, const struct block *block, enum recompute a,
+                    enum recompute b)
+{
+    bool *wanted[2], *again[2];
+    const enum recompute recompute[2] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        wanted[i] = xcalloc(graph->tensor_count, sizeof *wanted[i]);
+        again[i] = xcalloc(graph->node_count, sizeof *again[i]);
+        choose(graph, block, recompute[i], wanted[i], again[i]);
+    }
+    bool like = memcmp(again[0], again[1], graph->node_count * sizeof *again[0]) == 0;
+    for (int i = 0; i < 2; i++) {
+        free(wanted[i]);
+        free(again[i]);
+    }
+    return like;
+}
+
+enum recompute recompute_like(const struct graph *graph, int index, enum recompute recompute)
+{
+    int first = RECOMPUTE_NONE;
+    while (first < (int)recompute &&
+           !is_like(graph, &graph->blocks[index], (enum recompute)first, recompute))
+        first++;
+    return (enum recompute)first;
 }

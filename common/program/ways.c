@@ -1,5 +1,5 @@
-/* ways.c - what many programs share: a table of ways between placements, by mesh and shape, and the
- * memory of the last part's. */
+/* ways.c - what many programs share: tables of ways between placements, by mesh and shape, and of
+ * signatures, by roles; and the memory of the last part's. */
 #include "common/program/lowering.h"
 
 #include "common/base/hash.h"
@@ -24,10 +24,24 @@ struct way {
     struct way *next; /* with the same hash */
 };
 
+/* Where the operands of an operation lie under a vector of roles; compared by its bytes. */
+struct signature_key {
+    const struct operation *operation;
+    const struct role *vector[AXES_MAX]; /* NULL beyond the last axis */
+};
+
+struct known_signature {
+    struct signature_key key;
+    struct signature signature;
+    struct known_signature *next; /* with the same hash */
+};
+
 #define BUCKETS 4096
+#define SIGNATURE_BUCKETS 1024
 
 struct ways {
     struct way *buckets[BUCKETS];
+    struct known_signature *signatures[SIGNATURE_BUCKETS];
     struct program *spare; /* or NULL */
 };
 
@@ -45,6 +59,12 @@ void ways_destroy(struct ways *ways)
             next = way->next;
             free(way->steps);
             free(way);
+        }
+    }
+    for (size_t i = 0; i < SIGNATURE_BUCKETS; i++) {
+        for (struct known_signature *known = ways->signatures[i], *next; known; known = next) {
+            next = known->next;
+            free(known);
         }
     }
     program_destroy(ways->spare);
@@ -120,4 +140,26 @@ int ways_find(struct ways *ways, const struct mesh *mesh, const struct shape *sh
     *bucket = way;
     *steps = way->steps;
     return count;
+}
+
+int ways_signature(struct ways *ways, const struct operation *operation,
+                   const struct role *const *vector, int axes, struct signature *out,
+                   struct error *err)
+{
+    struct signature_key key = {.operation = operation};
+    memcpy(key.vector, vector, (size_t)axes * sizeof *vector);
+    struct known_signature **bucket =
+        &ways->signatures[hash_words(HASH_START, &key, sizeof key) % SIGNATURE_BUCKETS];
+    for (const struct known_signature *known = *bucket; known; known = known->next)
+        if (memcmp(&known->key, &key, sizeof key) == 0) {
+            *out = known->signature;
+            return 0;
+        }
+    int rc = signature_make(operation, vector, axes, out, err);
+    if (rc < 0)
+        return rc;
+    struct known_signature *known = xcalloc(1, sizeof *known);
+    *known = (struct known_signature){key, *out, *bucket};
+    *bucket = known;
+    return 0;
 }

@@ -31,6 +31,10 @@ int costs_init(struct costs *costs, const struct planner_request *request, struc
     if (rc < 0)
         return rc;
     int blocks = (int)costs->model.graph->block_count;
+    costs->like = xcalloc((size_t)blocks * RECOMPUTES, sizeof *costs->like);
+    for (int i = 0; i < blocks * RECOMPUTES; i++)
+        costs->like[i] = (uint8_t)recompute_like(costs->model.graph, i / RECOMPUTES,
+                                                 (enum recompute)(i % RECOMPUTES));
     costs->sites.request = request;
     costs->ways = ways_create();
     costs->one = plan_create(1, blocks);
@@ -43,6 +47,7 @@ int costs_init(struct costs *costs, const struct planner_request *request, struc
 
 void costs_finish(struct costs *costs)
 {
+    free(costs->like);
     short_graph_finish(&costs->model);
     sites_finish(&costs->sites);
     ways_destroy(costs->ways);
@@ -271,6 +276,7 @@ int costs_block(struct costs *costs, const struct site *site, int block,
                            .ranks = ranks_of(costs, site, PART_BLOCK, place, samples, across),
                            .site = site->kind};
     key_strategy(&key, 0, site, strategy);
+    key.recompute[0] = costs->like[place * RECOMPUTES + (int)strategy->recompute];
     if (tie) {
         key.tie = tie_of(costs, tie->site, last - place, tie->strategy);
         key.side = tie->site == site ? 1 : 2;

@@ -25,6 +25,7 @@ struct costs {
     struct sites sites;
     struct ways *ways;
     struct ties ties;
+    uint8_t *like;          /* per block of the short model and recomputation: recompute_like() */
     struct plan *one, *two; /* scratch: the short model on one stage, on two */
     struct cost_entry *entries;
     size_t entry_count, entry_capacity; /* a power of two */

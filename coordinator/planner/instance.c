@@ -119,7 +119,7 @@ int instance_survey(struct instance *instance, struct costs *costs, const struct
     size_t stages = (size_t)point->stages;
     *instance =
         (struct instance){.costs = costs, .upper_s = upper_s, .point = *point, .relaxed = relaxed};
-    costs->one_rank = relaxed;
+    costs->one_rank = true; /* no rank that stands for more takes less */
     instance->blocks = (int)costs->request->graph->block_count;
     instance->sites = xcalloc(stages, sizeof(struct site *));
     instance->slots = xcalloc(stages, sizeof *instance->slots);
@@ -133,6 +133,7 @@ int instance_survey(struct instance *instance, struct costs *costs, const struct
         rc = survey_stage(instance, i, err);
     for (int i = 1; i < point->stages; i++)
         instance->pairs[i] = sites_pair(&costs->sites, instance->sites[i - 1], instance->sites[i]);
+    costs->one_rank = relaxed;
     if (rc == 0)
         sum_least(instance, false);
     if (rc == 0 && point->stages == 1 && instance_formula_bound(instance) < upper_s)
