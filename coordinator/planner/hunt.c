@@ -39,7 +39,8 @@ const struct hunt_limits hunt_limits_standard = {.labels = 480,
                                                  .wide_devices = 8,
                                                  .plans = 20000,
                                                  .simulations = 48,
-                                                 .slack = 0.03};
+                                                 .slack = 0.03,
+                                                 .near = 5e-4};
 const struct hunt_limits hunt_limits_quick = {.labels = 60,
                                               .pipeline_labels = 20,
                                               .choices = 40,
@@ -53,7 +54,8 @@ const struct hunt_limits hunt_limits_quick = {.labels = 60,
                                               .wide_devices = 4,
                                               .plans = 2000,
                                               .simulations = 8,
-                                              .slack = 0.01};
+                                              .slack = 0.01,
+                                              .near = 2e-3};
 const struct hunt_limits hunt_limits_none = {.labels = SIZE_MAX,
                                              .pipeline_labels = SIZE_MAX,
                                              .choices = SIZE_MAX,
@@ -64,7 +66,8 @@ const struct hunt_limits hunt_limits_none = {.labels = SIZE_MAX,
                                              .wide_devices = INT_MAX,
                                              .plans = INFINITY,
                                              .simulations = SIZE_MAX,
-                                             .slack = 0.1};
+                                             .slack = 0.1,
+                                             .near = 1e-9};
 
 int hunt_init(struct hunt *hunt, const struct planner_request *request,
               const struct hunt_limits *limits, struct error *err)

@@ -19,6 +19,7 @@ struct hunt_limits {
     double plans;       /* whole plans that may be walked through to close a gap */
     size_t simulations; /* of these */
     double slack;       /* points whose best is so much worse by the formula are confirmed too */
+    double near; /* a plan that is so much worse, at most, than the best of its point will do */
 };
 /* quick: somebody stands still until there is a plan. */
 extern const struct hunt_limits hunt_limits_standard, hunt_limits_quick, hunt_limits_none;

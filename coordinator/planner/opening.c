@@ -133,8 +133,8 @@ static int open_whole(struct hunt *hunt, struct hunt_point *at, double upper_s, 
 }
 
 /* With all the memory there could be: *least_s is what no plan of the point is shorter than. *done:
- * its fastest plan fits, nothing else has to be looked for. One that fits is to be beaten, though
- * it was chosen by the times of one rank. */
+ * its fastest plan fits, nothing else has to be looked for, or nothing that is worth it. One that
+ * fits is to be beaten, though it was chosen by the times of one rank. */
 static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s, double *least_s,
                         bool *done, struct error *err)
 {
@@ -150,8 +150,8 @@ static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s
     instance_finish(&instance); /* and with it times of one rank alone */
     if (plan)
         evaluate_plan(&hunt->costs, plan, &again_s, &bound_s, &fits, NULL);
-    *done = plan && fits && again_s <= *least_s * (1 + 1e-9);
-    if (*done)
+    *done = plan && fits && again_s <= *least_s * (1 + hunt->limits.near);
+    if (*done && again_s <= tie_of(*least_s))
         learn(hunt, at, again_s, 0);
     if (*done || (fits && again_s < hunt->best_s)) {
         hunt_add(hunt, plan, again_s);
