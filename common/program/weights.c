@@ -16,7 +16,9 @@ static int add_use(struct lowering *l, int node, int operand)
     int tensor = n->operands[operand], stage = l->plan->blocks[n->block].stage;
     const struct placement *compute = &l->signatures[node].operand[operand];
     const struct placement *leaving = &l->signatures[node].gradient[operand];
-    for (size_t i = 0; i < l->use_count; i++)
+    /* The first use of a tensor is its owner; of a tensor without one there is none yet. */
+    size_t first = l->owner[tensor] < 0 ? l->use_count : (size_t)l->owner[tensor];
+    for (size_t i = first; i < l->use_count; i++)
         if (l->uses[i].tensor == tensor && l->uses[i].stage == stage &&
             placement_equal(&l->uses[i].compute, compute) &&
             placement_equal(&l->uses[i].leaving, leaving))

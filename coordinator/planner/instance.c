@@ -10,6 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Did a look at the blocks between the ends say it all? */
+static bool is_hopeless(const struct instance *instance)
+{
+    return isfinite(instance->early_upper_s) && instance->early_s >= instance->early_upper_s;
+}
+
 /* Those of this stage's kind and the block's place, surveyed if there are none yet. */
 static int find_choices(struct instance *instance, int stage, int block, const struct choices **out,
                         struct error *err)
@@ -32,17 +38,63 @@ static int find_choices(struct instance *instance, int stage, int block, const s
     return choices_survey(choices, instance, err);
 }
 
-static int survey_stage(struct instance *instance, int stage, struct error *err)
+static int base_stage(struct instance *instance, int stage, struct error *err)
 {
     const struct space_point *point = &instance->point;
-    const struct site *site = instance->sites[stage];
     instance->slots[stage] =
         evaluate_slots(point->schedule, stage, point->stages, point->micro_batches);
-    int rc = costs_base(instance->costs, site, point->devices, &instance->bases[stage], err);
-    /* The first block is on the first stage, the last one on the last. */
-    for (int b = stage > 0; b < instance->blocks - (stage < point->stages - 1) && rc == 0; b++)
-        rc = find_choices(instance, stage, b, &instance->of[stage * instance->blocks + b], err);
+    return costs_base(instance->costs, instance->sites[stage], point->devices,
+                      &instance->bases[stage], err);
+}
+
+/* Blocks [first, end) on all stages where they may be: the model's first block is on the first
+ * stage, its last one on the last. */
+static int survey_blocks(struct instance *instance, int first, int end, struct error *err)
+{
+    int stages = instance->point.stages, rc = 0;
+    for (int stage = 0; stage < stages; stage++)
+        for (int b = first; b < end && rc == 0; b++)
+            if ((b > 0 || stage == 0) && (b < instance->blocks - 1 || stage == stages - 1))
+                rc = find_choices(instance, stage, b, &instance->of[stage * instance->blocks + b],
+                                  err);
     return rc;
+}
+
+/* Seconds of a block at either end, whatever its strategy: one of c equal devices has a c-th of
+ * its work at least, and launches every kernel (see bounds.c). */
+static double end_seconds(struct instance *instance, int stage, int block)
+{
+    const struct site *site = instance->sites[stage];
+    const struct mesh alone = {0};
+    struct strategy plain = {0};
+    struct part_cost cost;
+    if (!site->even ||
+        costs_block(instance->costs, sites_add(&instance->costs->sites, site->first, &alone), block,
+                    &plain, NULL, instance->point.samples, &cost, NULL) < 0)
+        return 0;
+    double fixed_s = cost.fixed_s, seconds = cost.forward_s + cost.backward_s;
+    return fixed_s + (seconds - fixed_s) / mesh_count(&site->mesh);
+}
+
+/* By formula and simulation, of the blocks between the ends and as much of these as is known
+ * without looking at their strategies. */
+static void bound_early(struct instance *instance)
+{
+    int m = instance->point.micro_batches, stages = instance->point.stages;
+    int last = instance->blocks - 1, per_stage = (last - 1 + stages - 1) / stages;
+    double least_s = INFINITY, sum_s = 0, simulated_s = 0, alone_s = 0;
+    for (int b = 1; b < last; b++) {
+        double seconds = instance_least(instance, b, offsetof(struct choices, least_s));
+        least_s = fmin(least_s, seconds);
+        sum_s += seconds;
+        alone_s += instance_least(instance, b, offsetof(struct choices, least_alone_s));
+        simulated_s += instance_least(instance, b, offsetof(struct choices, least_bound_s));
+    }
+    double ends_s = end_seconds(instance, 0, 0) + end_seconds(instance, stages - 1, last);
+    double longest_s = fmax((sum_s + ends_s) / stages, last > 1 ? per_stage * least_s : 0);
+    instance->early_s = stages == 1 ? alone_s + m * ends_s + instance->bases[0].once_s
+                                    : sum_s + ends_s + (m - 1) * longest_s;
+    instance->early_simulated_s = m * simulated_s / stages;
 }
 
 /* A stage of a plan that is wanted takes no longer: it does so m - 1 times, and once with all. */
@@ -104,12 +156,38 @@ struct least instance_between(const struct instance *instance, int first, int en
                           high->alone_s - low->alone_s};
 }
 
-static int settle_all(struct instance *instance, struct error *err)
+/* Of one stage: what m T + u is at least, of choices that have been surveyed of late. */
+static int settle(struct instance *instance, size_t first, struct error *err)
 {
     int rc = 0;
-    for (size_t i = 0; i < instance->all_count && rc == 0; i++)
-        rc = choices_settle(instance->all[i], instance, err);
-    sum_least(instance, false);
+    instance->costs->one_rank = instance->relaxed;
+    for (size_t i = first; i < instance->all_count && rc == 0; i++)
+        if (instance->point.stages == 1)
+            rc = choices_settle(instance->all[i], instance, err);
+    instance->costs->one_rank = true; /* no rank that stands for more takes less */
+    return rc;
+}
+
+/* The blocks between the ends first: they may say that no plan is fast enough. */
+static int survey(struct instance *instance, struct error *err)
+{
+    int last = instance->blocks - 1, rc = 0;
+    for (int i = 0; i < instance->point.stages && rc == 0; i++)
+        rc = base_stage(instance, i, err);
+    if (rc == 0)
+        rc = survey_blocks(instance, 1, last, err);
+    size_t count = instance->all_count;
+    if (rc == 0)
+        rc = settle(instance, 0, err);
+    if (rc == 0)
+        bound_early(instance);
+    if (rc < 0 || is_hopeless(instance))
+        return rc;
+    rc = survey_blocks(instance, 0, 1, err);
+    if (rc == 0)
+        rc = survey_blocks(instance, last, last + 1, err);
+    if (rc == 0)
+        rc = settle(instance, count, err);
     return rc;
 }
 
@@ -117,8 +195,11 @@ int instance_survey(struct instance *instance, struct costs *costs, const struct
                     bool relaxed, double upper_s, struct error *err)
 {
     size_t stages = (size_t)point->stages;
-    *instance =
-        (struct instance){.costs = costs, .upper_s = upper_s, .point = *point, .relaxed = relaxed};
+    *instance = (struct instance){.costs = costs,
+                                  .upper_s = upper_s,
+                                  .early_upper_s = upper_s,
+                                  .point = *point,
+                                  .relaxed = relaxed};
     costs->one_rank = true; /* no rank that stands for more takes less */
     instance->blocks = (int)costs->request->graph->block_count;
     instance->sites = xcalloc(stages, sizeof(struct site *));
@@ -128,16 +209,12 @@ int instance_survey(struct instance *instance, struct costs *costs, const struct
     instance->of = xcalloc(stages * (size_t)instance->blocks, sizeof(struct choices *));
     instance->before = xcalloc((size_t)instance->blocks + 1, sizeof *instance->before);
     space_sites(costs, point, instance->sites);
-    int rc = 0;
-    for (int i = 0; i < point->stages && rc == 0; i++)
-        rc = survey_stage(instance, i, err);
+    int rc = survey(instance, err);
+    costs->one_rank = relaxed;
     for (int i = 1; i < point->stages; i++)
         instance->pairs[i] = sites_pair(&costs->sites, instance->sites[i - 1], instance->sites[i]);
-    costs->one_rank = relaxed;
-    if (rc == 0)
+    if (rc == 0 && !is_hopeless(instance))
         sum_least(instance, false);
-    if (rc == 0 && point->stages == 1 && instance_formula_bound(instance) < upper_s)
-        rc = settle_all(instance, err);
     return rc;
 }
 
@@ -357,6 +434,8 @@ double instance_least(const struct instance *instance, int block, size_t member)
 
 double instance_formula_bound(const struct instance *instance)
 {
+    if (is_hopeless(instance))
+        return instance->early_s;
     if (instance->point.stages == 1)
         return instance->bases[0].once_s + instance->before[instance->blocks].alone_s;
     double step_s = instance->sum_s + (instance->point.micro_batches - 1) * instance->longest_s +
@@ -368,6 +447,8 @@ double instance_formula_bound(const struct instance *instance)
  * all stages: no less than either. */
 double instance_bound(const struct instance *instance)
 {
+    if (is_hopeless(instance))
+        return instance->early_simulated_s;
     size_t member = offsetof(struct choices, least_bound_s);
     int m = instance->point.micro_batches;
     double sum = 0;

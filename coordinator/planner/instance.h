@@ -59,6 +59,9 @@ struct least {
 struct instance {
     struct costs *costs;
     double upper_s; /* no plan is wanted that takes so long or longer */
+    /* The bounds that the blocks between the ends have by themselves. Where the first is no less
+     * than upper_s was at first there are no choices for the ends, and no other bounds. */
+    double early_s, early_simulated_s, early_upper_s;
     struct space_point point;
     /* Memory is no object: nothing is recomputed that takes time. Times are of one rank. */
     bool relaxed;
