@@ -113,11 +113,43 @@ START_TEST(so_do_those_of_a_rank_without_samples)
 }
 END_TEST
 
+static uint64_t hash_with(struct plan *plan, int block, enum recompute recompute)
+{
+    struct program *program;
+    plan->blocks[block].recompute = recompute;
+    ck_assert_int_eq(lower(graph, plan, 0, &program, NULL), 0);
+    uint64_t hash = program->hash;
+    program_destroy(program);
+    return hash;
+}
+
+/* A cost is asked for once of those that are alike. */
+START_TEST(recomputations_that_are_alike_make_one_program)
+{
+    open_request();
+    struct plan *plan = engine_plan_random(graph, test_seed() + (uint64_t)_i, RANKS_MAX, 6);
+    for (int b = 0; b < plan->block_count; b++) {
+        ck_assert_int_eq(recompute_like(graph, b, RECOMPUTE_NONE), RECOMPUTE_NONE);
+        for (int recompute = 0; recompute < RECOMPUTES; recompute++) {
+            enum recompute like = recompute_like(graph, b, (enum recompute)recompute);
+            ck_assert_uint_eq(hash_with(plan, b, (enum recompute)recompute),
+                              hash_with(plan, b, like));
+        }
+    }
+    /* Of what embeds tokens nothing is read again. */
+    ck_assert_int_eq(recompute_like(graph, 0, RECOMPUTE_FULL), RECOMPUTE_NONE);
+    ck_assert_int_eq(recompute_like(graph, 1, RECOMPUTE_FULL), RECOMPUTE_FULL);
+    plan_destroy(plan);
+    graph_destroy(graph);
+}
+END_TEST
+
 int main(void)
 {
     TCase *sums = tcase_create("sums");
     tcase_add_loop_test(sums, parts_add_up_to_the_whole_program_of_every_rank, 0,
                         test_share(PLANS));
     tcase_add_test(sums, so_do_those_of_a_rank_without_samples);
+    tcase_add_loop_test(sums, recomputations_that_are_alike_make_one_program, 0, test_share(20));
     return suite_run("block_costs", sums, NULL);
 }
