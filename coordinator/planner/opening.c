@@ -28,8 +28,9 @@ static double tie_of(double seconds)
     return seconds * (1 + 1e-9);
 }
 
-/* The best plan of filled choices below upper_s, or NULL: a guess is better than none. */
-static struct plan *solve_filled(struct hunt *hunt, struct instance *instance, struct plan *guess,
+/* The best plan of filled choices below upper_s, or NULL: a guess is better than none, and taken.
+ */
+static struct plan *solve_filled(struct hunt *hunt, struct instance *instance, struct plan **guess,
                                  double guess_s, double *least_s, double *formula_s)
 {
     struct frontiers frontiers;
@@ -42,11 +43,10 @@ static struct plan *solve_filled(struct hunt *hunt, struct instance *instance, s
     struct plan *plan = partition_solve(&frontiers);
     *formula_s = frontiers.upper_s;
     if (!plan && guess_s < upper_s) { /* it was cut off */
-        plan = guess;
-        guess = NULL;
+        plan = *guess;
+        *guess = NULL;
         *formula_s = guess_s;
     }
-    plan_destroy(guess);
     *least_s = fmax(*least_s, fmin(plan ? *formula_s : upper_s, frontiers.omitted_s));
     frontiers_finish(&frontiers);
     return plan;
@@ -54,23 +54,20 @@ static struct plan *solve_filled(struct hunt *hunt, struct instance *instance, s
 
 /* The best plan of a surveyed instance below upper_s, or NULL; *least_s: none of its plans is
  * shorter. Of one stage what is guessed from the best of each block says which strategies are worth
- * a look. */
+ * a look; *guess, if it is not the plan, is the caller's. */
 static int solve(struct hunt *hunt, struct instance *instance, double *least_s, struct plan **plan,
-                 double *formula_s, struct error *err)
+                 struct plan **guess, double *formula_s, struct error *err)
 {
     double upper_s = instance->upper_s, guess_s = INFINITY;
-    struct plan *guess = NULL;
     *least_s = fmax(*least_s, instance_formula_bound(instance));
     if (instance->point.stages == 1 && *least_s < upper_s)
-        guess = guess_plan(instance, &guess_s);
+        *guess = guess_plan(instance, &guess_s);
     int rc = instance_fill(instance, fmin(upper_s, tie_of(guess_s)), err);
     *least_s = fmax(*least_s, fmax(instance_formula_bound(instance), instance->price.bound_s));
-    if (rc < 0 || *least_s >= upper_s) {
-        plan_destroy(guess);
+    if (rc < 0 || *least_s >= upper_s)
         return rc;
-    }
-    if (!guess)
-        guess = guess_plan(instance, &guess_s);
+    if (!*guess)
+        *guess = guess_plan(instance, &guess_s);
     *plan = solve_filled(hunt, instance, guess, guess_s, least_s, formula_s);
     return rc;
 }
@@ -111,16 +108,31 @@ static void learn(struct hunt *hunt, struct hunt_point *point, double formula_s,
     }
 }
 
+/* Takes a plan that is alike in all blocks: where the formula finds it hardly worse than the best,
+ * simulation may find it better. */
+static void offer_guess(struct hunt *hunt, struct plan *guess)
+{
+    double formula_s, bound_s;
+    bool fits;
+    if (guess && evaluate_plan(&hunt->costs, guess, &formula_s, &bound_s, &fits, NULL) == 0 &&
+        fits && formula_s < hunt->best_s * (1 + hunt->limits.near)) {
+        hunt_add(hunt, guess, formula_s);
+        hunt->best_s = fmin(hunt->best_s, formula_s);
+    } else {
+        plan_destroy(guess);
+    }
+}
+
 /* With all strategies and memory as it is. 0: it was legal. */
 static int open_whole(struct hunt *hunt, struct hunt_point *at, double upper_s, double least_s,
                       struct error *err)
 {
     struct instance instance;
     double formula_s;
-    struct plan *plan = NULL;
+    struct plan *plan = NULL, *guess = NULL;
     int rc = instance_survey(&instance, &hunt->costs, &at->point, false, upper_s, err);
     if (rc == 0)
-        rc = solve(hunt, &instance, &least_s, &plan, &formula_s, err);
+        rc = solve(hunt, &instance, &least_s, &plan, &guess, &formula_s, err);
     if (rc == 0) {
         if (plan)
             hunt_add(hunt, plan, formula_s);
@@ -129,6 +141,7 @@ static int open_whole(struct hunt *hunt, struct hunt_point *at, double upper_s, 
         learn(hunt, at, least_s, instance_bound(&instance));
     }
     instance_finish(&instance);
+    offer_guess(hunt, guess);
     return rc;
 }
 
@@ -139,12 +152,12 @@ static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s
                         bool *done, struct error *err)
 {
     struct instance instance;
-    struct plan *plan = NULL;
+    struct plan *plan = NULL, *guess = NULL;
     double formula_s, again_s, bound_s;
     bool fits = false;
     int rc = instance_survey(&instance, &hunt->costs, &at->point, true, upper_s, err);
     if (rc == 0)
-        rc = solve(hunt, &instance, least_s, &plan, &formula_s, err);
+        rc = solve(hunt, &instance, least_s, &plan, &guess, &formula_s, err);
     if (rc == 0)
         learn(hunt, at, *least_s, instance_bound(&instance));
     instance_finish(&instance); /* and with it times of one rank alone */
@@ -159,6 +172,7 @@ static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s
     } else {
         plan_destroy(plan);
     }
+    offer_guess(hunt, guess);
     return rc;
 }
 
