@@ -176,9 +176,12 @@ static int survey(struct instance *instance, struct error *err)
         rc = base_stage(instance, i, err);
     if (rc == 0)
         rc = survey_blocks(instance, 1, last, err);
+    if (rc < 0) { /* of blocks that are refused the first says why */
+        int first = survey_blocks(instance, 0, 1, err);
+        return first < 0 ? first : rc;
+    }
     size_t count = instance->all_count;
-    if (rc == 0)
-        rc = settle(instance, 0, err);
+    rc = settle(instance, 0, err);
     if (rc == 0)
         bound_early(instance);
     if (rc < 0 || is_hopeless(instance))
