@@ -11,6 +11,7 @@ struct hunt_limits {
     size_t choices;                 /* of a block on one kind of site */
     size_t pairs;                   /* of ties of the ends */
     double points;                  /* more than so many are not listed: uneven ones are left out */
+    double joins;                   /* of labels, in points that are looked at again */
     size_t scouts;                  /* programs of parts after which no more points are scouted */
     /* After which no more are opened, if any fits: for each device, at least, and at most. */
     size_t parts, parts_least, parts_most;
@@ -34,6 +35,8 @@ struct hunt_point {
     double hope_s;            /* what scouts think that a plan of it takes; infinity: not known */
     bool too_small;           /* its devices cannot hold the model's state */
     bool relaxed, closed;     /* searched without regard to memory; done with */
+    int depth;                /* limits of labels were doubled so often */
+    double joined;            /* pairs of labels when it was searched last */
     size_t index;
 };
 

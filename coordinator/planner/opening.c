@@ -10,21 +10,28 @@
 
 #define RELAXED_PAIRS 8
 
+/* Doubled so often; SIZE_MAX is no limit. */
+static size_t doubled(size_t limit, int times)
+{
+    return times < 0 ? limit : limit > SIZE_MAX >> times ? SIZE_MAX : limit << times;
+}
+
 /* Of one stage only m T + u counts: without memory few labels are not dominated. A pipeline's
  * stages have many, and many runs of blocks. */
-static void set_limits(const struct hunt *hunt, struct frontiers *frontiers)
+static void set_limits(const struct hunt *hunt, int depth, struct frontiers *frontiers)
 {
     bool one = frontiers->one_stage, relaxed = frontiers->instance->relaxed;
-    size_t pairs = hunt->limits.pairs;
-    frontiers->most = one ? hunt->limits.labels : hunt->limits.pipeline_labels;
+    size_t pairs = doubled(hunt->limits.pairs, 3 * depth);
+    frontiers->most = doubled(one ? hunt->limits.labels : hunt->limits.pipeline_labels, depth - 1);
     frontiers->pairs = pairs;
     if (pairs != SIZE_MAX)
         frontiers->pairs = !one ? pairs / 2 : relaxed ? pairs * RELAXED_PAIRS : pairs;
 }
 
-/* The best plan of an instance below upper_s, or NULL; *least_s: none of its plans is shorter. */
-static struct plan *solve(struct hunt *hunt, struct instance *instance, double upper_s,
-                          double *least_s, double *formula_s)
+/* The best plan of an instance of the point below upper_s, or NULL; *least_s: none of its plans is
+ * shorter. */
+static struct plan *solve(struct hunt *hunt, struct hunt_point *at, struct instance *instance,
+                          double upper_s, double *least_s, double *formula_s)
 {
     struct frontiers frontiers;
     struct plan *plan = NULL;
@@ -36,10 +43,11 @@ static struct plan *solve(struct hunt *hunt, struct instance *instance, double u
     double tie_s = guess_s * (1 + 1e-9); /* so that it is found again */
     frontiers_init(&frontiers, instance);
     frontiers.upper_s = fmin(upper_s, tie_s);
-    size_t choices = instance->relaxed ? SIZE_MAX : hunt->limits.choices;
+    size_t choices = instance->relaxed ? SIZE_MAX : doubled(hunt->limits.choices, at->depth - 1);
     frontiers.omitted_s = instance_prune(instance, frontiers.upper_s, choices);
-    set_limits(hunt, &frontiers);
+    set_limits(hunt, at->depth, &frontiers);
     plan = partition_solve(&frontiers);
+    at->joined = frontiers.joined;
     *formula_s = frontiers.upper_s;
     if (!plan && guess_s < upper_s) { /* it was cut off */
         plan = guess;
@@ -96,7 +104,7 @@ static int open_whole(struct hunt *hunt, struct hunt_point *at, double upper_s, 
     double formula_s;
     int rc = instance_init(&instance, &hunt->costs, &at->point, false, upper_s, err);
     if (rc == 0) {
-        struct plan *plan = solve(hunt, &instance, upper_s, &least_s, &formula_s);
+        struct plan *plan = solve(hunt, at, &instance, upper_s, &least_s, &formula_s);
         if (plan)
             hunt_add(hunt, plan, formula_s);
         if (plan && formula_s < hunt->best_s)
@@ -118,7 +126,7 @@ static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s
     bool fits = false;
     int rc = instance_init(&instance, &hunt->costs, &at->point, true, upper_s, err);
     if (rc == 0) {
-        plan = solve(hunt, &instance, upper_s, least_s, &formula_s);
+        plan = solve(hunt, at, &instance, upper_s, least_s, &formula_s);
         learn(hunt, at, *least_s, instance_bound(&instance));
     }
     instance_finish(&instance); /* and with it times of one rank alone */
@@ -151,6 +159,13 @@ bool opening_is_open(const struct hunt *hunt, const struct hunt_point *at)
     return at->relaxed && !at->closed && !opening_is_hopeless(hunt, at);
 }
 
+void opening_bound(struct hunt *hunt, struct hunt_point *at)
+{
+    double bound_s = bounds_unlike(&hunt->bounds, &at->point);
+    if (bound_s > at->bound.formula_s)
+        learn(hunt, at, bound_s, 0);
+}
+
 bool opening_relax(struct hunt *hunt, struct hunt_point *at, int *rc, struct error *err)
 {
     struct error reason = {0};
@@ -173,4 +188,15 @@ void opening_close(struct hunt *hunt, struct hunt_point *at)
     at->closed = true;
     if (open_whole(hunt, at, reach(hunt, &at->point), at->bound.formula_s, NULL) < 0)
         learn(hunt, at, INFINITY, INFINITY);
+}
+
+void opening_deepen(struct hunt *hunt, struct hunt_point *at)
+{
+    at->depth++;
+    open_whole(hunt, at, hunt->best_s, at->bound.formula_s, NULL);
+}
+
+bool opening_is_covered(const struct hunt *hunt, const struct hunt_point *at)
+{
+    return is_covered(hunt, &at->point);
 }
