@@ -8,6 +8,8 @@
 
 /* With eight times the ties, or twice the labels, there are so many times the pairs of labels. */
 #define GROWTH 8
+/* By then nothing is cut off any more. */
+#define DEPTH_MAX 16
 
 static struct hunt_point *find_least(struct hunt *hunt)
 {
@@ -26,7 +28,8 @@ void deepening_run(struct hunt *hunt)
     double joined = 0;
     while (!hunt_is_enough(hunt)) {
         struct hunt_point *at = find_least(hunt);
-        if (!at || !at->closed || at->bound.formula_s * (1 + DEEPENING_NEAR) >= hunt->best_s ||
+        if (!at || !at->closed || at->depth == DEPTH_MAX ||
+            at->bound.formula_s * (1 + hunt->limits.near) >= hunt->best_s ||
             joined + (at->depth > 0 ? GROWTH : 1) * at->joined > hunt->limits.joins)
             return;
         opening_deepen(hunt, at);

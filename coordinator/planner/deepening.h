@@ -5,9 +5,6 @@
 
 #include "coordinator/planner/hunt.h"
 
-/* Nearer to the best than this a bound is near enough. */
-#define DEEPENING_NEAR 0.005
-
 /* Of a hunt whose points have been opened. */
 void deepening_run(struct hunt *hunt);
 

@@ -12,6 +12,7 @@ struct hunt_limits {
     size_t pairs;                   /* of ties of the ends */
     double points;                  /* more than so many are not listed: uneven ones are left out */
     double joins;                   /* of labels, in points that are looked at again */
+    double near;                    /* no point is, whose bound is so near to the best */
     size_t scouts;                  /* programs of parts after which no more points are scouted */
     /* After which no more are opened, if any fits: for each device, at least, and at most. */
     size_t parts, parts_least, parts_most;

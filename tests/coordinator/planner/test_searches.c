@@ -1,5 +1,4 @@
 /* test_searches.c - under the formula no search is better than exact, whatever the problem. */
-#include "coordinator/planner/deepening.h"
 #include "coordinator/planner/evaluate.h"
 #include "coordinator/planner/hunt.h"
 #include "tests/coordinator/planner/instances.h"
@@ -90,7 +89,7 @@ START_TEST(what_was_cut_off_is_looked_at_again)
                   cut = exact_seconds(&drawn.request, &limits);
     if (isfinite(all.best_s)) {
         ck_assert_double_le(cut.least_s, all.best_s * (1 + 1e-9));
-        ck_assert_double_ge(cut.least_s, cut.best_s / (1 + DEEPENING_NEAR) * (1 - 1e-9));
+        ck_assert_double_ge(cut.least_s, cut.best_s * (1 - 1e-9));
     }
     ck_assert(isfinite(all.best_s) == isfinite(cut.best_s));
     drawn_finish(&drawn);
