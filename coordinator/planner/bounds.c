@@ -8,6 +8,7 @@
 
 #include "common/base/memory.h"
 #include "coordinator/planner/shares.h"
+#include "coordinator/planner/unlike.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -134,6 +135,7 @@ static const struct alone *get_alone(struct bounds *bounds, int64_t samples)
             known++;
         if (known < i)
             continue;
+        bounds->unlike = true;
         struct alone other = find_alone(bounds->costs, i, samples);
         take_smaller(&least, &other);
     }
@@ -247,6 +249,13 @@ struct point_bound bounds_point(struct bounds *bounds, const struct space_point 
         .formula_s = fmax(whole + (m - 1) * longest, m * mean_kept + once),
         .simulated_s = fmax(fmax(pass, work), m * fmax(mean, blocks * simulated_block)),
     };
+}
+
+double bounds_unlike(struct bounds *bounds, const struct space_point *point)
+{
+    const struct alone *alone = get_alone(bounds, point->samples);
+    const struct block_run run = {alone->run_last, alone->run};
+    return bounds->unlike ? unlike_bound(bounds->costs, point, run) : 0;
 }
 
 struct point_bound bounds_devices(struct bounds *bounds, int devices)

@@ -13,12 +13,16 @@ struct bounds {
     struct costs *costs;
     struct alone *items; /* of every size of micro-batch that was asked for */
     size_t count, capacity;
+    bool unlike;          /* the devices */
     double *memory_bytes; /* of the first devices together, per their number */
 };
 
 void bounds_init(struct bounds *bounds, struct costs *costs);
 void bounds_finish(struct bounds *bounds);
 struct point_bound bounds_point(struct bounds *bounds, const struct space_point *point);
+/* By the formula, of points whose devices are unlike: more than bounds_point, and it takes longer;
+ * 0: all devices of the request are alike. */
+double bounds_unlike(struct bounds *bounds, const struct space_point *point);
 /* Of all points on so many devices. */
 struct point_bound bounds_devices(struct bounds *bounds, int devices);
 /* May the weights, gradients and moments of the model lie on the point's devices, and what the

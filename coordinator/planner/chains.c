@@ -133,15 +133,25 @@ static void improve(struct chain *chain, const struct chain *rest, double second
     chain->longest_s = fmin(chain->longest_s, fmax(rest->longest_s, seconds));
 }
 
-double chains_own(const struct chains *chains, int stage, int first, int end)
+/* Of the blocks alone. */
+static double run_seconds(const struct chains *chains, int stage, int first, int end)
 {
     const struct price *prices = &chains->prices[(size_t)stage * PRICES];
     double most = 0;
-    if ((first == 0) != (stage == 0) || (end == chains->blocks) != (stage == chains->stages - 1))
-        return INFINITY;
     for (int p = 0; p < PRICES && prices[p].before; p++)
         most = fmax(most, prices[p].before[end] - prices[p].before[first] - prices[p].all_s);
-    return (most + (chains->lead ? chains->lead[first].forward_s : 0)) * (1 - ROUNDING);
+    return most;
+}
+
+double chains_own(const struct chains *chains, int stage, int first, int end)
+{
+    if ((first == 0) != (stage == 0) || (end == chains->blocks) != (stage == chains->stages - 1))
+        return INFINITY;
+    const struct least *all = chains->others;
+    double others_s =
+        all ? all[first].forward_s + all[chains->blocks].seconds - all[end].seconds : 0;
+    double crossing_s = chains->per_crossing * crossings_of(chains->crossings, stage, first, end);
+    return (run_seconds(chains, stage, first, end) + others_s + crossing_s) * (1 - ROUNDING);
 }
 
 /* The stage takes blocks from `first` on, which follow a head. */
@@ -150,9 +160,10 @@ static void extend_head(struct chains *chains, int stage, int first, double most
     const struct chain *rest = chains_head(chains, stage, first);
     for (int end = first + 1; end <= chains->blocks && isfinite(rest->sum_s); end++) {
         double seconds = chains_own(chains, stage, first, end);
-        if (isfinite(seconds) && seconds > most_s)
+        if (run_seconds(chains, stage, first, end) > most_s)
             return;
-        improve(&chains->heads[(stage + 1) * (chains->blocks + 1) + end], rest, seconds);
+        if (seconds <= most_s)
+            improve(&chains->heads[(stage + 1) * (chains->blocks + 1) + end], rest, seconds);
     }
 }
 
@@ -162,9 +173,10 @@ static void extend_tail(struct chains *chains, int stage, int end, double most_s
     const struct chain *rest = chains_tail(chains, stage + 1, end);
     for (int first = end - 1; first >= 0 && isfinite(rest->sum_s); first--) {
         double seconds = chains_own(chains, stage, first, end);
-        if (isfinite(seconds) && seconds > most_s)
+        if (run_seconds(chains, stage, first, end) > most_s)
             return;
-        improve(&chains->tails[stage * (chains->blocks + 1) + first], rest, seconds);
+        if (seconds <= most_s)
+            improve(&chains->tails[stage * (chains->blocks + 1) + first], rest, seconds);
     }
 }
 
@@ -189,9 +201,12 @@ static void fill(struct chains *chains, const struct instance *instance, size_t 
 }
 
 void chains_init(struct chains *chains, const struct instance *instance, size_t member,
-                 double most_s)
+                 double per_crossing, double most_s)
 {
-    *chains = (struct chains){.stages = instance->point.stages, .blocks = instance->blocks};
+    *chains = (struct chains){.stages = instance->point.stages,
+                              .blocks = instance->blocks,
+                              .crossings = &instance->crossings,
+                              .per_crossing = per_crossing};
     chains->prices = xcalloc((size_t)chains->stages * PRICES, sizeof *chains->prices);
     fill(chains, instance, member, most_s);
 }
@@ -203,7 +218,9 @@ void chains_init_priced(struct chains *chains, const struct instance *instance, 
                               .blocks = instance->blocks,
                               .per_second = per_second,
                               .per_once = per_once,
-                              .lead = per_once > 0 ? instance->before : NULL};
+                              .crossings = &instance->crossings,
+                              .per_crossing = per_second,
+                              .others = per_once > 0 ? instance->before : NULL};
     chains->prices = xcalloc((size_t)chains->stages * PRICES, sizeof *chains->prices);
     for (int i = 0; i < chains->stages; i++)
         find_prices(chains, instance, i, &chains->prices[(size_t)i * PRICES]);

@@ -2,6 +2,7 @@
 #include "coordinator/planner/confirm.h"
 
 #include "common/base/memory.h"
+#include "coordinator/planner/block_order.h"
 #include "coordinator/planner/events.h"
 #include "coordinator/planner/tradeoff.h"
 
@@ -120,21 +121,36 @@ static bool is_promising(const struct hunt *hunt, const struct plan *plan,
     return is_large(plan) || runs <= CONFIRMED_RUNS_MAX;
 }
 
+/* With its equal blocks in other orders; a large one's are not told apart. */
+static int confirm_orders(struct hunt *hunt, const struct plan *plan, struct planner_result *out,
+                          struct error *err)
+{
+    int rc = 0;
+    for (int order = 0; order < BLOCK_ORDERS && rc == 0 && !is_large(plan); order++) {
+        struct plan *other =
+            block_order_sort(plan, hunt->costs.model.place, (enum block_order)order);
+        if (other)
+            rc = confirm_plan(hunt, other, out, err);
+    }
+    return rc;
+}
+
 static int confirm_found(struct hunt *hunt, struct planner_result *out, struct error *err)
 {
     int64_t runs = 0;
-    for (size_t i = 0; i < hunt->found_count && i < CONFIRMED_MAX; i++) {
+    int rc = 0;
+    for (size_t i = 0; i < hunt->found_count && i < CONFIRMED_MAX && rc == 0; i++) {
         if (planner_stopped(hunt->request))
             return -ECANCELED;
         const struct plan *plan = hunt->found[i].plan;
         if (!is_promising(hunt, plan, out, runs + block_runs(plan)))
             continue;
         runs += block_runs(plan);
-        int rc = confirm_plan(hunt, plan_copy(plan), out, err);
-        if (rc < 0)
-            return rc;
+        rc = confirm_plan(hunt, plan_copy(plan), out, err);
+        if (rc == 0)
+            rc = confirm_orders(hunt, plan, out, err);
     }
-    return 0;
+    return rc;
 }
 
 /* Plans of the whole space whose bounds are below the best simulated step. */

@@ -5,12 +5,12 @@
 #include "coordinator/planner/hunt.h"
 
 #include "common/base/memory.h"
+#include "coordinator/planner/deepening.h"
 #include "coordinator/planner/evaluate.h"
 #include "coordinator/planner/opening.h"
 #include "coordinator/planner/scouting.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,48 +26,6 @@
 #define TIGHT_SHARE 0.001
 /* As long as the best takes so much longer than the least bound, little is known yet. */
 #define IGNORANT_RATIO 1.6
-
-const struct hunt_limits hunt_limits_standard = {.labels = 480,
-                                                 .pipeline_labels = 40,
-                                                 .choices = 60,
-                                                 .pairs = 8,
-                                                 .points = 20000,
-                                                 .scouts = 1600,
-                                                 .parts = 4000,
-                                                 .parts_most = 95000,
-                                                 .patience = 16,
-                                                 .wide_devices = 8,
-                                                 .plans = 20000,
-                                                 .simulations = 48,
-                                                 .slack = 0.03,
-                                                 .near = 5e-4};
-const struct hunt_limits hunt_limits_quick = {.labels = 60,
-                                              .pipeline_labels = 20,
-                                              .choices = 40,
-                                              .pairs = 4,
-                                              .points = 20000,
-                                              .scouts = 600,
-                                              .parts = 20,
-                                              .parts_least = 400,
-                                              .parts_most = 2200,
-                                              .patience = 16,
-                                              .wide_devices = 4,
-                                              .plans = 2000,
-                                              .simulations = 8,
-                                              .slack = 0.01,
-                                              .near = 2e-3};
-const struct hunt_limits hunt_limits_none = {.labels = SIZE_MAX,
-                                             .pipeline_labels = SIZE_MAX,
-                                             .choices = SIZE_MAX,
-                                             .pairs = SIZE_MAX,
-                                             .points = INFINITY,
-                                             .scouts = SIZE_MAX,
-                                             .parts = SIZE_MAX,
-                                             .wide_devices = INT_MAX,
-                                             .plans = INFINITY,
-                                             .simulations = SIZE_MAX,
-                                             .slack = 0.1,
-                                             .near = 1e-9};
 
 int hunt_init(struct hunt *hunt, const struct planner_request *request,
               const struct hunt_limits *limits, struct error *err)
@@ -338,6 +296,8 @@ int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
     int rc = hunt_points(hunt, least, most, err);
     if (rc < 0)
         return rc;
+    for (size_t i = 0; i < hunt->point_count && hunt->bounds.unlike; i++)
+        opening_bound(hunt, &hunt->points[i]);
     scouting_run(hunt);
     if (hunt->found_count == 0 && isfinite(hunt->limits.plans))
         scouting_smallest(hunt);
@@ -356,6 +316,7 @@ int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
         list_rest(hunt, most);
     if (!legal)
         return error_prefix(err, -EINVAL, "no legal plan on %d to %d devices", least, most);
+    deepening_run(hunt);
     certify(hunt);
     if (hunt->found_count > 1)
         qsort(hunt->found, hunt->found_count, sizeof *hunt->found, by_formula);

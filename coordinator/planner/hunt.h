@@ -11,6 +11,8 @@ struct hunt_limits {
     size_t choices;                 /* of a block on one kind of site */
     size_t pairs;                   /* of ties of the ends */
     double points;                  /* more than so many are not listed: uneven ones are left out */
+    double joins;                   /* of labels, in points that are looked at again */
+    double near;                    /* no point is, whose bound is so near to the best */
     size_t scouts;                  /* programs of parts after which no more points are scouted */
     /* After which no more are opened, if any fits: for each device, at least, and at most. */
     size_t parts, parts_least, parts_most;
@@ -19,7 +21,7 @@ struct hunt_limits {
     double plans;       /* whole plans that may be walked through to close a gap */
     size_t simulations; /* of these */
     double slack;       /* points whose best is so much worse by the formula are confirmed too */
-    double near; /* a plan that is so much worse, at most, than the best of its point will do */
+    double enough; /* a plan that is so much worse, at most, than the best of its point will do */
 };
 /* quick: somebody stands still until there is a plan. */
 extern const struct hunt_limits hunt_limits_standard, hunt_limits_quick, hunt_limits_none;
@@ -35,6 +37,8 @@ struct hunt_point {
     double hope_s;            /* what scouts think that a plan of it takes; infinity: not known */
     bool too_small;           /* its devices cannot hold the model's state */
     bool relaxed, closed;     /* searched without regard to memory; done with */
+    int depth;                /* limits of labels were doubled so often */
+    double joined;            /* pairs of labels when it was searched last */
     size_t index;
 };
 

@@ -113,7 +113,8 @@ static double find_stage(const struct instance *instance, bool priced)
     if (priced)
         chains_init_priced(&chains, instance, m, 1, instance->upper_s);
     else
-        chains_init(&chains, instance, offsetof(struct choices, least_alone_s), instance->upper_s);
+        chains_init(&chains, instance, offsetof(struct choices, least_alone_s), m,
+                    instance->upper_s);
     double longest_s = chains_head(&chains, instance->point.stages, instance->blocks)->longest_s;
     chains_finish(&chains);
     return fmin(longest_s, instance->upper_s);
@@ -128,7 +129,7 @@ static void divide(struct instance *instance, bool filled)
     if (priced)
         chains_init_priced(&instance->chains, instance, 1, 0, most_s);
     else
-        chains_init(&instance->chains, instance, offsetof(struct choices, least_s), most_s);
+        chains_init(&instance->chains, instance, offsetof(struct choices, least_s), 1, most_s);
     const struct chain *all =
         chains_head(&instance->chains, instance->point.stages, instance->blocks);
     instance->sum_s =
@@ -231,6 +232,8 @@ int instance_fill(struct instance *instance, double upper_s, struct error *err)
         rc = choices_fill(instance->all[i], instance, err);
     if (rc < 0)
         return rc;
+    crossings_init(&instance->crossings, instance);
+    instance->tied = tied_floor_set(instance);
     sum_least(instance, true);
     memory_price_init(&instance->price, instance);
     return 0;
@@ -261,6 +264,7 @@ void instance_finish(struct instance *instance)
     free(instance->pairs);
     free(instance->before);
     chains_finish(&instance->chains);
+    crossings_finish(&instance->crossings);
     memory_price_finish(&instance->price);
     free(instance->of);
 }
@@ -277,7 +281,15 @@ static double least_once(const struct instance *instance)
     double least_s = INFINITY;
     for (size_t i = 0; i < first->count; i++)
         least_s = fmin(least_s, first->items[i].cost.once_s);
-    return isfinite(least_s) ? least_s : 0;
+    return fmax(isfinite(least_s) ? least_s : 0, instance->tied.first_s);
+}
+
+/* With what follows them on the last stage: the backwards of those before it overlap with that. */
+static double last_seconds(const struct instance *instance)
+{
+    int last = instance->blocks - 1;
+    return instance->before[last].forward_s + instance_between(instance, last, last + 1).seconds +
+           (instance->point.micro_batches - 1) * instance->longest_s + instance->tied.last_s;
 }
 
 double instance_choice_bound(const struct instance *instance, const struct choices *choices,
@@ -291,71 +303,6 @@ double instance_choice_bound(const struct instance *instance, const struct choic
     double longest = fmax(fmax(seconds, instance->longest_s), sum / stages);
     double once = choices == instance_choices(instance, 0, 0) ? once_s : least_once(instance);
     return fmax(sum, instance->sum_s) + (m - 1) * longest + once;
-}
-
-struct ranked_choice {
-    double bound_s;
-    size_t index;
-};
-
-static int by_bound(const void *first, const void *second)
-{
-    const struct ranked_choice *a = first, *b = second;
-    if (a->bound_s != b->bound_s)
-        return a->bound_s < b->bound_s ? -1 : 1;
-    return a->index < b->index ? -1 : 1;
-}
-
-static uint64_t bytes_of(const struct choice *choice)
-{
-    return choice->cost.state_bytes + choice->cost.saved_bytes;
-}
-
-/* Half of what may stay is the fastest, half the smallest of the others. Returns the least bound of
- * what does not stay. */
-static double keep_best(struct choices *choices, struct ranked_choice *ranked, size_t count,
-                        size_t most)
-{
-    bool more = count > most;
-    double omitted_s = more ? ranked[most / 2].bound_s : INFINITY;
-    struct choice *kept = xcalloc(count, sizeof *kept);
-    for (size_t i = 0; i < count; i++)
-        kept[i] = choices->items[ranked[i].index];
-    for (size_t i = most / 2; more && i < most; i++) {
-        size_t smallest = i;
-        for (size_t j = i + 1; j < count; j++)
-            if (bytes_of(&kept[j]) < bytes_of(&kept[smallest]))
-                smallest = j;
-        struct choice swap = kept[i];
-        kept[i] = kept[smallest];
-        kept[smallest] = swap;
-    }
-    choices->count = more ? most : count;
-    memcpy(choices->items, kept, choices->count * sizeof *kept);
-    free(kept);
-    return omitted_s;
-}
-
-double instance_prune(struct instance *instance, double upper_s, size_t most)
-{
-    double omitted_s = INFINITY;
-    for (size_t c = 0; c < instance->all_count; c++) {
-        struct choices *choices = instance->all[c];
-        struct ranked_choice *ranked = xcalloc(choices->count, sizeof *ranked);
-        size_t count = 0;
-        for (size_t i = 0; i < choices->count; i++) {
-            const struct choice *choice = &choices->items[i];
-            double bound_s =
-                instance_choice_bound(instance, choices, choice->floor_s, choice->floor_once_s);
-            ranked[count] = (struct ranked_choice){bound_s, i};
-            count += ranked[count].bound_s < upper_s;
-        }
-        if (count > 1)
-            qsort(ranked, count, sizeof *ranked, by_bound);
-        omitted_s = fmin(omitted_s, keep_best(choices, ranked, count, most));
-        free(ranked);
-    }
-    return omitted_s;
 }
 
 const struct choices *instance_choices(const struct instance *instance, int stage, int block)
@@ -443,6 +390,7 @@ double instance_formula_bound(const struct instance *instance)
         return instance->bases[0].once_s + instance->before[instance->blocks].alone_s;
     double step_s = instance->sum_s + (instance->point.micro_batches - 1) * instance->longest_s +
                     least_once(instance) + instance->bases[0].once_s;
+    step_s = fmax(step_s, last_seconds(instance));
     return fmin(fmax(step_s, instance->stage_s), instance->upper_s);
 }
 
@@ -458,7 +406,7 @@ double instance_bound(const struct instance *instance)
     struct chains chains;
     for (int b = 0; b < instance->blocks; b++)
         sum += instance_least(instance, b, member);
-    chains_init(&chains, instance, member, instance->upper_s / m);
+    chains_init(&chains, instance, member, 0, instance->upper_s / m);
     const struct chain *all = chains_head(&chains, instance->point.stages, instance->blocks);
     double longest_s = fmin(all->longest_s, instance->upper_s / m);
     chains_finish(&chains);

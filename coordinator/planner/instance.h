@@ -4,8 +4,10 @@
 #define COORDINATOR_PLANNER_INSTANCE_H
 
 #include "coordinator/planner/chains.h"
+#include "coordinator/planner/crossings.h"
 #include "coordinator/planner/memory_price.h"
 #include "coordinator/planner/space.h"
+#include "coordinator/planner/tied_floor.h"
 
 /* A strategy that is not worse in everything than another with the same ends. */
 struct choice {
@@ -74,7 +76,9 @@ struct instance {
     const struct choices **of; /* [stage * blocks + block] */
     struct joints **joints;
     size_t joints_count, joints_capacity, joints_last;
-    int *pairs;           /* per stage: what the one before is to it */
+    int *pairs; /* per stage: what the one before is to it */
+    struct crossings crossings;
+    struct tied_floor tied;
     struct least *before; /* per block, and of the whole: of all blocks before it */
     /* Of plans that are wanted, however the blocks are divided: what the first stages and the last
      * take, the sum of all T, and the longest T. */

@@ -10,13 +10,19 @@
 
 #define RELAXED_PAIRS 8
 
+/* Doubled so often; SIZE_MAX is no limit. */
+static size_t doubled(size_t limit, int times)
+{
+    return times < 0 ? limit : limit > SIZE_MAX >> times ? SIZE_MAX : limit << times;
+}
+
 /* Of one stage only m T + u counts: without memory few labels are not dominated. A pipeline's
  * stages have many, and many runs of blocks. */
-static void set_limits(const struct hunt *hunt, struct frontiers *frontiers)
+static void set_limits(const struct hunt *hunt, int depth, struct frontiers *frontiers)
 {
     bool one = frontiers->one_stage, relaxed = frontiers->instance->relaxed;
-    size_t pairs = hunt->limits.pairs;
-    frontiers->most = one ? hunt->limits.labels : hunt->limits.pipeline_labels;
+    size_t pairs = doubled(hunt->limits.pairs, 3 * depth);
+    frontiers->most = doubled(one ? hunt->limits.labels : hunt->limits.pipeline_labels, depth - 1);
     frontiers->pairs = pairs;
     if (pairs != SIZE_MAX)
         frontiers->pairs = !one ? pairs / 2 : relaxed ? pairs * RELAXED_PAIRS : pairs;
@@ -30,17 +36,19 @@ static double tie_of(double seconds)
 
 /* The best plan of filled choices below upper_s, or NULL: a guess is better than none, and taken.
  */
-static struct plan *solve_filled(struct hunt *hunt, struct instance *instance, struct plan **guess,
-                                 double guess_s, double *least_s, double *formula_s)
+static struct plan *solve_filled(struct hunt *hunt, struct hunt_point *at,
+                                 struct instance *instance, struct plan **guess, double guess_s,
+                                 double *least_s, double *formula_s)
 {
     struct frontiers frontiers;
     double upper_s = instance->upper_s;
     frontiers_init(&frontiers, instance);
     frontiers.upper_s = fmin(upper_s, tie_of(guess_s));
-    size_t choices = instance->relaxed ? SIZE_MAX : hunt->limits.choices;
+    size_t choices = instance->relaxed ? SIZE_MAX : doubled(hunt->limits.choices, at->depth - 1);
     frontiers.omitted_s = instance_prune(instance, frontiers.upper_s, choices);
-    set_limits(hunt, &frontiers);
+    set_limits(hunt, at->depth, &frontiers);
     struct plan *plan = partition_solve(&frontiers);
+    at->joined = frontiers.joined;
     *formula_s = frontiers.upper_s;
     if (!plan && guess_s < upper_s) { /* it was cut off */
         plan = *guess;
@@ -55,8 +63,9 @@ static struct plan *solve_filled(struct hunt *hunt, struct instance *instance, s
 /* The best plan of a surveyed instance below upper_s, or NULL; *least_s: none of its plans is
  * shorter. Of one stage what is guessed from the best of each block says which strategies are worth
  * a look; *guess, if it is not the plan, is the caller's. */
-static int solve(struct hunt *hunt, struct instance *instance, double *least_s, struct plan **plan,
-                 struct plan **guess, double *formula_s, struct error *err)
+static int solve(struct hunt *hunt, struct hunt_point *at, struct instance *instance,
+                 double *least_s, struct plan **plan, struct plan **guess, double *formula_s,
+                 struct error *err)
 {
     double upper_s = instance->upper_s, guess_s = INFINITY;
     *least_s = fmax(*least_s, instance_formula_bound(instance));
@@ -68,7 +77,7 @@ static int solve(struct hunt *hunt, struct instance *instance, double *least_s, 
         return rc;
     if (!*guess)
         *guess = guess_plan(instance, &guess_s);
-    *plan = solve_filled(hunt, instance, guess, guess_s, least_s, formula_s);
+    *plan = solve_filled(hunt, at, instance, guess, guess_s, least_s, formula_s);
     return rc;
 }
 
@@ -115,7 +124,7 @@ static void offer_guess(struct hunt *hunt, struct plan *guess)
     double formula_s, bound_s;
     bool fits;
     if (guess && evaluate_plan(&hunt->costs, guess, &formula_s, &bound_s, &fits, NULL) == 0 &&
-        fits && formula_s < hunt->best_s * (1 + hunt->limits.near)) {
+        fits && formula_s < hunt->best_s * (1 + hunt->limits.enough)) {
         hunt_add(hunt, guess, formula_s);
         hunt->best_s = fmin(hunt->best_s, formula_s);
     } else {
@@ -132,7 +141,7 @@ static int open_whole(struct hunt *hunt, struct hunt_point *at, double upper_s, 
     struct plan *plan = NULL, *guess = NULL;
     int rc = instance_survey(&instance, &hunt->costs, &at->point, false, upper_s, err);
     if (rc == 0)
-        rc = solve(hunt, &instance, &least_s, &plan, &guess, &formula_s, err);
+        rc = solve(hunt, at, &instance, &least_s, &plan, &guess, &formula_s, err);
     if (rc == 0) {
         if (plan)
             hunt_add(hunt, plan, formula_s);
@@ -157,13 +166,13 @@ static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s
     bool fits = false;
     int rc = instance_survey(&instance, &hunt->costs, &at->point, true, upper_s, err);
     if (rc == 0)
-        rc = solve(hunt, &instance, least_s, &plan, &guess, &formula_s, err);
+        rc = solve(hunt, at, &instance, least_s, &plan, &guess, &formula_s, err);
     if (rc == 0)
         learn(hunt, at, *least_s, instance_bound(&instance));
     instance_finish(&instance); /* and with it times of one rank alone */
     if (plan)
         evaluate_plan(&hunt->costs, plan, &again_s, &bound_s, &fits, NULL);
-    *done = plan && fits && again_s <= *least_s * (1 + hunt->limits.near);
+    *done = plan && fits && again_s <= *least_s * (1 + hunt->limits.enough);
     if (*done && again_s <= tie_of(*least_s))
         learn(hunt, at, again_s, 0);
     if (*done || (fits && again_s < hunt->best_s)) {
@@ -192,6 +201,13 @@ bool opening_is_open(const struct hunt *hunt, const struct hunt_point *at)
     return at->relaxed && !at->closed && !opening_is_hopeless(hunt, at);
 }
 
+void opening_bound(struct hunt *hunt, struct hunt_point *at)
+{
+    double bound_s = bounds_unlike(&hunt->bounds, &at->point);
+    if (bound_s > at->bound.formula_s)
+        learn(hunt, at, bound_s, 0);
+}
+
 bool opening_relax(struct hunt *hunt, struct hunt_point *at, int *rc, struct error *err)
 {
     struct error reason = {0};
@@ -214,4 +230,15 @@ void opening_close(struct hunt *hunt, struct hunt_point *at)
     at->closed = true;
     if (open_whole(hunt, at, reach(hunt, &at->point), at->bound.formula_s, NULL) < 0)
         learn(hunt, at, INFINITY, INFINITY);
+}
+
+void opening_deepen(struct hunt *hunt, struct hunt_point *at)
+{
+    at->depth++;
+    open_whole(hunt, at, hunt->best_s, at->bound.formula_s, NULL);
+}
+
+bool opening_is_covered(const struct hunt *hunt, const struct hunt_point *at)
+{
+    return is_covered(hunt, &at->point);
 }

@@ -166,6 +166,7 @@ static void extend(struct solver *solver, int stage, const struct frontier *fron
     struct instance *instance = solver->frontiers->instance;
     bool last = stage == instance->point.stages - 1;
     const struct suffixes *rest = last ? NULL : &solver->of[(stage + 1) * instance->blocks + end];
+    solver->frontiers->joined += (double)frontier->count * (double)(last ? 1 : rest->count);
     for (size_t i = 0; i < frontier->count; i++) {
         const struct label *label = &frontier->labels[i];
         const struct part_cost *into =

@@ -41,6 +41,15 @@ static int by_devices(const void *first, const void *second, void *context)
     return hunt_by_bound(first, second);
 }
 
+/* Where devices are unlike those come first that have a stage each: a block has one strategy there,
+ * and stages are as long as their devices are fast. */
+static int by_sharing(const void *first, const void *second)
+{
+    const struct hunt_point *a = first, *b = second;
+    int shared = (a->point.devices > a->point.stages) - (b->point.devices > b->point.stages);
+    return shared != 0 ? shared : hunt_by_bound(first, second);
+}
+
 static void scout_one(struct hunt *hunt, struct hunt_point *point)
 {
     double formula_s;
@@ -62,7 +71,10 @@ void scouting_run(struct hunt *hunt)
 {
     size_t lowered = hunt->costs.lowered;
     int host = scouting_host(hunt->request);
-    qsort_r(hunt->points, hunt->point_count, sizeof *hunt->points, by_devices, &host);
+    if (hunt->bounds.unlike)
+        qsort(hunt->points, hunt->point_count, sizeof *hunt->points, by_sharing);
+    else
+        qsort_r(hunt->points, hunt->point_count, sizeof *hunt->points, by_devices, &host);
     for (size_t i = 0; i < hunt->point_count; i++) {
         struct hunt_point *point = &hunt->points[i];
         if (hunt_is_enough(hunt) || hunt->costs.lowered - lowered > hunt->limits.scouts)

@@ -6,6 +6,7 @@
 
 #include "common/base/hash.h"
 #include "common/base/memory.h"
+#include "coordinator/planner/labels.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -68,12 +69,6 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Of the whole step: what one stage alone minimizes. */
-static double alone_seconds(const struct frontiers *frontiers, const struct label *label)
-{
-    return frontiers->instance->point.micro_batches * label->seconds + label->once_s;
-}
-
 /* What the plan takes at least with this label on some stage: the longest stage is no shorter than
  * the mean, and the label's gradients are not ready before all backwards of its stage. */
 static double least_step(const struct frontiers *frontiers, const struct label *label,
@@ -81,7 +76,7 @@ static double least_step(const struct frontiers *frontiers, const struct label *
 {
     const struct space_point *point = &frontiers->instance->point;
     if (frontiers->one_stage)
-        return alone_seconds(frontiers, label) + others->alone_s;
+        return labels_alone_seconds(frontiers, label) + others->alone_s;
     const struct instance *instance = frontiers->instance;
     double sum = fmax(label->seconds + others->seconds, instance->sum_s);
     double longest = fmax(fmax(label->seconds, instance->longest_s), sum / point->stages);
@@ -89,63 +84,20 @@ static double least_step(const struct frontiers *frontiers, const struct label *
            fmax(sum, label->seconds + label->once_s + others->forward_s);
 }
 
-/* The same, and because memory is scarce. */
+/* Because memory is scarce. */
+static double priced_step(const struct frontiers *frontiers, const struct frontier *frontier,
+                          const struct label *label)
+{
+    const struct instance *instance = frontiers->instance;
+    return memory_price_bound(&instance->price, instance->blocks, frontier->first, frontier->end,
+                              label->seconds, label->once_s, label->bytes);
+}
+
+/* Both. */
 static double label_bound(const struct frontiers *frontiers, const struct frontier *frontier,
                           const struct label *label, const struct least *others)
 {
-    const struct instance *instance = frontiers->instance;
-    return fmax(least_step(frontiers, label, others),
-                memory_price_bound(&instance->price, instance->blocks, frontier->first,
-                                   frontier->end, label->seconds, label->once_s, label->bytes));
-}
-
-struct label_list {
-    struct label *items;
-    size_t count, capacity;
-};
-
-static void add_label(struct label_list *list, const struct label *label)
-{
-    list->items = grow(list->items, list->count, &list->capacity, sizeof *list->items);
-    list->items[list->count++] = *label;
-}
-
-static int by_ends(const struct label *a, const struct label *b)
-{
-    if (a->entry != b->entry)
-        return a->entry < b->entry ? -1 : 1;
-    return a->exit == b->exit ? 0 : a->exit < b->exit ? -1 : 1;
-}
-
-/* Those with the same ends together; of these first what may dominate what comes later. */
-static int in_order(const void *first, const void *second, void *context)
-{
-    const struct label *a = first, *b = second;
-    const struct frontiers *frontiers = context;
-    int ends = by_ends(a, b);
-    double x = alone_seconds(frontiers, a), y = alone_seconds(frontiers, b);
-    if (ends != 0)
-        return ends;
-    if (x != y)
-        return x < y ? -1 : 1;
-    if (a->seconds != b->seconds)
-        return a->seconds < b->seconds ? -1 : 1;
-    if (a->bytes != b->bytes)
-        return a->bytes < b->bytes ? -1 : 1;
-    if (a->transient != b->transient)
-        return a->transient < b->transient ? -1 : 1;
-    return a->node < b->node ? -1 : a->node > b->node;
-}
-
-static bool dominates(const struct frontiers *frontiers, const struct label *a,
-                      const struct label *b)
-{
-    if (a->bytes > b->bytes || a->transient > b->transient || a->forward > b->forward ||
-        a->beside > b->beside)
-        return false;
-    if (frontiers->one_stage)
-        return alone_seconds(frontiers, a) <= alone_seconds(frontiers, b);
-    return a->seconds <= b->seconds && a->forward_s <= b->forward_s && a->once_s <= b->once_s;
+    return fmax(least_step(frontiers, label, others), priced_step(frontiers, frontier, label));
 }
 
 /* Of a stage with nothing else. */
@@ -154,27 +106,10 @@ static uint64_t bytes_of(const struct label *label)
     return label->bytes + label->transient + 2 * label->beside;
 }
 
-/* Sorts, and keeps what is best in something. */
-static void reduce(struct frontiers *frontiers, struct label_list *list)
-{
-    size_t kept = 0, group = 0;
-    if (list->count > 1)
-        qsort_r(list->items, list->count, sizeof *list->items, in_order, frontiers);
-    for (size_t i = 0; i < list->count; i++) {
-        const struct label *label = &list->items[i];
-        bool worse = false;
-        if (kept > 0 && by_ends(&list->items[kept - 1], label) != 0)
-            group = kept;
-        for (size_t j = group; j < kept && !worse; j++)
-            worse = dominates(frontiers, &list->items[j], label);
-        if (!worse)
-            list->items[kept++] = *label;
-    }
-    list->count = kept;
-}
-
+/* Many labels have the least that all plans take in common: of them those count that take least by
+ * the price of memory. */
 struct ranked_label {
-    double least_s;
+    double least_s, priced_s;
     size_t index;
 };
 
@@ -183,6 +118,8 @@ static int by_least(const void *first, const void *second)
     const struct ranked_label *a = first, *b = second;
     if (a->least_s != b->least_s)
         return a->least_s < b->least_s ? -1 : 1;
+    if (a->priced_s != b->priced_s)
+        return a->priced_s < b->priced_s ? -1 : 1;
     return a->index < b->index ? -1 : a->index > b->index;
 }
 
@@ -197,8 +134,8 @@ static void cut_off(struct frontiers *frontiers, const struct frontier *frontier
     struct ranked_label *ranked = xcalloc(list->count, sizeof *ranked);
     struct label *kept = xcalloc(most, sizeof *kept);
     for (size_t i = 0; i < list->count; i++)
-        ranked[i] =
-            (struct ranked_label){label_bound(frontiers, frontier, &list->items[i], others), i};
+        ranked[i] = (struct ranked_label){label_bound(frontiers, frontier, &list->items[i], others),
+                                          priced_step(frontiers, frontier, &list->items[i]), i};
     qsort(ranked, list->count, sizeof *ranked, by_least);
     for (size_t i = most / 2; i < list->count; i++)
         ranked[i].least_s = (double)list->items[ranked[i].index].bytes;
@@ -299,9 +236,9 @@ static void fill_one(struct frontiers *frontiers, struct frontier *frontier, int
             label_bound(frontiers, frontier, &label, &others) >= frontiers->upper_s)
             continue;
         label.node = add_node(frontiers, (struct frontier_node){-1, -1, choices[c].strategy});
-        add_label(&list, &label);
+        labels_add(&list, &label);
     }
-    reduce(frontiers, &list);
+    labels_reduce(frontiers, &list);
     cut_off(frontiers, frontier, &others, &list);
     frontier->labels = list.items;
     frontier->count = list.count;
@@ -327,6 +264,7 @@ static void fill(struct frontiers *frontiers, struct frontier *frontier, int sta
                           *right = frontiers_get(frontiers, stage, cut, frontier->end);
     struct label_list list = {0};
     struct least others = find_others(frontiers, frontier);
+    frontiers->joined += (double)left->count * (double)right->count;
     for (size_t i = 0; i < left->count; i++) {
         for (size_t j = 0; j < right->count; j++) {
             const struct label *a = &left->labels[i], *b = &right->labels[j];
@@ -337,10 +275,10 @@ static void fill(struct frontiers *frontiers, struct frontier *frontier, int sta
                 label_bound(frontiers, frontier, &both, &others) >= frontiers->upper_s)
                 continue;
             both.node = (int)(i * right->count + j); /* until it is kept, the number of the pair */
-            add_label(&list, &both);
+            labels_add(&list, &both);
         }
     }
-    reduce(frontiers, &list);
+    labels_reduce(frontiers, &list);
     cut_off(frontiers, frontier, &others, &list);
     for (size_t i = 0; i < list.count; i++) {
         size_t pair = (size_t)list.items[i].node;

@@ -41,6 +41,7 @@ struct frontiers {
     size_t most;      /* labels of one frontier, shared by its pairs of ends; more are cut off */
     size_t pairs;     /* of ties of the first and the last block that are looked at */
     double omitted_s; /* no plan with what was cut off is shorter; infinity: nothing was */
+    double joined;    /* pairs of labels that were looked at */
     bool one_stage;   /* only m T + u counts */
     const struct choice *firsts, *lasts;
     size_t first_count, last_count;

@@ -1,6 +1,7 @@
 /* test_exact.c - the whole search against the whole space, simulated; its certificate; and that
  * lowering accepts all that the space offers. */
 #include "common/program/lower.h"
+#include "coordinator/planner/block_order.h"
 #include "coordinator/planner/evaluate.h"
 #include "coordinator/planner/searches/exact.h"
 #include "tests/coordinator/planner/instances.h"
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 
 #define INSTANCES 60
+#define ORDERED 600
 #define PLANS_MAX 400.0 /* to be simulated one by one */
 #define LOWERED 1000
 /* Of the best plan's throughput: any plan of a hurried search, and nearly all of them. */
@@ -130,6 +132,48 @@ START_TEST(no_plan_of_the_space_is_better_by_simulation)
 }
 END_TEST
 
+/* Seconds of the plan with its equal blocks in another order, by simulation; infinity: there is no
+ * other, or it does not fit. */
+static double reorder(struct drawn *drawn, const struct plan *plan, const int *place,
+                      enum block_order order)
+{
+    struct planner_result result = {0};
+    struct plan *other = block_order_sort(plan, place, order);
+    if (!other)
+        return INFINITY;
+    ck_assert_ptr_null(block_order_sort(other, place, order));
+    ck_assert_int_eq(planner_consider(&drawn->request, other, &result, NULL), 0);
+    double step_s = fastest(&result);
+    planner_result_finish(&result);
+    return step_s;
+}
+
+/* As in a large space, whose plans are not all walked through. */
+START_TEST(no_order_of_equal_blocks_is_better_by_simulation)
+{
+    struct drawn drawn;
+    struct costs costs;
+    struct planner_result result = {0};
+    struct hunt_limits limits = hunt_limits_standard;
+    limits.plans = 0;
+    drawn_init(&drawn, test_seed() + 1000 * (uint64_t)_i);
+    drawn.job->devices.min = drawn.job->devices.max = drawn.devices;
+    ck_assert_int_eq(costs_init(&costs, &drawn.request, NULL), 0);
+    if (exact_run(&drawn.request, &limits, &result, NULL) == 0) {
+        const struct plan *best = NULL;
+        for (size_t i = 0; i < result.count; i++)
+            if (result.candidates[i].plan->predicted.lower_bound_s > 0)
+                best = result.candidates[i].plan;
+        for (int order = 0; best && order < BLOCK_ORDERS; order++)
+            ck_assert_double_ge(reorder(&drawn, best, costs.model.place, (enum block_order)order),
+                                best->predicted.step_time_s * (1 - 1e-9));
+    }
+    planner_result_finish(&result);
+    costs_finish(&costs);
+    drawn_finish(&drawn);
+}
+END_TEST
+
 /* The best step of an instance over that of the plan which is found in a hurry; 1: nothing fits. */
 static double hurry(uint64_t seed)
 {
@@ -168,6 +212,8 @@ int main(void)
     tcase_add_loop_test(space, lowering_accepts_what_the_space_offers, 0, test_share(LOWERED / 10));
     tcase_add_loop_test(simulation, no_plan_of_the_space_is_better_by_simulation, 0,
                         test_share(INSTANCES));
+    tcase_add_loop_test(simulation, no_order_of_equal_blocks_is_better_by_simulation, 0,
+                        test_share(ORDERED));
     tcase_add_test(hurried, plans_that_executors_wait_for_are_close_to_the_best);
     tcase_set_timeout(hurried, 120);
     return suite_run("exact", space, simulation, hurried, NULL);

@@ -10,15 +10,23 @@
 
 #define INSTANCES 100
 
-/* By the formula; infinity: nothing fits. */
-static double exact_seconds(const struct planner_request *request)
+/* Of a hunt by the formula: its best, and what it says that no plan is shorter than; infinity:
+ * nothing fits. */
+struct hunted {
+    double best_s, least_s;
+};
+
+static struct hunted exact_seconds(const struct planner_request *request,
+                                   const struct hunt_limits *limits)
 {
     struct hunt hunt;
+    struct hunted hunted = {INFINITY, INFINITY};
     int devices = (int)request->job->devices.min;
-    ck_assert_int_eq(hunt_init(&hunt, request, &hunt_limits_none, NULL), 0);
-    double best_s = hunt_run(&hunt, devices, devices, NULL) == 0 ? hunt.best_s : INFINITY;
+    ck_assert_int_eq(hunt_init(&hunt, request, limits, NULL), 0);
+    if (hunt_run(&hunt, devices, devices, NULL) == 0)
+        hunted = (struct hunted){hunt.best_s, hunt.formula_least_s};
     hunt_finish(&hunt);
-    return best_s;
+    return hunted;
 }
 
 /* Not all of uniform's plans are: the space has prime axes, and one collective over an axis of four
@@ -59,7 +67,7 @@ START_TEST(no_search_is_better_than_exact)
     struct drawn drawn;
     drawn_init(&drawn, test_seed() + 1000 * (uint64_t)_i);
     drawn.job->devices.min = drawn.job->devices.max = drawn.devices;
-    double least_s = exact_seconds(&drawn.request);
+    double least_s = exact_seconds(&drawn.request, &hunt_limits_none).best_s;
     for (int i = 0; searches[i]; i++)
         if (strcmp(searches[i]->name, "exhaustive") != 0)
             check_search(&drawn.request, searches[i], least_s);
@@ -67,9 +75,31 @@ START_TEST(no_search_is_better_than_exact)
 }
 END_TEST
 
+/* As the limits of a hunt in a hurry cut far longer models. */
+START_TEST(what_was_cut_off_is_looked_at_again)
+{
+    struct drawn drawn;
+    struct hunt_limits limits = hunt_limits_none;
+    limits.labels = limits.pipeline_labels = 2;
+    limits.choices = 4;
+    limits.pairs = 1;
+    drawn_init(&drawn, test_seed() + 1000 * (uint64_t)_i);
+    drawn.job->devices.min = drawn.job->devices.max = drawn.devices;
+    struct hunted all = exact_seconds(&drawn.request, &hunt_limits_none),
+                  cut = exact_seconds(&drawn.request, &limits);
+    if (isfinite(all.best_s)) {
+        ck_assert_double_le(cut.least_s, all.best_s * (1 + 1e-9));
+        ck_assert_double_ge(cut.least_s, cut.best_s * (1 - 1e-9));
+    }
+    ck_assert(isfinite(all.best_s) == isfinite(cut.best_s));
+    drawn_finish(&drawn);
+}
+END_TEST
+
 int main(void)
 {
     TCase *formula = tcase_create("formula");
+    tcase_add_loop_test(formula, what_was_cut_off_is_looked_at_again, 0, test_share(INSTANCES));
     tcase_add_loop_test(formula, no_search_is_better_than_exact, 0, test_share(INSTANCES));
     return suite_run("searches", formula, NULL);
 }

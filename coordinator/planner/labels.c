@@ -1,0 +1,73 @@
+/* labels.c - which labels are worse than others. */
+#include "coordinator/planner/labels.h"
+
+#include "common/base/memory.h"
+
+#include <stdlib.h>
+
+double labels_alone_seconds(const struct frontiers *frontiers, const struct label *label)
+{
+    return frontiers->instance->point.micro_batches * label->seconds + label->once_s;
+}
+
+void labels_add(struct label_list *list, const struct label *label)
+{
+    list->items = grow(list->items, list->count, &list->capacity, sizeof *list->items);
+    list->items[list->count++] = *label;
+}
+
+static int by_ends(const struct label *a, const struct label *b)
+{
+    if (a->entry != b->entry)
+        return a->entry < b->entry ? -1 : 1;
+    return a->exit == b->exit ? 0 : a->exit < b->exit ? -1 : 1;
+}
+
+/* Those with the same ends together; of these first what may dominate what comes later. */
+static int in_order(const void *first, const void *second, void *context)
+{
+    const struct label *a = first, *b = second;
+    const struct frontiers *frontiers = context;
+    int ends = by_ends(a, b);
+    double x = labels_alone_seconds(frontiers, a), y = labels_alone_seconds(frontiers, b);
+    if (ends != 0)
+        return ends;
+    if (x != y)
+        return x < y ? -1 : 1;
+    if (a->seconds != b->seconds)
+        return a->seconds < b->seconds ? -1 : 1;
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? -1 : 1;
+    if (a->transient != b->transient)
+        return a->transient < b->transient ? -1 : 1;
+    return a->node < b->node ? -1 : a->node > b->node;
+}
+
+static bool dominates(const struct frontiers *frontiers, const struct label *a,
+                      const struct label *b)
+{
+    if (a->bytes > b->bytes || a->transient > b->transient || a->forward > b->forward ||
+        a->beside > b->beside)
+        return false;
+    if (frontiers->one_stage)
+        return labels_alone_seconds(frontiers, a) <= labels_alone_seconds(frontiers, b);
+    return a->seconds <= b->seconds && a->forward_s <= b->forward_s && a->once_s <= b->once_s;
+}
+
+void labels_reduce(struct frontiers *frontiers, struct label_list *list)
+{
+    size_t kept = 0, group = 0;
+    if (list->count > 1)
+        qsort_r(list->items, list->count, sizeof *list->items, in_order, frontiers);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct label *label = &list->items[i];
+        bool worse = false;
+        if (kept > 0 && by_ends(&list->items[kept - 1], label) != 0)
+            group = kept;
+        for (size_t j = group; j < kept && !worse; j++)
+            worse = dominates(frontiers, &list->items[j], label);
+        if (!worse)
+            list->items[kept++] = *label;
+    }
+    list->count = kept;
+}
