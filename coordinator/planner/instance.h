@@ -88,10 +88,9 @@ struct instance {
     struct memory_price price;
 };
 
-/* choices.c, for this file's: role vectors and what they take at least; then, of one stage, what m
- * T
- * + u is at least; then the costs of all strategies whose vectors are not too slow. Errors as of
- * instance_init. */
+/* choices.c, for the instance's own files: role vectors and what they take at least; then, of one
+ * stage, what m T + u is at least; then the costs of all strategies whose vectors are not too slow.
+ * Errors as of instance_init. */
 int choices_survey(struct choices *choices, struct instance *instance, struct error *err);
 int choices_settle(struct choices *choices, struct instance *instance, struct error *err);
 int choices_fill(struct choices *choices, struct instance *instance, struct error *err);
@@ -107,6 +106,8 @@ int instance_survey(struct instance *instance, struct costs *costs, const struct
                     bool relaxed, double upper_s, struct error *err);
 int instance_fill(struct instance *instance, double upper_s, struct error *err);
 void instance_finish(struct instance *instance);
+/* Add up what the blocks take at least; filled: of all their strategies. */
+void instance_sum(struct instance *instance, bool filled);
 /* Bytes that a stage may have. */
 uint64_t instance_memory(const struct instance *instance, int stage);
 /* Leave out choices with which no plan takes less than this; keep the `most` that look best.
