@@ -64,6 +64,13 @@ struct stages {
     double *end_s, *block_s;
 };
 
+/* How many blocks a stage has room for that takes so long. */
+static double room(const struct stages *stages, int stage, double longest, int blocks)
+{
+    double each = stages->block_s[stage], left_s = longest - stages->end_s[stage];
+    return each > 0 ? fmin(floor(left_s / each * (1 + ROUNDING)), blocks) : blocks;
+}
+
 /* The least that the longest takes. */
 static double find_longest(const struct stages *stages, int blocks)
 {
@@ -71,15 +78,13 @@ static double find_longest(const struct stages *stages, int blocks)
     for (int i = 0; i < stages->count; i++)
         longest = fmax(longest, stages->end_s[i]);
     for (;;) {
-        double next = INFINITY;
-        int places = 0;
+        double next = INFINITY, places = 0;
         for (int i = 0; i < stages->count; i++) {
-            double each = stages->block_s[i], end_s = stages->end_s[i];
-            int has = (int)floor((longest - end_s) / each * (1 + ROUNDING));
+            double has = room(stages, i, longest, blocks);
             places += has;
-            next = fmin(next, end_s + (has + 1) * each);
+            next = fmin(next, stages->end_s[i] + (has + 1) * stages->block_s[i]);
         }
-        if (places >= blocks)
+        if (places >= blocks || !(next > longest) || !isfinite(next))
             return longest;
         longest = next;
     }
