@@ -1,4 +1,5 @@
-/* survey.h - the first look at a point: which choices its blocks have, and whether it has a hope. */
+/* survey.h - the first look at a point: which choices its blocks have, and whether it has a hope.
+ */
 #ifndef COORDINATOR_PLANNER_SURVEY_H
 #define COORDINATOR_PLANNER_SURVEY_H
 
