@@ -118,6 +118,8 @@ void held_expire(struct rpc_server *server, uint64_t now_ms);
 void peers_changed(nng_pipe pipe, nng_pipe_ev event, void *server);
 /* Note whose connection this is; false when it has closed already. */
 bool peers_claim(struct rpc_server *server, nng_pipe pipe, uint64_t client);
+/* Has it a connection? */
+bool peers_has(struct rpc_server *server, uint64_t client);
 
 /* server.c: hand a call to the polling thread, and wake that; on any thread. */
 void server_arrived(struct rpc_server *server, struct rpc_call *call);

@@ -1,7 +1,8 @@
 /* peers.c - who is connected for held calls, so that a parked call goes when its caller does.
  *
  * NNG tells of a killed peer within a millisecond; of one that is stopped or out of reach it
- * never does, and its calls stay until they are due. */
+ * never does, and its calls stay until they are due. A way that broke without a word may be heard
+ * of long after the client has come back by another. */
 #include "common/rpc/call.h"
 
 #include "common/base/memory.h"
@@ -34,6 +35,16 @@ void peers_changed(nng_pipe pipe, nng_pipe_ev event, void *data)
     pthread_mutex_unlock(&server->lock);
     if (is_gone)
         server_raise(server);
+}
+
+bool peers_has(struct rpc_server *server, uint64_t client)
+{
+    bool has = false;
+    pthread_mutex_lock(&server->lock);
+    for (size_t i = 0; i < server->peer_count && !has; i++)
+        has = server->peers[i].client == client;
+    pthread_mutex_unlock(&server->lock);
+    return has;
 }
 
 bool peers_claim(struct rpc_server *server, nng_pipe pipe, uint64_t client)

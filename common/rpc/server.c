@@ -249,12 +249,13 @@ void server_arrived(struct rpc_server *server, struct rpc_call *call)
     server_raise(server);
 }
 
-/* The connections that closed: their parked calls go, and the owner is told. */
+/* The connections that closed: their parked calls go, and the owner is told of clients that have no
+ * other. */
 static void reap(struct rpc_server *server, const struct peer *gone, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         held_reap(server, gone[i].pipe);
-        if (gone[i].client && server->options.gone_cb)
+        if (gone[i].client && server->options.gone_cb && !peers_has(server, gone[i].client))
             server->options.gone_cb(server->options.data, gone[i].client);
     }
 }

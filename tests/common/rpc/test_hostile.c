@@ -416,6 +416,50 @@ START_TEST(a_call_costs_no_more_memory_than_its_quota)
 }
 END_TEST
 
+static void hold(struct rpc_call *call, void *data)
+{
+    (void)data;
+    rpc_call_park(call, "held", 0);
+}
+
+static void count_gone(void *data, uint64_t client)
+{
+    (void)client;
+    ++*(size_t *)data;
+}
+
+/* By a connection of its own, while an older one of its is still there: it takes the place of what
+ * that has asked. */
+START_TEST(a_client_that_has_come_back_is_not_gone_with_its_old_connection)
+{
+    struct house house;
+    struct stranger ways[2];
+    size_t gone = 0;
+    struct rpc_server_options options = house_options();
+    Gimbal__Envelope envelope = request("WatchEvents");
+    envelope.client = 99;
+    options.gone_cb = count_gone;
+    options.data = &gone;
+    house_open(&house, &options);
+    rpc_server_handle(house.server, COORDINATOR_WATCH_EVENTS, hold, NULL);
+    for (int i = 0; i < 2; i++) {
+        uint64_t arrived = rpc_server_counters(house.server)->arrived;
+        stranger_open(&ways[i], &house, true);
+        stranger_send(&ways[i], envelope_encode(&envelope));
+        while (rpc_server_counters(house.server)->arrived == arrived)
+            rpc_server_poll(house.server, -1);
+    }
+    ck_assert_uint_eq(rpc_server_held_count(house.server), 1);
+    stranger_close(&ways[0]);
+    rpc_server_poll(house.server, -1); /* it is told of that */
+    ck_assert_uint_eq(gone, 0);
+    stranger_close(&ways[1]);
+    house_pump_held(&house, 0);
+    ck_assert_uint_eq(gone, 1);
+    house_close(&house);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -429,6 +473,7 @@ int main(void)
         a_client_does_not_believe_every_answer,
         refused_frames_leave_no_memory_behind,
         a_call_costs_no_more_memory_than_its_quota,
+        a_client_that_has_come_back_is_not_gone_with_its_old_connection,
     };
     return house_run("rpc hostile", tests, sizeof tests / sizeof *tests);
 }
