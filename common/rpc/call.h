@@ -116,7 +116,7 @@ void held_expire(struct rpc_server *server, uint64_t now_ms);
 
 /* peers.c: connections of the held socket, as NNG reports them. */
 void peers_changed(nng_pipe pipe, nng_pipe_ev event, void *server);
-/* Note whose connection this is; false when it has closed already. */
+/* Note whose connection this is; false when it has closed already. A call notes its own. */
 bool peers_claim(struct rpc_server *server, nng_pipe pipe, uint64_t client);
 /* Has it a connection? */
 bool peers_has(struct rpc_server *server, uint64_t client);

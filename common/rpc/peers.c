@@ -1,8 +1,9 @@
-/* peers.c - who is connected for held calls, so that a parked call goes when its caller does.
+/* peers.c - connections and whose they are: a parked call goes with its own, a client with its
+ * last.
  *
  * NNG tells of a killed peer within a millisecond; of one that is stopped or out of reach it
- * never does, and its calls stay until they are due. A way that broke without a word may be heard
- * of long after the client has come back by another. */
+ * never does, and its calls stay until they are due. One that gave up a connection, or found it
+ * broken, has another: that may be heard of long after it has come back. */
 #include "common/rpc/call.h"
 
 #include "common/base/memory.h"

@@ -72,8 +72,11 @@ int rpc_server_create(const struct rpc_server_options *options, struct rpc_serve
         rpc_server_destroy(server);
         return rc;
     }
-    nng_pipe_notify(server->held.socket, NNG_PIPE_EV_ADD_PRE, peers_changed, server);
-    nng_pipe_notify(server->held.socket, NNG_PIPE_EV_REM_POST, peers_changed, server);
+    const nng_socket sockets[] = {server->unary.socket, server->held.socket};
+    for (int i = 0; i < 2; i++) {
+        nng_pipe_notify(sockets[i], NNG_PIPE_EV_ADD_PRE, peers_changed, server);
+        nng_pipe_notify(sockets[i], NNG_PIPE_EV_REM_POST, peers_changed, server);
+    }
     *out = server;
     return 0;
 }
