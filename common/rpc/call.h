@@ -63,10 +63,11 @@ struct listener {
     char address[96];
 };
 
-/* A connection to the held socket, and the process at its other end once that has called. */
+/* A connection, and the process at its other end once that has called. */
 struct peer {
     int pipe;
     uint64_t client;
+    bool holds; /* a call was parked on it, or on one before it that has closed */
 };
 
 struct handler {
@@ -114,12 +115,13 @@ void call_run(struct rpc_call *call);
 void held_reap(struct rpc_server *server, int pipe);
 void held_expire(struct rpc_server *server, uint64_t now_ms);
 
-/* peers.c: connections of the held socket, as NNG reports them. */
+/* peers.c: connections, as NNG reports them. */
 void peers_changed(nng_pipe pipe, nng_pipe_ev event, void *server);
-/* Note whose connection this is; false when it has closed already. A call notes its own. */
-bool peers_claim(struct rpc_server *server, nng_pipe pipe, uint64_t client);
-/* Has it a connection? */
-bool peers_has(struct rpc_server *server, uint64_t client);
+/* Note whose connection this is, and whether a call is parked on it; false when it has closed. */
+bool peers_claim(struct rpc_server *server, nng_pipe pipe, uint64_t client, bool holds);
+/* It has closed, and so have as many as are behind it: is its client gone with it? One that holds
+ * nothing never is, and one that has another connection goes with that. */
+bool peers_end(struct rpc_server *server, struct peer *closed, size_t behind);
 
 /* server.c: hand a call to the polling thread, and wake that; on any thread. */
 void server_arrived(struct rpc_server *server, struct rpc_call *call);

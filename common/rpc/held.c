@@ -62,7 +62,7 @@ void rpc_call_park(struct rpc_call *call, const char *stream, uint64_t lane)
     call->lane = lane;
     call->until_ms = hold_until(call);
     replace_older(call);
-    if (!peers_claim(server, call->pipe, call->envelope->client)) {
+    if (!peers_claim(server, call->pipe, call->envelope->client, true)) {
         server->counters.held_reaped++;
         rpc_call_fail(call, RPC_CANCELLED, "the connection has closed");
         return;

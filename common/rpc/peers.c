@@ -1,9 +1,10 @@
-/* peers.c - connections and whose they are: a parked call goes with its own, a client with its
- * last.
+/* peers.c - connections and whose they are: a parked call goes with its own, a client that has
+ * parked one goes with its last.
  *
  * NNG tells of a killed peer within a millisecond; of one that is stopped or out of reach it
  * never does, and its calls stay until they are due. One that gave up a connection, or found it
- * broken, has another: that may be heard of long after it has come back. */
+ * broken, has another: that may be heard of long after it has come back. One that never parked a
+ * call may be between its first connection and its second. */
 #include "common/rpc/call.h"
 
 #include "common/base/memory.h"
@@ -38,22 +39,36 @@ void peers_changed(nng_pipe pipe, nng_pipe_ev event, void *data)
         server_raise(server);
 }
 
-bool peers_has(struct rpc_server *server, uint64_t client)
+static struct peer *find_of(struct peer *peers, size_t count, uint64_t client)
 {
-    bool has = false;
-    pthread_mutex_lock(&server->lock);
-    for (size_t i = 0; i < server->peer_count && !has; i++)
-        has = server->peers[i].client == client;
-    pthread_mutex_unlock(&server->lock);
-    return has;
+    for (size_t i = 0; i < count; i++)
+        if (peers[i].client == client)
+            return &peers[i];
+    return NULL;
 }
 
-bool peers_claim(struct rpc_server *server, nng_pipe pipe, uint64_t client)
+bool peers_end(struct rpc_server *server, struct peer *closed, size_t behind)
+{
+    if (!closed->client || !closed->holds)
+        return false;
+    struct peer *other = find_of(closed + 1, behind, closed->client);
+    pthread_mutex_lock(&server->lock);
+    if (!other)
+        other = find_of(server->peers, server->peer_count, closed->client);
+    if (other)
+        other->holds = true;
+    pthread_mutex_unlock(&server->lock);
+    return !other;
+}
+
+bool peers_claim(struct rpc_server *server, nng_pipe pipe, uint64_t client, bool holds)
 {
     pthread_mutex_lock(&server->lock);
     struct peer *peer = find(server, nng_pipe_id(pipe));
-    if (peer)
+    if (peer) {
         peer->client = client;
+        peer->holds = peer->holds || holds;
+    }
     pthread_mutex_unlock(&server->lock);
     return peer != NULL;
 }

@@ -254,11 +254,11 @@ void server_arrived(struct rpc_server *server, struct rpc_call *call)
 
 /* The connections that closed: their parked calls go, and the owner is told of clients that have no
  * other. */
-static void reap(struct rpc_server *server, const struct peer *gone, size_t count)
+static void reap(struct rpc_server *server, struct peer *gone, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         held_reap(server, gone[i].pipe);
-        if (gone[i].client && server->options.gone_cb && !peers_has(server, gone[i].client))
+        if (server->options.gone_cb && peers_end(server, &gone[i], count - 1 - i))
             server->options.gone_cb(server->options.data, gone[i].client);
     }
 }

@@ -46,8 +46,8 @@ typedef int (*rpc_admit_cb)(void *data, unsigned roles, const Gimbal__Envelope *
 /* (optional) A call of this caller has passed all checks, and its handler runs next. A parked call
  * that is woken is not heard again. */
 typedef void (*rpc_heard_cb)(void *data, unsigned roles, const Gimbal__Envelope *envelope);
-/* (optional) The last connection over which this process made calls has closed: it died, or lost
- * all its ways and will be back. */
+/* (optional) The last connection of a process that held calls here has closed: it died, or lost all
+ * its ways and will be back. */
 typedef void (*rpc_gone_cb)(void *data, uint64_t client);
 
 struct rpc_server_options {
