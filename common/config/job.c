@@ -127,6 +127,9 @@ static const struct field elastic_fields[] = {
     {INTEGER(job_elastic, max_restarts, 0, 1e6, "restarts"), .standard = "20",
      .about = "replans after a loss and restarts, with no further step in between, before it has "
               "failed"},
+    {INTEGER(job_elastic, max_skipped, 0, 1e6, "steps"), .standard = "10",
+     .about = "in a row whose loss or gradient is not finite, behind which it goes back to its "
+              "newest checkpoint; 0: it never does"},
     {AT(job_elastic, replan, FIELD_BOOLEAN), .standard = "true",
      .about = "may executors go on under another plan? Else the job begins again at a checkpoint"},
     {.key = NULL},

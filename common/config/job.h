@@ -78,7 +78,8 @@ struct job_elastic {
     double orphan;      /* seconds of training without a coordinator */
     double stall;       /* seconds in one place after which a rank holds up the others */
     int64_t max_restarts;
-    bool replan; /* executors outlive an epoch that breaks, and keep its state in memory */
+    int64_t max_skipped; /* steps in a row that are not finite; 0: as many as there are */
+    bool replan;         /* executors outlive an epoch that breaks, and keep its state in memory */
 };
 
 struct job_eval {

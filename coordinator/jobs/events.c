@@ -108,6 +108,8 @@ static int handle_ready(struct job *job, const struct job_event *event, struct j
     job_cause_set(cause, JOB_REASON_NONE, "%s", "");
     if (job->replans)
         job->step = event->step;
+    if (job->step < job->skipped_from + job->skipped) /* they come again */
+        job->skipped = job->step >= job->skipped_from ? job->step - job->skipped_from + 1 : 0;
     return TRIGGER_READY;
 }
 
@@ -133,10 +135,24 @@ static int handle_progress(struct job *job, const struct job_event *event, struc
     (void)cause, (void)err;
     if (event->progress.step < job->step)
         return TRIGGER_NONE;
+    if (!event->progress.skipped)
+        job->skipped = 0;
+    else if (event->progress.step > job->step && job->skipped++ == 0)
+        job->skipped_from = event->progress.step;
     job->step = event->progress.step;
     job->loss = event->progress.loss;
     job->tokens_per_s = event->progress.tokens_per_s;
     return TRIGGER_NONE;
+}
+
+static int handle_not_finite(struct job *job, const struct job_event *event,
+                             struct job_cause *cause, struct error *err)
+{
+    (void)event, (void)err;
+    job_cause_set(cause, JOB_REASON_NOT_FINITE,
+                  "no step from %llu to %llu had a finite loss and gradient (elastic.max_skipped)",
+                  (unsigned long long)job->skipped_from, (unsigned long long)job->step);
+    return TRIGGER_BROKEN;
 }
 
 static int handle_staged(struct job *job, const struct job_event *event, struct job_cause *cause,
@@ -189,6 +205,7 @@ static const struct row {
     [JOB_EVENT_PAUSED] = {"paused", handle_paused, IN(JOB_PAUSING),
                           IN(JOB_RUNNING) | IN(JOB_PAUSED) | STOPPING, OF_EPOCH},
     [JOB_EVENT_PROGRESS] = {"progress", handle_progress, LIVE, STOPPING, OF_EPOCH},
+    [JOB_EVENT_NOT_FINITE] = {"not finite", handle_not_finite, LIVE, STOPPING, OF_EPOCH},
     [JOB_EVENT_STAGED] = {"staged", handle_staged, LIVE | STOPPING, 0, OF_EPOCH | STORED},
     [JOB_EVENT_UNLISTED] = {"unlisted", handle_unlisted, IN(JOB_STARTING) | STOPPING, 0,
                             OF_EPOCH | STORED},

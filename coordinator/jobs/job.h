@@ -65,6 +65,7 @@ enum job_reason {
     JOB_REASON_CHECKPOINT_DAMAGED, /* a rank could not load what it was to begin from */
     JOB_REASON_RANK_FAILED,
     JOB_REASON_RANK_STALLED, /* a rank held up the others, and was ended */
+    JOB_REASON_NOT_FINITE,   /* too many steps in a row had no finite loss or gradient */
     JOB_REASON_PEER_LOST,    /* a rank gave up on another, of which nothing was heard yet */
     JOB_REASON_WORKER_LOST,
     JOB_REASON_CANCELLED,
@@ -137,8 +138,10 @@ struct job {
     /* Restarts, and faults of ranks by themselves, in a row: since it got further than it had when
      * it broke before. */
     unsigned restarts, restarts_max, faults;
-    uint64_t reached_step;      /* the furthest when it broke */
-    char again[JOB_WORDS_SIZE]; /* which restart or replan, and why, until it runs; "": none */
+    uint64_t reached_step;          /* the furthest when it broke */
+    uint64_t skipped, skipped_from; /* the newest steps, that were not finite: how many in a row,
+                                       and the first of them; not stored */
+    char again[JOB_WORDS_SIZE];     /* which restart or replan, and why, until it runs; "": none */
 
     /* The newest that is listed, and the epoch that wrote it; 0: none. */
     uint64_t checkpoint_step;

@@ -52,7 +52,8 @@ enum job_event_kind {
     JOB_EVENT_READY,   /* epoch, rank, step that it begins behind; not stored: a repeated assignment
                           brings it again */
     JOB_EVENT_PAUSED,  /* epoch, rank, pause; not stored: a repeated pause brings it again */
-    JOB_EVENT_PROGRESS,      /* epoch, step, loss, tokens_per_s; not stored */
+    JOB_EVENT_PROGRESS,      /* epoch, step, loss, tokens_per_s, skipped; not stored */
+    JOB_EVENT_NOT_FINITE,    /* epoch: the steps skipped in a row are too many */
     JOB_EVENT_STAGED,        /* epoch, step: a checkpoint is complete, and is listed by this */
     JOB_EVENT_UNLISTED,      /* epoch, older: the checkpoint that it begins from is damaged */
     JOB_EVENT_EXITED,        /* epoch, rank, exited; words: the executor's last ones, or "" */
@@ -85,6 +86,7 @@ struct job_event {
         struct {
             uint64_t step;
             double loss, tokens_per_s;
+            bool skipped; /* not finite: it has changed no weight */
         } progress;
         struct {
             int status;

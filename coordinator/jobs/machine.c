@@ -137,14 +137,15 @@ bool job_wait_because(struct job *job, const struct job_cause *cause)
 }
 
 /* What the record itself says about its new state. */
-static void enter(struct job *job, uint64_t now_ms)
+static void enter(struct job *job, enum job_state from, uint64_t now_ms)
 {
     switch (job->state) {
     case JOB_PENDING:
         job->holding = false;
-        if (job->replans && job->again[0])
+        if (job->replans && job->again[0] && from != JOB_FAILING)
             break; /* what is kept of the epoch is known when the next one begins */
         job->rank_count = 0;
+        job->skipped = 0;
         job->step = job->checkpoint_step; /* nothing else is kept of an epoch that broke */
         job->loss = job->tokens_per_s = 0;
         break;
@@ -191,13 +192,14 @@ void job_fire(struct job *job, enum job_trigger trigger, const struct job_cause 
 {
     const struct transition *transition = find(job->state, trigger);
     assert(transition);
-    bool held = job->holding, broke = job->state == JOB_REPLANNING;
+    enum job_state from = job->state;
+    bool held = job->holding, broke = from == JOB_REPLANNING;
     job->state = transition->to;
     if (cause) {
         job->reason = cause->reason;
         memcpy(job->words, cause->words, sizeof job->words);
     }
-    enter(job, now_ms);
+    enter(job, from, now_ms);
     for (size_t i = 0; i < ENTERING_MAX; i++) {
         enum job_action_kind kind = entering[job->state][i];
         if ((i > 0 && kind == JOB_ACTION_STORE) || (kind == JOB_ACTION_RELEASE && !held))

@@ -9,8 +9,9 @@
  * and one that gave up on another say nothing about the job: it begins again as long as its budget
  * (elastic.max_restarts) lasts. A fault of a rank's own may be the program's, which comes again at
  * the same step, or a stranger's signal, which does not, and nobody can tell: it is tried a few
- * times only, so that a bad job does not go round in a loop. What was refused, a program or data,
- * is refused for good. */
+ * times only, so that a bad job does not go round in a loop. So are steps that are not finite, one
+ * after the other: of the state that led to them nothing is kept, not even in memory. What was
+ * refused, a program or data, is refused for good. */
 #include "coordinator/jobs/restarts.h"
 
 #include <stdio.h>
@@ -28,45 +29,67 @@ static const char *print_after(const struct job *job, char *out, size_t size)
     return out;
 }
 
-/* What was counted at an earlier step is over. */
-static void count_fault(struct job *job, bool own)
+/* What was counted at an earlier step is over. Steps that were skipped got the job no further. */
+static void count_fault(struct job *job)
 {
-    if (job->step > job->reached_step) {
-        job->reached_step = job->step;
+    uint64_t reached = job->skipped ? job->skipped_from - 1 : job->step;
+    if (reached > job->reached_step) {
+        job->reached_step = reached;
         job->restarts = job->faults = 0;
     }
-    job->faults += own;
+    job->faults += job->reason == JOB_REASON_RANK_FAILED || job->reason == JOB_REASON_NOT_FINITE;
+}
+
+static bool is_worth_it(const struct job *job)
+{
+    if (job->restarts >= job->restarts_max)
+        return false;
+    switch (job->reason) {
+    case JOB_REASON_WORKER_LOST:
+    case JOB_REASON_PEER_LOST:
+    case JOB_REASON_RANK_STALLED:
+        return true;
+    case JOB_REASON_CHECKPOINT_DAMAGED:
+        return job->checkpoint_step > 0;
+    case JOB_REASON_NOT_FINITE:
+        return job->checkpoint_step > 0 && job->faults < FAULTS_MAX;
+    case JOB_REASON_RANK_FAILED:
+        return job->faults < FAULTS_MAX;
+    default:
+        return false;
+    }
+}
+
+static void give_up(const struct job *job, struct job_cause *cause)
+{
+    char after[96];
+    const char *none = "";
+    if (job->checkpoint_step == 0 && job->reason == JOB_REASON_CHECKPOINT_DAMAGED)
+        none = "no older checkpoint is listed; submitted again it would begin at step 0: ";
+    if (job->checkpoint_step == 0 && job->reason == JOB_REASON_NOT_FINITE)
+        none = "no checkpoint is listed that it could go back to: ";
+    job_cause_set(cause, job->reason, "%s%s%s", print_after(job, after, sizeof after), none,
+                  job->words);
 }
 
 bool job_begins_again(struct job *job, struct job_cause *cause)
 {
+    char from[64] = "step 0";
     if (job->reason == JOB_REASON_REPLAN) { /* costs nothing: nothing was wrong */
         job_cause_set(cause, JOB_REASON_RESTART, "replan: %s", job->words);
         memcpy(job->again, cause->words, sizeof job->again);
         return true;
     }
-    bool own = job->reason == JOB_REASON_RANK_FAILED;
-    bool damaged = job->reason == JOB_REASON_CHECKPOINT_DAMAGED;
-    bool lost = job->reason == JOB_REASON_WORKER_LOST || job->reason == JOB_REASON_PEER_LOST ||
-                job->reason == JOB_REASON_RANK_STALLED || (damaged && job->checkpoint_step > 0);
-    count_fault(job, own);
-    if ((!lost && !(own && job->faults < FAULTS_MAX)) || job->restarts >= job->restarts_max) {
-        char after[96];
-        bool none = damaged && job->checkpoint_step == 0;
-        job_cause_set(cause, job->reason, "%s%s%s", print_after(job, after, sizeof after),
-                      none
-                          ? "no older checkpoint is listed; submitted again it would begin at step "
-                            "0: "
-                          : "",
-                      job->words);
+    count_fault(job);
+    if (!is_worth_it(job)) {
+        give_up(job, cause);
         return false;
     }
     job->restarts++;
-    char from[64] = "step 0";
     if (job->checkpoint_step > 0)
         snprintf(from, sizeof from, "the checkpoint of step %llu",
                  (unsigned long long)job->checkpoint_step);
-    if (job->replans)
+    if (job->state == JOB_REPLANNING)
         job_cause_set(cause, JOB_REASON_RESTART, "replan %u of %u: %s", job->restarts,
                       job->restarts_max, job->words);
     else

@@ -10,9 +10,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Too many steps in a row have changed nothing: the job goes back, or has failed. Where it has gone
+ * back before and the first step behind the checkpoint was not finite again, to an older one. */
+static void go_back(struct service *service, const struct job *job)
+{
+    const struct job_config *config = dossier_find(service, job->id)->config;
+    uint64_t most = config ? (uint64_t)config->elastic.max_skipped : 0;
+    if (most == 0 || job->skipped < most)
+        return;
+    bool tried =
+        job->skipped_from == job->checkpoint_step + 1 && job->checkpoint_epoch < job->epoch;
+    struct job_event event = {.kind = JOB_EVENT_NOT_FINITE, .job = job->id, .epoch = job->epoch};
+    if (service_apply(service, &event, NULL) == 0 && tried)
+        service_damage_checkpoint(service, job, job->checkpoint_step,
+                                  "no step behind it is finite");
+}
+
 /* What is known now becomes the job's progress; one that has ended keeps its record. The last
  * steps before a pause may be heard of after it. */
-static void progress(struct service *service, const struct job *job)
+static void progress(struct service *service, const struct job *job, bool skipped)
 {
     const struct steps *steps = &telemetry_find(service->telemetry, job->id)->steps;
     const struct step_point *last = steps_last(steps);
@@ -23,11 +39,13 @@ static void progress(struct service *service, const struct job *job)
     event.progress.step = last->step;
     event.progress.loss = last->loss;
     event.progress.tokens_per_s = steps_tokens_per_s(steps);
+    event.progress.skipped = skipped;
     if (service_apply(service, &event, NULL) < 0)
         return;
     service_tell_replan(service, job);
     service_begin_spares(service, job);
     service_tell_step(service, job);
+    go_back(service, job);
 }
 
 static int take_step(struct service *service, struct rpc_call *call,
@@ -49,7 +67,7 @@ static int take_step(struct service *service, struct rpc_call *call,
     };
     rc = telemetry_step(service->telemetry, job->id, &step, err);
     if (rc == 0)
-        progress(service, job);
+        progress(service, job, record->skipped);
     return rc;
 }
 

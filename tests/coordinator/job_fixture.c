@@ -177,6 +177,14 @@ struct job_event lost(const char *worker)
     return event;
 }
 
+void reach(const struct job *job, uint64_t step)
+{
+    struct job_event event = of(JOB_EVENT_PROGRESS, job);
+    event.progress.step = step;
+    event.progress.loss = 2.5;
+    must(event);
+}
+
 const struct job *job_in(enum job_state state)
 {
     add_worker("a", HARDWARE_CPU, 1);

@@ -50,6 +50,9 @@ struct job_event exited(const struct job *job, unsigned rank, int status, const 
 struct job_event cancelled(const struct job *job);
 struct job_event lost(const char *worker);
 
+/* The job has finished so many steps. */
+void reach(const struct job *job, uint64_t step);
+
 /* A job on workers a and b, a device each, brought to the state; actions so far are done. */
 const struct job *job_in(enum job_state state);
 

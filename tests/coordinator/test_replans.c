@@ -13,13 +13,6 @@ static const struct job *running(unsigned most)
     return job_in(JOB_RUNNING);
 }
 
-static void reach(const struct job *job, uint64_t step)
-{
-    struct job_event event = of(JOB_EVENT_PROGRESS, job);
-    event.progress.step = step;
-    must(event);
-}
-
 /* It has left its epoch, with what it has. */
 static struct job_event left(const struct job *job, unsigned rank)
 {

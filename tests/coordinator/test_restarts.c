@@ -12,14 +12,6 @@ static const struct job *running(unsigned most)
     return job_in(JOB_RUNNING);
 }
 
-static void reach(const struct job *job, uint64_t step)
-{
-    struct job_event event = of(JOB_EVENT_PROGRESS, job);
-    event.progress.step = step;
-    event.progress.loss = 2.5;
-    must(event);
-}
-
 /* Rank 0 fails by itself and the other is stopped. */
 static void break_down(const struct job *job)
 {

@@ -84,6 +84,7 @@ struct crew {
     uint64_t epoch;
     struct executor **members;
     size_t count, capacity;
+    bool spoiled; /* none of its steps is finite */
 };
 struct executor;
 /* Into the crew of its epoch, and out of the one that it is in, if any. */

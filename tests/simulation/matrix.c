@@ -58,6 +58,13 @@ static void slow_link(struct executor *executor)
     executor->step_ms *= 5;
 }
 
+/* Between two epochs it has none whose steps it could spoil. */
+static void spoil(struct executor *executor)
+{
+    if (executor->crew)
+        executor->crew->spoiled = true;
+}
+
 static void cut_node(struct executor *executor)
 {
     node_cut(executor->node, world_between(4000, 60000));
@@ -129,6 +136,7 @@ static const struct row {
     {"coordinator-killed", kill_coordinator},
     {"two-losses", lose_two},
     {"flapping", flap},
+    {"spoiled", spoil},
 };
 #define ROWS (sizeof rows / sizeof *rows)
 

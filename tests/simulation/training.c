@@ -4,6 +4,7 @@
  * A reduction needs all ranks of the epoch; then each of them applies the step for itself, a
  * little apart. Each tells its way in a trail, as real executors do. */
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,7 +51,8 @@ static void tell_step(struct executor *executor)
     Gimbal__StepRecord step = GIMBAL__STEP_RECORD__INIT;
     Gimbal__TelemetryRecord record = GIMBAL__TELEMETRY_RECORD__INIT;
     step.step = executor->step;
-    step.loss = 1.0 / (double)executor->step;
+    step.skipped = executor->crew->spoiled;
+    step.loss = step.skipped ? NAN : 1.0 / (double)executor->step;
     step.seconds = (double)executor->step_ms / 1000;
     step.tokens = 64;
     record.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_STEP;

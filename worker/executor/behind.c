@@ -70,12 +70,15 @@ static int save(const struct behind *behind, uint64_t done, struct error *err)
     return rc == 0 ? saver_take(behind->saver, done, buffer_of, behind->in, err) : rc;
 }
 
-int behind_step(const struct behind *behind, uint64_t done, struct error *err)
+int behind_step(struct behind *behind, uint64_t done, bool skipped, struct error *err)
 {
     const struct job_config *job = behind->config->job;
     uint64_t every = (uint64_t)job->checkpoint.every;
-    bool due = (every && done % every == 0) || done == (uint64_t)job->train.steps;
-    int rc = due ? save(behind, done, err) : 0;
+    bool last = done == (uint64_t)job->train.steps;
+    behind->due = behind->due || (every && done % every == 0);
+    bool saves = last || (behind->due && !skipped);
+    int rc = saves ? save(behind, done, err) : 0;
+    behind->due = behind->due && !saves;
     return rc == 0 ? tell_step(behind, done, err) : rc;
 }
 

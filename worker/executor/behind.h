@@ -12,13 +12,15 @@ struct behind {
     struct interpreter *in;
     struct times *times;
     struct saver *saver; /* NULL: the job has no checkpoints */
+    bool due;            /* a checkpoint is, behind the next step that is finite */
 };
 
 /* Whether the instructions of this step, counted from 1, are told one by one. */
 bool behind_traces(uint64_t step);
 /* `done` steps are. May be said again of a step that an earlier epoch has finished: it may have
- * broken off before all this was done. */
-int behind_step(const struct behind *behind, uint64_t done, struct error *err);
+ * broken off before all this was done. Behind one that was skipped nothing is saved, unless it is
+ * the last: what it was computed with may be what a job goes back from. */
+int behind_step(struct behind *behind, uint64_t done, bool skipped, struct error *err);
 /* Pause `number`: the step is saved before anybody hears that the ranks have paused, so that one
  * that is stopped meanwhile has nothing left to do. -ECANCELED, in words, when it was. */
 int behind_pause(const struct behind *behind, uint64_t done, uint64_t number, struct error *err);

@@ -54,7 +54,7 @@ static int copy_behind(struct run *run, uint64_t done, struct error *err)
     return copies_take(run->begun.copies, run->begun.slices, &age, standing->metrics, err);
 }
 
-static int train(struct run *run, const struct behind *behind, struct error *err)
+static int train(struct run *run, struct behind *behind, struct error *err)
 {
     const struct trainer_config *config = run->config;
     const struct reporter *reporter = config->reporter;
@@ -62,7 +62,7 @@ static int train(struct run *run, const struct behind *behind, struct error *err
     uint64_t steps = (uint64_t)config->job->train.steps, pauses = 0;
     int rc = 0;
     if (run->begun.told.source == MOVE_MEMORY && run->begun.told.step > 0)
-        rc = behind_step(behind, run->begun.told.step, err);
+        rc = behind_step(behind, run->begun.told.step, false, err);
     for (uint64_t step = run->begun.told.step; step < steps && rc == 0; step++) {
         struct step_result result;
         bool wish = reporter->wants_pause && reporter->wants_pause(reporter->context, pauses);
@@ -79,7 +79,8 @@ static int train(struct run *run, const struct behind *behind, struct error *err
             reporter->step(reporter->context, config->rank, step + 1, &result, now() - begin);
         bool last = step + 1 == steps, stop = result.stop && !last;
         if (rc == 0)
-            rc = stop ? behind_stop(behind, step + 1, err) : behind_step(behind, step + 1, err);
+            rc = stop ? behind_stop(behind, step + 1, err)
+                      : behind_step(behind, step + 1, result.skipped, err);
         if (rc == 0 && result.pause && !last)
             rc = behind_pause(behind, step + 1, ++pauses, err);
     }
@@ -142,7 +143,8 @@ static int run_prepared(struct run *run, struct error *err)
     if (rc == 0 && reporter->ready)
         rc = reporter->ready(reporter->context, config->rank, run->program->hash, err);
     if (rc == 0)
-        rc = train(run, &(struct behind){config, in, times, saver}, err);
+        rc = train(
+            run, &(struct behind){.config = config, .in = in, .times = times, .saver = saver}, err);
     if (rc == 0)
         rc = interpreter_quiesce(in, err);
     if (rc == 0 && config->job->eval.sample > 0)
