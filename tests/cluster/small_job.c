@@ -21,6 +21,8 @@ char *job_yaml(const char *model, const char *more)
                      model, more);
 }
 
+const char *const patient[] = {"--heartbeat", "10m", "--dead-after", "1h", NULL};
+
 const char small[] = "family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16";
 
 Gimbal__SubmitReply *ask_submit(struct party *user, const char *model, const char *more,

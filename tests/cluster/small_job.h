@@ -7,6 +7,10 @@
 
 #define GIB ((uint64_t)1 << 30)
 
+/* Arguments of a coordinator whose workers, clients of the test, call only when the test does: what
+ * is silent meanwhile is not suspected. */
+extern const char *const patient[];
+
 /* "family: gpt, ...": the model of most cases. */
 extern const char small[];
 

@@ -21,7 +21,7 @@ struct pair {
 
 static void pair_start(struct pair *pair)
 {
-    cluster_start(&pair->cluster, NULL);
+    cluster_start(&pair->cluster, patient);
     pair->user = cluster_user(&pair->cluster);
     pair->workers[0] = cluster_worker(&pair->cluster, "node-a", 1, GIB);
     pair->workers[1] = cluster_worker(&pair->cluster, "node-b", 1, GIB);

@@ -15,7 +15,7 @@ static char job[32];
 
 static void setup(void)
 {
-    cluster_start(&cluster, NULL);
+    cluster_start(&cluster, patient);
     user = cluster_user(&cluster);
 }
 

@@ -37,7 +37,7 @@ START_TEST(a_job_that_can_never_run_is_refused_at_submit_in_words)
     struct cluster cluster;
     enum rpc_status status;
     struct error words;
-    cluster_start(&cluster, NULL);
+    cluster_start(&cluster, patient);
     struct party *user = cluster_user(&cluster);
     cluster_worker(&cluster, "node-a", 2, GIB);
     ck_assert_ptr_null(ask_submit(user, refusals[_i].model, refusals[_i].more, &status, &words));
@@ -86,7 +86,7 @@ START_TEST(a_job_waits_for_the_devices_that_would_do)
     struct cluster cluster;
     uint64_t memory_bytes = least_memory(1) - 1;
     ck_assert_uint_le(least_memory(2), memory_bytes);
-    cluster_start(&cluster, NULL);
+    cluster_start(&cluster, patient);
     struct party *user = cluster_user(&cluster);
     Gimbal__SubmitReply *reply = submit(user, small, "plan: {search: uniform}\n");
     ck_assert_str_eq(reply->waiting_reason, "it needs 1 device, no worker offers any");
@@ -114,7 +114,7 @@ START_TEST(the_same_wish_is_one_job)
                                                     .idempotency_key = "wish-1"};
     struct cluster cluster;
     struct error err = {""};
-    cluster_start(&cluster, NULL);
+    cluster_start(&cluster, patient);
     struct party *user = cluster_user(&cluster);
     Gimbal__JobSpec spec = GIMBAL__JOB_SPEC__INIT;
     Gimbal__SubmitRequest request = GIMBAL__SUBMIT_REQUEST__INIT;
@@ -142,7 +142,7 @@ START_TEST(a_plan_that_comes_with_the_job_is_the_one_that_runs)
     struct cluster cluster;
     enum rpc_status status;
     struct error words;
-    cluster_start(&cluster, NULL);
+    cluster_start(&cluster, patient);
     struct party *user = cluster_user(&cluster);
     struct party *worker = cluster_worker(&cluster, "node-a", 2, GIB);
     Gimbal__PlanRequest ask = GIMBAL__PLAN_REQUEST__INIT;
@@ -182,7 +182,7 @@ END_TEST
 START_TEST(a_drained_node_gets_no_job_until_it_is_undrained)
 {
     struct cluster cluster;
-    cluster_start(&cluster, NULL);
+    cluster_start(&cluster, patient);
     struct party *user = cluster_user(&cluster);
     struct party *worker = cluster_worker(&cluster, "node-a", 1, GIB);
     Gimbal__DrainRequest drain = GIMBAL__DRAIN_REQUEST__INIT;
@@ -210,7 +210,7 @@ START_TEST(a_plan_is_made_without_a_job)
     struct cluster cluster;
     enum rpc_status status;
     struct error words;
-    cluster_start(&cluster, NULL);
+    cluster_start(&cluster, patient);
     struct party *user = cluster_user(&cluster);
     Gimbal__PlanRequest request = GIMBAL__PLAN_REQUEST__INIT;
     request.job_yaml = job_yaml(small, "");
@@ -251,7 +251,7 @@ START_TEST(a_plan_is_made_for_a_cluster_that_is_only_written_down)
     enum rpc_status status;
     struct error words;
     struct plan *plan;
-    cluster_start(&cluster, NULL);
+    cluster_start(&cluster, patient);
     struct party *user = cluster_user(&cluster);
     Gimbal__PlanRequest request = GIMBAL__PLAN_REQUEST__INIT;
     request.job_yaml = job_yaml(small, "devices: {min: 4}\nplan: {search: uniform}\n");
