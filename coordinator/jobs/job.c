@@ -120,6 +120,7 @@ const char *job_reason_name(enum job_reason reason)
         [JOB_REASON_RANK_FAILED] = "RankFailed",
         [JOB_REASON_RANK_STALLED] = "RankStalled",
         [JOB_REASON_NOT_FINITE] = "NotFinite",
+        [JOB_REASON_OUT_OF_MEMORY] = "OutOfMemory",
         [JOB_REASON_PEER_LOST] = "PeerLost",
         [JOB_REASON_WORKER_LOST] = "WorkerLost",
         [JOB_REASON_CANCELLED] = "Cancelled",

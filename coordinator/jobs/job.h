@@ -64,9 +64,10 @@ enum job_reason {
     JOB_REASON_DATA_REFUSED,       /* ranks read other files than the first one did */
     JOB_REASON_CHECKPOINT_DAMAGED, /* a rank could not load what it was to begin from */
     JOB_REASON_RANK_FAILED,
-    JOB_REASON_RANK_STALLED, /* a rank held up the others, and was ended */
-    JOB_REASON_NOT_FINITE,   /* too many steps in a row had no finite loss or gradient */
-    JOB_REASON_PEER_LOST,    /* a rank gave up on another, of which nothing was heard yet */
+    JOB_REASON_RANK_STALLED,  /* a rank held up the others, and was ended */
+    JOB_REASON_NOT_FINITE,    /* too many steps in a row had no finite loss or gradient */
+    JOB_REASON_OUT_OF_MEMORY, /* a rank's device has less than its plan wants of it */
+    JOB_REASON_PEER_LOST,     /* a rank gave up on another, of which nothing was heard yet */
     JOB_REASON_WORKER_LOST,
     JOB_REASON_CANCELLED,
     JOB_REASONS

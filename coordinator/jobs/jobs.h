@@ -95,6 +95,9 @@ struct job_event {
             bool by_others;          /* it gave up because another rank did, or it was told to */
             bool damaged;            /* it could not load the checkpoint */
             bool stalled;            /* it held up the others, and was ended for it */
+            bool out_of_memory;
+            uint64_t
+                memory_max; /* bytes that are planned there from now on; 0: as many as it has */
         } exited;
         struct {
             const char *name;

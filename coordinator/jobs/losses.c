@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/units.h"
 #include "coordinator/jobs/ranks.h"
 #include "coordinator/jobs/states.h"
 
@@ -52,6 +53,8 @@ static enum job_reason reason_of(const struct job_event *event)
         return JOB_REASON_CHECKPOINT_DAMAGED;
     if (event->exited.stalled)
         return JOB_REASON_RANK_STALLED;
+    if (event->exited.out_of_memory)
+        return JOB_REASON_OUT_OF_MEMORY;
     return event->exited.by_others ? JOB_REASON_PEER_LOST : JOB_REASON_RANK_FAILED;
 }
 
@@ -64,18 +67,37 @@ static const char *when_of(const struct job *job)
     return job->state == JOB_PAUSED ? " while it was paused" : "";
 }
 
+static void print_end(const struct job_event *event, char *out, size_t size)
+{
+    enum job_reason reason = reason_of(event);
+    if (reason == JOB_REASON_OUT_OF_MEMORY)
+        snprintf(out, size, "ran out of memory");
+    else if (event->words[0])
+        snprintf(out, size, "%s", reason == JOB_REASON_RANK_STALLED ? "stalled" : "failed");
+    else
+        snprintf(out, size, "exited with status %d", event->exited.status);
+}
+
+/* ", and is planned with at most 1.7 GiB there", which is what the next epoch does about it. */
+static void print_memory(const struct job_event *event, char *out, size_t size)
+{
+    char bytes[32];
+    out[0] = '\0';
+    if (event->exited.memory_max > 0)
+        snprintf(out, size, ", and is planned with at most %s there",
+                 units_print_bytes(bytes, sizeof bytes, (double)event->exited.memory_max));
+}
+
 /* "rank 1 on node-b/0 failed before it was ready: no such file". */
 static void explain(const struct job *job, const struct job_event *event, struct job_cause *cause)
 {
     const struct device_ref *device = &job->ranks[event->rank].device;
-    const char *words = event->words;
-    char ended[48];
-    if (words[0])
-        snprintf(ended, sizeof ended, "%s", event->exited.stalled ? "stalled" : "failed");
-    else
-        snprintf(ended, sizeof ended, "exited with status %d", event->exited.status);
-    job_cause_set(cause, reason_of(event), "rank %u on %s/%u %s%s%s%s", event->rank, device->worker,
-                  device->index, ended, when_of(job), words[0] ? ": " : "", words);
+    char ended[48], memory[80];
+    print_end(event, ended, sizeof ended);
+    print_memory(event, memory, sizeof memory);
+    job_cause_set(cause, reason_of(event), "rank %u on %s/%u %s%s%s%s%s", event->rank,
+                  device->worker, device->index, ended, when_of(job), memory,
+                  event->words[0] ? ": " : "", event->words);
 }
 
 int job_lose_rank(struct job *job, const struct job_event *event, struct job_cause *cause,

@@ -7,7 +7,8 @@
  * What is counted is restarts in a row in which the job got no further than before: a machine that
  * fails now and then does not end a long job. A worker that is lost, a rank that held up the others
  * and one that gave up on another say nothing about the job: it begins again as long as its budget
- * (elastic.max_restarts) lasts. A fault of a rank's own may be the program's, which comes again at
+ * (elastic.max_restarts) lasts. So does one whose rank ran out of memory: its next plan is another,
+ * with less of it there. A fault of a rank's own may be the program's, which comes again at
  * the same step, or a stranger's signal, which does not, and nobody can tell: it is tried a few
  * times only, so that a bad job does not go round in a loop. So are steps that are not finite, one
  * after the other: of the state that led to them nothing is kept, not even in memory. What was
@@ -48,6 +49,7 @@ static bool is_worth_it(const struct job *job)
     case JOB_REASON_WORKER_LOST:
     case JOB_REASON_PEER_LOST:
     case JOB_REASON_RANK_STALLED:
+    case JOB_REASON_OUT_OF_MEMORY:
         return true;
     case JOB_REASON_CHECKPOINT_DAMAGED:
         return job->checkpoint_step > 0;

@@ -33,10 +33,11 @@ struct device_view {
     const struct hardware_device *device;
     /* Its speed by a cluster file; NULL: the device's own word counts. */
     const struct profile *told;
-    double slowdown;    /* so many times as long it takes; 0: as said */
-    const char *holder; /* the job's id; "" when it is free */
-    bool grantable;     /* its worker is neither suspect nor draining */
-    bool draining;      /* it will not come back to the jobs that wait */
+    double slowdown;     /* so many times as long it takes; 0: as said */
+    uint64_t memory_max; /* bytes that a plan may have there; 0: all that the device has */
+    const char *holder;  /* the job's id; "" when it is free */
+    bool grantable;      /* its worker is neither suspect nor draining */
+    bool draining;       /* it will not come back to the jobs that wait */
 };
 
 #endif

@@ -2,7 +2,6 @@
 #include "coordinator/planner/planner.h"
 
 #include "common/base/memory.h"
-#include "common/base/units.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -38,6 +37,22 @@ int planner_order(const struct planner_request *request, const struct plan *plan
     return 0;
 }
 
+/* The only candidate, if it fits. */
+static int take(const struct planner_request *request, struct planner_result *out,
+                struct error *err)
+{
+    char tight[PLANNER_TIGHT_SIZE];
+    assert(out->count == 1);
+    struct plan *plan = out->candidates[0].plan;
+    snprintf(plan->predicted.search, sizeof plan->predicted.search, "%s", "given");
+    plan->predicted.candidates = 1;
+    if (!out->candidates[0].fits)
+        return error_set(err, -ENOSPC, "the given plan does not fit: it needs %s",
+                         planner_print_tight(request, plan, tight, sizeof tight));
+    out->best = plan;
+    return 0;
+}
+
 int planner_given(const struct planner_request *request, struct plan *plan,
                   struct planner_result *out, struct error *err)
 {
@@ -53,19 +68,10 @@ int planner_given(const struct planner_request *request, struct plan *plan,
         rc = planner_consider(&ask, plan, out, err);
     else
         plan_destroy(plan);
+    if (rc == 0)
+        rc = take(&ask, out, err);
+    else
+        error_prefix(err, rc, "plan");
     free(devices);
-    if (rc < 0)
-        return error_prefix(err, rc, "plan");
-    assert(out->count == 1);
-    plan = out->candidates[0].plan;
-    snprintf(plan->predicted.search, sizeof plan->predicted.search, "%s", "given");
-    plan->predicted.candidates = 1;
-    if (!out->candidates[0].fits) {
-        char need[32];
-        return error_set(
-            err, -ENOSPC, "the given plan does not fit: it needs %s on one device",
-            units_print_bytes(need, sizeof need, (double)plan->predicted.memory_bytes_max));
-    }
-    out->best = plan;
-    return 0;
+    return rc;
 }

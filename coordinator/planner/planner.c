@@ -263,29 +263,46 @@ static const char *print_libraries(char *out, size_t size, const struct planner_
     return out;
 }
 
+/* Why it is less than the device has, or nothing. */
+static const char *name_limit(const struct planner_request *request, int rank)
+{
+    const struct planner_device *device = device_of(request, rank);
+    if (site_memory_limit(request, rank) < device->memory_bytes)
+        return " (plan.memory)";
+    return device->ran_out ? " (a rank of the job ran out of memory there)" : "";
+}
+
+char *planner_print_tight(const struct planner_request *request, const struct plan *plan, char *out,
+                          size_t size)
+{
+    char need[32], have[32], libraries[64];
+    int inside, rank = find_tight(request, plan);
+    uint64_t bytes = plan->stages[plan_rank_stage(plan, rank, &inside)].memory_bytes;
+    snprintf(out, size, "%s on %s%s, where %s may be used%s",
+             units_print_bytes(need, sizeof need, (double)bytes), device_of(request, rank)->name,
+             print_libraries(libraries, sizeof libraries, device_of(request, rank)),
+             units_print_bytes(have, sizeof have, (double)site_memory_limit(request, rank)),
+             name_limit(request, rank));
+    return out;
+}
+
 /* No candidate fits; the first of them needs the least. More of a device's memory may be allowed
  * only where there is more. */
 static int explain_memory(const struct planner_request *request,
                           const struct planner_result *result, struct error *err)
 {
-    char need[32], have[32], libraries[64], text[96];
+    char tight[PLANNER_TIGHT_SIZE], text[96];
     const struct plan *least = result->candidates[0].plan;
-    int inside, rank = find_tight(request, least);
-    uint64_t bytes = least->stages[plan_rank_stage(least, rank, &inside)].memory_bytes;
-    uint64_t limit = site_memory_limit(request, rank), most = least->predicted.memory_bytes_max;
+    uint64_t most = least->predicted.memory_bytes_max;
     bool allowable = true;
     for (int i = 0; i < plan_ranks(least); i++)
         allowable = allowable && most <= device_of(request, i)->memory_bytes;
     return error_set(err, -ENOSPC,
-                     "no plan fits: the smallest of %zu, %s on %d devices, needs %s on %s%s, where "
-                     "%s may be used%s; it would run with %s of at least %llu bytes, more devices, "
-                     "or a smaller train.global_batch or model",
+                     "no plan fits: the smallest of %zu, %s on %d devices, needs %s; it would run "
+                     "with %s of at least %llu bytes, more devices, or a smaller "
+                     "train.global_batch or model",
                      result->count, plan_print(text, sizeof text, least), plan_ranks(least),
-                     units_print_bytes(need, sizeof need, (double)bytes),
-                     device_of(request, rank)->name,
-                     print_libraries(libraries, sizeof libraries, device_of(request, rank)),
-                     units_print_bytes(have, sizeof have, (double)limit),
-                     limit < device_of(request, rank)->memory_bytes ? " (plan.memory)" : "",
+                     planner_print_tight(request, least, tight, sizeof tight),
                      allowable ? "plan.memory" : "devices", (unsigned long long)most);
 }
 

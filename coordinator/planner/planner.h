@@ -18,6 +18,7 @@ struct planner_device {
     uint64_t memory_bytes;
     const struct profile *profile;
     uint64_t library_bytes; /* of its memory: what its libraries take beside a rank's program */
+    bool ran_out; /* memory_bytes is less than it has: a rank of the job ran out of memory there */
 };
 
 struct planner_request {
@@ -89,6 +90,12 @@ int planner_limits(const struct planner_request *request, int *least, int *most,
  * more devices or another batch, or it cannot be lowered or priced. Takes the plan. */
 int planner_consider(const struct planner_request *request, struct plan *plan,
                      struct planner_result *out, struct error *err);
+
+#define PLANNER_TIGHT_SIZE 384
+/* "2.1 GiB on node-b/0, where 1.7 GiB may be used (plan.memory)": of the first rank of a plan that
+ * does not fit whose device is too small, and why it is where it is not the device's own size. */
+char *planner_print_tight(const struct planner_request *request, const struct plan *plan, char *out,
+                          size_t size);
 
 /* Fills the predicted balance of the stages from their times and bytes. */
 void planner_balance(struct plan *plan);

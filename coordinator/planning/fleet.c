@@ -90,7 +90,8 @@ static int fleet_add(struct fleet *fleet, const struct device_view *view, enum p
     fleet->refs[index] = view->ref;
     device->name = xasprintf("%s/%u", view->ref.worker, view->ref.index);
     device->host = xstrdup(view->host);
-    device->memory_bytes = view->device->memory_bytes;
+    device->ran_out = view->memory_max > 0 && view->memory_max < view->device->memory_bytes;
+    device->memory_bytes = device->ran_out ? view->memory_max : view->device->memory_bytes;
     device->library_bytes = view->device->library_bytes;
     fleet->slowdowns[index] = view->slowdown > 0 ? view->slowdown : 1;
     int rc = find_profile(view, device->name, cost, &profile, err);

@@ -32,6 +32,7 @@ static void dossier_destroy(struct dossier *dossier)
     stalls_finish(&dossier->stalls);
     pace_finish(&dossier->pace);
     spares_clear(&dossier->spares);
+    free(dossier->scarce);
     corpus_destroy(dossier->corpus);
     job_config_destroy(dossier->config);
     free(dossier);

@@ -27,6 +27,12 @@ struct spares {
     bool asked; /* one is searched */
 };
 
+/* A rank of the job ran out of memory there: so many bytes of it are planned at most. */
+struct scarce_device {
+    struct device_ref device;
+    uint64_t memory_max;
+};
+
 struct dossier {
     char id[JOB_ID_SIZE];
     struct job_config *config; /* NULL: of an ended job, or one no longer understood */
@@ -41,6 +47,8 @@ struct dossier {
     struct stalls stalls;
     struct pace pace;
     struct spares spares;
+    struct scarce_device *scarce;
+    size_t scarce_count, scarce_capacity;
     uint64_t growth_epoch; /* in which so many devices were last looked at */
     size_t growth_devices;
     uint64_t unsaved_step; /* the newest that was told to have no checkpoint */

@@ -104,6 +104,15 @@ double service_slowdown(const struct service *service, const struct device_ref *
 void service_mark_slow(const struct service *service, struct device_view *views, size_t count);
 void service_forget_slow(struct service *service, uint64_t instance);
 
+/* memory.c: a rank of the job ran out of memory: how many bytes of its device are planned at most
+ * from now on; 0: as many as it has. */
+uint64_t service_lower_memory(struct dossier *dossier, const struct job *job, size_t rank);
+/* May the rank's device have as much of the job as the plan says? And what may be planned for it,
+ * into views of devices. */
+bool service_memory_serves(const struct dossier *dossier, const struct plan *plan, int rank,
+                           const struct device_ref *device);
+void service_mark_scarce(const struct dossier *dossier, struct device_view *views, size_t count);
+
 /* How long a caller may be kept waiting for what takes long: its answer is to be back before its
  * deadline. */
 uint64_t service_patience_ms(const struct service *service, const struct rpc_call *call);

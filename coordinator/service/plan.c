@@ -23,10 +23,12 @@ static size_t pick_granted(const struct job *job, const struct device_view *all,
     return count;
 }
 
-/* Whether the plan was made for just the devices that the job was granted, as they are. */
+/* Whether the plan was made for just the devices that the job was granted, as they are, and takes
+ * no more of them than may be planned. */
 static bool serves(const struct service *service, const struct job *job,
-                   const struct planning *planning)
+                   const struct dossier *dossier)
 {
+    const struct planning *planning = &dossier->planning;
     size_t count = planning->plan && planning->devices ? planning->rank_count : 0;
     bool same = count > 0 && count == job_trainers(job);
     for (size_t i = 0; i < count && same; i++) {
@@ -34,7 +36,8 @@ static bool serves(const struct service *service, const struct job *job,
         while (found < count && !device_ref_equal(&planning->devices[found], &job->ranks[i].device))
             found++;
         double slowdown = service_slowdown(service, &job->ranks[i].device);
-        same = found < count && fabs(planning->slowdowns[found] - slowdown) < SLOWDOWN_SAME;
+        same = found < count && fabs(planning->slowdowns[found] - slowdown) < SLOWDOWN_SAME &&
+               service_memory_serves(dossier, planning->plan, (int)found, &job->ranks[i].device);
     }
     return same;
 }
@@ -52,10 +55,11 @@ static int read_job(const struct job *job, struct planning_request *request, str
 
 static int search(struct service *service, const struct job *job, struct error *err)
 {
+    const struct dossier *dossier = dossier_find(service, job->id);
     struct planning_request request = {
         .given = job->given[0] ? job->given : NULL,
         .devices_max = job->devices_max,
-        .hurry = dossier_find(service, job->id)->replan.going,
+        .hurry = dossier->replan.going,
         .clock_cb = service->options.clock_cb,
     };
     int rc = read_job(job, &request, err);
@@ -66,6 +70,7 @@ static int search(struct service *service, const struct job *job, struct error *
     service_mark_slow(service, all, all_count);
     request.devices = granted = xcalloc(all_count, sizeof *granted);
     request.device_count = pick_granted(job, all, all_count, granted);
+    service_mark_scarce(dossier, granted, request.device_count);
     struct asker *asker = asker_add(service, ASKS_JOB);
     memcpy(asker->job, job->id, sizeof asker->job);
     asker->epoch = job->epoch;
@@ -110,7 +115,7 @@ static void take_plan(struct service *service, const struct job *job)
 void service_plan_job(struct service *service, const struct job *job)
 {
     struct dossier *dossier = dossier_find(service, job->id);
-    bool still_serves = serves(service, job, &dossier->planning);
+    bool still_serves = serves(service, job, dossier);
     if (!still_serves)
         planning_finish(&dossier->planning);
     dossier->planned_before = still_serves || service_take_spare(service, job, &dossier->planning);
@@ -149,13 +154,16 @@ void service_plan_beside(struct service *service, enum asks kind, const struct j
                          const struct device_view *devices, size_t count)
 {
     struct planning_request request = {
-        .devices = devices,
         .device_count = count,
         .devices_max = job->devices_max,
         .clock_cb = service->options.clock_cb,
     };
     if (read_job(job, &request, NULL) < 0)
         return; /* it runs all the same */
+    struct device_view *marked = xcalloc(count, sizeof *marked);
+    memcpy(marked, devices, count * sizeof *marked);
+    service_mark_scarce(dossier_find(service, job->id), marked, count);
+    request.devices = marked;
     struct asker *asker = asker_add(service, kind);
     memcpy(asker->job, job->id, sizeof asker->job);
     asker->epoch = job->epoch;
@@ -163,4 +171,5 @@ void service_plan_beside(struct service *service, enum asks kind, const struct j
     asker->device_count = count;
     asker->hardware = service->hardware;
     planning_queue_add(service->plans, PLANNING_QUESTION, planning_task_create(&request), asker);
+    free(marked);
 }

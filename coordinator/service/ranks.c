@@ -184,7 +184,9 @@ static struct job_event exit_of(const Gimbal__StoppedRequest *request)
     bool done = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE;
     bool damaged = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED;
     bool stalled = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__STALLED;
-    bool fault = damaged || stalled || request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
+    bool memory = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY;
+    bool fault =
+        damaged || stalled || memory || request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
     return (struct job_event){.kind = JOB_EVENT_EXITED,
                               .job = request->job,
                               .epoch = (uint32_t)request->epoch,
@@ -194,7 +196,8 @@ static struct job_event exit_of(const Gimbal__StoppedRequest *request)
                                          .step = request->step,
                                          .by_others = !done && !fault,
                                          .damaged = damaged,
-                                         .stalled = stalled}};
+                                         .stalled = stalled,
+                                         .out_of_memory = memory}};
 }
 
 /* Of a job that has ended it is no news, and no mistake. */
@@ -202,13 +205,16 @@ static void stopped(struct rpc_call *call, void *data)
 {
     struct service *service = data;
     const Gimbal__StoppedRequest *request = rpc_call_request(call);
-    const struct job_event event = exit_of(request);
+    struct job_event event = exit_of(request);
     const struct job *job;
     struct error err;
     int rc =
         service_find_rank(service, call, request->job, request->epoch, &request->rank, &job, &err);
     if (rc == 0 && event.exited.damaged)
         service_damage_checkpoint(service, job, request->step, request->reason);
+    if (rc == 0 && event.exited.out_of_memory)
+        event.exited.memory_max =
+            service_lower_memory(dossier_find(service, job->id), job, request->rank);
     if (rc == 0)
         rc = service_apply(service, &event, &err);
     if (rc < 0) {

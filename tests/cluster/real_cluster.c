@@ -326,7 +326,7 @@ const Gimbal__Event *cluster_event(struct cluster *cluster, struct party *user, 
 {
     for (;;) {
         const Gimbal__Event *event = (const Gimbal__Event *)next_record(cluster, user);
-        if (strcmp(event->kind, kind) == 0)
+        if (!kind || strcmp(event->kind, kind) == 0)
             return event;
     }
 }

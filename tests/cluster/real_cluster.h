@@ -68,7 +68,7 @@ void cluster_pump(struct cluster *cluster, const bool *flag);
 /* The next record of the worker; it must be of this case. */
 const Gimbal__WorkerRecord *cluster_record(struct cluster *cluster, struct party *worker,
                                            Gimbal__WorkerRecord__RecordCase wanted);
-/* The next event of this kind; others before it are passed over. */
+/* The next event of this kind, others before it are passed over; or of any, NULL. */
 const Gimbal__Event *cluster_event(struct cluster *cluster, struct party *user, const char *kind);
 
 #endif

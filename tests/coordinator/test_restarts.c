@@ -115,6 +115,51 @@ START_TEST(a_rank_that_held_up_the_others_says_nothing_about_the_job)
 }
 END_TEST
 
+static struct job_event out_of_memory(const struct job *job, const char *words, uint64_t memory_max)
+{
+    struct job_event event = exited(job, 1, 1, words);
+    event.exited.out_of_memory = true;
+    event.exited.memory_max = memory_max;
+    return event;
+}
+
+static void peer_gives_up(const struct job *job)
+{
+    struct job_event gave_up = exited(job, 0, 1, "a peer is lost");
+    gave_up.exited.by_others = true;
+    must(gave_up);
+}
+
+/* Its next plan is another one, so it is no fault that comes again; the budget still ends it. */
+START_TEST(a_rank_that_ran_out_of_memory_is_planned_with_less)
+{
+    const struct job *job = running(6);
+    for (unsigned restart = 0; restart < 6; restart++) {
+        must(out_of_memory(job, "cannot reserve memory: state 2.0 GB", 1800000000));
+        peer_gives_up(job);
+        ck_assert_int_eq(job->state, JOB_PENDING);
+        ck_assert_uint_eq(job->faults, 0);
+        run_again(job);
+    }
+    peer_gives_up(job);
+    ck_assert_int_eq(job->reason, JOB_REASON_PEER_LOST);
+    must(out_of_memory(job, "", 0));
+    stands(job, "FAILED", "OutOfMemory",
+           "after 6 restarts, no further than step 0: rank 1 on b/0 ran out of memory");
+}
+END_TEST
+
+START_TEST(what_is_planned_after_a_loss_of_memory_is_said)
+{
+    const struct job *job = running(1);
+    must(out_of_memory(job, "cannot reserve memory: state 2.0 GB", 1800000000));
+    peer_gives_up(job);
+    stands(job, "PENDING", "RestartPending",
+           "restart 1 of 1, from step 0: rank 1 on b/0 ran out of memory, and is planned with at "
+           "most 1.7 GiB there: cannot reserve memory: state 2.0 GB");
+}
+END_TEST
+
 START_TEST(a_budget_is_of_restarts_without_a_step)
 {
     const struct job *job = running(2);
@@ -367,6 +412,8 @@ int main(void)
     tcase_add_test(tcase, a_job_that_may_not_begin_again_fails_as_it_did);
     tcase_add_test(tcase, a_rank_that_gave_up_on_another_consumes_a_restart);
     tcase_add_test(tcase, a_rank_that_held_up_the_others_says_nothing_about_the_job);
+    tcase_add_test(tcase, a_rank_that_ran_out_of_memory_is_planned_with_less);
+    tcase_add_test(tcase, what_is_planned_after_a_loss_of_memory_is_said);
     tcase_add_test(tcase, a_budget_is_of_restarts_without_a_step);
     tcase_add_test(tcase, a_fault_is_tried_again_a_few_times);
     tcase_add_test(tcase, a_fault_that_is_no_longer_in_the_way_does_not_count);

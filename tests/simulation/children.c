@@ -127,20 +127,21 @@ void child_read_output(struct child *child, lines_cb callback, void *data)
     (void)child, (void)callback, (void)data;
 }
 
-char *child_kill(struct child *child, char *how, size_t size)
+struct child_end child_kill(struct child *child)
 {
     struct executor *executor = find(child->pid);
-    snprintf(how, size, "is gone");
+    struct child_end end = {.how = "is gone"};
     if (!executor)
-        return how;
+        return end;
+    end.for_memory = executor->starved;
     if (executor->signal)
-        snprintf(how, size, "was killed by signal %d", executor->signal);
+        snprintf(end.how, sizeof end.how, "was killed by signal %d", executor->signal);
     else
-        snprintf(how, size, "left with exit status %d", executor->status);
+        snprintf(end.how, sizeof end.how, "left with exit status %d", executor->status);
     if (!executor->ended)
         executor_fail_peers(executor);
     drop(executor);
-    return how;
+    return end;
 }
 
 int channel_read(struct channel *channel, const ProtobufCMessageDescriptor *type, int timeout_ms,

@@ -110,6 +110,7 @@ struct executor {
         killed;                /* told: it has said why it stops, or was asked to */
     bool keeps, leaving, kept; /* it can leave an epoch and stay; is asked to; has */
     bool saving;               /* and saves before it leaves, or stops */
+    bool starved;              /* the kernel killed it for memory */
     int status, signal;
     ProtobufCMessage **events; /* for the worker, oldest first */
     size_t event_count, event_capacity;

@@ -137,9 +137,13 @@ void executor_fail_peers(const struct executor *lost)
 void executor_break_down(struct executor *executor)
 {
     executor_fail_peers(executor);
-    if (world_chance(500))
+    uint64_t how = world_draw(1000);
+    if (how < 400)
         executor_say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT,
                              "the loss is not finite");
+    else if (how < 500)
+        executor_say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY,
+                             "cannot reserve memory");
     else
         executor_end(executor, 0, SIGSEGV);
 }

@@ -20,6 +20,12 @@ static void kill_executor(struct executor *executor)
     executor_end(executor, 0, SIGKILL);
 }
 
+static void starve_executor(struct executor *executor)
+{
+    executor->starved = true;
+    kill_executor(executor);
+}
+
 static void fault_executor(struct executor *executor)
 {
     executor_break_down(executor);
@@ -125,6 +131,7 @@ static const struct row {
 } rows[] = {
     {"killed", kill_executor},
     {"faulted", fault_executor},
+    {"out-of-memory", starve_executor},
     {"stopped", stop},
     {"stopped-for-a-while", stop_for_a_while},
     {"deadlocked", deadlock},

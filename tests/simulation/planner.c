@@ -66,6 +66,15 @@ static void shuffle(struct device_ref *devices, size_t count)
     }
 }
 
+/* A plan takes all that there is: so it is another one when a device has less than it says. */
+static uint64_t least_memory(const struct fleet *fleet)
+{
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < fleet->count; i++)
+        least = fleet->devices[i].memory_bytes < least ? fleet->devices[i].memory_bytes : least;
+    return least;
+}
+
 static void fill(struct planning *out, const struct planning_task *task, size_t count)
 {
     if (!templates[count].plan)
@@ -83,6 +92,7 @@ static void fill(struct planning *out, const struct planning_task *task, size_t 
         out->slowdowns[i] = 1; /* nothing is measured here */
     }
     shuffle(out->devices, task->fleet.count);
+    out->plan->stages[0].memory_bytes = least_memory(&task->fleet);
     for (size_t i = 0; i < count; i++) {
         out->hashes[i] = world_draw(UINT64_MAX);
         out->compute_s[i] = 1;

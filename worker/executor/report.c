@@ -173,6 +173,7 @@ static Gimbal__StoppedRequest__Cause cause_of(struct session *session, int rc)
            : session_cancelled(session)  ? GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED
            : by_peer                     ? GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST
            : rc == -EBADMSG              ? GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED
+           : rc == -ENOMEM               ? GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY
                                          : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
 }
 

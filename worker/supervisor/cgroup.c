@@ -8,17 +8,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The group's path, from the line "0::/system.slice/x.service"; "" when there is no such line. */
-static void read_group(const char *self, char *group, int size)
+/* Is it one of the names in "cpu,memory"? Of version 2 there are none: "" is in "". */
+static bool lists(const char *names, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = names;; at++) {
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+            return true;
+        at = strchr(at, ',');
+        if (!at)
+            return false;
+    }
+}
+
+/* The group's path, from the line "0::/system.slice/x.service" or "4:cpu,memory:/x"; "" when there
+ * is no such line, and of the root. */
+static void read_group(const char *self, const char *controller, char *group, int size)
 {
     group[0] = '\0';
     FILE *file = fopen(self, "re");
     char line[PATH_MAX];
     while (file && fgets(line, sizeof line, file)) {
-        if (strncmp(line, "0::/", 4) != 0)
-            continue;
         line[strcspn(line, "\n")] = '\0';
-        snprintf(group, (size_t)size, "%s", line + 3);
+        char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
+        if (!path || path[1] != '/')
+            continue;
+        *path++ = '\0';
+        if (lists(names + 1, controller))
+            snprintf(group, (size_t)size, "%s", strcmp(path, "/") == 0 ? "" : path);
     }
     if (file)
         fclose(file);
@@ -47,21 +64,70 @@ static int apply_limit(const char *path, uint64_t *bytes, struct error *err)
     return 0;
 }
 
+/* To the group around it; false: it was the root. */
+static bool go_up(char *group)
+{
+    char *slash = strrchr(group, '/');
+    if (slash)
+        *slash = '\0';
+    return slash != NULL;
+}
+
 int cgroup_memory_limit(const char *root, const char *self, uint64_t *bytes, struct error *err)
 {
     char group[PATH_MAX], path[2 * PATH_MAX];
-    read_group(self, group, sizeof group);
+    read_group(self, "", group, sizeof group);
     uint64_t least = UINT64_MAX;
     for (;;) {
         snprintf(path, sizeof path, "%s%s/memory.max", root, group);
         int rc = apply_limit(path, &least, err);
         if (rc < 0)
             return rc;
-        char *slash = strrchr(group, '/');
-        if (!slash)
+        if (!go_up(group))
             break;
-        *slash = '\0';
     }
     *bytes = least;
     return 0;
+}
+
+/* The number behind `oom_kill` at the beginning of a line. */
+static bool read_kills(const char *path, uint64_t *count)
+{
+    static const char name[] = "oom_kill ";
+    char line[128];
+    bool found = false;
+    FILE *file = fopen(path, "re");
+    while (file && !found && fgets(line, sizeof line, file)) {
+        char *from = line + strlen(name), *end = from;
+        if (strncmp(line, name, strlen(name)) == 0)
+            *count = strtoull(from, &end, 10);
+        found = end != from;
+    }
+    if (file)
+        fclose(file);
+    return found;
+}
+
+bool cgroup_kills(const char *root, const char *self, const char *vmstat, struct cgroup_kills *out)
+{
+    static const struct {
+        const char *controller, *folder, *name;
+    } versions[] = {{"", "", "memory.events"}, {"memory", "/memory", "memory.oom_control"}};
+    char group[PATH_MAX], path[2 * PATH_MAX];
+    uint64_t count;
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        read_group(self, versions[i].controller, group, sizeof group);
+        do {
+            snprintf(path, sizeof path, "%s%s%s/%s", root, versions[i].folder, group,
+                     versions[i].name);
+            if (!read_kills(path, &count))
+                continue;
+            *out = (struct cgroup_kills){count, versions[i].name};
+            return true;
+        } while (go_up(group));
+    }
+    if (!read_kills(vmstat, &count))
+        return false;
+    *out = (struct cgroup_kills){count, "vmstat"};
+    return true;
 }

@@ -1,16 +1,34 @@
-/* cgroup.h - how much memory the kernel lets this process's control group have.
- *
- * Version 2 of the hierarchy only, which is what systemd and Kubernetes set up today. */
+/* cgroup.h - how much memory the kernel lets this process's control group have, and how often it
+ * has killed for want of it. */
 #ifndef WORKER_SUPERVISOR_CGROUP_H
 #define WORKER_SUPERVISOR_CGROUP_H
 
 #include "common/base/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
+/* Where the kernel has it. */
+#define CGROUPS "/sys/fs/cgroup"
+#define CGROUP_SELF "/proc/self/cgroup"
+#define CGROUP_VMSTAT "/proc/vmstat"
+
 /* The least memory.max of the group and of those around it, as far as they can be seen;
- * UINT64_MAX when none is set. root is "/sys/fs/cgroup", self is "/proc/self/cgroup".
+ * UINT64_MAX when none is set. root is CGROUPS, self is CGROUP_SELF. Version 2 of the hierarchy
+ * only, which is what systemd and Kubernetes set up today.
  * -EINVAL when a limit cannot be understood. */
 int cgroup_memory_limit(const char *root, const char *self, uint64_t *bytes, struct error *err);
+
+struct cgroup_kills {
+    uint64_t count;
+    const char *where; /* the file's name, the same pointer each time */
+};
+
+/* How many processes the kernel has killed for memory so far: its `oom_kill` of the group that a
+ * process and its children are in, or the nearest around that can be seen, in memory.events
+ * (version 2) or memory.oom_control (version 1); else of the whole machine, in vmstat. The kernel
+ * counts a process in its own group whoever's limit it was, and before it is gone. False: it says
+ * that nowhere, *out is untouched. */
+bool cgroup_kills(const char *root, const char *self, const char *vmstat, struct cgroup_kills *out);
 
 #endif

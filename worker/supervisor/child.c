@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -95,7 +96,9 @@ int child_start(const struct child_options *options, struct child *out, struct e
     enum { PARENT, CHILD, READ, WRITE, TRAIL, FDS };
     int fds[FDS] = {-1, -1, -1, -1, -1}, pid_fd = -1;
     struct trail *trail = NULL;
+    struct cgroup_kills kills = {0};
     pid_t pid = -1;
+    cgroup_kills(CGROUPS, CGROUP_SELF, CGROUP_VMSTAT, &kills);
     int rc = channel_pair(&fds[PARENT], &fds[CHILD], err);
     if (rc == 0 && pipe2(&fds[READ], O_CLOEXEC) < 0)
         rc = error_set(err, -errno, "pipe: %s", strerror(errno));
@@ -120,7 +123,8 @@ int child_start(const struct child_options *options, struct child *out, struct e
     fcntl(fds[READ], F_SETFL, O_NONBLOCK);
     setsockopt(fds[PARENT], SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){.tv_sec = SEND_TIMEOUT_S},
                sizeof(struct timeval));
-    *out = (struct child){.pid = pid, .pid_fd = pid_fd, .output_fd = fds[READ], .trail = trail};
+    *out = (struct child){
+        .pid = pid, .pid_fd = pid_fd, .output_fd = fds[READ], .trail = trail, .kills = kills};
     channel_open(&out->channel, fds[PARENT]);
     return 0;
 }
@@ -155,20 +159,36 @@ void child_read_output(struct child *child, lines_cb callback, void *data)
     }
 }
 
-char *child_kill(struct child *child, char *how, size_t size)
+/* Whoever else sends SIGKILL to an executor while the kernel kills for memory is taken for it. */
+static void tell_kills(const struct cgroup_kills *before, struct child_end *end)
+{
+    struct cgroup_kills now;
+    end->for_memory = cgroup_kills(CGROUPS, CGROUP_SELF, CGROUP_VMSTAT, &now) &&
+                      now.where == before->where && now.count > before->count;
+    size_t length = strlen(end->how);
+    if (end->for_memory)
+        snprintf(end->how + length, sizeof end->how - length,
+                 ", by the kernel for memory (oom_kill %" PRIu64 " -> %" PRIu64 " in %s)",
+                 before->count, now.count, now.where);
+}
+
+struct child_end child_kill(struct child *child)
 {
     siginfo_t info = {0};
+    struct child_end end = {""};
     /* Before it is collected: until then its number is nobody else's. */
     child_signal(child, SIGKILL);
     while (waitid(P_PID, (id_t)child->pid, &info, WEXITED) < 0 && errno == EINTR)
         ;
     if (info.si_code == CLD_EXITED)
-        snprintf(how, size, "left with exit status %d", info.si_status);
+        snprintf(end.how, sizeof end.how, "left with exit status %d", info.si_status);
     else
-        snprintf(how, size, "was killed by signal %d (%s)", info.si_status,
+        snprintf(end.how, sizeof end.how, "was killed by signal %d (%s)", info.si_status,
                  strsignal(info.si_status));
+    if (info.si_code == CLD_KILLED && info.si_status == SIGKILL)
+        tell_kills(&child->kills, &end);
     channel_close(&child->channel);
     trail_close(child->trail);
     close_all((const int[]){child->pid_fd, child->output_fd}, 2);
-    return how;
+    return end;
 }

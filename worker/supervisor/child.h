@@ -6,6 +6,7 @@
 
 #include "common/base/error.h"
 #include "common/channel/channel.h"
+#include "worker/supervisor/cgroup.h"
 #include "worker/supervisor/lines.h"
 #include "worker/trail/trail.h"
 
@@ -25,7 +26,15 @@ struct child {
     int output_fd; /* what it prints, not blocking; -1 once that has ended */
     struct channel channel;
     struct lines lines;
-    struct trail *trail; /* how far it is */
+    struct trail *trail;       /* how far it is */
+    struct cgroup_kills kills; /* when it was started */
+};
+
+struct child_end {
+    char how[160]; /* as a sentence's end: "was killed by signal 9 (Killed)" */
+    /* SIGKILL has ended it, and since it was started the kernel has killed for memory here: it, as
+     * far as anyone can know. Of no worth where it was still there, and we have killed it. */
+    bool for_memory;
 };
 
 /* -errno when it cannot be spawned; *out is then untouched. */
@@ -36,8 +45,8 @@ int child_send(struct child *child, const ProtobufCMessage *command, struct erro
 void child_signal(const struct child *child, int signal);
 /* Take what it has printed, without waiting. */
 void child_read_output(struct child *child, lines_cb callback, void *data);
-/* Kill whatever is left of it and its group, collect it and close everything. How it ended, as in
- * "was killed by signal 9 (Killed)", goes to how; if pid_fd was readable, it had ended before. */
-char *child_kill(struct child *child, char *how, size_t size);
+/* Kill whatever is left of it and its group, collect it and close everything; if pid_fd was
+ * readable, it had ended before. */
+struct child_end child_kill(struct child *child);
 
 #endif

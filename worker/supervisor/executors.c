@@ -40,8 +40,7 @@ void supervisor_executor_stopping(struct supervisor *supervisor, uint64_t id,
         return;
     supervisor_executor_stepped(supervisor, id, step);
     /* It may have come to its end, or failed, before it heard that it was to stop. */
-    bool failed = cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT &&
-                  rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED;
+    bool failed = cause_is_fault(cause) && rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED;
     if (!rank->asked || failed || cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE)
         rank_set_cause(rank, cause, reason);
     rank->said = true;
@@ -79,12 +78,13 @@ void supervisor_executor_faulty(struct supervisor *supervisor, uint64_t id, cons
 /* Nobody wanted it gone, or only because it did not leave its epoch. */
 static bool leaves_state(const struct supervisor *supervisor, const struct rank *rank)
 {
-    bool fault = rank->state == RANK_STOPPING && rank->said && !rank->asked &&
-                 rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
+    bool fault =
+        rank->state == RANK_STOPPING && rank->said && !rank->asked && cause_is_fault(rank->cause);
     return rank->keeps && !supervisor->leaving && (rank->state != RANK_STOPPING || fault);
 }
 
-void supervisor_executor_gone(struct supervisor *supervisor, uint64_t id, const char *how,
+void supervisor_executor_gone(struct supervisor *supervisor, uint64_t id,
+                              Gimbal__StoppedRequest__Cause cause, const char *how,
                               const char *last_lines, uint64_t now_ms,
                               struct supervisor_actions *actions)
 {
@@ -94,7 +94,7 @@ void supervisor_executor_gone(struct supervisor *supervisor, uint64_t id, const 
     if (!rank->left && !rank->asked && !rank->said) {
         char *reason = xasprintf("the executor %s%s%s", how,
                                  last_lines[0] ? "; its last lines: " : "", last_lines);
-        rank_set_cause(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason);
+        rank_set_cause(rank, cause, reason);
         free(reason);
     }
     bool leaves = leaves_state(supervisor, rank);

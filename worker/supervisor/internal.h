@@ -66,6 +66,8 @@ bool link_will_pass(enum rpc_status status);
 /* ranks.c */
 struct rank *ranks_find(struct supervisor *supervisor, uint64_t id);
 bool ranks_all_gone(const struct supervisor *supervisor);
+/* The executor's own end, which nobody asked for. */
+bool cause_is_fault(Gimbal__StoppedRequest__Cause cause);
 void rank_set_cause(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason);
 /* It has no executor any more; the cause is set. */
 void rank_end(struct rank *rank, struct supervisor_actions *actions);

@@ -44,14 +44,14 @@ static char *print_cpusets(const struct hardware_report *report, size_t *count)
 /* It has closed its channel, so it is about to be gone: say how, and what it printed last. */
 static int explain(struct child *child, struct error *err)
 {
-    char how[96], last[768];
+    char last[768];
     struct pollfd gone = {.fd = child->pid_fd, .events = POLLIN};
     poll(&gone, 1, GONE_TIMEOUT_MS);
     child_read_output(child, ignore_line, NULL);
     lines_end(&child->lines, ignore_line, NULL);
     lines_last(&child->lines, last, sizeof last);
-    child_kill(child, how, sizeof how);
-    return error_set(err, -EPIPE, "it %s%s%s", how, last[0] ? "; its last lines: " : "", last);
+    struct child_end end = child_kill(child);
+    return error_set(err, -EPIPE, "it %s%s%s", end.how, last[0] ? "; its last lines: " : "", last);
 }
 
 /* In seconds, of all its threads. */
@@ -83,14 +83,13 @@ static bool await_word(const struct child *child, int stop_fd, size_t devices)
 static int wait_for_event(struct child *child, int stop_fd, size_t devices, ProtobufCMessage **out,
                           struct error *err)
 {
-    char how[96];
     int rc = 0;
     if (await_word(child, stop_fd, devices))
         rc = channel_read(&child->channel, &gimbal__executor_event__descriptor, PROBE_TIMEOUT_MS,
                           out, err);
     if (rc == -EPIPE)
         return explain(child, err);
-    child_kill(child, how, sizeof how);
+    child_kill(child);
     if (rc == 0)
         return error_set(err, -ETIMEDOUT, "it has measured nothing in %d s and more",
                          PROBE_TIMEOUT_MS / 1000);

@@ -42,8 +42,8 @@ void processes_start(struct daemon *daemon, uint64_t id, uint64_t from)
     if (rc < 0) {
         error_prefix(&err, 0, "could not be started");
         estates_leave(daemon, id, process->state_fd);
-        supervisor_executor_gone(daemon->supervisor, id, err.text, "", daemon_now_ms(),
-                                 &daemon->actions);
+        supervisor_executor_gone(daemon->supervisor, id, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT,
+                                 err.text, "", daemon_now_ms(), &daemon->actions);
         free(process);
     } else {
         daemon->processes = grow(daemon->processes, daemon->process_count,
@@ -69,8 +69,8 @@ void processes_adopt(struct daemon *daemon, uint64_t id, uint64_t from)
                  assignment->job, assignment->epoch, assignment->rank, (int)process->child.pid);
         orders_assign(process, assignment);
     } else {
-        supervisor_executor_gone(daemon->supervisor, id, "ended between two epochs", "",
-                                 daemon_now_ms(), &daemon->actions);
+        supervisor_executor_gone(daemon->supervisor, id, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT,
+                                 "ended between two epochs", "", daemon_now_ms(), &daemon->actions);
     }
     message_free(&assignment->base);
 }
@@ -215,15 +215,17 @@ void process_read(struct process *process)
 void process_end(struct process *process)
 {
     struct daemon *daemon = process->daemon;
-    char how[96], last[1024];
+    char last[1024];
     process_read(process);
     lines_end(&process->child.lines, take_line, process);
     lines_last(&process->child.lines, last, sizeof last);
-    child_kill(&process->child, how, sizeof how);
+    struct child_end end = child_kill(&process->child);
     relay_forget(daemon->relay, process->rank);
     estates_leave(daemon, process->rank, process->state_fd);
-    supervisor_executor_gone(daemon->supervisor, process->rank, how, last, daemon_now_ms(),
-                             &daemon->actions);
+    supervisor_executor_gone(daemon->supervisor, process->rank,
+                             end.for_memory ? GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY
+                                            : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT,
+                             end.how, last, daemon_now_ms(), &daemon->actions);
     for (size_t i = 0; i < daemon->process_count; i++)
         if (daemon->processes[i] == process)
             daemon->processes[i] = daemon->processes[--daemon->process_count];
@@ -232,10 +234,9 @@ void process_end(struct process *process)
 
 void processes_kill_all(struct daemon *daemon)
 {
-    char how[96];
     while (daemon->process_count > 0) {
         struct process *process = daemon->processes[--daemon->process_count];
-        child_kill(&process->child, how, sizeof how);
+        child_kill(&process->child);
         if (process->state_fd >= 0)
             close(process->state_fd);
         free(process);

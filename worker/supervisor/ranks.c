@@ -33,9 +33,17 @@ static const char *cause_name(cause_t cause)
         return "checkpoint damaged";
     case GIMBAL__STOPPED_REQUEST__CAUSE__STALLED:
         return "stalled";
+    case GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY:
+        return "out of memory";
     default:
         return "unknown";
     }
+}
+
+bool cause_is_fault(cause_t cause)
+{
+    return cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT ||
+           cause == GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY;
 }
 
 void rank_finish(struct rank *rank)
@@ -96,8 +104,7 @@ void rank_set_cause(struct rank *rank, cause_t cause, const char *reason)
 /* Its epoch is over for it, and the cause is set. */
 static void leave_epoch(struct rank *rank, struct supervisor_actions *actions, const char *how)
 {
-    enum log_level level =
-        rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT ? LOG_ERROR : LOG_INFO;
+    enum log_level level = cause_is_fault(rank->cause) ? LOG_ERROR : LOG_INFO;
     act_log(actions, level, "job %s epoch %" PRIu64 " rank %" PRIu32 " %s: %s%s%s", rank->job,
             rank->epoch, rank->rank, how, cause_name(rank->cause), rank->reason[0] ? ": " : "",
             rank->reason);

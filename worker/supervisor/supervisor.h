@@ -205,9 +205,11 @@ void supervisor_executor_stopping(struct supervisor *supervisor, uint64_t rank,
 /* It breaks the protocol: stop it. */
 void supervisor_executor_faulty(struct supervisor *supervisor, uint64_t rank, const char *reason,
                                 uint64_t now_ms, struct supervisor_actions *actions);
-/* Its process is gone, or could not be started: how, as a sentence's end ("was killed by
- * signal 9"), and the lines that it printed last, or "". */
-void supervisor_executor_gone(struct supervisor *supervisor, uint64_t rank, const char *how,
+/* Its process is gone, or could not be started: FAULT, or OUT_OF_MEMORY where the kernel ended it
+ * for that; how, as a sentence's end ("was killed by signal 9"), and the lines that it printed
+ * last, or "". */
+void supervisor_executor_gone(struct supervisor *supervisor, uint64_t rank,
+                              Gimbal__StoppedRequest__Cause cause, const char *how,
                               const char *last_lines, uint64_t now_ms,
                               struct supervisor_actions *actions);
 

@@ -1,9 +1,11 @@
-/* test_cgroup.c - memory limits, read from a directory that looks like the kernel's. */
+/* test_cgroup.c - memory limits, and how often the kernel has killed for memory, read from a
+ * directory that looks like the kernel's. */
 #include "worker/supervisor/cgroup.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,22 +34,34 @@ static void setup(void)
     ck_assert_int_eq(mkdir(path, 0700), 0);
     snprintf(path, sizeof path, "%s/outer/inner", root);
     ck_assert_int_eq(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/memory", root);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/memory/old", root);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
     put("self", "1:name=systemd:/other\n0::/outer/inner\n");
 }
 
 static void teardown(void)
 {
-    static const char *const names[] = {"outer/inner/memory.max", "outer/memory.max", "memory.max",
+    static const char *const names[] = {"outer/inner/memory.max",
+                                        "outer/memory.max",
+                                        "memory.max",
+                                        "outer/inner/memory.events",
+                                        "outer/memory.events",
+                                        "memory/old/memory.oom_control",
+                                        "memory/memory.oom_control",
+                                        "vmstat",
                                         "self"};
+    static const char *const folders[] = {"outer/inner", "outer", "memory/old", "memory"};
     char path[256];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "%s/%s", root, names[i]);
         unlink(path);
     }
-    snprintf(path, sizeof path, "%s/outer/inner", root);
-    rmdir(path);
-    snprintf(path, sizeof path, "%s/outer", root);
-    rmdir(path);
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        snprintf(path, sizeof path, "%s/%s", root, folders[i]);
+        rmdir(path);
+    }
     ck_assert_int_eq(rmdir(root), 0);
 }
 
@@ -97,6 +111,62 @@ START_TEST(a_limit_that_is_not_understood_is_named)
 }
 END_TEST
 
+static const char events[] = "low 0\nhigh 4\nmax 17\noom 9\noom_kill %d\noom_group_kill 8\n";
+static const char control[] = "oom_kill_disable 1\nunder_oom 0\noom_kill %d\n";
+
+static void put_count(const char *name, const char *format, int count)
+{
+    char text[128];
+    snprintf(text, sizeof text, format, count); /* NOLINT(clang-diagnostic-format-nonliteral) */
+    put(name, text);
+}
+
+static void kills_are(uint64_t count, const char *where)
+{
+    char self[256], vmstat[256];
+    struct cgroup_kills kills = {77, "untouched"};
+    snprintf(self, sizeof self, "%s/self", root);
+    snprintf(vmstat, sizeof vmstat, "%s/vmstat", root);
+    bool said = cgroup_kills(root, self, vmstat, &kills);
+    ck_assert_uint_eq(said, strcmp(where, "untouched") != 0);
+    ck_assert_uint_eq(kills.count, count);
+    ck_assert_str_eq(kills.where, where);
+}
+
+START_TEST(the_nearest_group_that_counts_kills_is_asked)
+{
+    kills_are(77, "untouched");
+    put("vmstat", "oom 5\noom_kill 12\n");
+    kills_are(12, "vmstat");
+    put_count("outer/memory.events", events, 4); /* has those of the inner one in it */
+    kills_are(4, "memory.events");
+    put_count("outer/inner/memory.events", events, 3);
+    kills_are(3, "memory.events");
+    put_count("outer/inner/memory.events", events, 5);
+    kills_are(5, "memory.events");
+}
+END_TEST
+
+START_TEST(groups_of_version_1_count_kills_as_well)
+{
+    put("self", "9:name=systemd:/\n4:cpu,memory:/old/one\n3:memory_other:/outer\n0::/\n");
+    put_count("memory/memory.oom_control", control, 6);
+    kills_are(6, "memory.oom_control");
+    put_count("memory/old/memory.oom_control", control, 2);
+    kills_are(2, "memory.oom_control");
+    put("vmstat", "oom_kill 12\n");
+    kills_are(2, "memory.oom_control");
+}
+END_TEST
+
+START_TEST(what_says_no_number_is_passed_over)
+{
+    put("outer/inner/memory.events", "oom_kill \noom_kills 3\nx oom_kill 4\n");
+    put("vmstat", "oom_kill 12\n");
+    kills_are(12, "vmstat");
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("cgroup");
@@ -104,5 +174,8 @@ int main(void)
     tcase_add_test(tcase, without_limits_there_is_none);
     tcase_add_test(tcase, the_tightest_of_the_groups_around_holds);
     tcase_add_test(tcase, a_limit_that_is_not_understood_is_named);
+    tcase_add_test(tcase, the_nearest_group_that_counts_kills_is_asked);
+    tcase_add_test(tcase, groups_of_version_1_count_kills_as_well);
+    tcase_add_test(tcase, what_says_no_number_is_passed_over);
     return suite_run("cgroup", tcase, NULL);
 }

@@ -1,0 +1,68 @@
+/* memory.c - devices that had less memory for a rank than was planned: what is planned of them for
+ * its job from now on.
+ *
+ * A device may have less than its worker says: others use it, too, or a limit is nobody's to see.
+ * How much less is not known, only that the plan's figure was too much; so the next plan has to do
+ * with less than that by a tenth, and again until one goes. It is known of the life of the worker
+ * and of the job, and not stored: a coordinator that is started anew finds it out again. */
+#include "coordinator/service/internal.h"
+
+#include "common/base/memory.h"
+
+#define LESS 0.9 /* of what was too much */
+
+static struct scarce_device *find(const struct dossier *dossier, const struct device_ref *device)
+{
+    for (size_t i = 0; i < dossier->scarce_count; i++)
+        if (device_ref_equal(&dossier->scarce[i].device, device))
+            return &dossier->scarce[i];
+    return NULL;
+}
+
+/* As the planner weighs it: of its stage's largest rank. */
+static uint64_t planned_bytes(const struct plan *plan, int rank)
+{
+    int inside;
+    return plan->stages[plan_rank_stage(plan, rank, &inside)].memory_bytes;
+}
+
+static struct scarce_device *add(struct dossier *dossier, const struct device_ref *device)
+{
+    dossier->scarce = grow(dossier->scarce, dossier->scarce_count, &dossier->scarce_capacity,
+                           sizeof *dossier->scarce);
+    struct scarce_device *scarce = &dossier->scarce[dossier->scarce_count++];
+    *scarce = (struct scarce_device){*device, UINT64_MAX};
+    return scarce;
+}
+
+uint64_t service_lower_memory(struct dossier *dossier, const struct job *job, size_t rank)
+{
+    const struct plan *plan = dossier->planning.plan;
+    bool trains = plan && rank < (size_t)plan_ranks(plan);
+    uint64_t less = trains ? (uint64_t)(LESS * (double)planned_bytes(plan, (int)rank)) : 0;
+    if (less == 0)
+        return 0;
+    const struct device_ref *device = &job->ranks[rank].device;
+    struct scarce_device *scarce = find(dossier, device);
+    if (!scarce)
+        scarce = add(dossier, device);
+    if (less < scarce->memory_max)
+        scarce->memory_max = less;
+    spares_clear(&dossier->spares); /* they may take as much */
+    return scarce->memory_max;
+}
+
+bool service_memory_serves(const struct dossier *dossier, const struct plan *plan, int rank,
+                           const struct device_ref *device)
+{
+    const struct scarce_device *scarce = find(dossier, device);
+    return !scarce || planned_bytes(plan, rank) <= scarce->memory_max;
+}
+
+void service_mark_scarce(const struct dossier *dossier, struct device_view *views, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct scarce_device *scarce = find(dossier, &views[i].ref);
+        views[i].memory_max = scarce ? scarce->memory_max : 0;
+    }
+}
