@@ -16,13 +16,15 @@ void pair_start_worker(int index)
 {
     static const char *const names[PAIR_NODES] = {"node-a", "node-b"};
     const char *devices = pair.devices ? pair.devices : "1";
+    const char *memory = pair.memory ? pair.memory : "256MiB";
+    const char *executor = pair.executors[index] ? pair.executors[index] : EXECUTOR;
     char share[8], state[80];
     snprintf(share, sizeof share, "%d/%d", index, PAIR_NODES);
     snprintf(state, sizeof state, "%s/state", pair.cluster.directory);
     command_start(&pair.workers[index],
                   (const char *const[]){WORKER, "--name", names[index], "--coordinator",
                                         pair.cluster.address, "--devices", devices, "--share",
-                                        share, "--memory", "256MiB", "--executor", EXECUTOR,
+                                        share, "--memory", memory, "--executor", executor,
                                         "--state", state, NULL});
 }
 

@@ -21,8 +21,11 @@ struct pair {
     struct command command; /* the one that ran last */
     char folder[64];        /* "text" is a text in it, "job.yaml" the job */
     char job_path[96];
-    char dir[96];        /* for checkpoints */
-    const char *devices; /* of a worker, set before they start; NULL: one of the cores */
+    char dir[96]; /* for checkpoints */
+    /* Of a worker, set before they start. */
+    const char *devices;               /* NULL: one of the cores */
+    const char *memory;                /* NULL: 256MiB */
+    const char *executors[PAIR_NODES]; /* of each; NULL: EXECUTOR */
 };
 extern struct pair pair;
 

@@ -30,9 +30,9 @@ static double planned(const Gimbal__Assignment *assignment)
     json_error_t error;
     json_int_t bytes = 0;
     json_t *plan = json_loads(assignment->plan->json, 0, &error);
-    ck_assert_msg(json_unpack_ex(plan, &error, 0, "{s:{s:I}}", "predicted", "memory_bytes_max",
-                                 &bytes) == 0,
-                  "%s", error.text);
+    ck_assert_msg(
+        json_unpack_ex(plan, &error, 0, "{s:{s:I}}", "predicted", "memory_bytes_max", &bytes) == 0,
+        "%s", error.text);
     json_decref(plan);
     return (double)bytes;
 }

@@ -1,0 +1,170 @@
+/* test_memory.c - real processes: a node has less memory than it says. The job that runs out of it
+ * there is planned again with less, recomputes, and trains to its end: whether a rank cannot
+ * reserve what its plan wants, or the kernel kills it once it uses that. */
+#include "common/base/memory.h"
+#include "tests/cluster/memory_group.h"
+#include "tests/cluster/pair.h"
+#include "tests/support/suite.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define KIB 1024
+#define MIB (UINT64_C(1024) * KIB)
+/* Without recomputing a rank takes 300 MiB, and 80 with it; so much less than the first needs. */
+#define SHORT (100 * MIB)
+#define STEPS 3
+
+static struct command events;
+static char folder[64], executor[96], limit[96];
+
+/* An executor that may have no more data than the file says, once there is one. */
+static void write_executor(void)
+{
+    strcpy(folder, "/tmp/gimbal-memory-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(executor, sizeof executor, "%s/executor", folder);
+    snprintf(limit, sizeof limit, "%s/limit", folder);
+    FILE *file = fopen(executor, "we");
+    ck_assert_ptr_nonnull(file);
+    fprintf(file, "#!/bin/sh\n[ ! -f %s ] || ulimit -d $(cat %s)\nexec '%s' \"$@\"\n", limit, limit,
+            EXECUTOR);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(chmod(executor, 0755), 0);
+}
+
+static void set_up(void)
+{
+    write_executor();
+    pair.memory = "1GiB";
+    pair.executors[1] = executor;
+    pair_start();
+}
+
+static void tear_down(void)
+{
+    pair_stop();
+    unlink(limit);
+    unlink(executor);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+
+/* Either all of its blocks recompute, or none. */
+static void submit(int steps)
+{
+    FILE *file = fopen(pair.job_path, "we");
+    ck_assert_ptr_nonnull(file);
+    fprintf(file,
+            "apiVersion: gimbal/v1\n"
+            "name: large\n"
+            "model: {family: gpt, layers: 8, hidden: 64, heads: 4, seq: 256}\n"
+            "data: {text: ['%s/text']}\n"
+            "train: {steps: %d, global_batch: 64, lr: 0.001}\n"
+            "devices: {min: 2}\n"
+            "plan: {search: uniform, pin: {dp: 2, micro_batches: 1},\n"
+            "       forbid: {recompute: [selective]}}\n",
+            pair.folder, steps);
+    ck_assert_int_eq(fclose(file), 0);
+    pair_submit(&events);
+}
+
+/* Of the process, as its status has it. */
+static uint64_t read_bytes(pid_t pid, const char *name)
+{
+    char path[64], line[128];
+    uint64_t kib = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "re");
+    ck_assert_ptr_nonnull(file);
+    while (fgets(line, sizeof line, file))
+        if (strncmp(line, name, strlen(name)) == 0 && line[strlen(name)] == ':')
+            kib = strtoull(line + strlen(name) + 1, NULL, 10);
+    fclose(file);
+    ck_assert_msg(kib > 0, "%s has no %s", path, name);
+    return kib * KIB;
+}
+
+static void limit_data(uint64_t bytes)
+{
+    FILE *file = fopen(limit, "we");
+    ck_assert_ptr_nonnull(file);
+    fprintf(file, "%" PRIu64 "\n", bytes / KIB);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* How node-b comes to have too little, known from what an executor there had. */
+static const struct shortage {
+    const char *name;
+    const char *of; /* in its status */
+    void (*limit)(uint64_t bytes);
+    const char *words[2]; /* of the rank that ran out */
+} shortages[] = {
+    {"a rank that cannot reserve",
+     "VmData",
+     limit_data,
+     {" on node-b/0 ran out of memory before it was ready, and is planned with at most ",
+      " there: cannot reserve memory: state "}},
+    {"a rank that the kernel kills",
+     "RssAnon",
+     memory_group_limit,
+     {" on node-b/0 ran out of memory",
+      " there: the executor was killed by signal 9 (Killed), by the kernel for memory (oom_kill "}},
+};
+enum { RESERVES, KILLED };
+
+START_TEST(a_node_with_less_memory_than_it_says_is_planned_with_less)
+{
+    const struct shortage *shortage = &shortages[_i];
+    if (_i == KILLED) {
+        const char *why_not = memory_group_open();
+        ck_assert_msg(why_not == NULL, "%s", why_not);
+        memory_group_take(pair.workers[1].pid);
+    }
+    submit(PAIR_ENDLESS);
+    pair_await(&events, "\"event\":\"step\"");
+    uint64_t bytes = read_bytes(command_child(pair.workers[1].pid), shortage->of);
+    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--reason", "seen enough"), 0);
+    command_finish(&events);
+    ck_assert_uint_gt(bytes, 2 * SHORT);
+    shortage->limit(bytes - SHORT);
+    submit(STEPS);
+    pair_await(&events, shortage->words[0]);
+    pair_await(&events, shortage->words[1]);
+    pair_await(&events, "recompute");
+    int status = command_finish(&events);
+    ck_assert_msg(status == 0, "%s: %d: %s", shortage->name, status, command_last(&events));
+    if (_i == KILLED)
+        memory_group_limit(16 * bytes);
+}
+END_TEST
+
+static void tear_down_group(void)
+{
+    tear_down();
+    ck_assert(memory_group_close());
+}
+
+int main(void)
+{
+    TCase *reserves = tcase_create("reserves"), *killed = tcase_create("killed");
+    const char *why_not = memory_group_open();
+    if (why_not)
+        suite_skip("a rank that the kernel kills", why_not);
+    else
+        memory_group_close();
+    tcase_add_checked_fixture(reserves, set_up, tear_down);
+    tcase_set_timeout(reserves, 300);
+    tcase_add_loop_test(reserves, a_node_with_less_memory_than_it_says_is_planned_with_less,
+                        RESERVES, RESERVES + 1);
+    tcase_add_checked_fixture(killed, set_up, tear_down_group);
+    tcase_set_timeout(killed, 300);
+    if (!why_not)
+        tcase_add_loop_test(killed, a_node_with_less_memory_than_it_says_is_planned_with_less,
+                            KILLED, KILLED + 1);
+    return suite_run("memory", reserves, killed, NULL);
+}
