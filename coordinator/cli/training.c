@@ -96,10 +96,18 @@ static void take_telemetry(struct training *training, const Gimbal__TelemetryRec
     }
 }
 
+/* A rank's own, not because another one gave up or was told to. */
+static bool is_root(Gimbal__StoppedRequest__Cause cause)
+{
+    return cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT ||
+           cause == GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED ||
+           cause == GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY;
+}
+
 /* The first fault names what went wrong; the others only follow from it. */
 static void take_stopped(struct training *training, const Gimbal__StoppedRequest *stopped)
 {
-    if (training->stopped && training->cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT)
+    if (training->stopped && is_root(training->cause))
         return;
     training->stopped = true;
     training->cause = stopped->cause;
