@@ -2,6 +2,7 @@
 #include "worker/supervisor/offer.h"
 
 #include "common/base/log.h"
+#include "worker/supervisor/cgroup.h"
 #include "worker/supervisor/hardware.h"
 #include "worker/supervisor/probe.h"
 #include "worker/supervisor/route.h"
@@ -57,7 +58,9 @@ static int make_from(hwloc_topology_t topology, const char *host,
         .devices = settings->pieces,
         .memory_bytes = settings->memory,
     };
-    int rc = hardware_detect(topology, &options, out, err);
+    int rc = cgroup_memory_limit(CGROUPS, CGROUP_SELF, &options.limit_bytes, err);
+    if (rc == 0)
+        rc = hardware_detect(topology, &options, out, err);
     if (rc == 0 && !settings->pieces)
         rc = add_found(topology, settings, prober, *out, err);
     if (rc == 0 && (*out)->device_count == 0) {
