@@ -236,6 +236,32 @@ START_TEST(what_libraries_take_counts_as_reserved)
 }
 END_TEST
 
+/* Whether a plan is searched or was given. */
+START_TEST(where_a_rank_ran_out_of_memory_the_device_is_named)
+{
+    struct scene scene;
+    scene_open(&scene, "devices: {min: 4}\n");
+    ck_assert_int_eq(scene_run(&scene), 0);
+    struct plan *given = plan_copy(scene.result.best);
+    for (int i = 2; i < DEVICES; i++) {
+        scene.devices[i].memory_bytes = 1000;
+        scene.devices[i].ran_out = true;
+    }
+    static const char limit[] =
+        " on b/0, where 1000 B may be used (a rank of the job ran out of memory there)";
+    ck_assert_int_eq(scene_run(&scene), -ENOSPC);
+    ck_assert_msg(strstr(scene.err.text, limit) != NULL, "%s", scene.err.text);
+    ck_assert_msg(strstr(scene.err.text, "it would run with devices of at least ") != NULL, "%s",
+                  scene.err.text);
+    planner_result_finish(&scene.result);
+    ck_assert_int_eq(planner_given(&scene.request, given, &scene.result, &scene.err), -ENOSPC);
+    ck_assert_msg(strstr(scene.err.text, "the given plan does not fit: it needs ") != NULL, "%s",
+                  scene.err.text);
+    ck_assert_msg(strstr(scene.err.text, limit) != NULL, "%s", scene.err.text);
+    scene_close(&scene);
+}
+END_TEST
+
 START_TEST(where_nothing_fits_need_and_limit_are_named)
 {
     struct scene scene;
@@ -394,6 +420,7 @@ int main(void)
     tcase_add_test(search, a_plan_that_was_priced_before_is_priced_anew);
     tcase_add_test(search, exact_is_the_default);
     tcase_add_loop_test(words, what_libraries_take_counts_as_reserved, 0, 2);
+    tcase_add_test(words, where_a_rank_ran_out_of_memory_the_device_is_named);
     tcase_add_test(words, where_nothing_fits_need_and_limit_are_named);
     tcase_add_loop_test(words, what_cannot_be_is_refused_in_words, 0,
                         (int)(sizeof refused / sizeof *refused));

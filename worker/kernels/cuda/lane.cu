@@ -36,6 +36,7 @@ void lane_note(cublasStatus_t status, const char *what)
         return;
     cudaError_t cause = cudaPeekAtLastError();
     lane_note(cause != cudaSuccess                    ? cause
+              : status == CUBLAS_STATUS_ALLOC_FAILED  ? cudaErrorMemoryAllocation
               : status == CUBLAS_STATUS_NOT_SUPPORTED ? cudaErrorNotSupported
                                                       : cudaErrorUnknown,
               what);
