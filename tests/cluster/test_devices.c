@@ -10,18 +10,44 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define STEPS 16
 #define LOSS_LIMIT 1e-4 /* the order of sums, and another library's exponential */
 
 static struct command events;
+static char folder[64], executor[96], full[96];
+
+/* An executor whose device is as full as the file says, once there is one. */
+static void write_executor(void)
+{
+    strcpy(folder, "/tmp/gimbal-devices-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(executor, sizeof executor, "%s/executor", folder);
+    snprintf(full, sizeof full, "%s/full", folder);
+    FILE *file = fopen(executor, "we");
+    ck_assert_ptr_nonnull(file);
+    fprintf(file, "#!/bin/sh\n[ ! -f %s ] || export EMULATED_MEMORY=$(cat %s)\nexec '%s' \"$@\"\n",
+            full, full, EXECUTOR);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(chmod(executor, 0755), 0);
+}
+
+static void tear_down(void)
+{
+    pair_stop();
+    unlink(executor);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
 
 /* One cluster for all tests: each runs in a process of its own, and leaves it as it was. */
 static void setup(void)
 {
     setenv("GIMBAL_MODULES", MODULES, 1);
+    write_executor();
     pair.devices = "cuda";
+    pair.executors[1] = executor;
     pair_start();
     command_start(&pair.command, (const char *const[]){GIMBAL, "events", "-w", NULL});
     ck_assert(command_await(&pair.command, "node-a joined"));
@@ -131,6 +157,26 @@ START_TEST(a_killed_executor_changes_no_loss)
 }
 END_TEST
 
+/* By another process, since it was measured. Its libraries leave no room for a plan with less. */
+START_TEST(a_device_that_is_full_is_no_fault_of_the_job)
+{
+    FILE *file = fopen(full, "we");
+    ck_assert_ptr_nonnull(file);
+    fputs("4096\n", file);
+    ck_assert_int_eq(fclose(file), 0);
+    write_job(divisions[0]);
+    pair_submit(&events);
+    pair_await(&events, " on node-b/0 ran out of memory");
+    pair_await(&events, ", and is planned with at most ");
+    pair_await(&events, " of the device's memory were asked for; 4.0 KiB of 4.0 KiB are free");
+    ck_assert_int_ne(command_finish(&events), 0);
+    unlink(full);
+    ck_assert_msg(strstr(events.out, " on node-b/0, ") != NULL &&
+                      strstr(events.out, "(a rank of the job ran out of memory there)") != NULL,
+                  "%s", command_last(&events));
+}
+END_TEST
+
 START_TEST(a_training_without_a_cluster_takes_the_device_too)
 {
     static const char *const names[] = {"cuda", "cuda:GPU-00000000-0000-0000-0000-000000000000"};
@@ -182,11 +228,12 @@ END_TEST
 int main(void)
 {
     TCase *tcase = tcase_create("devices");
-    tcase_add_unchecked_fixture(tcase, setup, pair_stop); /* measuring takes its time */
+    tcase_add_unchecked_fixture(tcase, setup, tear_down); /* measuring takes its time */
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, devices_are_found_and_measured);
     tcase_add_loop_test(tcase, a_job_trains_on_devices_as_on_cores, 0, DIVISIONS);
     tcase_add_loop_test(tcase, a_killed_executor_changes_no_loss, 0, DIVISIONS);
+    tcase_add_test(tcase, a_device_that_is_full_is_no_fault_of_the_job);
     tcase_add_loop_test(tcase, a_training_without_a_cluster_takes_the_device_too, 0, 2);
     tcase_add_test(tcase, a_device_that_is_not_there_is_refused_in_words);
     tcase_add_test(tcase, a_worker_that_is_to_have_devices_says_why_it_has_none);

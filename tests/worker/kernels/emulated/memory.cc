@@ -7,7 +7,14 @@
 #include <map>
 #include <vector>
 
-uint64_t emulated_limit = UINT64_C(1) << 32;
+/* Bytes; a process may be told that others have taken most of it. */
+static uint64_t begin_limit()
+{
+    const char *left = getenv("EMULATED_MEMORY");
+    return left ? strtoull(left, nullptr, 10) : UINT64_C(1) << 32;
+}
+
+uint64_t emulated_limit = begin_limit();
 
 namespace
 {
