@@ -14,7 +14,7 @@ static struct party *user, *worker;
 
 static void set_up(void)
 {
-    cluster_start(&cluster, NULL);
+    cluster_start(&cluster, patient);
     user = cluster_user(&cluster);
     worker = cluster_worker(&cluster, "node-a", 1, GIB);
 }
