@@ -5,6 +5,7 @@
 #include "common/rpc/envelope.h"
 #include "common/rpc/message.h"
 #include "tests/common/rpc/fixture.h"
+#include "tests/common/rpc/stranger.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -16,37 +17,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-/* A bare REQ socket: whatever bytes we like go where we like. */
-struct stranger {
-    nng_socket socket;
-    nng_aio *aio;
-};
-
-static void stranger_open(struct stranger *stranger, const struct house *house, bool held)
-{
-    struct rpc_address address;
-    char text[96];
-    ck_assert_int_eq(rpc_address_parse(house->address, &address, NULL), 0);
-    rpc_address_print(text, sizeof text, &address, (uint16_t)(address.port + held));
-    ck_assert_int_eq(nng_req0_open(&stranger->socket), 0);
-    nng_socket_set_ms(stranger->socket, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE);
-    ck_assert_int_eq(nng_dial(stranger->socket, text, NULL, 0), 0);
-    ck_assert_int_eq(nng_aio_alloc(&stranger->aio, NULL, NULL), 0);
-    nng_aio_set_timeout(stranger->aio, 10000);
-}
-
-static void stranger_close(struct stranger *stranger)
-{
-    nng_aio_free(stranger->aio);
-    nng_close(stranger->socket);
-}
-
-static void stranger_send(const struct stranger *stranger, nng_msg *frame)
-{
-    ck_assert_int_eq(nng_sendmsg(stranger->socket, frame, 0), 0);
-    nng_recv_aio(stranger->socket, stranger->aio);
-}
 
 /* Send a frame, let the server answer, and decode what it says. */
 static Gimbal__Envelope *ask(struct house *house, const struct stranger *stranger, nng_msg *frame)
@@ -75,21 +45,6 @@ static void ask_and_expect(struct house *house, const struct stranger *stranger,
     message_free(&answer->base);
 }
 
-/* A right request, to be made wrong. */
-static Gimbal__Envelope request(const char *method)
-{
-    Gimbal__Envelope envelope = GIMBAL__ENVELOPE__INIT;
-    envelope.protocol_major = RPC_PROTOCOL_MAJOR;
-    envelope.protocol_minor = RPC_PROTOCOL_MINOR;
-    envelope.kind = GIMBAL__ENVELOPE__KIND__REQUEST;
-    envelope.call_id = 5;
-    envelope.method = (char *)method;
-    envelope.deadline_ms = 10000;
-    envelope.term = TERM;
-    envelope.instance = INSTANCE;
-    return envelope;
-}
-
 static void submit(struct rpc_call *call, void *data)
 {
     Gimbal__SubmitReply reply = GIMBAL__SUBMIT_REPLY__INIT;
@@ -115,7 +70,7 @@ START_TEST(what_is_no_request_is_answered_and_counted)
                    "no such message");
     ask_and_expect(&house, &stranger, frame_of("", 0), RPC_INVALID_ARGUMENT,
                    "not that of a request");
-    Gimbal__Envelope envelope = request("Hello");
+    Gimbal__Envelope envelope = stranger_request("Hello");
     nng_msg *cut = envelope_encode(&envelope);
     nng_msg_chop(cut, 1);
     ask_and_expect(&house, &stranger, cut, RPC_INVALID_ARGUMENT, "no such message");
@@ -137,22 +92,22 @@ START_TEST(each_wrong_request_is_told_what_is_wrong)
     rpc_server_handle(house.server, COORDINATOR_SUBMIT, submit, &count);
     stranger_open(&stranger, &house, false);
 
-    Gimbal__Envelope envelope = request("Submit");
+    Gimbal__Envelope envelope = stranger_request("Submit");
     envelope.protocol_major++;
     ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_FAILED_PRECONDITION,
                    "protocol 2.0 meets protocol 1.0");
-    envelope = request("Explode");
+    envelope = stranger_request("Explode");
     ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_UNIMPLEMENTED,
                    "no method 'Explode'");
-    envelope = request("Submit");
+    envelope = stranger_request("Submit");
     envelope.deadline_ms = 0;
     ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_INVALID_ARGUMENT,
                    "without a deadline");
-    envelope = request("Submit");
+    envelope = stranger_request("Submit");
     envelope.term--;
     ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_FAILED_PRECONDITION,
                    "of term 6");
-    envelope = request("Submit");
+    envelope = stranger_request("Submit");
     ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_INVALID_ARGUMENT,
                    "needs an idempotency key");
     envelope.idempotency_key = (char *)"key";
@@ -185,7 +140,7 @@ START_TEST(a_call_on_the_wrong_port_is_refused)
     rpc_server_handle(house.server, COORDINATOR_SUBMIT, submit, &count);
     rpc_server_handle(house.server, COORDINATOR_WATCH_EVENTS, submit, &count);
     for (int held = 0; held <= 1; held++) {
-        Gimbal__Envelope envelope = request(held ? "Submit" : "WatchEvents");
+        Gimbal__Envelope envelope = stranger_request(held ? "Submit" : "WatchEvents");
         stranger_open(&stranger, &house, held);
         ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_INVALID_ARGUMENT,
                        "wrong port");
@@ -202,7 +157,7 @@ START_TEST(a_payload_above_its_methods_limit_is_refused_before_decoding)
     struct stranger stranger;
     house_open(&house, NULL);
     stranger_open(&stranger, &house, false);
-    Gimbal__Envelope envelope = request("Hello");
+    Gimbal__Envelope envelope = stranger_request("Hello");
     envelope.payload.len = 100000;
     envelope.payload.data = calloc(1, envelope.payload.len);
     ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_RESOURCE_EXHAUSTED,
@@ -275,7 +230,7 @@ START_TEST(a_thousand_changed_requests_are_all_answered)
     rpc_server_handle(house.server, COORDINATOR_SUBMIT, submit, &count);
     stranger_open(&strangers[0], &house, false);
     stranger_open(&strangers[1], &house, true);
-    Gimbal__Envelope envelope = request("Submit");
+    Gimbal__Envelope envelope = stranger_request("Submit");
     envelope.idempotency_key = (char *)"key";
     envelope.payload =
         (ProtobufCBinaryData){12, (uint8_t *)"\x0a\x08\x0a\x01j\x12\x01u\x1a\x00\x10\x01"};
@@ -328,7 +283,7 @@ START_TEST(a_client_does_not_believe_every_answer)
     house_stop(&house);
     ck_assert_int_eq(nng_rep0_open(&server), 0);
     ck_assert_int_eq(nng_listen(server, house.address, NULL, 0), 0);
-    Gimbal__Envelope answer = request("");
+    Gimbal__Envelope answer = stranger_request("");
     answer.kind = GIMBAL__ENVELOPE__KIND__REPLY;
     answer.call_id = 1;
     answer_hello(server, &house, frame_of("garbage", 7), RPC_INTERNAL, "no such message");
@@ -356,7 +311,7 @@ START_TEST(refused_frames_leave_no_memory_behind)
     stranger_open(&stranger, &house, false);
     unsigned char *bytes = calloc(1, SIZE);
     for (size_t i = 0; i < COUNT; i++) {
-        Gimbal__Envelope envelope = request("Hello");
+        Gimbal__Envelope envelope = stranger_request("Hello");
         envelope.payload = (ProtobufCBinaryData){SIZE, bytes};
         nng_msg *frame = envelope_encode(&envelope);
         if (i % 2)
@@ -398,7 +353,7 @@ START_TEST(a_call_costs_no_more_memory_than_its_quota)
     rpc_server_handle(house.server, COORDINATOR_REPORT_HARDWARE, submit, &count);
     stranger_open(&stranger, &house, false);
     for (size_t i = 0; i < sizeof bombs / sizeof *bombs; i++) {
-        Gimbal__Envelope envelope = request(bombs[i].method);
+        Gimbal__Envelope envelope = stranger_request(bombs[i].method);
         envelope.idempotency_key = (char *)"key";
         envelope.payload.len = bombs[i].size;
         envelope.payload.data = calloc(1, bombs[i].size);
@@ -416,104 +371,6 @@ START_TEST(a_call_costs_no_more_memory_than_its_quota)
 }
 END_TEST
 
-static void hold(struct rpc_call *call, void *data)
-{
-    (void)data;
-    rpc_call_park(call, "held", 0);
-}
-
-/* Who has gone, and how many. */
-struct gone {
-    size_t count;
-    uint64_t last;
-};
-
-static void count_gone(void *data, uint64_t client)
-{
-    struct gone *gone = data;
-    gone->count++;
-    gone->last = client;
-}
-
-static void open_watched(struct house *house, struct gone *gone)
-{
-    struct rpc_server_options options = house_options();
-    options.gone_cb = count_gone;
-    options.data = gone;
-    house_open(house, &options);
-    rpc_server_handle(house->server, COORDINATOR_WATCH_EVENTS, hold, NULL);
-}
-
-/* One more connection of this client, on which it has called. */
-static void call_by(struct stranger *way, struct house *house, uint64_t client, bool holds)
-{
-    Gimbal__Envelope envelope = request(holds ? "WatchEvents" : "Hello");
-    uint64_t arrived = rpc_server_counters(house->server)->arrived;
-    envelope.client = client;
-    stranger_open(way, house, holds);
-    stranger_send(way, envelope_encode(&envelope));
-    while (rpc_server_counters(house->server)->arrived == arrived)
-        rpc_server_poll(house->server, -1);
-}
-
-/* By a connection of its own, while an older one of its is still there: it takes the place of what
- * that has asked. */
-START_TEST(a_client_that_has_come_back_is_not_gone_with_its_old_connection)
-{
-    struct house house;
-    struct stranger ways[2];
-    struct gone gone = {0};
-    open_watched(&house, &gone);
-    for (int i = 0; i < 2; i++)
-        call_by(&ways[i], &house, 99, true);
-    ck_assert_uint_eq(rpc_server_held_count(house.server), 1);
-    stranger_close(&ways[0]);
-    rpc_server_poll(house.server, -1); /* it is told of that */
-    ck_assert_uint_eq(gone.count, 0);
-    stranger_close(&ways[1]);
-    house_pump_held(&house, 0);
-    ck_assert_uint_eq(gone.count, 1);
-    house_close(&house);
-}
-END_TEST
-
-START_TEST(a_client_is_gone_with_its_last_connection_whichever_that_is)
-{
-    struct house house;
-    struct stranger ways[2];
-    struct gone gone = {0};
-    open_watched(&house, &gone);
-    for (int i = 0; i < 2; i++)
-        call_by(&ways[i], &house, 99, i == 0);
-    stranger_close(&ways[0]);
-    house_pump_held(&house, 0);
-    ck_assert_uint_eq(gone.count, 0);
-    stranger_close(&ways[1]);
-    while (gone.count == 0)
-        rpc_server_poll(house.server, -1);
-    ck_assert_uint_eq(gone.last, 99);
-    house_close(&house);
-}
-END_TEST
-
-START_TEST(a_client_that_held_no_call_is_not_watched)
-{
-    struct house house;
-    struct stranger caller, holder;
-    struct gone gone = {0};
-    open_watched(&house, &gone);
-    call_by(&caller, &house, 98, false);
-    call_by(&holder, &house, 99, true);
-    stranger_close(&caller);
-    rpc_server_poll(house.server, -1); /* it is told of that */
-    stranger_close(&holder);
-    house_pump_held(&house, 0);
-    ck_assert_uint_eq(gone.count, 1);
-    ck_assert_uint_eq(gone.last, 99);
-    house_close(&house);
-}
-END_TEST
-
 int main(void)
 {
     const TTest *const tests[] = {
@@ -527,9 +384,6 @@ int main(void)
         a_client_does_not_believe_every_answer,
         refused_frames_leave_no_memory_behind,
         a_call_costs_no_more_memory_than_its_quota,
-        a_client_that_has_come_back_is_not_gone_with_its_old_connection,
-        a_client_is_gone_with_its_last_connection_whichever_that_is,
-        a_client_that_held_no_call_is_not_watched,
     };
     return house_run("rpc hostile", tests, sizeof tests / sizeof *tests);
 }
