@@ -18,6 +18,9 @@ struct cost_key {
 /* Of a stage: those that stand for it, or the first of them. */
 enum ranks { RANKS_ALL, RANKS_FIRST };
 
+/* A tied block: with the other one's weights on its site, or on another; what it adds to them. */
+enum side { SIDE_BOTH = 1, SIDE_ACROSS, SIDE_ADDED };
+
 struct cost_entry {
     bool taken;
     struct cost_key key;
@@ -55,6 +58,9 @@ void costs_finish(struct costs *costs)
     plan_destroy(costs->one);
     plan_destroy(costs->two);
     free(costs->entries);
+    for (size_t i = 0; i < costs->kept_count; i++)
+        free(costs->kept[i]);
+    free(costs->kept);
 }
 
 struct strategy strategy_of(const struct plan *plan, int block)
@@ -162,6 +168,47 @@ static int lower_rank(struct costs *costs, const struct plan *plan, const struct
     return 0;
 }
 
+/* Copies the bytes of ranks that are told apart. */
+static void set_ranks(struct costs *costs, const struct part_bytes *bytes, int count,
+                      struct part_cost *out)
+{
+    struct part_bytes *ranks = xcalloc((size_t)count, sizeof *ranks);
+    memcpy(ranks, bytes, (size_t)count * sizeof *ranks);
+    costs->kept =
+        grow(costs->kept, costs->kept_count, &costs->kept_capacity, sizeof(struct part_bytes *));
+    costs->kept[costs->kept_count++] = ranks;
+    out->ranks = ranks;
+}
+
+/* The part on all ranks that stand for the stage but the first, whose cost *out is; on all that are
+ * told apart, if their bytes are unlike. Only of a message between stages may all those that stand
+ * for others have as much, and these not: where a dim is cut unevenly the first rank has least of
+ * it, and the last one most. */
+static int lower_others(struct costs *costs, const struct plan *plan, const struct part *part,
+                        const struct site *const sites[2], int side, struct part_cost *out,
+                        struct error *err)
+{
+    const struct site *site = sites[side];
+    struct part_bytes bytes[SITE_RANKS_MAX], first = out->bytes;
+    bool unlike = false, apart = site->ranks > 1;
+    int count = site->representative_count, rc = 0;
+    for (int i = 1; i < (apart && (unlike || sites[1]) ? site->ranks : count) && rc == 0; i++) {
+        int rank = site->representatives[i];
+        struct part_cost cost;
+        rc = lower_rank(costs, plan, part, sites, side, rank, &cost, err);
+        if (rc < 0)
+            break;
+        unlike = unlike || memcmp(&cost.bytes, &first, sizeof first) != 0;
+        if (apart)
+            bytes[rank] = cost.bytes;
+        part_cost_larger(out, &cost);
+    }
+    bytes[site->representatives[0]] = first;
+    if (rc == 0 && apart && unlike)
+        set_ranks(costs, bytes, site->ranks, out);
+    return rc;
+}
+
 /* The part on the ranks that stand for the stage `side` of the plan. Their first is asked for by
  * itself, too. */
 static int lower_and_sum(struct costs *costs, const struct cost_key *key, const struct plan *plan,
@@ -180,12 +227,8 @@ static int lower_and_sum(struct costs *costs, const struct cost_key *key, const 
     }
     if (key->ranks == RANKS_FIRST || costs->only_rank >= 0)
         return rc;
-    for (int i = 1; i < site->representative_count && rc == 0; i++) {
-        struct part_cost cost;
-        rc = lower_rank(costs, plan, part, sites, side, site->representatives[i], &cost, err);
-        if (rc == 0)
-            part_cost_larger(out, &cost);
-    }
+    if (rc == 0)
+        rc = lower_others(costs, plan, part, sites, side, out, err);
     if (rc == 0)
         remember(costs, key, out);
     return rc;
@@ -261,6 +304,38 @@ int costs_tie(struct costs *costs, const struct site *site, int block,
     return tie_of(costs, site, costs->model.place[block], strategy);
 }
 
+/* Of the last block, *out being both, what it adds to the first one on the same site. Bytes per rank
+ * are remembered for the two strategies. */
+static int leave_out_first(struct costs *costs, const struct cost_key *both,
+                           const struct site *site, const struct tie *tie, struct part_cost *out,
+                           struct error *err)
+{
+    struct part_cost first;
+    int rc = costs_block(costs, site, 0, tie->strategy, NULL, both->samples, &first, err);
+    if (rc < 0)
+        return rc;
+    const struct part_cost whole = *out;
+    struct cost_key key = *both;
+    struct part_bytes bytes[SITE_RANKS_MAX];
+    part_cost_leave_out(out, &first, costs->request->devices[site->first].profile->overlap);
+    if (!whole.ranks && !first.ranks)
+        return 0;
+    key.side = SIDE_ADDED;
+    key_strategy(&key, 1, site, tie->strategy);
+    if (recall(costs, &key, out))
+        return 0;
+    out->bytes.state = 0;
+    for (int rank = 0; rank < site->ranks; rank++) {
+        bytes[rank] = *part_cost_bytes(&whole, rank);
+        bytes[rank].state -= part_cost_bytes(&first, rank)->state;
+        if (bytes[rank].state > out->bytes.state)
+            out->bytes.state = bytes[rank].state;
+    }
+    set_ranks(costs, bytes, site->ranks, out);
+    remember(costs, &key, out);
+    return 0;
+}
+
 int costs_block(struct costs *costs, const struct site *site, int block,
                 const struct strategy *strategy, const struct tie *tie, int64_t samples,
                 struct part_cost *out, struct error *err)
@@ -279,18 +354,13 @@ int costs_block(struct costs *costs, const struct site *site, int block,
     key.recompute[0] = costs->like[place * RECOMPUTES + (int)strategy->recompute];
     if (tie) {
         key.tie = tie_of(costs, tie->site, last - place, tie->strategy);
-        key.side = tie->site == site ? 1 : 2;
+        key.side = across ? SIDE_ACROSS : SIDE_BOTH;
         key.pair = tie->site == site ? 0
                    : place == 0      ? sites_pair(&costs->sites, site, tie->site)
                                      : sites_pair(&costs->sites, tie->site, site);
     }
     int rc = recall(costs, &key, out) ? 0 : tied_cost(costs, &key, site, strategy, tie, out, err);
-    if (rc == 0 && tie && !across) {
-        struct part_cost first;
-        rc = costs_block(costs, site, 0, tie->strategy, NULL, samples, &first, err);
-        part_cost_leave_out(out, &first, costs->request->devices[site->first].profile->overlap);
-    }
-    return rc;
+    return rc == 0 && tie && !across ? leave_out_first(costs, &key, site, tie, out, err) : rc;
 }
 
 int costs_joint(struct costs *costs, const struct site *site, int block,
@@ -355,7 +425,7 @@ static int base_cost(struct costs *costs, const struct site *site, int devices,
     int rc = lower_part(costs->model.graph, plan, site->first, &part, costs->ways, &lowered, err);
     if (rc == 0) {
         *out = part_cost_price(&pricing, &lowered);
-        out->state_bytes += site->library_bytes; /* held from step to step */
+        out->bytes.state += site->library_bytes; /* held from step to step */
         lower_part_done(costs->ways, &lowered);
     }
     plan_destroy(plan);

@@ -2,7 +2,8 @@
  * and its bytes in the arena, from the same lowering as the programs that run.
  *
  * A part is lowered once for each strategy, micro-batch and kind of site, on the ranks that stand
- * for its stage; of these the largest of every number counts. Times in seconds.
+ * for its stage; of these the largest of every number counts. Where they have unlike bytes, and the
+ * site tells its ranks apart, it is lowered on all of them. Times in seconds.
  */
 #ifndef COORDINATOR_PLANNER_BLOCK_COSTS_H
 #define COORDINATOR_PLANNER_BLOCK_COSTS_H
@@ -29,7 +30,9 @@ struct costs {
     struct plan *one, *two; /* scratch: the short model on one stage, on two */
     struct cost_entry *entries;
     size_t entry_count, entry_capacity; /* a power of two */
-    size_t lowered;                     /* programs so far */
+    struct part_bytes **kept;           /* bytes per rank that costs lend */
+    size_t kept_count, kept_capacity;
+    size_t lowered; /* programs so far */
     bool narrow;   /* space.c: of the roles only those that are tried on many devices */
     bool one_rank; /* costs of the first rank stand for all of a site of equal devices */
     int only_rank; /* costs of this rank of a stage alone; -1: of all */

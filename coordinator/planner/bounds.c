@@ -49,7 +49,7 @@ static void add_block(struct alone *alone, const struct part_cost *cost, int blo
     alone->fixed_s += cost->fixed_s;
     alone->shared_s += seconds - cost->fixed_s;
     alone->once_s += cost->once_s;
-    alone->state_bytes += (double)cost->state_bytes;
+    alone->state_bytes += (double)cost->bytes.state;
     if (run <= alone->run)
         return;
     alone->run = run;
@@ -74,18 +74,18 @@ static void add_saved(struct alone *alone, struct costs *costs, const struct sit
         if (plan->forbid.recompute >> recompute & 1 ||
             costs_block(costs, site, block, &strategy, NULL, alone->samples, &cost, NULL) < 0)
             continue;
-        saved = fmin(saved, (double)cost.saved_bytes);
-        room = fmin(room, fmax((double)cost.other_bytes, (double)cost.forward_bytes));
+        saved = fmin(saved, (double)cost.bytes.saved);
+        room = fmin(room, fmax((double)cost.bytes.other, (double)cost.bytes.forward));
         if (!of_run)
             continue;
-        alone->run_saved_bytes[recompute] = (double)cost.saved_bytes;
+        alone->run_saved_bytes[recompute] = (double)cost.bytes.saved;
         alone->run_more_s[recompute] = fmax(cost.forward_s + cost.backward_s - plain_s, 0);
     }
     alone->saved_bytes += isfinite(saved) ? saved : 0;
     alone->room_bytes = fmax(alone->room_bytes, isfinite(room) ? room : 0);
     if (block > 0 &&
         costs_joint(costs, site, block - 1, &plain, &plain, alone->samples, &cost, NULL) == 0)
-        alone->saved_bytes += (double)cost.saved_bytes;
+        alone->saved_bytes += (double)cost.bytes.saved;
 }
 
 static struct alone find_alone(struct costs *costs, int device, int64_t samples)
@@ -105,7 +105,7 @@ static struct alone find_alone(struct costs *costs, int device, int64_t samples)
         add_block(&alone, &cost, b, run);
         add_saved(&alone, costs, site, b);
         if (costs->model.tied && (b == 0 || b + 1 == blocks))
-            alone.tied_bytes = fmax(alone.tied_bytes, (double)cost.state_bytes);
+            alone.tied_bytes = fmax(alone.tied_bytes, (double)cost.bytes.state);
     }
     return alone;
 }

@@ -3,6 +3,7 @@
 
 #include "common/base/memory.h"
 #include "coordinator/planner/instance.h"
+#include "coordinator/planner/taken.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,14 +20,15 @@ struct price {
     double *before;         /* per block: the least of all blocks before it */
 };
 
-/* What a choice has of the stage's memory for good. Tied weights count where they are used first.
- */
+/* What a choice has of the stage's memory for good, on the rank that has least memory. Tied weights
+ * count where they are used first. */
 static double bytes_of(const struct instance *instance, int stage, int block,
                        const struct part_cost *cost)
 {
-    bool tied = instance->costs->model.tied && block == instance->blocks - 1;
-    return (tied ? 0 : (double)cost->state_bytes) +
-           instance->slots[stage] * (double)cost->saved_bytes + (double)cost->communication_bytes;
+    struct part_bytes bytes = *part_cost_bytes(cost, instance->sites[stage]->tight);
+    if (instance->costs->model.tied && block == instance->blocks - 1)
+        bytes.state = 0;
+    return (double)taken_sum(&bytes, (uint64_t)instance->slots[stage]);
 }
 
 /* One stage's blocks have so much together; the room of one of them is not theirs. */
@@ -37,13 +39,13 @@ static double budget_of(const struct instance *instance, int stage)
         const struct choices *choices = instance_choices(instance, stage, b);
         bool again = b > 0 && choices == instance_choices(instance, stage, b - 1);
         for (size_t i = 0; choices && !again && i < choices->count; i++) {
-            const struct part_cost *cost = &choices->items[i].cost;
-            uint64_t own =
-                cost->other_bytes > cost->forward_bytes ? cost->other_bytes : cost->forward_bytes;
-            room = fmin(room, (double)own + 2 * (double)cost->beside_bytes);
+            const struct part_bytes *bytes =
+                part_cost_bytes(&choices->items[i].cost, instance->sites[stage]->tight);
+            room = fmin(room, (double)taken_larger(bytes->other, bytes->forward) +
+                                  2 * (double)bytes->beside);
         }
     }
-    return memory - (double)instance->bases[stage].state_bytes - room;
+    return memory - (double)instance->bases[stage].bytes.state - room;
 }
 
 static double seconds_of(const struct chains *chains, const struct choice *choice)

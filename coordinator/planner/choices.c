@@ -29,26 +29,25 @@ static struct part_ends ends_of(struct costs *costs, const struct site *site, in
 
 /* Is b nowhere better than a? Where weights are tied, the other end's costs depend on the tie, and
  * what a user of them shards is not known here: its costs are as if they were its own. */
-static bool dominates(const struct choice *a, const struct choice *b)
+static bool dominates(const struct choice *a, const struct choice *b, int ranks)
 {
     const struct part_cost *x = &a->cost, *y = &b->cost;
     return a->entry == b->entry && a->exit == b->exit && a->tie == b->tie &&
            (a->tie == 0 || a->strategy.zero == b->strategy.zero) && x->forward_s <= y->forward_s &&
            x->forward_s + x->backward_s <= y->forward_s + y->backward_s && x->once_s <= y->once_s &&
-           x->state_bytes <= y->state_bytes && x->beside_bytes <= y->beside_bytes &&
-           x->saved_bytes <= y->saved_bytes && x->communication_bytes <= y->communication_bytes &&
-           x->forward_bytes <= y->forward_bytes && x->other_bytes <= y->other_bytes;
+           part_cost_no_larger(x, y, ranks);
 }
 
 /* Of two that are equal the first stays. */
 static void drop_dominated(struct choices *choices)
 {
     size_t kept = 0;
+    int ranks = choices->site->ranks;
     for (size_t i = 0; i < choices->count; i++) {
         bool worse = false;
         for (size_t j = 0; j < choices->count && !worse; j++)
-            worse = j != i && dominates(&choices->items[j], &choices->items[i]) &&
-                    (j < i || !dominates(&choices->items[i], &choices->items[j]));
+            worse = j != i && dominates(&choices->items[j], &choices->items[i], ranks) &&
+                    (j < i || !dominates(&choices->items[i], &choices->items[j], ranks));
         if (!worse)
             choices->items[kept++] = choices->items[i];
     }

@@ -38,7 +38,7 @@ static struct stage_cost *stage_costs(struct hunt *hunt, const struct plan *plan
     *fits = true;
     for (int i = 0; i < plan->stage_count; i++) {
         evaluate_stage(&hunt->costs, plan, sites, i, &stages[i], NULL);
-        *fits = *fits && stages[i].bytes <= sites[i]->memory_bytes;
+        *fits = *fits && stages[i].lacking == 0;
     }
     free(sites);
     return stages;

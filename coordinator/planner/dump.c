@@ -1,14 +1,16 @@
 /* dump.c - costs as JSON, all that the formula sees:
  *
  *   kind           "Costs"
- *   cost           names of a cost's members, in order; a cost is an array of them
+ *   cost           names of a cost's members, in order; a cost is an array of them, and where the
+ *                  stage's ranks have unlike bytes, of these once more for each rank but the first
  *   blocks         per block of the model its name, its place (blocks of one place have the same
  *                  strategies and costs) and its joint (to the next block; likewise)
  *   tied           the last block uses a weight of the first one
  *   points         per point devices, micro_batches, samples (of a micro-batch), schedule, and
  *
- *     stages         per stage its kind of site, slots (micro-batches in flight), memory_bytes,
- *                    and base (the cost of a rank without blocks)
+ *     stages         per stage its kind of site, slots (micro-batches in flight), memory_bytes
+ *                    (per rank that is told apart; one number: of any), and base (the cost of a rank
+ *                    without blocks)
  *     strategies     "KIND/PLACE": per strategy its roles, one per axis; vector, the number of
  *                    these roles; zero; recompute; class, the number of (vector, zero); cost
  *     joints         "KIND/JOINT": [vector before][vector after], a cost or null: not possible
@@ -19,9 +21,9 @@
  *
  * A stage runs the blocks of an interval; all blocks are divided among the stages in their order.
  * Of a stage, over its base, blocks, inner joints and crossings, F, B and once are sums. T is
- * F + B. Bytes are state + slots x saved + communication, summed; twice the largest beside; and the
+ * F + B. On each rank bytes are state + slots x saved + communication, summed; twice the largest beside; and the
  * largest of: any forward, any other, and a block's forward and the passing of the joint or
- * crossing after it. A plan fits if no stage has more than memory_bytes; its step is sum T +
+ * crossing after it. A plan fits if no rank has more than its memory_bytes; its step is sum T +
  * (micro_batches - 1) max T + max (once - sum of B of the stages before). */
 #include "coordinator/planner/dump.h"
 
@@ -58,14 +60,23 @@ struct dump {
     json_t *strategies, *joints, *crossings;
 };
 
-static json_t *encode_cost(struct dump *dump, const struct part_cost *cost)
+static void append_bytes(json_t *list, const struct part_bytes *bytes)
 {
+    const uint64_t numbers[] = {bytes->beside,        bytes->state,   bytes->saved,
+                                bytes->communication, bytes->forward, bytes->other,
+                                bytes->passing};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        json_array_append_new(list, json_integer((json_int_t)numbers[i]));
+}
+
+/* ranks: that the site tells apart. */
+static json_t *encode_cost(struct dump *dump, const struct part_cost *cost, int ranks)
+{
+    json_t *list = json_pack("[f,f,f]", cost->forward_s, cost->backward_s, cost->once_s);
     dump->written++;
-    return json_pack("[f,f,f,I,I,I,I,I,I,I]", cost->forward_s, cost->backward_s, cost->once_s,
-                     (json_int_t)cost->beside_bytes, (json_int_t)cost->state_bytes,
-                     (json_int_t)cost->saved_bytes, (json_int_t)cost->communication_bytes,
-                     (json_int_t)cost->forward_bytes, (json_int_t)cost->other_bytes,
-                     (json_int_t)cost->passing_bytes);
+    for (int rank = 0; rank < (cost->ranks ? ranks : 1); rank++)
+        append_bytes(list, part_cost_bytes(cost, rank));
+    return list;
 }
 
 static json_t *encode_names(void)
@@ -130,7 +141,7 @@ static int find_column(struct dump *dump, int stage, int block, const struct col
         struct part_cost cost = {0};
         json_t *strategy = encode_strategy(column, i, site->mesh.axes);
         rc = costs_block(&dump->costs, site, block, &column->items[i], NULL, samples, &cost, err);
-        json_object_set_new(strategy, "cost", encode_cost(dump, &cost));
+        json_object_set_new(strategy, "cost", encode_cost(dump, &cost, site->ranks));
         json_array_append_new(list, strategy);
     }
     *out = column;
@@ -154,6 +165,7 @@ static json_t *encode_joints(struct dump *dump, int stage, int block, int side,
                              const struct column *before, const struct column *after)
 {
     json_t *rows = json_array();
+    int ranks = dump->sites[side == 1 ? stage + 1 : stage]->ranks;
     for (int x = 0; x < before->vectors; x++) {
         json_t *row = json_array();
         for (int y = 0; y < after->vectors; y++) {
@@ -164,7 +176,7 @@ static json_t *encode_joints(struct dump *dump, int stage, int block, int side,
                                             dump->point->samples, &cost, NULL)
                               : costs_crossing(&dump->costs, &dump->sites[stage], block, a, b,
                                                dump->point->samples, side, &cost, NULL);
-            json_array_append_new(row, rc < 0 ? json_null() : encode_cost(dump, &cost));
+            json_array_append_new(row, rc < 0 ? json_null() : encode_cost(dump, &cost, ranks));
         }
         json_array_append_new(rows, row);
     }
@@ -223,7 +235,8 @@ static json_t *encode_ties(struct dump *dump, int stage, int block, const struct
             struct part_cost cost;
             int rc = costs_block(&dump->costs, sites[stage], block, &column->items[i], &tie,
                                  dump->point->samples, &cost, NULL);
-            json_array_append_new(row, rc < 0 ? json_null() : encode_cost(dump, &cost));
+            json_array_append_new(
+                row, rc < 0 ? json_null() : encode_cost(dump, &cost, sites[stage]->ranks));
         }
         json_array_append_new(rows, row);
     }
@@ -257,11 +270,14 @@ static int dump_stage(struct dump *dump, int stage, json_t *stages, struct error
     const struct site *site = dump->sites[stage];
     struct part_cost base = {0};
     int rc = costs_base(&dump->costs, site, point->devices, &base, err);
-    json_array_append_new(stages, json_pack("{s:i, s:i, s:I, s:o}", "kind", site->kind, "slots",
+    json_t *memory = json_array();
+    for (int rank = 0; rank < site->ranks; rank++)
+        json_array_append_new(memory, json_integer((json_int_t)site->limits[rank]));
+    json_array_append_new(stages, json_pack("{s:i, s:i, s:o, s:o}", "kind", site->kind, "slots",
                                             evaluate_slots(point->schedule, stage, point->stages,
                                                            point->micro_batches),
-                                            "memory_bytes", (json_int_t)site->memory_bytes, "base",
-                                            encode_cost(dump, &base)));
+                                            "memory_bytes", memory, "base",
+                                            encode_cost(dump, &base, site->ranks)));
     for (int b = 0; b < (int)dump->costs.request->graph->block_count && rc == 0; b++)
         if (may_lie(dump, stage, b))
             rc = dump_block(dump, stage, b, err);

@@ -2,6 +2,7 @@
 #include "coordinator/planner/evaluate.h"
 
 #include "common/base/memory.h"
+#include "coordinator/planner/taken.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,11 +21,6 @@ void evaluate_sites(struct costs *costs, const struct plan *plan, const struct s
         sites[i] = sites_add(&costs->sites, first, &plan->stages[i].mesh);
         first += mesh_count(&plan->stages[i].mesh);
     }
-}
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
 }
 
 static int block_cost(struct costs *costs, const struct plan *plan, const struct site *const *sites,
@@ -54,39 +50,66 @@ static int join_cost(struct costs *costs, const struct plan *plan, const struct 
                           &before, &after, plan->micro_batch_samples, stage == to, out, err);
 }
 
+/* A block behind the run of each rank, or the first of them. */
+static void extend(struct taken *runs, const struct site *site, int slots, bool first,
+                   const struct part_cost *joint, const struct part_cost *block)
+{
+    for (int rank = 0; rank < site->ranks; rank++) {
+        struct taken one = taken_block(part_cost_bytes(block, rank), (uint64_t)slots);
+        runs[rank] = first ? one
+                           : taken_join(&runs[rank], &one, part_cost_bytes(joint, rank),
+                                        (uint64_t)slots);
+    }
+}
+
+/* With what lies beyond the runs: crossings, and what a rank has without blocks. */
+static void add_bytes(const struct taken *runs, const struct site *site, int slots,
+                      const struct part_cost *base, const struct part_cost *const crossings[2],
+                      struct stage_cost *out)
+{
+    for (int rank = 0; rank < site->ranks; rank++) {
+        uint64_t limit = site->limits[rank];
+        uint64_t bytes = taken_stage(
+            &runs[rank], part_cost_bytes(base, rank), part_cost_bytes(crossings[0], rank),
+            part_cost_bytes(crossings[1], rank), (uint64_t)slots);
+        out->bytes = taken_larger(out->bytes, bytes);
+        out->lacking = taken_larger(out->lacking, bytes > limit ? bytes - limit : 0);
+        out->filling = fmax(out->filling, (double)bytes / (double)limit);
+    }
+}
+
 int evaluate_stage(struct costs *costs, const struct plan *plan, const struct site *const *sites,
                    int stage, struct stage_cost *out, struct error *err)
 {
     const struct plan_stage *range = &plan->stages[stage];
-    int end = range->block_first + range->block_count;
-    struct part_cost sum, cost;
-    int rc = costs_base(costs, sites[stage], plan_ranks(plan), &sum, err);
-    uint64_t transient = sum.other_bytes, forward = 0;
-    for (int b = range->block_first - 1; b < end && rc == 0; b++) {
-        if (b >= range->block_first) {
-            rc = block_cost(costs, plan, sites, b, &cost, err);
-            if (rc < 0)
-                break;
-            part_cost_add(&sum, &cost);
-            forward = cost.forward_bytes;
-            transient = larger(transient, larger(forward, cost.other_bytes));
-        }
-        if (b < 0 || b + 1 == plan->block_count)
-            continue;
-        rc = join_cost(costs, plan, sites, b, stage, &cost, err);
+    const struct site *site = sites[stage];
+    int first = range->block_first, end = first + range->block_count;
+    int slots = evaluate_slots(plan->schedule, stage, plan->stage_count, plan->micro_batches);
+    struct part_cost base, sum, block, into = {0}, joint = {0}; /* at last the way out */
+    struct taken runs[SITE_RANKS_MAX] = {0};
+    int rc = costs_base(costs, site, plan_ranks(plan), &base, err);
+    if (rc == 0 && first > 0)
+        rc = join_cost(costs, plan, sites, first - 1, stage, &into, err);
+    if (rc < 0)
+        return rc;
+    sum = base;
+    part_cost_add(&sum, &into);
+    for (int b = first; b < end && rc == 0; b++) {
+        rc = block_cost(costs, plan, sites, b, &block, err);
         if (rc < 0)
             break;
-        part_cost_add(&sum, &cost);
-        transient = larger(transient, cost.other_bytes);
-        if (b >= range->block_first)
-            transient = larger(transient, forward + cost.passing_bytes);
+        extend(runs, site, slots, b == first, &joint, &block);
+        part_cost_add(&sum, &block);
+        joint = (struct part_cost){0};
+        if (b + 1 < plan->block_count)
+            rc = join_cost(costs, plan, sites, b, stage, &joint, err);
+        part_cost_add(&sum, &joint);
     }
     if (rc < 0)
         return rc;
-    int slots = evaluate_slots(plan->schedule, stage, plan->stage_count, plan->micro_batches);
-    *out = (struct stage_cost){sum.forward_s, sum.backward_s, sum.once_s, sum.least_s,
-                               sum.state_bytes + (uint64_t)slots * sum.saved_bytes +
-                                   sum.communication_bytes + 2 * sum.beside_bytes + transient};
+    const struct part_cost *const crossings[2] = {&into, &joint};
+    *out = (struct stage_cost){sum.forward_s, sum.backward_s, sum.once_s, sum.least_s};
+    add_bytes(runs, site, slots, &base, crossings, out);
     return 0;
 }
 
@@ -124,7 +147,7 @@ int evaluate_plan(struct costs *costs, const struct plan *plan, double *step_s, 
     *fits = true;
     for (int i = 0; i < plan->stage_count && rc == 0; i++) {
         rc = evaluate_stage(costs, plan, sites, i, &stages[i], err);
-        *fits = *fits && stages[i].bytes <= sites[i]->memory_bytes;
+        *fits = *fits && stages[i].lacking == 0;
     }
     *step_s = evaluate_formula(stages, plan->stage_count, plan->micro_batches);
     *bound_s = evaluate_bound(stages, plan->stage_count, plan->micro_batches);
@@ -143,7 +166,7 @@ int evaluate_filling(struct costs *costs, const struct plan *plan, double *share
         struct stage_cost stage;
         rc = evaluate_stage(costs, plan, sites, i, &stage, err);
         if (rc == 0)
-            *share = fmax(*share, (double)stage.bytes / (double)sites[i]->memory_bytes);
+            *share = fmax(*share, stage.filling);
     }
     free(sites);
     return rc;

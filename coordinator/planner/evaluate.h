@@ -7,7 +7,9 @@
 struct stage_cost {
     double forward_s, backward_s, once_s;
     double least_s; /* of forward and backward, on the rank that takes least */
-    uint64_t bytes;
+    uint64_t bytes;   /* on the rank that has most */
+    uint64_t lacking; /* that some rank's device has too few of; 0: the stage fits */
+    double filling;   /* share of its memory that the fullest device has taken */
 };
 
 /* Micro-batches in flight on a stage, in the order of the plan's schedule. */
@@ -26,7 +28,7 @@ double evaluate_formula(const struct stage_cost *stages, int count, int micro_ba
 /* No simulated step is shorter: for any stage, every micro-batch passes it one after the other,
  * the first after the forwards of those before, the last before their backwards. */
 double evaluate_bound(const struct stage_cost *stages, int count, int micro_batches);
-/* Formula and bound for a plan: *fits by the memory of every site. */
+/* Formula and bound for a plan: *fits by the memory of every rank that its site tells apart. */
 int evaluate_plan(struct costs *costs, const struct plan *plan, double *step_s, double *bound_s,
                   bool *fits, struct error *err);
 

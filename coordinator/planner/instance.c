@@ -116,7 +116,7 @@ static struct joints *find_joints(struct instance *instance, const struct choice
 }
 
 /* What cannot be redistributed is never taken. */
-static const struct part_cost impossible = {.forward_s = INFINITY, .state_bytes = UINT64_MAX / 4};
+static const struct part_cost impossible = {.forward_s = INFINITY, .bytes.state = UINT64_MAX / 4};
 
 const struct part_cost *instance_joint(struct instance *instance, int stage, int block, int exit,
                                        int entry)

@@ -4,6 +4,7 @@
 #include "common/base/memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 double labels_alone_seconds(const struct frontiers *frontiers, const struct label *label)
 {
@@ -14,6 +15,39 @@ void labels_add(struct label_list *list, const struct label *label)
 {
     list->items = grow(list->items, list->count, &list->capacity, sizeof *list->items);
     list->items[list->count++] = *label;
+}
+
+struct taken *labels_ranks(struct label_list *list)
+{
+    size_t count = (size_t)list->ranks;
+    for (size_t i = 0; i < count; i++)
+        list->of = grow(list->of, list->of_count + i, &list->of_capacity, sizeof *list->of);
+    return &list->of[list->of_count];
+}
+
+void labels_add_apart(struct label_list *list, const struct label *label)
+{
+    labels_add(list, label);
+    list->items[list->count - 1].ranks = (int)list->of_count;
+    list->of_count += (size_t)list->ranks;
+}
+
+void labels_pack(struct label_list *list)
+{
+    struct label_list packed = {.ranks = list->ranks};
+    size_t size = (size_t)list->ranks * sizeof *list->of;
+    for (size_t i = 0; i < list->count; i++) {
+        struct label *label = &list->items[i];
+        if (label->ranks < 0)
+            continue;
+        memcpy(labels_ranks(&packed), &list->of[label->ranks], size);
+        label->ranks = (int)packed.of_count;
+        packed.of_count += (size_t)list->ranks;
+    }
+    free(list->of);
+    list->of = packed.of;
+    list->of_count = packed.of_count;
+    list->of_capacity = packed.of_capacity;
 }
 
 static int by_ends(const struct label *a, const struct label *b)
@@ -36,22 +70,33 @@ static int in_order(const void *first, const void *second, void *context)
         return x < y ? -1 : 1;
     if (a->seconds != b->seconds)
         return a->seconds < b->seconds ? -1 : 1;
-    if (a->bytes != b->bytes)
-        return a->bytes < b->bytes ? -1 : 1;
-    if (a->transient != b->transient)
-        return a->transient < b->transient ? -1 : 1;
+    if (a->taken.bytes != b->taken.bytes)
+        return a->taken.bytes < b->taken.bytes ? -1 : 1;
+    if (a->taken.transient != b->taken.transient)
+        return a->taken.transient < b->taken.transient ? -1 : 1;
     return a->node < b->node ? -1 : a->node > b->node;
 }
 
-static bool dominates(const struct frontiers *frontiers, const struct label *a,
-                      const struct label *b)
+static bool no_more(const struct taken *a, const struct taken *b)
 {
-    if (a->bytes > b->bytes || a->transient > b->transient || a->forward > b->forward ||
-        a->beside > b->beside)
+    return a->bytes <= b->bytes && a->transient <= b->transient && a->forward <= b->forward &&
+           a->beside <= b->beside;
+}
+
+/* In seconds, and on the rank that has least memory; then on every rank. */
+static bool dominates(const struct frontiers *frontiers, const struct label_list *list,
+                      const struct label *a, const struct label *b)
+{
+    if (!no_more(&a->taken, &b->taken))
         return false;
-    if (frontiers->one_stage)
-        return labels_alone_seconds(frontiers, a) <= labels_alone_seconds(frontiers, b);
-    return a->seconds <= b->seconds && a->forward_s <= b->forward_s && a->once_s <= b->once_s;
+    if (frontiers->one_stage
+            ? labels_alone_seconds(frontiers, a) > labels_alone_seconds(frontiers, b)
+            : a->seconds > b->seconds || a->forward_s > b->forward_s || a->once_s > b->once_s)
+        return false;
+    for (int rank = 0; (a->ranks >= 0 || b->ranks >= 0) && rank < list->ranks; rank++)
+        if (!no_more(label_on(a, list->of, rank), label_on(b, list->of, rank)))
+            return false;
+    return true;
 }
 
 void labels_reduce(struct frontiers *frontiers, struct label_list *list)
@@ -65,7 +110,7 @@ void labels_reduce(struct frontiers *frontiers, struct label_list *list)
         if (kept > 0 && by_ends(&list->items[kept - 1], label) != 0)
             group = kept;
         for (size_t j = group; j < kept && !worse; j++)
-            worse = dominates(frontiers, &list->items[j], label);
+            worse = dominates(frontiers, list, &list->items[j], label);
         if (!worse)
             list->items[kept++] = *label;
     }

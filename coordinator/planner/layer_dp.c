@@ -50,8 +50,8 @@ double layer_seconds(const struct instance *instance, const struct part_cost *co
 
 uint64_t layer_bytes(const struct instance *instance, int stage, const struct part_cost *cost)
 {
-    return cost->state_bytes + cost->communication_bytes +
-           (uint64_t)instance->slots[stage] * cost->saved_bytes;
+    return cost->bytes.state + cost->bytes.communication +
+           (uint64_t)instance->slots[stage] * cost->bytes.saved;
 }
 
 /* Of each cell of the grid the fastest, and of these no larger one that is not faster. Takes
@@ -155,17 +155,17 @@ static uint64_t larger(uint64_t a, uint64_t b)
 static uint64_t whole_bytes(struct instance *instance, int stage, int end,
                             const struct layer_cell *cell)
 {
-    uint64_t transient = instance->bases[stage].other_bytes, bytes = cell->bytes, beside = 0;
+    uint64_t transient = instance->bases[stage].bytes.other, bytes = cell->bytes, beside = 0;
     int entry = -1;
     for (int b = end - 1; cell; b--, cell = cell->before) {
         const struct choice *choice = &instance_choices(instance, stage, b)->items[cell->choice];
         struct part_cost cost = cost_of(instance, stage, b, choice);
         const struct part_cost *joint =
             entry < 0 ? NULL : instance_joint(instance, stage, b, choice->exit, entry);
-        uint64_t passing = joint ? joint->passing_bytes : 0;
-        transient = larger(larger(transient, cost.other_bytes), cost.forward_bytes + passing);
-        transient = larger(transient, joint ? joint->other_bytes : 0);
-        beside = larger(larger(beside, cost.beside_bytes), joint ? joint->beside_bytes : 0);
+        uint64_t passing = joint ? joint->bytes.passing : 0;
+        transient = larger(larger(transient, cost.bytes.other), cost.bytes.forward + passing);
+        transient = larger(transient, joint ? joint->bytes.other : 0);
+        beside = larger(larger(beside, cost.bytes.beside), joint ? joint->bytes.beside : 0);
         entry = choice->entry;
     }
     return bytes + transient + 2 * beside;

@@ -8,6 +8,7 @@
 
 #include "common/base/memory.h"
 #include "coordinator/planner/instance.h"
+#include "coordinator/planner/taken.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,12 +28,14 @@ struct pricing_of_memory {
     int slots; /* no stage has fewer */
 };
 
-static uint64_t bytes_of(const struct pricing_of_memory *of, const struct choice *choice, bool last)
+/* On the rank that has least memory: on each stage its bytes are no more than that. */
+static uint64_t bytes_of(const struct pricing_of_memory *of, const struct choices *choices,
+                         const struct choice *choice, bool last)
 {
-    const struct part_cost *cost = &choice->cost;
-    /* Tied weights are counted where they are used first. */
-    uint64_t state = last && of->instance->costs->model.tied ? 0 : cost->state_bytes;
-    return state + (uint64_t)of->slots * cost->saved_bytes + cost->communication_bytes;
+    struct part_bytes bytes = *part_cost_bytes(&choice->cost, choices->site->tight);
+    if (last && of->instance->costs->model.tied)
+        bytes.state = 0; /* tied weights are counted where they are used first */
+    return taken_sum(&bytes, (uint64_t)of->slots);
 }
 
 /* What the room of a block takes at least, and what goes on beside it. */
@@ -44,11 +47,11 @@ static double room_bytes(const struct instance *instance, int block)
         if (choices->place != instance->costs->model.place[block])
             continue;
         for (size_t i = 0; i < choices->count; i++) {
-            const struct part_cost *cost = &choices->items[i].cost;
-            uint64_t own =
-                cost->other_bytes > cost->forward_bytes ? cost->other_bytes : cost->forward_bytes;
+            const struct part_bytes *bytes =
+                part_cost_bytes(&choices->items[i].cost, choices->site->tight);
+            uint64_t own = taken_larger(bytes->other, bytes->forward);
             room = own < room ? own : room;
-            beside = cost->beside_bytes < beside ? cost->beside_bytes : beside;
+            beside = bytes->beside < beside ? bytes->beside : beside;
         }
     }
     return (double)room + 2 * (double)beside;
@@ -64,7 +67,7 @@ static struct chosen choose(const struct pricing_of_memory *of, int block, doubl
         const struct choices *choices = instance->all[c];
         for (size_t i = 0; i < choices->count && choices->place == place; i++) {
             const struct choice *choice = &choices->items[i];
-            double bytes = (double)bytes_of(of, choice, block == instance->blocks - 1);
+            double bytes = (double)bytes_of(of, choices, choice, block == instance->blocks - 1);
             double seconds = of->per_second * choice->floor_s +
                              of->per_once * choice->floor_once_s + per_byte * bytes;
             if (seconds < best.least || (seconds == best.least && bytes < best.bytes))
@@ -141,7 +144,7 @@ void memory_price_init(struct memory_price *price, const struct instance *instan
     struct pricing_of_memory of = {.instance = instance, .slots = instance->slots[0]};
     for (int i = 0; i < stages; i++) {
         double memory = (double)instance_memory(instance, i);
-        of.budget += memory - (double)instance->bases[i].state_bytes;
+        of.budget += memory - (double)instance->bases[i].bytes.state;
         of.slots = instance->slots[i] < of.slots ? instance->slots[i] : of.slots;
     }
     double largest = 0; /* some stage has it */

@@ -15,13 +15,19 @@ void part_cost_add(struct part_cost *sum, const struct part_cost *cost)
     sum->least_s += cost->least_s;
     sum->fixed_s += cost->fixed_s;
     sum->once_s += cost->once_s;
-    sum->state_bytes += cost->state_bytes;
-    sum->saved_bytes += cost->saved_bytes;
-    sum->communication_bytes += cost->communication_bytes;
-    sum->beside_bytes = larger(sum->beside_bytes, cost->beside_bytes);
-    sum->forward_bytes = larger(sum->forward_bytes, cost->forward_bytes);
-    sum->other_bytes = larger(sum->other_bytes, cost->other_bytes);
-    sum->passing_bytes = larger(sum->passing_bytes, cost->passing_bytes);
+}
+
+static struct part_bytes larger_bytes(const struct part_bytes *a, const struct part_bytes *b)
+{
+    return (struct part_bytes){
+        .state = larger(a->state, b->state),
+        .saved = larger(a->saved, b->saved),
+        .communication = larger(a->communication, b->communication),
+        .beside = larger(a->beside, b->beside),
+        .forward = larger(a->forward, b->forward),
+        .other = larger(a->other, b->other),
+        .passing = larger(a->passing, b->passing),
+    };
 }
 
 static void take_longer(double most[QUEUES], const double seconds[QUEUES])
@@ -42,13 +48,29 @@ void part_cost_larger(struct part_cost *most, const struct part_cost *cost)
     take_longer(most->seconds.weights, cost->seconds.weights);
     take_longer(most->seconds.reduce, cost->seconds.reduce);
     most->seconds.other = fmax(most->seconds.other, cost->seconds.other);
-    most->state_bytes = larger(most->state_bytes, cost->state_bytes);
-    most->saved_bytes = larger(most->saved_bytes, cost->saved_bytes);
-    most->communication_bytes = larger(most->communication_bytes, cost->communication_bytes);
-    most->beside_bytes = larger(most->beside_bytes, cost->beside_bytes);
-    most->forward_bytes = larger(most->forward_bytes, cost->forward_bytes);
-    most->other_bytes = larger(most->other_bytes, cost->other_bytes);
-    most->passing_bytes = larger(most->passing_bytes, cost->passing_bytes);
+    most->bytes = larger_bytes(&most->bytes, &cost->bytes);
+}
+
+const struct part_bytes *part_cost_bytes(const struct part_cost *cost, int rank)
+{
+    return cost->ranks ? &cost->ranks[rank] : &cost->bytes;
+}
+
+static bool no_more(const struct part_bytes *a, const struct part_bytes *b)
+{
+    return a->state <= b->state && a->saved <= b->saved && a->communication <= b->communication &&
+           a->beside <= b->beside && a->forward <= b->forward && a->other <= b->other &&
+           a->passing <= b->passing;
+}
+
+bool part_cost_no_larger(const struct part_cost *a, const struct part_cost *b, int ranks)
+{
+    if (!a->ranks && !b->ranks)
+        return no_more(&a->bytes, &b->bytes);
+    for (int rank = 0; rank < ranks; rank++)
+        if (!no_more(part_cost_bytes(a, rank), part_cost_bytes(b, rank)))
+            return false;
+    return true;
 }
 
 /* Seconds of both queues side by side, each slowed by the factor while both run: Galvatron
@@ -102,13 +124,14 @@ struct part_cost part_cost_price(const struct pricing *pricing, const struct low
 {
     const struct program *program = part->program;
     struct part_cost cost = {
-        .state_bytes = program->bytes[REGION_STATE],
-        .saved_bytes = program->slot_bytes,
-        .communication_bytes = program->bytes[REGION_COMMUNICATION] - 2 * program->beside_bytes,
-        .beside_bytes = program->beside_bytes,
-        .forward_bytes = part->forward_bytes,
-        .other_bytes = part->other_bytes,
-        .passing_bytes = part->passing_bytes,
+        .bytes = {.state = program->bytes[REGION_STATE],
+                  .saved = program->slot_bytes,
+                  .communication =
+                      program->bytes[REGION_COMMUNICATION] - 2 * program->beside_bytes,
+                  .beside = program->beside_bytes,
+                  .forward = part->forward_bytes,
+                  .other = part->other_bytes,
+                  .passing = part->passing_bytes},
     };
     double other[QUEUES] = {0};
     add_section(pricing, program, SECTION_FORWARD, cost.seconds.forward);
@@ -134,5 +157,5 @@ void part_cost_leave_out(struct part_cost *cost, const struct part_cost *first, 
     }
     seconds->other = fmax(0, seconds->other - first->seconds.other);
     overlap(cost, factor);
-    cost->state_bytes -= first->state_bytes;
+    cost->bytes.state -= first->bytes.state;
 }

@@ -8,6 +8,7 @@
 
 #include "common/base/memory.h"
 #include "coordinator/planner/evaluate.h"
+#include "coordinator/planner/labels.h"
 #include "coordinator/planner/tied_ends.h"
 
 #include <math.h>
@@ -33,34 +34,41 @@ struct solver {
     struct suffixes *of; /* [stage * blocks + first] */
 };
 
-static uint64_t larger(uint64_t a, uint64_t b)
+static bool fits_on(const struct instance *instance, int stage, int rank, const struct taken *taken,
+                    const struct part_cost *into, const struct part_cost *out_of)
 {
-    return a > b ? a : b;
+    return taken_stage(taken, part_cost_bytes(&instance->bases[stage], rank),
+                       part_cost_bytes(into, rank), part_cost_bytes(out_of, rank),
+                       (uint64_t)instance->slots[stage]) <= instance->sites[stage]->limits[rank];
+}
+
+static bool fits(const struct instance *instance, int stage, const struct frontier *frontier,
+                 const struct label *label, const struct part_cost *into,
+                 const struct part_cost *out_of)
+{
+    const struct site *site = instance->sites[stage];
+    bool alike = label->ranks < 0 && !into->ranks && !out_of->ranks;
+    if (!fits_on(instance, stage, site->tight, &label->taken, into, out_of))
+        return false;
+    for (int rank = 0; !alike && rank < site->ranks; rank++)
+        if (!fits_on(instance, stage, rank, label_on(label, frontier->ranks, rank), into, out_of))
+            return false;
+    return true;
 }
 
 /* A stage: a label with its base and its crossings. false: it does not fit. */
-static bool close_stage(const struct instance *instance, int stage, const struct label *label,
-                        const struct part_cost *into, const struct part_cost *out_of,
-                        struct stage_cost *out)
+static bool close_stage(const struct instance *instance, int stage, const struct frontier *frontier,
+                        const struct label *label, const struct part_cost *into,
+                        const struct part_cost *out_of, struct stage_cost *out)
 {
     static const struct part_cost none;
-    const struct part_cost *base = &instance->bases[stage];
     into = into ? into : &none;
     out_of = out_of ? out_of : &none;
-    uint64_t slots = (uint64_t)instance->slots[stage];
-    uint64_t transient = larger(larger(larger(label->transient, base->other_bytes),
-                                       larger(into->other_bytes, out_of->other_bytes)),
-                                label->forward + out_of->passing_bytes);
-    uint64_t beside = larger(larger(label->beside, base->beside_bytes),
-                             larger(into->beside_bytes, out_of->beside_bytes));
-    out->bytes = base->state_bytes + label->bytes + transient + 2 * beside +
-                 slots * (into->saved_bytes + out_of->saved_bytes) + into->communication_bytes +
-                 out_of->communication_bytes;
     out->forward_s = label->forward_s + into->forward_s + out_of->forward_s;
     out->backward_s = label->seconds - label->forward_s + into->backward_s + out_of->backward_s;
-    out->once_s = label->once_s + base->once_s;
-    return (instance->relaxed || out->bytes <= instance_memory(instance, stage)) &&
-           isfinite(out->forward_s);
+    out->once_s = label->once_s + instance->bases[stage].once_s;
+    return isfinite(out->forward_s) &&
+           (instance->relaxed || fits(instance, stage, frontier, label, into, out_of));
 }
 
 static struct suffix prepend(const struct stage_cost *stage, const struct suffix *rest)
@@ -180,7 +188,7 @@ static void extend(struct solver *solver, int stage, const struct frontier *fron
             const struct part_cost *out_of =
                 next ? instance_crossing(instance, stage, end - 1, label->exit, next->entry, 0)
                      : NULL;
-            if (!close_stage(instance, stage, label, into, out_of, &cost))
+            if (!close_stage(instance, stage, frontier, label, into, out_of, &cost))
                 continue;
             struct suffix suffix = prepend(&cost, next);
             suffix.before = before;

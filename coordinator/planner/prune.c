@@ -23,7 +23,7 @@ static int by_bound(const void *first, const void *second)
 
 static uint64_t bytes_of(const struct choice *choice)
 {
-    return choice->cost.state_bytes + choice->cost.saved_bytes;
+    return choice->cost.bytes.state + choice->cost.bytes.saved;
 }
 
 /* Half of what may stay is the fastest, half the smallest of the others. Returns the least bound of

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FEW_RANKS 4
+
 /* Of two kinds, with hosts in common in the same way. Devices of one host lie next to each other:
  * what two sites share is a host that the first ends with and the second begins with. */
 struct site_pair {
@@ -44,11 +46,29 @@ static bool one_host(const struct sites *sites, int a, int b)
     return strcmp(sites->request->devices[a].host, sites->request->devices[b].host) == 0;
 }
 
+/* Have all ranks that are told apart the same memory? */
+static bool even_memory(const struct site *site)
+{
+    for (int rank = 1; rank < site->ranks; rank++)
+        if (site->limits[rank] != site->limits[0])
+            return false;
+    return true;
+}
+
+/* Do equal bytes come to as much of it on the same ranks? */
+static bool alike_in_memory(const struct site *a, const struct site *b)
+{
+    if (a->ranks != b->ranks)
+        return false;
+    return (even_memory(a) && even_memory(b)) ||
+           memcmp(a->limits, b->limits, (size_t)a->ranks * sizeof *a->limits) == 0;
+}
+
 /* Devices of one host lie next to each other: neighbours tell all. */
 static bool alike(const struct sites *sites, const struct site *a, const struct site *b)
 {
     const struct planner_device *devices = sites->request->devices;
-    if (!mesh_equal(&a->mesh, &b->mesh))
+    if (!mesh_equal(&a->mesh, &b->mesh) || !alike_in_memory(a, b))
         return false;
     for (int rank = 0; rank < mesh_count(&a->mesh); rank++) {
         if (devices[a->first + rank].profile != devices[b->first + rank].profile)
@@ -60,13 +80,20 @@ static bool alike(const struct sites *sites, const struct site *a, const struct 
     return true;
 }
 
+/* Returns how many there are then. */
+static int add_rank(int ranks[SITE_RANKS_MAX], int count, int rank)
+{
+    for (int i = 0; i < count; i++)
+        if (ranks[i] == rank)
+            return count;
+    if (count < SITE_RANKS_MAX)
+        ranks[count++] = rank;
+    return count;
+}
+
 static void represent(struct site *site, int rank)
 {
-    for (int i = 0; i < site->representative_count; i++)
-        if (site->representatives[i] == rank)
-            return;
-    if (site->representative_count < SITE_REPRESENTATIVES_MAX)
-        site->representatives[site->representative_count++] = rank;
+    site->representative_count = add_rank(site->representatives, site->representative_count, rank);
 }
 
 /* Do hosts begin at every so many devices? */
@@ -103,17 +130,46 @@ static void choose_representatives(const struct sites *sites, struct site *site)
     site->alike = site->even && hosts_are_equal(sites, site, count);
 }
 
+/* What a rank's device may hold beside its libraries and as much as they take on another one. */
+static uint64_t memory_of(const struct sites *sites, const struct site *site, int rank)
+{
+    double scale = sites->memory_scale > 0 ? sites->memory_scale : 1;
+    uint64_t limit = site_memory_limit(sites->request, site->first + rank);
+    return (uint64_t)((double)limit * scale) + site->library_bytes -
+           sites->request->devices[site->first + rank].library_bytes;
+}
+
 static void set_memory(const struct sites *sites, struct site *site)
 {
     site->memory_bytes = UINT64_MAX;
     for (int rank = 0; rank < mesh_count(&site->mesh); rank++) {
-        uint64_t limit = site_memory_limit(sites->request, site->first + rank);
+        uint64_t memory = memory_of(sites, site, rank);
+        if (memory <= site->memory_bytes)
+            site->tight = site->ranks > 1 ? rank : 0;
+        site->memory_bytes = memory < site->memory_bytes ? memory : site->memory_bytes;
+        if (site->ranks > 1)
+            site->limits[rank] = memory;
+    }
+    if (site->ranks == 1)
+        site->limits[0] = site->memory_bytes;
+}
+
+/* Each costs a program of every part: they are told apart where there are hardly more of them than
+ * stand for all, or where their memory is unlike. */
+static void tell_apart(const struct sites *sites, struct site *site)
+{
+    int count = mesh_count(&site->mesh), known = site->representative_count;
+    bool unlike = false;
+    for (int rank = 0; rank < count; rank++) {
         uint64_t taken = sites->request->devices[site->first + rank].library_bytes;
-        site->memory_bytes = limit < site->memory_bytes ? limit : site->memory_bytes;
         site->library_bytes = taken > site->library_bytes ? taken : site->library_bytes;
     }
-    if (sites->memory_scale > 0)
-        site->memory_bytes = (uint64_t)((double)site->memory_bytes * sites->memory_scale);
+    for (int rank = 1; rank < count; rank++)
+        unlike = unlike || memory_of(sites, site, rank) != memory_of(sites, site, 0);
+    bool few = count <= FEW_RANKS || count == known || (unlike && count <= SITE_RANKS_MAX);
+    site->ranks = few ? count : 1;
+    for (int rank = 0; rank < site->ranks; rank++)
+        known = add_rank(site->representatives, known, rank);
 }
 
 void sites_scale(struct sites *sites, double scale)
@@ -137,8 +193,9 @@ const struct site *sites_add(struct sites *sites, int first, const struct mesh *
         memcpy(site->weights, mesh->weights, (size_t)count * sizeof *site->weights);
         site->mesh.weights = site->weights;
     }
-    set_memory(sites, site);
     choose_representatives(sites, site);
+    tell_apart(sites, site);
+    set_memory(sites, site);
     site->kind = -1;
     for (size_t i = 0; i < sites->count && site->kind < 0; i++)
         if (alike(sites, sites->items[i], site))

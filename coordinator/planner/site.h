@@ -7,7 +7,7 @@
 
 #include "coordinator/planner/planner.h"
 
-#define SITE_REPRESENTATIVES_MAX 8
+#define SITE_RANKS_MAX 8 /* representatives; and ranks of a site that are told apart */
 
 struct site {
     int first; /* device of the request */
@@ -16,10 +16,17 @@ struct site {
     int kind;               /* given by sites_add */
     bool even;              /* all devices of one speed, with equal shares */
     bool alike;             /* even, and each of its hosts has as many of them */
-    uint64_t memory_bytes;  /* of its smallest device, or as the job allows */
-    uint64_t library_bytes; /* of those: what libraries take, at most, of a rank's device */
-    /* Ranks whose programs stand for all: the first and the last, and of every profile one. */
-    int representatives[SITE_REPRESENTATIVES_MAX], representative_count;
+    uint64_t library_bytes; /* what libraries take, at most, of a rank's device */
+    uint64_t memory_bytes;  /* of its smallest device, or as the job allows; as if libraries took as
+                               much on all */
+    /* Ranks that are told apart where it comes to bytes: all of few, by their number; 1: none of
+     * many, every one is taken to have as much as any and as little memory. What each may have,
+     * and who may have least: memory_bytes. */
+    int ranks, tight;
+    uint64_t limits[SITE_RANKS_MAX];
+    /* Ranks whose programs stand for all: the first and the last, and of every profile one. Behind
+     * them the others that are told apart. */
+    int representatives[SITE_RANKS_MAX], representative_count;
 };
 
 /* All sites of one search, equal ones kept once. */

@@ -25,6 +25,7 @@ void frontiers_init(struct frontiers *frontiers, struct instance *instance)
 static void destroy(struct frontier *frontier)
 {
     free(frontier->labels);
+    free(frontier->ranks);
     free(frontier);
 }
 
@@ -64,11 +65,6 @@ static int add_node(struct frontiers *frontiers, struct frontier_node node)
     return (int)frontiers->node_count++;
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* What the plan takes at least with this label on some stage: the longest stage is no shorter than
  * the mean, and the label's gradients are not ready before all backwards of its stage. */
 static double least_step(const struct frontiers *frontiers, const struct label *label,
@@ -90,7 +86,7 @@ static double priced_step(const struct frontiers *frontiers, const struct fronti
 {
     const struct instance *instance = frontiers->instance;
     return memory_price_bound(&instance->price, instance->blocks, frontier->first, frontier->end,
-                              label->seconds, label->once_s, label->bytes);
+                              label->seconds, label->once_s, label->taken.bytes);
 }
 
 /* Both. */
@@ -98,12 +94,6 @@ static double label_bound(const struct frontiers *frontiers, const struct fronti
                           const struct label *label, const struct least *others)
 {
     return fmax(least_step(frontiers, label, others), priced_step(frontiers, frontier, label));
-}
-
-/* Of a stage with nothing else. */
-static uint64_t bytes_of(const struct label *label)
-{
-    return label->bytes + label->transient + 2 * label->beside;
 }
 
 /* Many labels have the least that all plans take in common: of them those count that take least by
@@ -138,7 +128,7 @@ static void cut_off(struct frontiers *frontiers, const struct frontier *frontier
                                           priced_step(frontiers, frontier, &list->items[i]), i};
     qsort(ranked, list->count, sizeof *ranked, by_least);
     for (size_t i = most / 2; i < list->count; i++)
-        ranked[i].least_s = (double)list->items[ranked[i].index].bytes;
+        ranked[i].least_s = (double)list->items[ranked[i].index].taken.bytes;
     qsort(&ranked[most / 2], list->count - most / 2, sizeof *ranked, by_least);
     for (size_t i = most; i < list->count; i++)
         frontiers->omitted_s =
@@ -152,28 +142,25 @@ static void cut_off(struct frontiers *frontiers, const struct frontier *frontier
     free(kept);
 }
 
-/* Two runs of blocks with what joins them. false: it does not fit. */
+/* Two runs of blocks with what joins them, as on the rank that has least memory. false: it does not
+ * fit there. */
 static bool join(const struct frontiers *frontiers, const struct frontier *frontier,
                  const struct label *left, const struct label *right, const struct part_cost *joint,
                  struct label *out)
 {
-    uint64_t slots = (uint64_t)frontier->slots;
     *out = (struct label){
         .seconds = left->seconds + right->seconds + joint->forward_s + joint->backward_s,
         .forward_s = left->forward_s + right->forward_s + joint->forward_s,
         .once_s = left->once_s + right->once_s + joint->once_s,
-        .bytes = left->bytes + right->bytes + joint->state_bytes + slots * joint->saved_bytes +
-                 joint->communication_bytes,
-        .transient = larger(larger(left->transient, right->transient),
-                            larger(joint->other_bytes, left->forward + joint->passing_bytes)),
-        .forward = right->forward,
-        .beside = larger(larger(left->beside, right->beside), joint->beside_bytes),
+        .ranks = -1,
         .entry = left->entry,
         .exit = right->exit,
     };
-    if (frontiers->instance->relaxed)
-        out->bytes = out->transient = out->forward = out->beside = 0;
-    return bytes_of(out) <= frontier->limit && isfinite(out->seconds);
+    if (!frontiers->instance->relaxed)
+        out->taken =
+            taken_join(&left->taken, &right->taken,
+                       part_cost_bytes(joint, frontier->site->tight), (uint64_t)frontier->slots);
+    return taken_total(&out->taken) <= frontier->limit && isfinite(out->seconds);
 }
 
 static struct label label_of(struct frontiers *frontiers, const struct frontier *frontier,
@@ -184,18 +171,77 @@ static struct label label_of(struct frontiers *frontiers, const struct frontier 
         .seconds = cost->forward_s + cost->backward_s,
         .forward_s = cost->forward_s,
         .once_s = cost->once_s,
-        .bytes = cost->state_bytes + (uint64_t)frontier->slots * cost->saved_bytes +
-                 cost->communication_bytes,
-        .transient = larger(cost->other_bytes, cost->forward_bytes),
-        .forward = cost->forward_bytes,
-        .beside = cost->beside_bytes,
+        .ranks = -1,
         .entry = choice->entry,
         .exit = choice->exit,
         .node = -1,
     };
-    if (frontiers->instance->relaxed)
-        label.bytes = label.transient = label.forward = label.beside = 0;
+    if (!frontiers->instance->relaxed)
+        label.taken = taken_block(part_cost_bytes(cost, frontier->site->tight),
+                                  (uint64_t)frontier->slots);
     return label;
+}
+
+static bool fits_on(const struct frontier *frontier, const struct taken *taken, int rank)
+{
+    const struct site *site = frontier->site;
+    return taken_total(taken) <= frontier->limit + (site->limits[rank] - site->memory_bytes);
+}
+
+/* One block's, if it fits on all ranks. */
+static void add_block(const struct frontiers *frontiers, const struct frontier *frontier,
+                      const struct choice *choice, const struct label *label,
+                      struct label_list *list)
+{
+    if (frontiers->instance->relaxed || !choice->cost.ranks) {
+        labels_add(list, label);
+        return;
+    }
+    struct taken *ranks = labels_ranks(list);
+    for (int rank = 0; rank < list->ranks; rank++) {
+        ranks[rank] = taken_block(&choice->cost.ranks[rank], (uint64_t)frontier->slots);
+        if (!fits_on(frontier, &ranks[rank], rank))
+            return;
+    }
+    labels_add_apart(list, label);
+}
+
+/* A label of each of two frontiers, and what joins them. */
+struct joined {
+    const struct frontier *from[2];
+    const struct label *labels[2];
+    const struct part_cost *joint;
+};
+
+/* Both together, if they fit on all ranks. */
+static void add_joined(const struct frontiers *frontiers, const struct frontier *frontier,
+                       const struct joined *joined, const struct label *both,
+                       struct label_list *list)
+{
+    const struct label *left = joined->labels[0], *right = joined->labels[1];
+    bool alike = left->ranks < 0 && right->ranks < 0 && !joined->joint->ranks;
+    if (frontiers->instance->relaxed || alike) {
+        labels_add(list, both);
+        return;
+    }
+    struct taken *ranks = labels_ranks(list);
+    for (int rank = 0; rank < list->ranks; rank++) {
+        ranks[rank] = taken_join(label_on(left, joined->from[0]->ranks, rank),
+                                 label_on(right, joined->from[1]->ranks, rank),
+                                 part_cost_bytes(joined->joint, rank), (uint64_t)frontier->slots);
+        if (!fits_on(frontier, &ranks[rank], rank))
+            return;
+    }
+    labels_add_apart(list, both);
+}
+
+/* Takes the list. */
+static void set_labels(struct frontier *frontier, struct label_list *list)
+{
+    labels_pack(list);
+    frontier->labels = list->items;
+    frontier->count = list->count;
+    frontier->ranks = list->of;
 }
 
 static const struct choice *choices_of(const struct frontiers *frontiers, int stage, int block,
@@ -228,20 +274,19 @@ static void fill_one(struct frontiers *frontiers, struct frontier *frontier, int
 {
     size_t count;
     const struct choice *choices = choices_of(frontiers, stage, frontier->first, &count);
-    struct label_list list = {0};
+    struct label_list list = {.ranks = frontier->site->ranks};
     struct least others = find_others(frontiers, frontier);
     for (size_t c = 0; c < count; c++) {
         struct label label = label_of(frontiers, frontier, &choices[c]);
-        if (bytes_of(&label) > frontier->limit ||
+        if (taken_total(&label.taken) > frontier->limit ||
             label_bound(frontiers, frontier, &label, &others) >= frontiers->upper_s)
             continue;
         label.node = add_node(frontiers, (struct frontier_node){-1, -1, choices[c].strategy});
-        labels_add(&list, &label);
+        add_block(frontiers, frontier, &choices[c], &label, &list);
     }
     labels_reduce(frontiers, &list);
     cut_off(frontiers, frontier, &others, &list);
-    frontier->labels = list.items;
-    frontier->count = list.count;
+    set_labels(frontier, &list);
 }
 
 /* Where a run of blocks is cut in two: the last block from the rest, the model's first block
@@ -262,7 +307,7 @@ static void fill(struct frontiers *frontiers, struct frontier *frontier, int sta
     int cut = find_cut(frontiers, frontier);
     const struct frontier *left = frontiers_get(frontiers, stage, frontier->first, cut),
                           *right = frontiers_get(frontiers, stage, cut, frontier->end);
-    struct label_list list = {0};
+    struct label_list list = {.ranks = frontier->site->ranks};
     struct least others = find_others(frontiers, frontier);
     frontiers->joined += (double)left->count * (double)right->count;
     for (size_t i = 0; i < left->count; i++) {
@@ -275,7 +320,8 @@ static void fill(struct frontiers *frontiers, struct frontier *frontier, int sta
                 label_bound(frontiers, frontier, &both, &others) >= frontiers->upper_s)
                 continue;
             both.node = (int)(i * right->count + j); /* until it is kept, the number of the pair */
-            labels_add(&list, &both);
+            struct joined joined = {{left, right}, {a, b}, joint};
+            add_joined(frontiers, frontier, &joined, &both, &list);
         }
     }
     labels_reduce(frontiers, &list);
@@ -287,8 +333,7 @@ static void fill(struct frontiers *frontiers, struct frontier *frontier, int sta
             frontiers, (struct frontier_node){.left = left->labels[pair / right->count].node,
                                               .right = right->labels[pair % right->count].node});
     }
-    frontier->labels = list.items;
-    frontier->count = list.count;
+    set_labels(frontier, &list);
 }
 
 /* Where a run of equal blocks begins. */
@@ -318,9 +363,10 @@ const struct frontier *frontiers_get(struct frontiers *frontiers, int stage, int
 {
     const struct instance *instance = frontiers->instance;
     const int *place = instance->costs->model.place;
-    uint64_t base = instance->bases[stage].state_bytes;
+    uint64_t base = instance->bases[stage].bytes.state;
     uint64_t memory = instance_memory(instance, stage);
     struct frontier key = {.kind = instance->sites[stage]->kind,
+                           .site = instance->sites[stage],
                            .slots = instance->slots[stage],
                            .limit = memory > base ? memory - base : 0};
     if (place[first] == place[end - 1] && end < instance->blocks && first > 0) {

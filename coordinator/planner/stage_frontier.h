@@ -1,28 +1,29 @@
 /* stage_frontier.h - all ways to run blocks [first, end) on a stage that are best in something:
- * an exact label algorithm over (T, F, u, memory), with bounds and dominance.
+ * an exact label algorithm over (T, F, u, memory of every rank), with bounds and dominance.
  *
  * Runs of equal blocks share their frontiers: what counts is how many blocks there are. */
 #ifndef COORDINATOR_PLANNER_STAGE_FRONTIER_H
 #define COORDINATOR_PLANNER_STAGE_FRONTIER_H
 
 #include "coordinator/planner/instance.h"
+#include "coordinator/planner/taken.h"
 
 /* One way: the sum of its parts, without base and crossings. */
 struct label {
     double seconds, forward_s, once_s; /* T, F, u */
-    uint64_t bytes;                    /* state, slots x saved, communication */
-    uint64_t transient; /* of all rooms, but the last block's forward where more passes on */
-    uint64_t forward;   /* of the last block's forward */
-    uint64_t beside;    /* of the room that has most; the stage has it twice */
+    struct taken taken; /* on the rank that has least memory */
+    int ranks;          /* the first of those that are told apart, in a list; -1: all take as much */
     int entry, exit;    /* ends of the first block's and the last block's choices */
     int node;           /* how it came about: see frontier_choices */
 };
 
 struct frontier {
     int kind, slots, first, end;
-    uint64_t limit; /* bytes */
+    const struct site *site; /* one of the kind, and with such memory */
+    uint64_t limit;          /* bytes, on the rank that has least memory */
     struct label *labels;
     size_t count;
+    struct taken *ranks;   /* of labels */
     struct frontier *next; /* in the same bucket */
 };
 

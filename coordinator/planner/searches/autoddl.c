@@ -36,9 +36,7 @@ static struct merit measure(const struct descent *descent)
     const struct site *sites[] = {descent->site};
     if (evaluate_stage(descent->instance->costs, descent->plan, sites, 0, &cost, NULL) < 0)
         return (struct merit){UINT64_MAX, INFINITY};
-    uint64_t memory = descent->site->memory_bytes;
-    return (struct merit){cost.bytes > memory ? cost.bytes - memory : 0,
-                          evaluate_formula(&cost, 1, descent->plan->micro_batches)};
+    return (struct merit){cost.lacking, evaluate_formula(&cost, 1, descent->plan->micro_batches)};
 }
 
 static bool is_better(const struct merit *a, const struct merit *b)

@@ -11,30 +11,55 @@ import math
 import sys
 from operator import le
 
-F, B, ONCE, BESIDE, STATE, SAVED, COMMUNICATION, FORWARD, OTHER, PASSING = range(10)
+F, B, ONCE = range(3)
+BESIDE, STATE, SAVED, COMMUNICATION, FORWARD, OTHER, PASSING = range(7)
 NOTHING = [0] * 10
+
+
+def on_ranks(cost, count):
+    """Of a cost the bytes on each rank of its stage: one after the other, or once for all."""
+    ranks = [cost[i:i + 7] for i in range(3, len(cost), 7)]
+    return ranks if len(ranks) == count else ranks * count
 
 
 class Partial:
     """Closed stages: the sum of T, the largest T, the sum of B, and the largest once - sum of B
-    before. The open one: F, B, once, additive bytes, the largest transient and the largest beside."""
-    total = longest = behind = f = b = once = bytes = peak = beside = 0
+    before. The open one: F, B, once; per rank additive bytes, the largest transient and the largest
+    beside."""
+    total = longest = behind = f = b = once = 0
     rest = -math.inf
+    ranks = ()
 
     def key(self):
         return (self.total, self.longest, -self.behind, self.rest, self.f + self.b, -self.b,
-                self.once, self.bytes, self.peak, self.beside)
+                self.once) + tuple(number for rank in self.ranks for number in rank)
 
 
 def add(partial, stage, cost, peak):
+    """peak: of a rank's bytes what is there for a while."""
     new = Partial()
     new.total, new.longest = partial.total, partial.longest
     new.behind, new.rest = partial.behind, partial.rest
     new.f, new.b = partial.f + cost[F], partial.b + cost[B]
-    new.once, new.beside = partial.once + cost[ONCE], max(partial.beside, cost[BESIDE])
-    new.bytes = partial.bytes + cost[STATE] + stage["slots"] * cost[SAVED] + cost[COMMUNICATION]
-    new.peak = max(partial.peak, peak)
-    return new if new.bytes + new.peak + 2 * new.beside <= stage["memory_bytes"] else None
+    new.once = partial.once + cost[ONCE]
+    limits = stage["memory_bytes"]
+    had = partial.ranks or ((0, 0, 0),) * len(limits)
+    new.ranks = tuple(
+        (sum_ + part[STATE] + stage["slots"] * part[SAVED] + part[COMMUNICATION],
+         max(most, peak(rank, part)), max(beside, part[BESIDE]))
+        for rank, ((sum_, most, beside), part) in enumerate(zip(had, on_ranks(cost, len(limits)))))
+    fits = all(sum_ + most + 2 * beside <= limit
+               for (sum_, most, beside), limit in zip(new.ranks, limits))
+    return new if fits else None
+
+
+def other(_, part):
+    return part[OTHER]
+
+
+def passing(forward):
+    """forward: of the block before, per rank."""
+    return lambda rank, part: max(part[OTHER], forward[rank] + part[PASSING])
 
 
 def close(partial):
@@ -79,31 +104,31 @@ class Point:
         cost = self.cost(stage, block, index, first, vector)
         if partial is None or cost is None:
             return None
-        return add(partial, self.stages[stage], cost, max(cost[FORWARD], cost[OTHER]))
+        return add(partial, self.stages[stage], cost,
+                   lambda _, part: max(part[FORWARD], part[OTHER]))
 
     def open(self, partial, stage, cost):
         of = self.stages[stage]
-        begun = add(partial, of, of["base"], of["base"][OTHER])
-        return begun and add(begun, of, cost, cost[OTHER])
+        begun = add(partial, of, of["base"], other)
+        return begun and add(begun, of, cost, other)
 
     def moves(self, stage, block, before, forward, partial):
         """To all strategies of the next block, on this stage or on the next one; forward: what the
-        block's own forward takes."""
+        block's own forward takes on each rank."""
         joint = self.blocks[block]["joint"]
         of = self.stages[stage]
         for index, after in enumerate(self.strategies(stage, block + 1)):
             inner = self.point["joints"].get(f"{of['kind']}/{joint}")
             cost = inner and inner[before["vector"]][after["vector"]]
             if cost:
-                yield stage, index, add(partial, of, cost,
-                                        max(cost[OTHER], forward + cost[PASSING]))
+                yield stage, index, add(partial, of, cost, passing(forward))
         crossing = self.point["crossings"].get(f"{stage}/{joint}")
         if stage + 1 == len(self.stages) or crossing is None:
             return
         for index, after in enumerate(self.strategies(stage + 1, block + 1)):
             out = crossing["out"][before["vector"]][after["vector"]]
             into = crossing["into"][before["vector"]][after["vector"]]
-            done = out and into and add(partial, of, out, max(out[OTHER], forward + out[PASSING]))
+            done = out and into and add(partial, of, out, passing(forward))
             if done:
                 yield stage + 1, index, self.open(close(done), stage + 1, into)
 
@@ -119,7 +144,9 @@ class Point:
             following = {}
             for (stage, index, first), partials in states.items():
                 before = self.strategies(stage, block)[index]
-                forward = self.cost(stage, block, index, first, vector)[FORWARD]
+                cost = self.cost(stage, block, index, first, vector)
+                limits = self.stages[stage]["memory_bytes"]
+                forward = [part[FORWARD] for part in on_ranks(cost, len(limits))]
                 for partial in reduce(partials):
                     for to, after, moved in self.moves(stage, block, before, forward, partial):
                         one = self.placed(moved, to, block + 1, after, first, vector)
