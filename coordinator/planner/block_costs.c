@@ -304,8 +304,8 @@ int costs_tie(struct costs *costs, const struct site *site, int block,
     return tie_of(costs, site, costs->model.place[block], strategy);
 }
 
-/* Of the last block, *out being both, what it adds to the first one on the same site. Bytes per rank
- * are remembered for the two strategies. */
+/* Of the last block, *out being both, what it adds to the first one on the same site. Bytes per
+ * rank are remembered for the two strategies. */
 static int leave_out_first(struct costs *costs, const struct cost_key *both,
                            const struct site *site, const struct tie *tie, struct part_cost *out,
                            struct error *err)

@@ -33,9 +33,9 @@ struct costs {
     struct part_bytes **kept;           /* bytes per rank that costs lend */
     size_t kept_count, kept_capacity;
     size_t lowered; /* programs so far */
-    bool narrow;   /* space.c: of the roles only those that are tried on many devices */
-    bool one_rank; /* costs of the first rank stand for all of a site of equal devices */
-    int only_rank; /* costs of this rank of a stage alone; -1: of all */
+    bool narrow;    /* space.c: of the roles only those that are tried on many devices */
+    bool one_rank;  /* costs of the first rank stand for all of a site of equal devices */
+    int only_rank;  /* costs of this rank of a stage alone; -1: of all */
 };
 
 /* -ENOTSUP: a model whose parts depend on each other beyond what is added up here. */

@@ -9,22 +9,21 @@
  *   points         per point devices, micro_batches, samples (of a micro-batch), schedule, and
  *
  *     stages         per stage its kind of site, slots (micro-batches in flight), memory_bytes
- *                    (per rank that is told apart; one number: of any), and base (the cost of a rank
- *                    without blocks)
- *     strategies     "KIND/PLACE": per strategy its roles, one per axis; vector, the number of
- *                    these roles; zero; recompute; class, the number of (vector, zero); cost
- *     joints         "KIND/JOINT": [vector before][vector after], a cost or null: not possible
- *     crossings      "STAGE/JOINT", of the block before, which ends the stage: the same for what
- *                    the stage pays (out) and what the next one does (into)
- *     tied_last      [class of the first block][strategy of the last]: its cost beside it
- *     tied_first     [vector of the last block][strategy of the first]; null with one stage
+ *                    (per rank that is told apart; one number: of any), and base (the cost of a
+ * rank without blocks) strategies     "KIND/PLACE": per strategy its roles, one per axis; vector,
+ * the number of these roles; zero; recompute; class, the number of (vector, zero); cost joints
+ * "KIND/JOINT": [vector before][vector after], a cost or null: not possible crossings
+ * "STAGE/JOINT", of the block before, which ends the stage: the same for what the stage pays (out)
+ * and what the next one does (into) tied_last      [class of the first block][strategy of the
+ * last]: its cost beside it tied_first     [vector of the last block][strategy of the first]; null
+ * with one stage
  *
  * A stage runs the blocks of an interval; all blocks are divided among the stages in their order.
  * Of a stage, over its base, blocks, inner joints and crossings, F, B and once are sums. T is
- * F + B. On each rank bytes are state + slots x saved + communication, summed; twice the largest beside; and the
- * largest of: any forward, any other, and a block's forward and the passing of the joint or
- * crossing after it. A plan fits if no rank has more than its memory_bytes; its step is sum T +
- * (micro_batches - 1) max T + max (once - sum of B of the stages before). */
+ * F + B. On each rank bytes are state + slots x saved + communication, summed; twice the largest
+ * beside; and the largest of: any forward, any other, and a block's forward and the passing of the
+ * joint or crossing after it. A plan fits if no rank has more than its memory_bytes; its step is
+ * sum T + (micro_batches - 1) max T + max (once - sum of B of the stages before). */
 #include "coordinator/planner/dump.h"
 
 #include "common/base/memory.h"
@@ -62,9 +61,8 @@ struct dump {
 
 static void append_bytes(json_t *list, const struct part_bytes *bytes)
 {
-    const uint64_t numbers[] = {bytes->beside,        bytes->state,   bytes->saved,
-                                bytes->communication, bytes->forward, bytes->other,
-                                bytes->passing};
+    const uint64_t numbers[] = {bytes->beside,  bytes->state, bytes->saved,  bytes->communication,
+                                bytes->forward, bytes->other, bytes->passing};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         json_array_append_new(list, json_integer((json_int_t)numbers[i]));
 }
@@ -235,8 +233,8 @@ static json_t *encode_ties(struct dump *dump, int stage, int block, const struct
             struct part_cost cost;
             int rc = costs_block(&dump->costs, sites[stage], block, &column->items[i], &tie,
                                  dump->point->samples, &cost, NULL);
-            json_array_append_new(
-                row, rc < 0 ? json_null() : encode_cost(dump, &cost, sites[stage]->ranks));
+            json_array_append_new(row, rc < 0 ? json_null()
+                                              : encode_cost(dump, &cost, sites[stage]->ranks));
         }
         json_array_append_new(rows, row);
     }
@@ -273,11 +271,11 @@ static int dump_stage(struct dump *dump, int stage, json_t *stages, struct error
     json_t *memory = json_array();
     for (int rank = 0; rank < site->ranks; rank++)
         json_array_append_new(memory, json_integer((json_int_t)site->limits[rank]));
-    json_array_append_new(stages, json_pack("{s:i, s:i, s:o, s:o}", "kind", site->kind, "slots",
-                                            evaluate_slots(point->schedule, stage, point->stages,
-                                                           point->micro_batches),
-                                            "memory_bytes", memory, "base",
-                                            encode_cost(dump, &base, site->ranks)));
+    json_array_append_new(
+        stages,
+        json_pack("{s:i, s:i, s:o, s:o}", "kind", site->kind, "slots",
+                  evaluate_slots(point->schedule, stage, point->stages, point->micro_batches),
+                  "memory_bytes", memory, "base", encode_cost(dump, &base, site->ranks)));
     for (int b = 0; b < (int)dump->costs.request->graph->block_count && rc == 0; b++)
         if (may_lie(dump, stage, b))
             rc = dump_block(dump, stage, b, err);

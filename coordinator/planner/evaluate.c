@@ -56,9 +56,9 @@ static void extend(struct taken *runs, const struct site *site, int slots, bool 
 {
     for (int rank = 0; rank < site->ranks; rank++) {
         struct taken one = taken_block(part_cost_bytes(block, rank), (uint64_t)slots);
-        runs[rank] = first ? one
-                           : taken_join(&runs[rank], &one, part_cost_bytes(joint, rank),
-                                        (uint64_t)slots);
+        runs[rank] =
+            first ? one
+                  : taken_join(&runs[rank], &one, part_cost_bytes(joint, rank), (uint64_t)slots);
     }
 }
 
@@ -69,9 +69,9 @@ static void add_bytes(const struct taken *runs, const struct site *site, int slo
 {
     for (int rank = 0; rank < site->ranks; rank++) {
         uint64_t limit = site->limits[rank];
-        uint64_t bytes = taken_stage(
-            &runs[rank], part_cost_bytes(base, rank), part_cost_bytes(crossings[0], rank),
-            part_cost_bytes(crossings[1], rank), (uint64_t)slots);
+        uint64_t bytes = taken_stage(&runs[rank], part_cost_bytes(base, rank),
+                                     part_cost_bytes(crossings[0], rank),
+                                     part_cost_bytes(crossings[1], rank), (uint64_t)slots);
         out->bytes = taken_larger(out->bytes, bytes);
         out->lacking = taken_larger(out->lacking, bytes > limit ? bytes - limit : 0);
         out->filling = fmax(out->filling, (double)bytes / (double)limit);

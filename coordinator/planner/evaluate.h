@@ -6,7 +6,7 @@
 
 struct stage_cost {
     double forward_s, backward_s, once_s;
-    double least_s; /* of forward and backward, on the rank that takes least */
+    double least_s;   /* of forward and backward, on the rank that takes least */
     uint64_t bytes;   /* on the rank that has most */
     uint64_t lacking; /* that some rank's device has too few of; 0: the stage fits */
     double filling;   /* share of its memory that the fullest device has taken */

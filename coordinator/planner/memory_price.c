@@ -28,14 +28,20 @@ struct pricing_of_memory {
     int slots; /* no stage has fewer */
 };
 
-/* On the rank that has least memory: on each stage its bytes are no more than that. */
+/* On the rank of a stage that has least of them: which one has least memory depends on the stage.
+ */
 static uint64_t bytes_of(const struct pricing_of_memory *of, const struct choices *choices,
                          const struct choice *choice, bool last)
 {
-    struct part_bytes bytes = *part_cost_bytes(&choice->cost, choices->site->tight);
-    if (last && of->instance->costs->model.tied)
-        bytes.state = 0; /* tied weights are counted where they are used first */
-    return taken_sum(&bytes, (uint64_t)of->slots);
+    uint64_t least = UINT64_MAX;
+    for (int rank = 0; rank < (choice->cost.ranks ? choices->site->ranks : 1); rank++) {
+        struct part_bytes bytes = *part_cost_bytes(&choice->cost, rank);
+        if (last && of->instance->costs->model.tied)
+            bytes.state = 0; /* tied weights are counted where they are used first */
+        uint64_t sum = taken_sum(&bytes, (uint64_t)of->slots);
+        least = sum < least ? sum : least;
+    }
+    return least;
 }
 
 /* What the room of a block takes at least, and what goes on beside it. */
@@ -47,11 +53,13 @@ static double room_bytes(const struct instance *instance, int block)
         if (choices->place != instance->costs->model.place[block])
             continue;
         for (size_t i = 0; i < choices->count; i++) {
-            const struct part_bytes *bytes =
-                part_cost_bytes(&choices->items[i].cost, choices->site->tight);
-            uint64_t own = taken_larger(bytes->other, bytes->forward);
-            room = own < room ? own : room;
-            beside = bytes->beside < beside ? bytes->beside : beside;
+            const struct part_cost *cost = &choices->items[i].cost;
+            for (int rank = 0; rank < (cost->ranks ? choices->site->ranks : 1); rank++) {
+                const struct part_bytes *bytes = part_cost_bytes(cost, rank);
+                uint64_t own = taken_larger(bytes->other, bytes->forward);
+                room = own < room ? own : room;
+                beside = bytes->beside < beside ? bytes->beside : beside;
+            }
         }
     }
     return (double)room + 2 * (double)beside;

@@ -126,8 +126,7 @@ struct part_cost part_cost_price(const struct pricing *pricing, const struct low
     struct part_cost cost = {
         .bytes = {.state = program->bytes[REGION_STATE],
                   .saved = program->slot_bytes,
-                  .communication =
-                      program->bytes[REGION_COMMUNICATION] - 2 * program->beside_bytes,
+                  .communication = program->bytes[REGION_COMMUNICATION] - 2 * program->beside_bytes,
                   .beside = program->beside_bytes,
                   .forward = part->forward_bytes,
                   .other = part->other_bytes,

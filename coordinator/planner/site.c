@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FEW_DEVICES 8
 #define FEW_RANKS 4
+#define UNLIKE_SHARE 0.02
 
 /* Of two kinds, with hosts in common in the same way. Devices of one host lie next to each other:
  * what two sites share is a host that the first ends with and the second begins with. */
@@ -46,29 +48,11 @@ static bool one_host(const struct sites *sites, int a, int b)
     return strcmp(sites->request->devices[a].host, sites->request->devices[b].host) == 0;
 }
 
-/* Have all ranks that are told apart the same memory? */
-static bool even_memory(const struct site *site)
-{
-    for (int rank = 1; rank < site->ranks; rank++)
-        if (site->limits[rank] != site->limits[0])
-            return false;
-    return true;
-}
-
-/* Do equal bytes come to as much of it on the same ranks? */
-static bool alike_in_memory(const struct site *a, const struct site *b)
-{
-    if (a->ranks != b->ranks)
-        return false;
-    return (even_memory(a) && even_memory(b)) ||
-           memcmp(a->limits, b->limits, (size_t)a->ranks * sizeof *a->limits) == 0;
-}
-
 /* Devices of one host lie next to each other: neighbours tell all. */
 static bool alike(const struct sites *sites, const struct site *a, const struct site *b)
 {
     const struct planner_device *devices = sites->request->devices;
-    if (!mesh_equal(&a->mesh, &b->mesh) || !alike_in_memory(a, b))
+    if (!mesh_equal(&a->mesh, &b->mesh) || a->ranks != b->ranks)
         return false;
     for (int rank = 0; rank < mesh_count(&a->mesh); rank++) {
         if (devices[a->first + rank].profile != devices[b->first + rank].profile)
@@ -154,20 +138,32 @@ static void set_memory(const struct sites *sites, struct site *site)
         site->limits[0] = site->memory_bytes;
 }
 
-/* Each costs a program of every part: they are told apart where there are hardly more of them than
- * stand for all, or where their memory is unlike. */
+/* Is the memory of the ranks so unlike that it matters who has most of what? */
+static bool unlike_memory(const struct sites *sites, const struct site *site, int count)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    for (int rank = 0; rank < count; rank++) {
+        uint64_t memory = memory_of(sites, site, rank);
+        least = memory < least ? memory : least;
+        most = memory > most ? memory : most;
+    }
+    return (double)least < (double)most * (1 - UNLIKE_SHARE);
+}
+
+/* Each costs a program of every part that is not the same on all: they are told apart where all of
+ * them stand for others anyway, where their memory is unlike, and where devices are so few that all
+ * plans may be compared. */
 static void tell_apart(const struct sites *sites, struct site *site)
 {
     int count = mesh_count(&site->mesh), known = site->representative_count;
-    bool unlike = false;
     for (int rank = 0; rank < count; rank++) {
         uint64_t taken = sites->request->devices[site->first + rank].library_bytes;
         site->library_bytes = taken > site->library_bytes ? taken : site->library_bytes;
     }
-    for (int rank = 1; rank < count; rank++)
-        unlike = unlike || memory_of(sites, site, rank) != memory_of(sites, site, 0);
-    bool few = count <= FEW_RANKS || count == known || (unlike && count <= SITE_RANKS_MAX);
-    site->ranks = few ? count : 1;
+    bool few = sites->request->device_count <= FEW_DEVICES && count <= FEW_RANKS;
+    bool apart =
+        count == known || few || (count <= SITE_RANKS_MAX && unlike_memory(sites, site, count));
+    site->ranks = apart ? count : 1;
     for (int rank = 0; rank < site->ranks; rank++)
         known = add_rank(site->representatives, known, rank);
 }

@@ -158,8 +158,8 @@ static bool join(const struct frontiers *frontiers, const struct frontier *front
     };
     if (!frontiers->instance->relaxed)
         out->taken =
-            taken_join(&left->taken, &right->taken,
-                       part_cost_bytes(joint, frontier->site->tight), (uint64_t)frontier->slots);
+            taken_join(&left->taken, &right->taken, part_cost_bytes(joint, frontier->site->tight),
+                       (uint64_t)frontier->slots);
     return taken_total(&out->taken) <= frontier->limit && isfinite(out->seconds);
 }
 
@@ -177,8 +177,8 @@ static struct label label_of(struct frontiers *frontiers, const struct frontier 
         .node = -1,
     };
     if (!frontiers->instance->relaxed)
-        label.taken = taken_block(part_cost_bytes(cost, frontier->site->tight),
-                                  (uint64_t)frontier->slots);
+        label.taken =
+            taken_block(part_cost_bytes(cost, frontier->site->tight), (uint64_t)frontier->slots);
     return label;
 }
 
@@ -345,10 +345,18 @@ static int run_begin(const struct frontiers *frontiers, int block)
     return block;
 }
 
-static bool same_frontier(const struct frontier *a, const struct frontier *b)
+/* Of two sites of one kind. */
+static bool same_memory(const struct site *a, const struct site *b)
+{
+    return memcmp(a->limits, b->limits, (size_t)a->ranks * sizeof *a->limits) == 0;
+}
+
+static bool same_frontier(const struct frontiers *frontiers, const struct frontier *a,
+                          const struct frontier *b)
 {
     return a->kind == b->kind && a->slots == b->slots && a->limit == b->limit &&
-           a->first == b->first && a->end == b->end;
+           a->first == b->first && a->end == b->end &&
+           (frontiers->instance->relaxed || same_memory(a->site, b->site));
 }
 
 static struct frontier **bucket_of(struct frontiers *frontiers, const struct frontier *key)
@@ -377,7 +385,7 @@ const struct frontier *frontiers_get(struct frontiers *frontiers, int stage, int
     key.end = end;
     struct frontier **bucket = bucket_of(frontiers, &key);
     for (const struct frontier *known = *bucket; known; known = known->next)
-        if (same_frontier(known, &key))
+        if (same_frontier(frontiers, known, &key))
             return known;
     struct frontier *frontier = xcalloc(1, sizeof *frontier);
     *frontier = key;

@@ -11,10 +11,10 @@
 /* One way: the sum of its parts, without base and crossings. */
 struct label {
     double seconds, forward_s, once_s; /* T, F, u */
-    struct taken taken; /* on the rank that has least memory */
-    int ranks;          /* the first of those that are told apart, in a list; -1: all take as much */
-    int entry, exit;    /* ends of the first block's and the last block's choices */
-    int node;           /* how it came about: see frontier_choices */
+    struct taken taken;                /* on the rank that has least memory */
+    int ranks;       /* the first of those that are told apart, in a list; -1: all take as much */
+    int entry, exit; /* ends of the first block's and the last block's choices */
+    int node;        /* how it came about: see frontier_choices */
 };
 
 struct frontier {

@@ -56,12 +56,11 @@ static inline uint64_t taken_stage(const struct taken *run, const struct part_by
                                    uint64_t slots)
 {
     struct taken all = {
-        .bytes = run->bytes + taken_sum(base, slots) + taken_sum(into, slots) +
-                 taken_sum(out_of, slots),
-        .transient = taken_larger(
-            taken_larger(taken_larger(run->transient, base->other),
-                         taken_larger(into->other, out_of->other)),
-            run->forward + out_of->passing),
+        .bytes =
+            run->bytes + taken_sum(base, slots) + taken_sum(into, slots) + taken_sum(out_of, slots),
+        .transient = taken_larger(taken_larger(taken_larger(run->transient, base->other),
+                                               taken_larger(into->other, out_of->other)),
+                                  run->forward + out_of->passing),
         .beside = taken_larger(taken_larger(run->beside, base->beside),
                                taken_larger(into->beside, out_of->beside)),
     };
