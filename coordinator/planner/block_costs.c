@@ -181,24 +181,24 @@ static void set_ranks(struct costs *costs, const struct part_bytes *bytes, int c
 }
 
 /* The part on all ranks that stand for the stage but the first, whose cost *out is; on all that are
- * told apart, if their bytes are unlike. Only of a message between stages may all those that stand
- * for others have as much, and these not: where a dim is cut unevenly the first rank has least of
- * it, and the last one most. */
+ * told apart, unless those have the same bytes: the first has least of a dim that does not divide,
+ * the last one most. That does not hold of shares by weight, nor of messages between stages. */
 static int lower_others(struct costs *costs, const struct plan *plan, const struct part *part,
                         const struct site *const sites[2], int side, struct part_cost *out,
                         struct error *err)
 {
     const struct site *site = sites[side];
     struct part_bytes bytes[SITE_RANKS_MAX], first = out->bytes;
-    bool unlike = false, apart = site->ranks > 1;
+    bool apart = site->ranks > 1, all = apart && (site->weights || sites[1]), unlike = false;
     int count = site->representative_count, rc = 0;
-    for (int i = 1; i < (apart && (unlike || sites[1]) ? site->ranks : count) && rc == 0; i++) {
+    for (int i = 1; i < (all ? site->ranks : count) && rc == 0; i++) {
         int rank = site->representatives[i];
         struct part_cost cost;
         rc = lower_rank(costs, plan, part, sites, side, rank, &cost, err);
         if (rc < 0)
             break;
         unlike = unlike || memcmp(&cost.bytes, &first, sizeof first) != 0;
+        all = apart && (all || unlike);
         if (apart)
             bytes[rank] = cost.bytes;
         part_cost_larger(out, &cost);

@@ -151,8 +151,8 @@ static bool unlike_memory(const struct sites *sites, const struct site *site, in
 }
 
 /* Each costs a program of every part that is not the same on all: they are told apart where all of
- * them stand for others anyway, where their memory is unlike, and where devices are so few that all
- * plans may be compared. */
+ * them stand for others anyway, where their memory or their shares are unlike, and where devices
+ * are so few that all plans may be compared. */
 static void tell_apart(const struct sites *sites, struct site *site)
 {
     int count = mesh_count(&site->mesh), known = site->representative_count;
@@ -161,8 +161,8 @@ static void tell_apart(const struct sites *sites, struct site *site)
         site->library_bytes = taken > site->library_bytes ? taken : site->library_bytes;
     }
     bool few = sites->request->device_count <= FEW_DEVICES && count <= FEW_RANKS;
-    bool apart =
-        count == known || few || (count <= SITE_RANKS_MAX && unlike_memory(sites, site, count));
+    bool unlike = site->weights || unlike_memory(sites, site, count);
+    bool apart = count == known || few || (unlike && count <= SITE_RANKS_MAX);
     site->ranks = apart ? count : 1;
     for (int rank = 0; rank < site->ranks; rank++)
         known = add_rank(site->representatives, known, rank);
