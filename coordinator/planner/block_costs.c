@@ -1,31 +1,16 @@
-/* block_costs.c - lowering parts on scratch plans of the short model, summing, remembering. */
+/* block_costs.c - lowering parts on scratch plans of the short model, and summing. */
 #include "coordinator/planner/block_costs.h"
 
-#include "common/base/hash.h"
 #include "common/base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* What a cost depends on; compared by its bytes. */
-struct cost_key {
-    int64_t samples;
-    int32_t kind, index, side, site, ranks, pair, tie;
-    int32_t unused; /* keys are hashed and compared by their bytes: none may be padding */
-    uint8_t roles[2][AXES_MAX], zero[2], recompute[2]; /* roles: one more than their row */
-};
 
 /* Of a stage: those that stand for it, or the first of them. */
 enum ranks { RANKS_ALL, RANKS_FIRST };
 
 /* A tied block: with the other one's weights on its site, or on another; what it adds to them. */
 enum side { SIDE_BOTH = 1, SIDE_ACROSS, SIDE_ADDED };
-
-struct cost_entry {
-    bool taken;
-    struct cost_key key;
-    struct part_cost cost;
-};
 
 int costs_init(struct costs *costs, const struct planner_request *request, struct error *err)
 {
@@ -43,8 +28,7 @@ int costs_init(struct costs *costs, const struct planner_request *request, struc
     costs->one = plan_create(1, blocks);
     costs->two = plan_create(2, blocks);
     costs->one->overlap = costs->two->overlap = request->job->plan.overlap;
-    costs->entry_capacity = 1024;
-    costs->entries = xcalloc(costs->entry_capacity, sizeof *costs->entries);
+    known_costs_init(&costs->known);
     return 0;
 }
 
@@ -57,10 +41,7 @@ void costs_finish(struct costs *costs)
     ties_finish(&costs->ties);
     plan_destroy(costs->one);
     plan_destroy(costs->two);
-    free(costs->entries);
-    for (size_t i = 0; i < costs->kept_count; i++)
-        free(costs->kept[i]);
-    free(costs->kept);
+    known_costs_finish(&costs->known);
 }
 
 struct strategy strategy_of(const struct plan *plan, int block)
@@ -114,41 +95,6 @@ static void key_strategy(struct cost_key *key, int which, const struct site *sit
     key->recompute[which] = (uint8_t)strategy->recompute;
 }
 
-/* The entry of this key, or the free one where it belongs. */
-static struct cost_entry *find_entry(struct cost_entry *entries, size_t capacity,
-                                     const struct cost_key *key)
-{
-    size_t i = hash_words(HASH_START, key, sizeof *key) & (capacity - 1);
-    while (entries[i].taken && memcmp(&entries[i].key, key, sizeof *key) != 0)
-        i = (i + 1) & (capacity - 1);
-    return &entries[i];
-}
-
-static bool recall(const struct costs *costs, const struct cost_key *key, struct part_cost *out)
-{
-    const struct cost_entry *known = find_entry(costs->entries, costs->entry_capacity, key);
-    if (known->taken)
-        *out = known->cost;
-    return known->taken;
-}
-
-static void remember(struct costs *costs, const struct cost_key *key, const struct part_cost *cost)
-{
-    if (2 * (costs->entry_count + 1) > costs->entry_capacity) {
-        size_t capacity = 2 * costs->entry_capacity;
-        struct cost_entry *entries = xcalloc(capacity, sizeof *entries);
-        for (size_t i = 0; i < costs->entry_capacity; i++)
-            if (costs->entries[i].taken)
-                *find_entry(entries, capacity, &costs->entries[i].key) = costs->entries[i];
-        free(costs->entries);
-        costs->entries = entries;
-        costs->entry_capacity = capacity;
-    }
-    *find_entry(costs->entries, costs->entry_capacity, key) =
-        (struct cost_entry){.taken = true, .key = *key, .cost = *cost};
-    costs->entry_count++;
-}
-
 /* The part on one rank of the stage `side` of the plan. */
 static int lower_rank(struct costs *costs, const struct plan *plan, const struct part *part,
                       const struct site *const sites[2], int side, int rank, struct part_cost *out,
@@ -166,18 +112,6 @@ static int lower_rank(struct costs *costs, const struct plan *plan, const struct
     lower_part_done(costs->ways, &lowered);
     costs->lowered++;
     return 0;
-}
-
-/* Copies the bytes of ranks that are told apart. */
-static void set_ranks(struct costs *costs, const struct part_bytes *bytes, int count,
-                      struct part_cost *out)
-{
-    struct part_bytes *ranks = xcalloc((size_t)count, sizeof *ranks);
-    memcpy(ranks, bytes, (size_t)count * sizeof *ranks);
-    costs->kept =
-        grow(costs->kept, costs->kept_count, &costs->kept_capacity, sizeof(struct part_bytes *));
-    costs->kept[costs->kept_count++] = ranks;
-    out->ranks = ranks;
 }
 
 /* The part on all ranks that stand for the stage but the first, whose cost *out is; on all that are
@@ -205,7 +139,7 @@ static int lower_others(struct costs *costs, const struct plan *plan, const stru
     }
     bytes[site->representatives[0]] = first;
     if (rc == 0 && apart && unlike)
-        set_ranks(costs, bytes, site->ranks, out);
+        out->ranks = known_costs_keep(&costs->known, bytes, site->ranks);
     return rc;
 }
 
@@ -219,18 +153,18 @@ static int lower_and_sum(struct costs *costs, const struct cost_key *key, const 
     struct cost_key first = *key;
     int rc = 0;
     first.ranks = RANKS_FIRST;
-    if (!recall(costs, &first, out)) {
+    if (!known_costs_recall(&costs->known, &first, out)) {
         int rank = costs->only_rank < 0 ? site->representatives[0] : costs->only_rank;
         rc = lower_rank(costs, plan, part, sites, side, rank, out, err);
         if (rc == 0)
-            remember(costs, &first, out);
+            known_costs_remember(&costs->known, &first, out);
     }
     if (key->ranks == RANKS_FIRST || costs->only_rank >= 0)
         return rc;
     if (rc == 0)
         rc = lower_others(costs, plan, part, sites, side, out, err);
     if (rc == 0)
-        remember(costs, key, out);
+        known_costs_remember(&costs->known, key, out);
     return rc;
 }
 
@@ -322,7 +256,7 @@ static int leave_out_first(struct costs *costs, const struct cost_key *both,
         return 0;
     key.side = SIDE_ADDED;
     key_strategy(&key, 1, site, tie->strategy);
-    if (recall(costs, &key, out))
+    if (known_costs_recall(&costs->known, &key, out))
         return 0;
     out->bytes.state = 0;
     for (int rank = 0; rank < site->ranks; rank++) {
@@ -331,8 +265,8 @@ static int leave_out_first(struct costs *costs, const struct cost_key *both,
         if (bytes[rank].state > out->bytes.state)
             out->bytes.state = bytes[rank].state;
     }
-    set_ranks(costs, bytes, site->ranks, out);
-    remember(costs, &key, out);
+    out->ranks = known_costs_keep(&costs->known, bytes, site->ranks);
+    known_costs_remember(&costs->known, &key, out);
     return 0;
 }
 
@@ -359,7 +293,9 @@ int costs_block(struct costs *costs, const struct site *site, int block,
                    : place == 0      ? sites_pair(&costs->sites, site, tie->site)
                                      : sites_pair(&costs->sites, tie->site, site);
     }
-    int rc = recall(costs, &key, out) ? 0 : tied_cost(costs, &key, site, strategy, tie, out, err);
+    int rc = known_costs_recall(&costs->known, &key, out)
+                 ? 0
+                 : tied_cost(costs, &key, site, strategy, tie, out, err);
     return rc == 0 && tie && !across ? leave_out_first(costs, &key, site, tie, out, err) : rc;
 }
 
@@ -378,7 +314,7 @@ int costs_joint(struct costs *costs, const struct site *site, int block,
     key_strategy(&key, 1, site, after);
     memset(key.zero, 0, sizeof key.zero);
     memset(key.recompute, 0, sizeof key.recompute);
-    if (recall(costs, &key, out))
+    if (known_costs_recall(&costs->known, &key, out))
         return 0;
     struct plan *plan = set_scratch(costs, sites, 0, samples);
     set_block(plan, part.index, before);
@@ -403,7 +339,7 @@ int costs_crossing(struct costs *costs, const struct site *const sites[2], int b
     key_strategy(&key, 1, sites[1], after);
     memset(key.zero, 0, sizeof key.zero);
     memset(key.recompute, 0, sizeof key.recompute);
-    if (recall(costs, &key, out))
+    if (known_costs_recall(&costs->known, &key, out))
         return 0;
     struct plan *plan = set_scratch(costs, sites, place + 1, samples);
     set_block(plan, place, before);
@@ -438,10 +374,10 @@ int costs_base(struct costs *costs, const struct site *site, int devices, struct
     /* A rank's share of so few words depends on its place among all ranks. */
     struct cost_key key = {
         .kind = PART_BASE, .index = devices, .site = site->kind, .pair = site->first};
-    if (recall(costs, &key, out))
+    if (known_costs_recall(&costs->known, &key, out))
         return 0;
     int rc = base_cost(costs, site, devices, out, err);
     if (rc == 0)
-        remember(costs, &key, out);
+        known_costs_remember(&costs->known, &key, out);
     return rc;
 }

@@ -8,7 +8,7 @@
 #ifndef COORDINATOR_PLANNER_BLOCK_COSTS_H
 #define COORDINATOR_PLANNER_BLOCK_COSTS_H
 
-#include "coordinator/planner/part_cost.h"
+#include "coordinator/planner/known_costs.h"
 #include "coordinator/planner/short_graph.h"
 #include "coordinator/planner/site.h"
 #include "coordinator/planner/ties.h"
@@ -28,10 +28,7 @@ struct costs {
     struct ties ties;
     uint8_t *like;          /* per block of the short model and recomputation: recompute_like() */
     struct plan *one, *two; /* scratch: the short model on one stage, on two */
-    struct cost_entry *entries;
-    size_t entry_count, entry_capacity; /* a power of two */
-    struct part_bytes **kept;           /* bytes per rank that costs lend */
-    size_t kept_count, kept_capacity;
+    struct known_costs known;
     size_t lowered; /* programs so far */
     bool narrow;    /* space.c: of the roles only those that are tried on many devices */
     bool one_rank;  /* costs of the first rank stand for all of a site of equal devices */

@@ -1,22 +1,24 @@
 /* dump.c - costs as JSON, all that the formula sees:
  *
  *   kind           "Costs"
- *   cost           names of a cost's members, in order; a cost is an array of them, and where the
- *                  stage's ranks have unlike bytes, of these once more for each rank but the first
+ *   cost           names of a cost's members, in order; a cost is an array of them: bytes of any
+ *                  rank, or where ranks are told apart and have unlike ones, all seven of the first
+ *                  rank, then of the second, and so on
  *   blocks         per block of the model its name, its place (blocks of one place have the same
  *                  strategies and costs) and its joint (to the next block; likewise)
  *   tied           the last block uses a weight of the first one
  *   points         per point devices, micro_batches, samples (of a micro-batch), schedule, and
  *
  *     stages         per stage its kind of site, slots (micro-batches in flight), memory_bytes
- *                    (per rank that is told apart; one number: of any), and base (the cost of a
- * rank without blocks) strategies     "KIND/PLACE": per strategy its roles, one per axis; vector,
- * the number of these roles; zero; recompute; class, the number of (vector, zero); cost joints
- * "KIND/JOINT": [vector before][vector after], a cost or null: not possible crossings
- * "STAGE/JOINT", of the block before, which ends the stage: the same for what the stage pays (out)
- * and what the next one does (into) tied_last      [class of the first block][strategy of the
- * last]: its cost beside it tied_first     [vector of the last block][strategy of the first]; null
- * with one stage
+ *                    (of each rank that is told apart; or one number: of any rank), and base (the
+ *                    cost of a rank without blocks)
+ *     strategies     "KIND/PLACE": per strategy its roles, one per axis; vector, the number of
+ *                    these roles; zero; recompute; class, the number of (vector, zero); cost
+ *     joints         "KIND/JOINT": [vector before][vector after], a cost or null: not possible
+ *     crossings      "STAGE/JOINT", of the block before, which ends the stage: the same for what
+ *                    the stage pays (out) and what the next one does (into)
+ *     tied_last      [class of the first block][strategy of the last]: its cost beside it
+ *     tied_first     [vector of the last block][strategy of the first]; null with one stage
  *
  * A stage runs the blocks of an interval; all blocks are divided among the stages in their order.
  * Of a stage, over its base, blocks, inner joints and crossings, F, B and once are sums. T is

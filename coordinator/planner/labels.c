@@ -1,4 +1,4 @@
-/* labels.c - which labels are worse than others. */
+/* labels.c - what labels take on ranks that are told apart, and which are worse than others. */
 #include "coordinator/planner/labels.h"
 
 #include "common/base/memory.h"
@@ -11,43 +11,91 @@ double labels_alone_seconds(const struct frontiers *frontiers, const struct labe
     return frontiers->instance->point.micro_batches * label->seconds + label->once_s;
 }
 
-void labels_add(struct label_list *list, const struct label *label)
+struct label_list labels_of(const struct frontiers *frontiers, const struct frontier *frontier)
 {
-    list->items = grow(list->items, list->count, &list->capacity, sizeof *list->items);
-    list->items[list->count++] = *label;
+    return (struct label_list){.ranks = frontiers->instance->relaxed ? 0 : frontier->site->ranks};
 }
 
-struct taken *labels_ranks(struct label_list *list)
+static struct label *add(struct label_list *list, const struct label *label)
 {
-    size_t count = (size_t)list->ranks;
-    for (size_t i = 0; i < count; i++)
+    list->items = grow(list->items, list->count, &list->capacity, sizeof *list->items);
+    list->items[list->count] = *label;
+    return &list->items[list->count++];
+}
+
+/* Room for what the next label takes on each rank. */
+static struct taken *make_room(struct label_list *list)
+{
+    for (size_t i = 0; i < (size_t)list->ranks; i++)
         list->of = grow(list->of, list->of_count + i, &list->of_capacity, sizeof *list->of);
     return &list->of[list->of_count];
 }
 
-void labels_add_apart(struct label_list *list, const struct label *label)
+/* With what is in that room, now its own. */
+static void add_apart(struct label_list *list, const struct label *label)
 {
-    labels_add(list, label);
-    list->items[list->count - 1].ranks = (int)list->of_count;
+    add(list, label)->ranks = (int)list->of_count;
     list->of_count += (size_t)list->ranks;
 }
 
-void labels_pack(struct label_list *list)
+static bool fits_on(const struct frontier *frontier, const struct taken *taken, int rank)
 {
-    struct label_list packed = {.ranks = list->ranks};
-    size_t size = (size_t)list->ranks * sizeof *list->of;
+    const struct site *site = frontier->site;
+    return taken_total(taken) <= frontier->limit + (site->limits[rank] - site->memory_bytes);
+}
+
+void labels_add_choice(struct label_list *list, const struct frontier *frontier,
+                       const struct label *label, const struct part_cost *cost)
+{
+    if (list->ranks == 0 || !cost->ranks) {
+        add(list, label);
+        return;
+    }
+    struct taken *ranks = make_room(list);
+    for (int rank = 0; rank < list->ranks; rank++) {
+        ranks[rank] = taken_block(&cost->ranks[rank], (uint64_t)frontier->slots);
+        if (!fits_on(frontier, &ranks[rank], rank))
+            return;
+    }
+    add_apart(list, label);
+}
+
+void labels_add_joined(struct label_list *list, const struct frontier *frontier,
+                       const struct label *label, const struct joined *from)
+{
+    if (list->ranks == 0 ||
+        (from->left->ranks < 0 && from->right->ranks < 0 && !from->joint->ranks)) {
+        add(list, label);
+        return;
+    }
+    struct taken *ranks = make_room(list);
+    for (int rank = 0; rank < list->ranks; rank++) {
+        ranks[rank] = taken_join(label_on(from->left, from->left_of->ranks, rank),
+                                 label_on(from->right, from->right_of->ranks, rank),
+                                 part_cost_bytes(from->joint, rank), (uint64_t)frontier->slots);
+        if (!fits_on(frontier, &ranks[rank], rank))
+            return;
+    }
+    add_apart(list, label);
+}
+
+/* Ranks of labels that were dropped go, too. */
+void labels_hand_over(struct label_list *list, struct frontier *frontier)
+{
+    struct label_list kept = {.ranks = list->ranks};
     for (size_t i = 0; i < list->count; i++) {
         struct label *label = &list->items[i];
         if (label->ranks < 0)
             continue;
-        memcpy(labels_ranks(&packed), &list->of[label->ranks], size);
-        label->ranks = (int)packed.of_count;
-        packed.of_count += (size_t)list->ranks;
+        memcpy(make_room(&kept), &list->of[label->ranks], (size_t)list->ranks * sizeof *kept.of);
+        label->ranks = (int)kept.of_count;
+        kept.of_count += (size_t)kept.ranks;
     }
     free(list->of);
-    list->of = packed.of;
-    list->of_count = packed.of_count;
-    list->of_capacity = packed.of_capacity;
+    frontier->labels = list->items;
+    frontier->count = list->count;
+    frontier->ranks = kept.of;
+    *list = (struct label_list){0};
 }
 
 static int by_ends(const struct label *a, const struct label *b)

@@ -182,68 +182,6 @@ static struct label label_of(struct frontiers *frontiers, const struct frontier 
     return label;
 }
 
-static bool fits_on(const struct frontier *frontier, const struct taken *taken, int rank)
-{
-    const struct site *site = frontier->site;
-    return taken_total(taken) <= frontier->limit + (site->limits[rank] - site->memory_bytes);
-}
-
-/* One block's, if it fits on all ranks. */
-static void add_block(const struct frontiers *frontiers, const struct frontier *frontier,
-                      const struct choice *choice, const struct label *label,
-                      struct label_list *list)
-{
-    if (frontiers->instance->relaxed || !choice->cost.ranks) {
-        labels_add(list, label);
-        return;
-    }
-    struct taken *ranks = labels_ranks(list);
-    for (int rank = 0; rank < list->ranks; rank++) {
-        ranks[rank] = taken_block(&choice->cost.ranks[rank], (uint64_t)frontier->slots);
-        if (!fits_on(frontier, &ranks[rank], rank))
-            return;
-    }
-    labels_add_apart(list, label);
-}
-
-/* A label of each of two frontiers, and what joins them. */
-struct joined {
-    const struct frontier *from[2];
-    const struct label *labels[2];
-    const struct part_cost *joint;
-};
-
-/* Both together, if they fit on all ranks. */
-static void add_joined(const struct frontiers *frontiers, const struct frontier *frontier,
-                       const struct joined *joined, const struct label *both,
-                       struct label_list *list)
-{
-    const struct label *left = joined->labels[0], *right = joined->labels[1];
-    bool alike = left->ranks < 0 && right->ranks < 0 && !joined->joint->ranks;
-    if (frontiers->instance->relaxed || alike) {
-        labels_add(list, both);
-        return;
-    }
-    struct taken *ranks = labels_ranks(list);
-    for (int rank = 0; rank < list->ranks; rank++) {
-        ranks[rank] = taken_join(label_on(left, joined->from[0]->ranks, rank),
-                                 label_on(right, joined->from[1]->ranks, rank),
-                                 part_cost_bytes(joined->joint, rank), (uint64_t)frontier->slots);
-        if (!fits_on(frontier, &ranks[rank], rank))
-            return;
-    }
-    labels_add_apart(list, both);
-}
-
-/* Takes the list. */
-static void set_labels(struct frontier *frontier, struct label_list *list)
-{
-    labels_pack(list);
-    frontier->labels = list->items;
-    frontier->count = list->count;
-    frontier->ranks = list->of;
-}
-
 static const struct choice *choices_of(const struct frontiers *frontiers, int stage, int block,
                                        size_t *count)
 {
@@ -274,7 +212,7 @@ static void fill_one(struct frontiers *frontiers, struct frontier *frontier, int
 {
     size_t count;
     const struct choice *choices = choices_of(frontiers, stage, frontier->first, &count);
-    struct label_list list = {.ranks = frontier->site->ranks};
+    struct label_list list = labels_of(frontiers, frontier);
     struct least others = find_others(frontiers, frontier);
     for (size_t c = 0; c < count; c++) {
         struct label label = label_of(frontiers, frontier, &choices[c]);
@@ -282,11 +220,11 @@ static void fill_one(struct frontiers *frontiers, struct frontier *frontier, int
             label_bound(frontiers, frontier, &label, &others) >= frontiers->upper_s)
             continue;
         label.node = add_node(frontiers, (struct frontier_node){-1, -1, choices[c].strategy});
-        add_block(frontiers, frontier, &choices[c], &label, &list);
+        labels_add_choice(&list, frontier, &label, &choices[c].cost);
     }
     labels_reduce(frontiers, &list);
     cut_off(frontiers, frontier, &others, &list);
-    set_labels(frontier, &list);
+    labels_hand_over(&list, frontier);
 }
 
 /* Where a run of blocks is cut in two: the last block from the rest, the model's first block
@@ -307,7 +245,7 @@ static void fill(struct frontiers *frontiers, struct frontier *frontier, int sta
     int cut = find_cut(frontiers, frontier);
     const struct frontier *left = frontiers_get(frontiers, stage, frontier->first, cut),
                           *right = frontiers_get(frontiers, stage, cut, frontier->end);
-    struct label_list list = {.ranks = frontier->site->ranks};
+    struct label_list list = labels_of(frontiers, frontier);
     struct least others = find_others(frontiers, frontier);
     frontiers->joined += (double)left->count * (double)right->count;
     for (size_t i = 0; i < left->count; i++) {
@@ -320,8 +258,8 @@ static void fill(struct frontiers *frontiers, struct frontier *frontier, int sta
                 label_bound(frontiers, frontier, &both, &others) >= frontiers->upper_s)
                 continue;
             both.node = (int)(i * right->count + j); /* until it is kept, the number of the pair */
-            struct joined joined = {{left, right}, {a, b}, joint};
-            add_joined(frontiers, frontier, &joined, &both, &list);
+            const struct joined from = {left, right, a, b, joint};
+            labels_add_joined(&list, frontier, &both, &from);
         }
     }
     labels_reduce(frontiers, &list);
@@ -333,7 +271,7 @@ static void fill(struct frontiers *frontiers, struct frontier *frontier, int sta
             frontiers, (struct frontier_node){.left = left->labels[pair / right->count].node,
                                               .right = right->labels[pair % right->count].node});
     }
-    set_labels(frontier, &list);
+    labels_hand_over(&list, frontier);
 }
 
 /* Where a run of equal blocks begins. */
