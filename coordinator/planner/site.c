@@ -114,13 +114,13 @@ static void choose_representatives(const struct sites *sites, struct site *site)
     site->alike = site->even && hosts_are_equal(sites, site, count);
 }
 
-/* What a rank's device may hold beside its libraries and as much as they take on another one. */
+/* Of a rank's device, as if its libraries took as much as on any other. */
 static uint64_t memory_of(const struct sites *sites, const struct site *site, int rank)
 {
-    double scale = sites->memory_scale > 0 ? sites->memory_scale : 1;
-    uint64_t limit = site_memory_limit(sites->request, site->first + rank);
-    return (uint64_t)((double)limit * scale) + site->library_bytes -
-           sites->request->devices[site->first + rank].library_bytes;
+    uint64_t memory = site_memory_limit(sites->request, site->first + rank);
+    if (sites->memory_scale > 0)
+        memory = (uint64_t)((double)memory * sites->memory_scale);
+    return memory + site->library_bytes - sites->request->devices[site->first + rank].library_bytes;
 }
 
 static void set_memory(const struct sites *sites, struct site *site)
