@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FEW_DEVICES 8
+#define FEW_DEVICES SITE_RANKS_MAX
 #define FEW_RANKS 4
 #define UNLIKE_SHARE 0.02
 
@@ -151,8 +151,8 @@ static bool unlike_memory(const struct sites *sites, const struct site *site, in
 }
 
 /* Each costs a program of every part that is not the same on all: they are told apart where all of
- * them stand for others anyway, where their memory or their shares are unlike, and where devices
- * are so few that all plans may be compared. */
+ * them stand for others anyway, and of few devices, whose plans may all be compared, where there
+ * are hardly more or where their memory or their shares are unlike. */
 static void tell_apart(const struct sites *sites, struct site *site)
 {
     int count = mesh_count(&site->mesh), known = site->representative_count;
@@ -160,9 +160,9 @@ static void tell_apart(const struct sites *sites, struct site *site)
         uint64_t taken = sites->request->devices[site->first + rank].library_bytes;
         site->library_bytes = taken > site->library_bytes ? taken : site->library_bytes;
     }
-    bool few = sites->request->device_count <= FEW_DEVICES && count <= FEW_RANKS;
+    bool few = sites->request->device_count <= FEW_DEVICES;
     bool unlike = site->weights || unlike_memory(sites, site, count);
-    bool apart = count == known || few || (unlike && count <= SITE_RANKS_MAX);
+    bool apart = count == known || (few && (unlike || count <= FEW_RANKS));
     site->ranks = apart ? count : 1;
     for (int rank = 0; rank < site->ranks; rank++)
         known = add_rank(site->representatives, known, rank);

@@ -19,8 +19,9 @@ struct site {
     uint64_t library_bytes; /* what libraries take, at most, of a rank's device */
     uint64_t memory_bytes;  /* of its smallest device, or as the job allows; as if libraries took as
                                much on all */
-    /* Ranks whose bytes are told apart: all of few; or 1, one number for all, none of whom has more
-     * of anything. What each may have, and who may have least: memory_bytes. */
+    /* Ranks whose bytes are told apart, which is all of them where devices are few; or 1: one
+     * number for all, none of whom has more of anything nor less memory. What each may have, and
+     * who may have least: memory_bytes. */
     int ranks, tight;
     uint64_t limits[SITE_RANKS_MAX];
     /* Ranks whose programs stand for all: the first and the last, and of every profile one. Behind
