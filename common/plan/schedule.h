@@ -16,6 +16,8 @@ struct schedule {
     /* Fills 2 x micro_batches events (direction and micro-batch) in order. Every forward comes
      * before its backward, and both directions in the order of micro-batches on all stages. */
     void (*order)(int stage, int stages, int micro_batches, struct event *events);
+    /* So many micro-batches are in flight on a stage at most, on none more than on those before. */
+    int (*in_flight)(int stage, int stages, int micro_batches);
 };
 
 /* Ends with NULL. On no stage does any need fewer slots than the first. */

@@ -95,6 +95,14 @@ static int take_times(const char *path, json_t *root, const char *const *names, 
     return 0;
 }
 
+/* -1: the key is no degree. */
+static int level_of(const char *key)
+{
+    char *end;
+    long long degree = strtoll(key, &end, 10);
+    return *end ? -1 : galvatron_level(degree);
+}
+
 /* {"1": MB, "2": MB, ...}; other keys are left alone. */
 static int take_levels(const char *path, const char *name, const json_t *object, double *out,
                        struct error *err)
@@ -105,7 +113,7 @@ static int take_levels(const char *path, const char *name, const json_t *object,
         return error_set(err, -EINVAL, "'%s': %s is missing, or no object by degree", path, name);
     json_object_foreach((json_t *)object, key, value)
     {
-        int level = galvatron_level(atoll(key));
+        int level = level_of(key);
         int rc = level < 0 ? 0 : take_number(path, name, value, &out[level], err);
         if (rc < 0)
             return error_prefix(err, rc, "degree %s", key);

@@ -7,6 +7,7 @@
 #include "coordinator/planner/bounds.h"
 
 #include "common/base/memory.h"
+#include "coordinator/planner/events.h"
 #include "coordinator/planner/shares.h"
 #include "coordinator/planner/unlike.h"
 
@@ -169,25 +170,34 @@ static double memory_of(struct bounds *bounds, const struct space_point *point)
     return scale * bounds->memory_bytes[point->devices];
 }
 
+/* Micro-batches that are kept on every stage at once, at some time; the last has fewest. */
+static int least_in_flight(const struct space_point *point)
+{
+    return point->schedule->in_flight(point->stages - 1, point->stages, point->micro_batches);
+}
+
 /* Every element lies somewhere, once at least. Tied weights, which two blocks have, are counted as
  * if the larger of the two had none. */
-static double least_bytes(const struct alone *alone)
+static double least_bytes(const struct alone *alone, int in_flight)
 {
-    return alone->state_bytes - alone->tied_bytes + alone->saved_bytes + alone->room_bytes;
+    return alone->state_bytes - alone->tied_bytes + in_flight * alone->saved_bytes +
+           alone->room_bytes;
 }
 
 /* What a block of the run takes more, on the mean, than the fastest way to compute it, because all
  * of them together may keep so much and no more: between two recomputations, one that keeps more
  * and one that keeps less. */
-static double more_for_memory(const struct alone *alone, double memory_bytes)
+static double more_for_memory(const struct alone *alone, double memory_bytes, int in_flight)
 {
-    const double *saved = alone->run_saved_bytes, *more = alone->run_more_s;
-    double smallest = INFINITY, best = INFINITY, worst = 0;
-    for (int i = 0; i < RECOMPUTES; i++)
+    const double *more = alone->run_more_s;
+    double saved[RECOMPUTES], smallest = INFINITY, best = INFINITY, worst = 0;
+    for (int i = 0; i < RECOMPUTES; i++) {
+        saved[i] = in_flight * alone->run_saved_bytes[i];
         smallest = fmin(smallest, saved[i]);
+    }
     if (isinf(smallest))
         return 0;
-    double may = (memory_bytes - least_bytes(alone)) / alone->run + smallest;
+    double may = (memory_bytes - least_bytes(alone, in_flight)) / alone->run + smallest;
     for (int i = 0; i < RECOMPUTES; i++) {
         worst = isfinite(saved[i]) ? fmax(worst, more[i]) : worst;
         for (int j = 0; j < RECOMPUTES && saved[i] <= may; j++) {
@@ -219,36 +229,75 @@ static double find_longest(int blocks, const int stages[2], const double seconds
     }
 }
 
+/* By the formula: the first micro-batch passes all stages, the others the longest; and what one of
+ * the stages takes all in all. */
+struct terms {
+    double pass_s, passes_s, stage_s; /* pass: of the first alone */
+};
+
 /* Each stage's devices take m T + u: together no less than the work, so one of them no less than
- * the mean. The first micro-batch passes all stages, the others the longest. By the formula every
- * block takes what the device that has most of it takes, by simulation that may be another one. */
-struct point_bound bounds_point(struct bounds *bounds, const struct space_point *point)
+ * the mean. */
+static struct terms find_terms(struct bounds *bounds, const struct space_point *point)
 {
     const struct alone *alone = get_alone(bounds, point->samples);
     int smallest = point->devices / point->stages, more = point->devices % point->stages;
     int largest = smallest + (more > 0), m = point->micro_batches;
     const int stages[2] = {point->stages - more, more};
     const double share[2] = {share_of(bounds, alone, smallest), share_of(bounds, alone, largest)};
-    double kept_s = more_for_memory(alone, memory_of(bounds, point));
+    double kept_s = more_for_memory(alone, memory_of(bounds, point), least_in_flight(point));
     double block[2]; /* of the run, on either kind of stage */
     for (int i = 0; i < 2; i++)
         block[i] = alone->run_fixed_s + alone->run_shared_s * share[i];
-    double pass = alone->fixed_s + alone->shared_s / largest;
-    double mean = (alone->shared_s + smallest * alone->fixed_s) / point->devices;
-    double mean_kept = mean + alone->run * kept_s / point->devices;
-    double blocks = ceil((double)alone->run / point->stages);
-    double once = alone->once_s / point->devices;
-    double work = m * mean + once;
+    double mean =
+        (alone->shared_s + smallest * alone->fixed_s + alone->run * kept_s) / point->devices;
     double least_share = fmin(share[0], share[1]);
-    double whole = pass + alone->run * (alone->run_shared_s * (least_share - 1.0 / largest) +
-                                        kept_s * least_share);
+    double whole =
+        alone->fixed_s + alone->shared_s / largest +
+        alone->run * (alone->run_shared_s * (least_share - 1.0 / largest) + kept_s * least_share);
     double longest =
-        point->stages == 1 ? whole : fmax(mean_kept, find_longest(alone->run, stages, block));
-    double simulated_block = alone->run_fixed_s + alone->run_shared_s / largest;
+        point->stages == 1 ? whole : fmax(mean, find_longest(alone->run, stages, block));
+    return (struct terms){whole, whole + (m - 1) * longest,
+                          m * mean + alone->once_s / point->devices};
+}
+
+/* By programs a block may take what another device takes than the one that has most of it. */
+static double by_programs(struct bounds *bounds, const struct space_point *point)
+{
+    const struct alone *alone = get_alone(bounds, point->samples);
+    int smallest = point->devices / point->stages, m = point->micro_batches;
+    int largest = smallest + (point->devices % point->stages > 0);
+    double pass = (alone->fixed_s + alone->shared_s / largest) * evaluate_passes(point->stages, m);
+    double mean = (alone->shared_s + smallest * alone->fixed_s) / point->devices;
+    double work = m * mean + alone->once_s / point->devices;
+    double blocks = ceil((double)alone->run / point->stages);
+    double block = alone->run_fixed_s + alone->run_shared_s / largest;
+    return fmax(fmax(pass, work), m * fmax(mean, blocks * block));
+}
+
+double bounds_by_events(struct bounds *bounds, const struct space_point *point)
+{
+    struct terms terms = find_terms(bounds, point);
+    double share = events_share(point->schedule, point->stages, point->micro_batches);
+    double passes = evaluate_passes(point->stages, point->micro_batches);
+    return fmax(fmax(share * terms.passes_s, passes * terms.pass_s), terms.stage_s);
+}
+
+struct point_bound bounds_point(struct bounds *bounds, const struct space_point *point)
+{
+    struct terms terms = find_terms(bounds, point);
+    double programs_s = by_programs(bounds, point);
     return (struct point_bound){
-        .formula_s = fmax(whole + (m - 1) * longest, m * mean_kept + once),
-        .simulated_s = fmax(fmax(pass, work), m * fmax(mean, blocks * simulated_block)),
+        .formula_s = fmax(terms.passes_s, terms.stage_s),
+        .simulated_s = bounds_large(bounds, point)
+                           ? fmax(programs_s, bounds_by_events(bounds, point))
+                           : programs_s,
     };
+}
+
+bool bounds_large(const struct bounds *bounds, const struct space_point *point)
+{
+    int blocks = (int)bounds->costs->request->graph->block_count;
+    return events_judge(point->devices, blocks, point->stages, point->micro_batches);
 }
 
 double bounds_unlike(struct bounds *bounds, const struct space_point *point)
@@ -273,5 +322,5 @@ struct point_bound bounds_devices(struct bounds *bounds, int devices)
 bool bounds_fit(struct bounds *bounds, const struct space_point *point)
 {
     const struct alone *alone = get_alone(bounds, point->samples);
-    return least_bytes(alone) <= memory_of(bounds, point);
+    return least_bytes(alone, least_in_flight(point)) <= memory_of(bounds, point);
 }

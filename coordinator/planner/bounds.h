@@ -6,7 +6,8 @@
 #include "coordinator/planner/space.h"
 
 struct point_bound {
-    double formula_s, simulated_s;
+    double formula_s,
+        simulated_s; /* simulated: by programs, or by events where the point is large */
 };
 
 struct bounds {
@@ -20,6 +21,9 @@ struct bounds {
 void bounds_init(struct bounds *bounds, struct costs *costs);
 void bounds_finish(struct bounds *bounds);
 struct point_bound bounds_point(struct bounds *bounds, const struct space_point *point);
+/* Are the point's plans judged by events? And what no plan takes less than by events. */
+bool bounds_large(const struct bounds *bounds, const struct space_point *point);
+double bounds_by_events(struct bounds *bounds, const struct space_point *point);
 /* By the formula, of points whose devices are unlike: more than bounds_point, and it takes longer;
  * 0: all devices of the request are alike. */
 double bounds_unlike(struct bounds *bounds, const struct space_point *point);

@@ -12,9 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Beyond so many ranks, or blocks run by them in a step, programs of all of them take too long. */
-#define PROGRAMS_MAX 16
-#define BLOCK_RUNS_MAX 16384
 /* Plans of different points that are simulated; of large ones by stages alone. */
 #define CONFIRMED_MAX 8
 #define CONFIRMED_RUNS_MAX 4096 /* of blocks in all of them, but for those that promise most */
@@ -71,15 +68,16 @@ static int confirm_large(struct hunt *hunt, struct plan *plan, struct planner_re
     return 0;
 }
 
-/* Blocks that all ranks of a plan run in a step, forward and backward. */
 static int64_t block_runs(const struct plan *plan)
 {
-    return (int64_t)plan_ranks(plan) * plan->block_count * plan->micro_batches / plan->stage_count;
+    return events_block_runs(plan_ranks(plan), plan->block_count, plan->stage_count,
+                             plan->micro_batches);
 }
 
 static bool is_large(const struct plan *plan)
 {
-    return plan_ranks(plan) > PROGRAMS_MAX || block_runs(plan) > BLOCK_RUNS_MAX;
+    return events_judge(plan_ranks(plan), plan->block_count, plan->stage_count,
+                        plan->micro_batches);
 }
 
 int confirm_plan(struct hunt *hunt, struct plan *plan, struct planner_result *out,

@@ -274,10 +274,9 @@ static int dump_stage(struct dump *dump, int stage, json_t *stages, struct error
     for (int rank = 0; rank < site->ranks; rank++)
         json_array_append_new(memory, json_integer((json_int_t)site->limits[rank]));
     json_array_append_new(
-        stages,
-        json_pack("{s:i, s:i, s:o, s:o}", "kind", site->kind, "slots",
-                  evaluate_slots(point->schedule, stage, point->stages, point->micro_batches),
-                  "memory_bytes", memory, "base", encode_cost(dump, &base, site->ranks)));
+        stages, json_pack("{s:i, s:i, s:o, s:o}", "kind", site->kind, "slots",
+                          point->schedule->in_flight(stage, point->stages, point->micro_batches),
+                          "memory_bytes", memory, "base", encode_cost(dump, &base, site->ranks)));
     for (int b = 0; b < (int)dump->costs.request->graph->block_count && rc == 0; b++)
         if (may_lie(dump, stage, b))
             rc = dump_block(dump, stage, b, err);

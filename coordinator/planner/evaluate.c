@@ -7,14 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-int evaluate_slots(const struct schedule *schedule, int stage, int stages, int micro_batches)
-{
-    struct event *events = xcalloc(2 * (size_t)micro_batches, sizeof *events);
-    int slots = schedule_events(schedule, stage, stages, micro_batches, events);
-    free(events);
-    return slots;
-}
-
 void evaluate_sites(struct costs *costs, const struct plan *plan, const struct site **sites)
 {
     for (int i = 0, first = 0; i < plan->stage_count; i++) {
@@ -84,7 +76,7 @@ int evaluate_stage(struct costs *costs, const struct plan *plan, const struct si
     const struct plan_stage *range = &plan->stages[stage];
     const struct site *site = sites[stage];
     int first = range->block_first, end = first + range->block_count;
-    int slots = evaluate_slots(plan->schedule, stage, plan->stage_count, plan->micro_batches);
+    int slots = plan->schedule->in_flight(stage, plan->stage_count, plan->micro_batches);
     struct part_cost base, sum, block, into = {0}, joint = {0}; /* at last the way out */
     struct taken runs[SITE_RANKS_MAX] = {0};
     int rc = costs_base(costs, site, plan_ranks(plan), &base, err);
@@ -134,6 +126,11 @@ double evaluate_bound(const struct stage_cost *stages, int count, int micro_batc
         before += stages[i].least_s;
     }
     return bound;
+}
+
+double evaluate_passes(int stages, int micro_batches)
+{
+    return 1 / -expm1(stages * log1p(-1.0 / micro_batches));
 }
 
 int evaluate_plan(struct costs *costs, const struct plan *plan, double *step_s, double *bound_s,

@@ -12,8 +12,6 @@ struct stage_cost {
     double filling;   /* share of its memory that the fullest device has taken */
 };
 
-/* Micro-batches in flight on a stage, in the order of the plan's schedule. */
-int evaluate_slots(const struct schedule *schedule, int stage, int stages, int micro_batches);
 /* The site of each stage of a plan whose rank r runs on device r; lent. */
 void evaluate_sites(struct costs *costs, const struct plan *plan, const struct site **sites);
 int evaluate_stage(struct costs *costs, const struct plan *plan, const struct site *const *sites,
@@ -28,6 +26,10 @@ double evaluate_formula(const struct stage_cost *stages, int count, int micro_ba
 /* No simulated step is shorter: for any stage, every micro-batch passes it one after the other,
  * the first after the forwards of those before, the last before their backwards. */
 double evaluate_bound(const struct stage_cost *stages, int count, int micro_batches);
+/* By that bound a step takes so many times what one micro-batch takes on all stages together,
+ * however it is divided among them: of the step T, what stage i has is 1/m of what those before it
+ * have left at most, so together they have 1 - (1 - 1/m)^p of it. */
+double evaluate_passes(int stages, int micro_batches);
 /* Formula and bound for a plan: *fits by the memory of every rank that its site tells apart. */
 int evaluate_plan(struct costs *costs, const struct plan *plan, double *step_s, double *bound_s,
                   bool *fits, struct error *err);

@@ -7,6 +7,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Beyond so many ranks, or blocks run by them in a step, programs of all of them take too long. */
+#define PROGRAMS_MAX 16
+#define BLOCK_RUNS_MAX 16384
+
 /* When each micro-batch left the stage in each direction; below zero: not yet. */
 struct line {
     struct event *events;
@@ -70,4 +74,23 @@ double events_seconds(const struct stage_cost *stages, int count, int micro_batc
     if (busy_s)
         *busy_s = busy;
     return step_s;
+}
+
+int64_t events_block_runs(int ranks, int blocks, int stages, int micro_batches)
+{
+    return (int64_t)ranks * blocks * micro_batches / stages;
+}
+
+bool events_judge(int ranks, int blocks, int stages, int micro_batches)
+{
+    return ranks > PROGRAMS_MAX ||
+           events_block_runs(ranks, blocks, stages, micro_batches) > BLOCK_RUNS_MAX;
+}
+
+double events_share(const struct schedule *schedule, int stages, int micro_batches)
+{
+    if (stages == 1)
+        return 1;
+    int ahead = schedule->in_flight(0, stages, micro_batches) - 1;
+    return (double)micro_batches / (micro_batches + ahead);
 }

@@ -238,7 +238,7 @@ static int judge_stage(const struct galvatron_problem *problem, const struct pla
                        struct galvatron_cost *out, struct error *err)
 {
     const struct plan_stage *of = &plan->stages[stage];
-    int slots = evaluate_slots(plan->schedule, stage, plan->stage_count, plan->micro_batches);
+    int slots = plan->schedule->in_flight(stage, plan->stage_count, plan->micro_batches);
     int end = stage == 0 ? 0 : plan->block_count - 1;
     struct galvatron_strategy strategy;
     int rc = read_strategy(plan, end, &strategy, err);

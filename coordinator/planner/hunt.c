@@ -19,6 +19,8 @@
 #define RELAXED_SHARE 0.6
 /* Where nothing was found to fit, it is searched for so much shorter. */
 #define HOPELESS 10
+/* So much longer, to prove that the best is near the best of all. */
+#define PROVING 4
 /* Parts of so many devices take twice as long to lower as those of one. */
 #define PARTS_DEVICES 32
 /* Where memory is short it is searched for so much longer: where it would save such a share. */
@@ -153,6 +155,19 @@ static bool is_ignorant(const struct hunt *hunt)
     return hunt->best_s > IGNORANT_RATIO * least_s;
 }
 
+/* Is the best not proved to be near the best of all? */
+static bool is_unproved(const struct hunt *hunt)
+{
+    double least_s = INFINITY;
+    for (size_t i = 0; i < hunt->point_count; i++) {
+        const struct hunt_point *at = &hunt->points[i];
+        if (!at->too_small)
+            least_s = fmin(least_s, bounds_large(&hunt->bounds, &at->point) ? at->bound.simulated_s
+                                                                            : at->bound.formula_s);
+    }
+    return hunt->best_s > (1 + hunt->limits.proof) * least_s;
+}
+
 /* So many programs of parts may be lowered now. */
 static size_t parts_allowed(const struct hunt *hunt, int most)
 {
@@ -165,6 +180,8 @@ static size_t parts_allowed(const struct hunt *hunt, int most)
     parts = parts < parts_most ? parts : parts_most;
     if (hunt->found_count > 0 && is_ignorant(hunt))
         parts *= limits->patience;
+    else if (hunt->found_count > 0 && most <= limits->proof_devices && is_unproved(hunt))
+        parts *= PROVING;
     return hunt->found_count > 0 ? parts : parts / HOPELESS;
 }
 

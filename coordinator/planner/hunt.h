@@ -17,6 +17,8 @@ struct hunt_limits {
     /* After which no more are opened, if any fits: for each device, at least, and at most. */
     size_t parts, parts_least, parts_most;
     size_t patience;    /* so many times as many as long as little is known */
+    double proof;       /* the best is to be proved so near to the best of all, */
+    int proof_devices;  /* for so many devices at most, if it takes no more than some time */
     int wide_devices;   /* beyond so many not all roles are tried */
     double plans;       /* whole plans that may be walked through to close a gap */
     size_t simulations; /* of these */

@@ -1,6 +1,8 @@
 /* instance_bounds.c - what no plan of a point is shorter than, from what its blocks take at least,
  * however they are divided among the stages. */
 #include "coordinator/planner/instance.h"
+
+#include "coordinator/planner/evaluate.h"
 #include "coordinator/planner/survey.h"
 
 #include <math.h>
@@ -135,5 +137,5 @@ double instance_bound(const struct instance *instance)
     const struct chain *all = chains_head(&chains, instance->point.stages, instance->blocks);
     double longest_s = fmin(all->longest_s, instance->upper_s / m);
     chains_finish(&chains);
-    return fmax(sum, m * longest_s);
+    return fmax(sum * evaluate_passes(instance->point.stages, m), m * longest_s);
 }

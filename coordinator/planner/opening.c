@@ -3,6 +3,7 @@
 
 #include "common/base/memory.h"
 #include "coordinator/planner/evaluate.h"
+#include "coordinator/planner/events.h"
 #include "coordinator/planner/guess.h"
 
 #include <errno.h>
@@ -103,6 +104,15 @@ static bool are_like(const struct space_point *a, const struct space_point *b)
            a->weighted == b->weighted && a->micro_batches == b->micro_batches;
 }
 
+/* What a plan that takes so long by the formula takes at least by simulation. */
+static double simulated_of(const struct hunt *hunt, const struct space_point *point,
+                           double formula_s)
+{
+    if (!bounds_large(&hunt->bounds, point))
+        return 0;
+    return events_share(point->schedule, point->stages, point->micro_batches) * formula_s;
+}
+
 /* What is learnt of a point holds for those that it covers. With few roles it holds for plans of
  * these alone: see space_roles. */
 static void learn(struct hunt *hunt, struct hunt_point *point, double formula_s, double simulated_s)
@@ -113,7 +123,9 @@ static void learn(struct hunt *hunt, struct hunt_point *point, double formula_s,
             !(is_covered(hunt, &like->point) && are_like(&like->point, &point->point)))
             continue;
         like->bound.formula_s = fmax(like->bound.formula_s, formula_s);
-        like->bound.simulated_s = fmax(like->bound.simulated_s, simulated_s);
+        like->bound.simulated_s =
+            fmax(like->bound.simulated_s,
+                 fmax(simulated_s, simulated_of(hunt, &like->point, formula_s)));
     }
 }
 

@@ -37,8 +37,7 @@ static int find_choices(struct instance *instance, int stage, int block, const s
 static int base_stage(struct instance *instance, int stage, struct error *err)
 {
     const struct space_point *point = &instance->point;
-    instance->slots[stage] =
-        evaluate_slots(point->schedule, stage, point->stages, point->micro_batches);
+    instance->slots[stage] = point->schedule->in_flight(stage, point->stages, point->micro_batches);
     return costs_base(instance->costs, instance->sites[stage], point->devices,
                       &instance->bases[stage], err);
 }
@@ -90,7 +89,7 @@ static void bound_early(struct instance *instance)
     double longest_s = fmax((sum_s + ends_s) / stages, last > 1 ? per_stage * least_s : 0);
     instance->early_s = stages == 1 ? alone_s + m * ends_s + instance->bases[0].once_s
                                     : sum_s + ends_s + (m - 1) * longest_s;
-    instance->early_simulated_s = m * simulated_s / stages;
+    instance->early_simulated_s = evaluate_passes(stages, m) * simulated_s;
 }
 
 /* Of one stage: what m T + u is at least, of choices that have been surveyed of late. */

@@ -16,4 +16,9 @@ static void order(int stage, int stages, int micro_batches, struct event *events
     }
 }
 
-const struct schedule schedule_1f1b = {.name = "1f1b", .order = order};
+static int in_flight(int stage, int stages, int micro_batches)
+{
+    return stages - stage < micro_batches ? stages - stage : micro_batches;
+}
+
+const struct schedule schedule_1f1b = {.name = "1f1b", .order = order, .in_flight = in_flight};

@@ -360,6 +360,8 @@ START_TEST(slots_are_the_lowest_that_are_free)
         most = slot + 1 > most ? slot + 1 : most;
     }
     ck_assert_int_eq(slots, most);
+    ck_assert_int_eq(schedule->in_flight(stage, stages, count), slots);
+    ck_assert_int_ge(slots, schedule->in_flight(stages - 1, stages, count));
     free(holder);
     free(events);
 }
