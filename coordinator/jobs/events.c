@@ -108,6 +108,7 @@ static int handle_ready(struct job *job, const struct job_event *event, struct j
     job_cause_set(cause, JOB_REASON_NONE, "%s", "");
     if (job->replans)
         job->step = event->step;
+    job->began_step = job->step;
     if (job->step < job->skipped_from + job->skipped) /* they come again */
         job->skipped = job->step >= job->skipped_from ? job->step - job->skipped_from + 1 : 0;
     return TRIGGER_READY;

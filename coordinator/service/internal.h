@@ -106,7 +106,7 @@ void service_forget_slow(struct service *service, uint64_t instance);
 
 /* memory.c: a rank of the job ran out of memory: how many bytes of its device are planned at most
  * from now on; 0: as many as it has. */
-uint64_t service_lower_memory(struct dossier *dossier, const struct job *job, size_t rank);
+uint64_t service_lower_memory(struct service *service, const struct job *job, size_t rank);
 /* May the rank's device have as much of the job as the plan says? And what may be planned for it,
  * into views of devices. */
 bool service_memory_serves(const struct dossier *dossier, const struct plan *plan, int rank,

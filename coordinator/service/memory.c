@@ -35,19 +35,29 @@ static struct scarce_device *add(struct dossier *dossier, const struct device_re
     return scarce;
 }
 
-uint64_t service_lower_memory(struct dossier *dossier, const struct job *job, size_t rank)
+/* What its worker says that it has. */
+static uint64_t told_bytes(const struct service *service, const struct device_ref *device)
 {
+    const struct worker *worker = membership_find(service->membership, device->worker);
+    bool known = worker && device->index < worker->report->device_count;
+    return known ? worker->report->devices[device->index].memory_bytes : UINT64_MAX;
+}
+
+/* The largest rank of a stage may lie on a larger device. */
+uint64_t service_lower_memory(struct service *service, const struct job *job, size_t rank)
+{
+    struct dossier *dossier = dossier_find(service, job->id);
     const struct plan *plan = dossier->planning.plan;
-    bool trains = plan && rank < (size_t)plan_ranks(plan);
-    uint64_t less = trains ? (uint64_t)(LESS * (double)planned_bytes(plan, (int)rank)) : 0;
-    if (less == 0)
+    if (!plan || rank >= (size_t)plan_ranks(plan))
         return 0;
     const struct device_ref *device = &job->ranks[rank].device;
+    uint64_t most = planned_bytes(plan, (int)rank), told = told_bytes(service, device);
     struct scarce_device *scarce = find(dossier, device);
     if (!scarce)
         scarce = add(dossier, device);
-    if (less < scarce->memory_max)
-        scarce->memory_max = less;
+    most = told < most ? told : most;
+    most = scarce->memory_max < most ? scarce->memory_max : most;
+    scarce->memory_max = (uint64_t)(LESS * (double)most);
     spares_clear(&dossier->spares); /* they may take as much */
     return scarce->memory_max;
 }

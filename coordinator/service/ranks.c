@@ -213,8 +213,7 @@ static void stopped(struct rpc_call *call, void *data)
     if (rc == 0 && event.exited.damaged)
         service_damage_checkpoint(service, job, request->step, request->reason);
     if (rc == 0 && event.exited.out_of_memory)
-        event.exited.memory_max =
-            service_lower_memory(dossier_find(service, job->id), job, request->rank);
+        event.exited.memory_max = service_lower_memory(service, job, request->rank);
     if (rc == 0)
         rc = service_apply(service, &event, &err);
     if (rc < 0) {

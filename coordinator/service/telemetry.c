@@ -18,8 +18,8 @@ static void go_back(struct service *service, const struct job *job)
     uint64_t most = config ? (uint64_t)config->elastic.max_skipped : 0;
     if (most == 0 || job->skipped < most)
         return;
-    bool tried =
-        job->skipped_from == job->checkpoint_step + 1 && job->checkpoint_epoch < job->epoch;
+    bool tried = job->checkpoint_epoch < job->epoch && job->began_step == job->checkpoint_step &&
+                 job->skipped_from == job->began_step + 1;
     struct job_event event = {.kind = JOB_EVENT_NOT_FINITE, .job = job->id, .epoch = job->epoch};
     if (service_apply(service, &event, NULL) == 0 && tried)
         service_damage_checkpoint(service, job, job->checkpoint_step,

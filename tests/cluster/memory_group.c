@@ -12,10 +12,11 @@
 static const struct version {
     const char *root;    /* where the groups are */
     const char *hand_on; /* what gives groups the controller; NULL: they have it */
-    const char *limit;
+    const char *limit, *swap;
+    bool swap_counts_all; /* memory, too */
 } versions[] = {
-    {"/sys/fs/cgroup/memory", NULL, "memory.limit_in_bytes"},
-    {"/sys/fs/cgroup", "cgroup.subtree_control", "memory.max"},
+    {"/sys/fs/cgroup/memory", NULL, "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", true},
+    {"/sys/fs/cgroup", "cgroup.subtree_control", "memory.max", "memory.swap.max", false},
 };
 
 static const struct version *version;
@@ -71,9 +72,15 @@ void memory_group_take(pid_t pid)
     must_say("cgroup.procs", (uint64_t)pid);
 }
 
+/* Whoever has swap does not kill; where there is none, there is nothing to forbid. Both together
+ * may never be less than one, so whichever way the limit goes. */
 void memory_group_limit(uint64_t bytes)
 {
+    char whole[32];
+    snprintf(whole, sizeof whole, "%" PRIu64, version->swap_counts_all ? bytes : 0);
+    say(group, version->swap, whole);
     must_say(version->limit, bytes);
+    say(group, version->swap, whole);
 }
 
 bool memory_group_close(void)

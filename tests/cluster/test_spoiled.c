@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STEPS 200
+#define STEPS 600
 
 static struct command events;
 
@@ -102,10 +102,12 @@ END_TEST
 
 START_TEST(a_job_that_wants_it_trains_on)
 {
-    begin(200, "elastic: {max_skipped: 0}\n");
+    begin(PAIR_ENDLESS, "elastic: {max_skipped: 0}\n");
     pair_await(&events, "\"event\":\"step\"");
     spoil();
-    ck_assert_int_eq(command_finish(&events), 0);
+    pair_await(&events, "\"loss\":null");
+    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1"), 0);
+    command_finish(&events);
 }
 END_TEST
 

@@ -102,7 +102,13 @@ int child_send(struct child *child, const ProtobufCMessage *message, struct erro
     return 0;
 }
 
-void child_signal(const struct child *child, int number)
+/* Here it is known whom the kernel has killed for memory. */
+void child_renew(struct child *child)
+{
+    (void)child;
+}
+
+void child_signal(struct child *child, int number)
 {
     struct executor *executor = find(child->pid);
     if (!executor || executor->ended || !actor_effect(&executor->node->actor))

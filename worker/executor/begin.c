@@ -2,6 +2,7 @@
 #include "worker/executor/begin.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,9 @@ static int load(const struct trainer_config *config, struct interpreter *in, str
     if (rc == 0)
         rc = state_load(checkpoint, interpreter_program(in), buffer_of, in, err);
     checkpoint_close(checkpoint);
-    return rc < 0 ? error_prefix(err, -EBADMSG, "load the checkpoint '%s'", config->start) : 0;
+    if (rc < 0 && rc != -ENOMEM)
+        rc = -EBADMSG;
+    return rc < 0 ? error_prefix(err, rc, "load the checkpoint '%s'", config->start) : 0;
 }
 
 static void apply_kept(const struct trainer_config *config, const struct move *move)
@@ -43,6 +46,8 @@ static int take_over(const struct trainer_config *config, struct interpreter *in
     begun->told.source = decision->source;
     begun->told.inherited = config->kept->inherited;
     begun->age = decision->age;
+    begun->skipped = decision->has_metrics && !(isfinite(decision->metrics[METRIC_LOSS]) &&
+                                                isfinite(decision->metrics[METRIC_SQUARE_SUM]));
     apply_kept(config, move);
     if (decision->source != MOVE_MEMORY)
         return 0;

@@ -8,6 +8,7 @@
 struct begun {
     struct beginning told;
     struct move_age age; /* of the state that is then complete */
+    bool skipped;        /* its last step was not finite, as far as is known */
     /* Yours: where it is, and copies of it; NULL: the plan needs none, or nothing is kept. */
     struct move_slice *slices;
     struct copies *copies;

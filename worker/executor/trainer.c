@@ -62,7 +62,7 @@ static int train(struct run *run, struct behind *behind, struct error *err)
     uint64_t steps = (uint64_t)config->job->train.steps, pauses = 0;
     int rc = 0;
     if (run->begun.told.source == MOVE_MEMORY && run->begun.told.step > 0)
-        rc = behind_step(behind, run->begun.told.step, false, err);
+        rc = behind_step(behind, run->begun.told.step, run->begun.skipped, err);
     for (uint64_t step = run->begun.told.step; step < steps && rc == 0; step++) {
         struct step_result result;
         bool wish = reporter->wants_pause && reporter->wants_pause(reporter->context, pauses);

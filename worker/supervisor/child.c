@@ -134,8 +134,14 @@ int child_send(struct child *child, const ProtobufCMessage *command, struct erro
     return channel_write(&child->channel, command, err);
 }
 
-void child_signal(const struct child *child, int signal)
+void child_renew(struct child *child)
 {
+    cgroup_kills(CGROUPS, CGROUP_SELF, CGROUP_VMSTAT, &child->kills);
+}
+
+void child_signal(struct child *child, int signal)
+{
+    child->killed = child->killed || signal == SIGKILL;
     /* Until the shim leads a group there is none, but only the process itself. */
     if (kill(-child->pid, signal) < 0)
         kill(child->pid, signal);
@@ -176,6 +182,7 @@ struct child_end child_kill(struct child *child)
 {
     siginfo_t info = {0};
     struct child_end end = {""};
+    bool killed = child->killed;
     /* Before it is collected: until then its number is nobody else's. */
     child_signal(child, SIGKILL);
     while (waitid(P_PID, (id_t)child->pid, &info, WEXITED) < 0 && errno == EINTR)
@@ -185,7 +192,7 @@ struct child_end child_kill(struct child *child)
     else
         snprintf(end.how, sizeof end.how, "was killed by signal %d (%s)", info.si_status,
                  strsignal(info.si_status));
-    if (info.si_code == CLD_KILLED && info.si_status == SIGKILL)
+    if (info.si_code == CLD_KILLED && info.si_status == SIGKILL && !killed)
         tell_kills(&child->kills, &end);
     channel_close(&child->channel);
     trail_close(child->trail);

@@ -27,13 +27,14 @@ struct child {
     struct channel channel;
     struct lines lines;
     struct trail *trail;       /* how far it is */
-    struct cgroup_kills kills; /* when it was started */
+    struct cgroup_kills kills; /* when it was started, or taken into its epoch */
+    bool killed;               /* by us */
 };
 
 struct child_end {
     char how[160]; /* as a sentence's end: "was killed by signal 9 (Killed)" */
-    /* SIGKILL has ended it, and since it was started the kernel has killed for memory here: it, as
-     * far as anyone can know. Of no worth where it was still there, and we have killed it. */
+    /* SIGKILL has ended it, which was not ours, and since its epoch began the kernel has killed for
+     * memory here: it, as far as anyone can know. */
     bool for_memory;
 };
 
@@ -42,7 +43,9 @@ int child_start(const struct child_options *options, struct child *out, struct e
 /* A command to it. -EPIPE when it is gone; -EAGAIN when it has not read for a second. */
 int child_send(struct child *child, const ProtobufCMessage *command, struct error *err);
 /* To the whole process group. */
-void child_signal(const struct child *child, int signal);
+void child_signal(struct child *child, int signal);
+/* It begins anew with another epoch: what the kernel has killed so far was not it. */
+void child_renew(struct child *child);
 /* Take what it has printed, without waiting. */
 void child_read_output(struct child *child, lines_cb callback, void *data);
 /* Kill whatever is left of it and its group, collect it and close everything; if pid_fd was

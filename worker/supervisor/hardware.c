@@ -155,7 +155,9 @@ static int limit_memory(struct hardware_report *report, uint64_t limit, struct e
         return 0;
     if (limit > report->memory_bytes) {
         char wanted[32], there[32];
-        return error_set(err, -EINVAL, "memory: %s is more than the %s that go with these cores",
+        return error_set(err, -EINVAL,
+                         "memory: %s is more than the %s that go with these cores, or that "
+                         "their control group may have",
                          units_print_bytes(wanted, sizeof wanted, (double)limit),
                          units_print_bytes(there, sizeof there, (double)report->memory_bytes));
     }

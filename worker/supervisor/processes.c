@@ -64,6 +64,7 @@ void processes_adopt(struct daemon *daemon, uint64_t id, uint64_t from)
     Gimbal__Assignment *assignment = supervisor_take_assignment(daemon->supervisor, id);
     if (process) {
         relay_forget(daemon->relay, from);
+        child_renew(&process->child);
         process->rank = id;
         log_line(LOG_INFO, "job %s epoch %" PRIu64 " rank %" PRIu32 " goes on in process %d",
                  assignment->job, assignment->epoch, assignment->rank, (int)process->child.pid);
@@ -77,7 +78,7 @@ void processes_adopt(struct daemon *daemon, uint64_t id, uint64_t from)
 
 void processes_signal(struct daemon *daemon, uint64_t id, int signal)
 {
-    const struct process *process = processes_find(daemon, id);
+    struct process *process = processes_find(daemon, id);
     if (process)
         child_signal(&process->child, signal);
 }

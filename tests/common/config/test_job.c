@@ -21,7 +21,7 @@ static const char full[] =
     "devices: {min: 1, max: 8}\n"
     "plan:  {objective: throughput, memory: 16GiB, search: exact, pin: {tp: 2}, forbid: {zero: "
     "3}}\n"
-    "elastic: {copy_every: 1, orphan: 10m, max_restarts: 20}\n"
+    "elastic: {copy_every: 1, orphan: 10m, max_restarts: 20, max_skipped: 10}\n"
     "eval:  {every: 100, holdout: 0.05}\n"
     "checkpoint: {dir: checkpoints, every: 200, keep: 3}\n";
 
@@ -95,6 +95,7 @@ START_TEST(the_least_job_gets_its_defaults)
     ck_assert_ptr_null(job->plan.schedule);
     ck_assert_int_eq(job->elastic.copy_every, 1);
     ck_assert_int_eq(job->elastic.max_restarts, 20);
+    ck_assert_int_eq(job->elastic.max_skipped, 10);
     ck_assert_int_eq(job->eval.every, 0);
     ck_assert_ptr_null(job->checkpoint.dir);
     job_config_destroy(job);
