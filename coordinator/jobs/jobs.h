@@ -96,8 +96,7 @@ struct job_event {
             bool damaged;            /* it could not load the checkpoint */
             bool stalled;            /* it held up the others, and was ended for it */
             bool out_of_memory;
-            uint64_t
-                memory_max; /* bytes that are planned there from now on; 0: as many as it has */
+            uint64_t memory_max; /* bytes to be planned there from now on; 0: all of them */
         } exited;
         struct {
             const char *name;

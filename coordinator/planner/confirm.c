@@ -43,7 +43,7 @@ static struct stage_cost *stage_costs(struct hunt *hunt, const struct plan *plan
 
 static int confirm_large(struct hunt *hunt, struct plan *plan, struct planner_result *out)
 {
-    struct candidate candidate = {.plan = plan};
+    struct candidate candidate = {.plan = plan, .tight_rank = -1};
     double busy_s, formula_s = plan->predicted.formula_s;
     struct stage_cost *stages = stage_costs(hunt, plan, &candidate.fits);
     memset(&plan->predicted, 0, sizeof plan->predicted);

@@ -48,7 +48,7 @@ static int take(const struct planner_request *request, struct planner_result *ou
     plan->predicted.candidates = 1;
     if (!out->candidates[0].fits)
         return error_set(err, -ENOSPC, "the given plan does not fit: it needs %s",
-                         planner_print_tight(request, plan, tight, sizeof tight));
+                         planner_print_tight(request, &out->candidates[0], tight, sizeof tight));
     out->best = plan;
     return 0;
 }

@@ -101,7 +101,11 @@ static void fill_stages(const struct planner_request *request, struct program *c
         stage->time_s = seconds > stage->time_s ? seconds : stage->time_s;
         if (bytes > plan->predicted.memory_bytes_max)
             plan->predicted.memory_bytes_max = bytes;
-        candidate->fits = candidate->fits && bytes <= site_memory_limit(request, rank);
+        if (!candidate->fits || bytes <= site_memory_limit(request, rank))
+            continue;
+        candidate->fits = false;
+        candidate->tight_rank = rank;
+        candidate->tight_bytes = bytes;
     }
 }
 
@@ -241,15 +245,21 @@ static int better_first(const void *a, const void *b, void *context)
     return strcmp(first->plan->id, second->plan->id);
 }
 
-/* The first rank of a plan that does not fit whose device is too small. */
-static int find_tight(const struct planner_request *request, const struct plan *plan)
+/* The first rank of a plan that does not fit whose device is too small: as large as any of its
+ * stage, where ranks were not told apart. */
+static int find_tight(const struct planner_request *request, const struct candidate *candidate,
+                      uint64_t *bytes)
 {
+    const struct plan *plan = candidate->plan;
     int rank = 0, inside;
-    while (rank + 1 < plan_ranks(plan) &&
-           plan->stages[plan_rank_stage(plan, rank, &inside)].memory_bytes <=
-               site_memory_limit(request, rank))
-        rank++;
-    return rank;
+    *bytes = candidate->tight_bytes;
+    if (candidate->tight_rank >= 0)
+        return candidate->tight_rank;
+    for (;; rank++) {
+        *bytes = plan->stages[plan_rank_stage(plan, rank, &inside)].memory_bytes;
+        if (*bytes > site_memory_limit(request, rank) || rank + 1 == plan_ranks(plan))
+            return rank;
+    }
 }
 
 /* ", 260 MiB of it for its libraries", or nothing. */
@@ -272,12 +282,12 @@ static const char *name_limit(const struct planner_request *request, int rank)
     return device->ran_out ? " (a rank of the job ran out of memory there)" : "";
 }
 
-char *planner_print_tight(const struct planner_request *request, const struct plan *plan, char *out,
-                          size_t size)
+char *planner_print_tight(const struct planner_request *request, const struct candidate *candidate,
+                          char *out, size_t size)
 {
     char need[32], have[32], libraries[64];
-    int inside, rank = find_tight(request, plan);
-    uint64_t bytes = plan->stages[plan_rank_stage(plan, rank, &inside)].memory_bytes;
+    uint64_t bytes;
+    int rank = find_tight(request, candidate, &bytes);
     snprintf(out, size, "%s on %s%s, where %s may be used%s",
              units_print_bytes(need, sizeof need, (double)bytes), device_of(request, rank)->name,
              print_libraries(libraries, sizeof libraries, device_of(request, rank)),
@@ -302,7 +312,7 @@ static int explain_memory(const struct planner_request *request,
                      "with %s of at least %llu bytes, more devices, or a smaller "
                      "train.global_batch or model",
                      result->count, plan_print(text, sizeof text, least), plan_ranks(least),
-                     planner_print_tight(request, least, tight, sizeof tight),
+                     planner_print_tight(request, &result->candidates[0], tight, sizeof tight),
                      allowable ? "plan.memory" : "devices", (unsigned long long)most);
 }
 

@@ -38,6 +38,8 @@ bool planner_stopped(const struct planner_request *request);
 struct candidate {
     struct plan *plan; /* predicted values filled in */
     bool fits;         /* the memory of every rank's device, or job's plan.memory */
+    int tight_rank;    /* if not: the first that does not, and what it takes; -1: not known */
+    uint64_t tight_bytes;
 };
 
 struct planner_result {
@@ -94,8 +96,8 @@ int planner_consider(const struct planner_request *request, struct plan *plan,
 #define PLANNER_TIGHT_SIZE 384
 /* "2.1 GiB on node-b/0, where 1.7 GiB may be used (plan.memory)": of the first rank of a plan that
  * does not fit whose device is too small, and why it is where it is not the device's own size. */
-char *planner_print_tight(const struct planner_request *request, const struct plan *plan, char *out,
-                          size_t size);
+char *planner_print_tight(const struct planner_request *request, const struct candidate *candidate,
+                          char *out, size_t size);
 
 /* Fills the predicted balance of the stages from their times and bytes. */
 void planner_balance(struct plan *plan);

@@ -262,6 +262,26 @@ START_TEST(where_a_rank_ran_out_of_memory_the_device_is_named)
 }
 END_TEST
 
+/* Its device, not the first that is smaller than what another rank of its stage takes. */
+START_TEST(the_rank_that_does_not_fit_is_named)
+{
+    struct scene scene;
+    char words[PLANNER_TIGHT_SIZE];
+    scene_open(&scene, "devices: {min: 4}\n");
+    run_or_fail(&scene);
+    struct candidate candidate = {.plan = scene.result.best, .tight_rank = 2, .tight_bytes = 3000};
+    candidate.plan->stages[0].memory_bytes = 3000;
+    scene.devices[0].memory_bytes = 2500;
+    scene.devices[2].memory_bytes = 2800;
+    planner_print_tight(&scene.request, &candidate, words, sizeof words);
+    ck_assert_str_eq(words, "2.9 KiB on b/0, where 2.7 KiB may be used");
+    candidate.tight_rank = -1;
+    planner_print_tight(&scene.request, &candidate, words, sizeof words);
+    ck_assert_str_eq(words, "2.9 KiB on a/0, where 2.4 KiB may be used");
+    scene_close(&scene);
+}
+END_TEST
+
 START_TEST(where_nothing_fits_need_and_limit_are_named)
 {
     struct scene scene;
@@ -421,6 +441,7 @@ int main(void)
     tcase_add_test(search, exact_is_the_default);
     tcase_add_loop_test(words, what_libraries_take_counts_as_reserved, 0, 2);
     tcase_add_test(words, where_a_rank_ran_out_of_memory_the_device_is_named);
+    tcase_add_test(words, the_rank_that_does_not_fit_is_named);
     tcase_add_test(words, where_nothing_fits_need_and_limit_are_named);
     tcase_add_loop_test(words, what_cannot_be_is_refused_in_words, 0,
                         (int)(sizeof refused / sizeof *refused));
