@@ -201,7 +201,7 @@ START_TEST(plans_that_executors_wait_for_are_close_to_the_best)
         ck_assert_msg(ratio >= HURRIED_LEAST, "instance %d: %.3f of the best", i, ratio);
         far += ratio < HURRIED_CLOSE;
     }
-    ck_assert_msg(far <= count / 10, "%d of %d are far from the best", far, count);
+    ck_assert_msg(far <= 1 + count / 20, "%d of %d are far from the best", far, count);
 }
 END_TEST
 

@@ -239,7 +239,8 @@ START_TEST(options_that_do_not_fit_are_refused_in_words)
     refused((struct hardware_options){.devices = 1, .share_index = 2, .share_count = 2},
             "share 2 of 2: shares are counted from 0 to 1");
     refused((struct hardware_options){.devices = 1, .memory_bytes = 32000000000},
-            "memory: 29.8 GiB is more than the 14.9 GiB that go with these cores");
+            "memory: 29.8 GiB is more than the 14.9 GiB that go with these cores, or that their "
+            "control group may have");
     refused((struct hardware_options){.devices = 2000},
             "devices: 2000 is too many, a worker offers at most 1024");
 }
