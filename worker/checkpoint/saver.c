@@ -1,7 +1,9 @@
-/* saver.c - one copy, and the thread that writes it.
+/* saver.c - one copy, and the thread that has it written.
  *
- * Where all cores compute, the thread's share of one is small: a save is not urgent, steps are. A
- * trainer that waits for it leaves it the core. */
+ * Where all cores compute, the share of one that writing gets is small: a save is not urgent, steps
+ * are. A trainer that waits for it leaves it the core. Each save is written by a thread of its own,
+ * for its niceness cannot be taken back, and must not outlive it: when the process is killed, the
+ * last of its threads to get a core returns its memory, and only then is its death seen. */
 #include "worker/checkpoint/saver.h"
 
 #include "common/base/file.h"
@@ -65,20 +67,6 @@ static void free_copy(struct saver *saver)
     pthread_mutex_unlock(&saver->lock);
 }
 
-static void save(struct saver *saver, uint64_t step, double waited_s)
-{
-    char *name = checkpoint_name(step, saver->config.origin.epoch);
-    char *folder = xasprintf("%s/%s", saver->root, name);
-    struct manifest_shard shard;
-    struct error why;
-    int rc = write_own(saver, folder, &shard, &why);
-    free_copy(saver);
-    teller_add(saver->teller, step, folder, waited_s, &shard, rc, &why);
-    free(shard.file);
-    free(folder);
-    free(name);
-}
-
 /* Linux's threads have a niceness each. Who started us with a larger one meant it. */
 static void step_back(void)
 {
@@ -88,21 +76,40 @@ static void step_back(void)
         setpriority(PRIO_PROCESS, 0, WRITER_NICENESS);
 }
 
+static void *save(void *context)
+{
+    struct saver *saver = context;
+    uint64_t step = saver->step; /* of the copy, which the next one waits for */
+    double waited_s = saver->waited_s;
+    char *name = checkpoint_name(step, saver->config.origin.epoch);
+    char *folder = xasprintf("%s/%s", saver->root, name);
+    struct manifest_shard shard;
+    struct error why;
+    step_back();
+    int rc = write_own(saver, folder, &shard, &why);
+    free_copy(saver);
+    teller_add(saver->teller, step, folder, waited_s, &shard, rc, &why);
+    free(shard.file);
+    free(folder);
+    free(name);
+    return NULL;
+}
+
 static void *run(void *context)
 {
     struct saver *saver = context;
-    step_back();
+    pthread_t writer;
     pthread_mutex_lock(&saver->lock);
     for (;;) {
         while (!saver->filled && !saver->quit)
             pthread_cond_wait(&saver->changed, &saver->lock);
         if (saver->quit)
             break;
-        uint64_t step = saver->step;
-        double waited_s = saver->waited_s;
         saver->busy = true;
         pthread_mutex_unlock(&saver->lock);
-        save(saver, step, waited_s);
+        if (pthread_create(&writer, NULL, save, saver) != 0)
+            abort(); /* a process without threads has no memory either */
+        pthread_join(writer, NULL);
         pthread_mutex_lock(&saver->lock);
         saver->busy = false;
         pthread_cond_broadcast(&saver->changed);
