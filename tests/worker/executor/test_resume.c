@@ -9,11 +9,14 @@
 #include "worker/checkpoint/write.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #define STEPS 8
@@ -32,6 +35,7 @@ static struct training {
     struct rendezvous *rendezvous;
     struct saver *savers[RANKS_MAX];
     int staged;         /* checkpoints */
+    int nicest;         /* largest niceness of a thread once all is saved */
     const char *listed; /* their names, and which are told to be kept */
     char failure[ERROR_SIZE];
 } it;
@@ -103,6 +107,32 @@ static int begin(struct interpreter *in, int rank, int step, struct error *err)
     return it.start ? load(in, step, err) : saver_create(&config, &it.savers[rank], err);
 }
 
+/* The largest niceness of this process's threads. */
+static int nicest_now(void)
+{
+    int nicest = -20;
+    DIR *threads = opendir("/proc/self/task");
+    ck_assert_ptr_nonnull(threads);
+    for (struct dirent *entry = readdir(threads); entry; entry = readdir(threads)) {
+        int thread = atoi(entry->d_name); /* 0 of . and .. */
+        int niceness = thread > 0 ? getpriority(PRIO_PROCESS, (id_t)thread) : -20;
+        nicest = niceness > nicest ? niceness : nicest;
+    }
+    closedir(threads);
+    return nicest;
+}
+
+/* A thread that was joined is listed until the kernel has taken it down: this long at most. */
+static int nicest_thread(void)
+{
+    int nicest = nicest_now();
+    for (int ms = 0; ms < 10000 && nicest > getpriority(PRIO_PROCESS, 0); ms++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        nicest = nicest_now();
+    }
+    return nicest;
+}
+
 /* Called by all ranks: the run at its beginning, behind each step, and at its end. */
 static int hook(void *context, int rank, struct interpreter *in, int done, struct error *err)
 {
@@ -114,6 +144,7 @@ static int hook(void *context, int rank, struct interpreter *in, int done, struc
         return saver_take(saver, (uint64_t)done, buffer_of, in, err);
     if (!in && saver) {
         rc = err ? saver_finish(saver, err) : 0;
+        it.nicest = nicest_thread();
         saver_destroy(saver);
         it.savers[rank] = NULL;
     }
@@ -243,6 +274,20 @@ START_TEST(a_checkpoint_that_cannot_be_written_stops_no_training)
 }
 END_TEST
 
+/* A thread that gets little of a core would be the last to end when the process is killed, and
+ * nobody sees that it died before. */
+START_TEST(what_saves_is_nice_for_no_longer_than_it_saves)
+{
+    struct plan *plan = engine_plan(it.graph, 1, (int[]){1}, 0, NULL, 1, 8, "1f1b");
+    struct engine_result result;
+    run(plan, 0, &result);
+    ck_assert_int_eq(it.staged, 2);
+    ck_assert_int_eq(it.nicest, getpriority(PRIO_PROCESS, 0));
+    engine_result_finish(&result);
+    plan_destroy(plan);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("resume");
@@ -253,5 +298,6 @@ int main(void)
     tcase_add_loop_test(tcase, a_checkpoint_goes_on_in_f32_and_in_bf16, 0, 2);
     tcase_add_test(tcase, what_is_not_listed_any_more_is_deleted);
     tcase_add_test(tcase, a_checkpoint_that_cannot_be_written_stops_no_training);
+    tcase_add_test(tcase, what_saves_is_nice_for_no_longer_than_it_saves);
     return suite_run("resume", tcase, NULL);
 }
