@@ -24,10 +24,19 @@ struct last {
     int access, write;
 };
 
+/* The atoms [first, end) that an instruction touches in one of its accesses. */
+struct span {
+    int first, end;
+    bool writes;
+};
+
 struct finder {
     struct program *program;
     struct atoms atoms[REGIONS];
     int atom_count;
+    struct span *spans; /* those of instruction i from of[i] on, to of[i + 1] */
+    size_t span_count, span_capacity;
+    size_t *of;
     struct last *whole;   /* [(section * QUEUES + queue) * atom_count + atom] */
     struct last *running; /* [queue * atom_count + atom], of the section so far */
 };
@@ -85,25 +94,51 @@ static size_t ends_to(const struct atoms *atoms, uint64_t place)
     return low;
 }
 
-/* The atoms [*first, *end) that an access meets. */
-static void find_atoms(const struct finder *finder, const struct access *access, int *first,
-                       int *end)
+/* The atoms that an access meets; none: nothing that the queue of communication touches. */
+static struct span span_of(const struct finder *finder, const struct access *access)
 {
     const struct atoms *atoms = &finder->atoms[access->region];
-    *first = *end = atoms->first;
+    struct span span = {atoms->first, atoms->first, access->writes};
     if (atoms->count == 0)
-        return;
+        return span;
     size_t low = ends_to(atoms, access->low), high = ends_to(atoms, access->high - 1);
     high = high == atoms->count ? atoms->count - 1 : high;
-    *first += low ? (int)low - 1 : 0;
-    *end += (int)high;
+    span.first += low ? (int)low - 1 : 0;
+    span.end += (int)high;
+    return span;
 }
 
-static void note(struct last *lasts, int first, int end, int index, bool writes)
+static void find_spans(struct finder *finder)
 {
-    for (int atom = first; atom < end; atom++) {
+    const struct program *p = finder->program;
+    struct access accesses[ACCESSES_MAX];
+    finder->of = xcalloc(p->instruction_count + 1, sizeof *finder->of);
+    for (size_t i = 0; i < p->instruction_count; i++) {
+        int count = instruction_accesses(p, &p->instructions[i], accesses);
+        for (int a = 0; a < count; a++) {
+            struct span span = span_of(finder, &accesses[a]);
+            if (span.first >= span.end)
+                continue;
+            finder->spans =
+                grow(finder->spans, finder->span_count, &finder->span_capacity, sizeof span);
+            finder->spans[finder->span_count++] = span;
+        }
+        finder->of[i + 1] = finder->span_count;
+    }
+}
+
+/* The spans of an instruction, up to *end. */
+static const struct span *spans_of(const struct finder *finder, int index, const struct span **end)
+{
+    *end = finder->spans + finder->of[index + 1];
+    return finder->spans + finder->of[index];
+}
+
+static void note(struct last *lasts, const struct span *span, int index)
+{
+    for (int atom = span->first; atom < span->end; atom++) {
         lasts[atom].access = index;
-        if (writes)
+        if (span->writes)
             lasts[atom].write = index;
     }
 }
@@ -120,30 +155,25 @@ static struct last *table(const struct finder *finder, int section, enum queue q
 
 static void note_sections(struct finder *finder)
 {
-    struct program *p = finder->program;
-    struct access accesses[ACCESSES_MAX];
+    const struct program *p = finder->program;
+    const struct span *end;
     size_t cells = (size_t)finder->atom_count * QUEUES;
     finder->whole = xcalloc(cells * SECTIONS, sizeof *finder->whole);
     finder->running = xcalloc(cells, sizeof *finder->running);
     memset(finder->whole, 0xff, cells * SECTIONS * sizeof *finder->whole);
     for (int section = 0; section < SECTIONS; section++) {
         struct range range = p->sections[section];
-        for (int i = range.first; i < range.first + range.count; i++) {
-            int first, end, count = instruction_accesses(p, &p->instructions[i], accesses);
-            for (int a = 0; a < count; a++) {
-                find_atoms(finder, &accesses[a], &first, &end);
-                note(table(finder, section, p->instructions[i].queue), first, end, i,
-                     accesses[a].writes);
-            }
-        }
+        for (int i = range.first; i < range.first + range.count; i++)
+            for (const struct span *span = spans_of(finder, i, &end); span < end; span++)
+                note(table(finder, section, p->instructions[i].queue), span, i);
     }
 }
 
-static int latest(const struct last *lasts, int first, int end, bool writes)
+static int latest(const struct last *lasts, const struct span *span)
 {
     int index = -1;
-    for (int atom = first; atom < end; atom++) {
-        int other = writes ? lasts[atom].access : lasts[atom].write;
+    for (int atom = span->first; atom < span->end; atom++) {
+        int other = span->writes ? lasts[atom].access : lasts[atom].write;
         index = other > index ? other : index;
     }
     return index;
@@ -184,23 +214,19 @@ static void find_waits(struct finder *finder, int section, int index, int *settl
 {
     struct program *p = finder->program;
     struct instruction *instruction = &p->instructions[index];
-    struct access accesses[ACCESSES_MAX];
     enum queue other = program_other_queue(instruction->queue);
     int found[SECTIONS], here = -1;
-    int count = instruction_accesses(p, instruction, accesses), first, end;
+    const struct span *end, *spans = spans_of(finder, index, &end);
     memset(found, 0xff, sizeof found);
     if (section == SECTION_METRICS)
         found[SECTION_REDUCE] = last_reduction(p);
     instruction->wait_first = (int)p->wait_count;
-    for (int a = 0; a < count; a++) {
-        find_atoms(finder, &accesses[a], &first, &end);
-        for (int s = 0; s < SECTIONS && end > first; s++) {
-            int last = may_precede(s, section)
-                           ? latest(table(finder, s, other), first, end, accesses[a].writes)
-                           : -1;
+    for (const struct span *span = spans; span < end; span++) {
+        for (int s = 0; s < SECTIONS; s++) {
+            int last = may_precede(s, section) ? latest(table(finder, s, other), span) : -1;
             found[s] = last > found[s] ? last : found[s];
         }
-        int last = latest(running(finder, other), first, end, accesses[a].writes);
+        int last = latest(running(finder, other), span);
         here = last > here ? last : here;
     }
     if (here > *settled) {
@@ -210,10 +236,8 @@ static void find_waits(struct finder *finder, int section, int index, int *settl
     for (int s = 0; s < SECTIONS; s++)
         if (found[s] >= 0 && found[s] != here)
             add_wait(p, instruction, found[s]);
-    for (int a = 0; a < count; a++) {
-        find_atoms(finder, &accesses[a], &first, &end);
-        note(running(finder, instruction->queue), first, end, index, accesses[a].writes);
-    }
+    for (const struct span *span = spans; span < end; span++)
+        note(running(finder, instruction->queue), span, index);
 }
 
 void waits_find(struct program *program)
@@ -222,6 +246,7 @@ void waits_find(struct program *program)
     if (!program_overlaps(program))
         return;
     cut(&finder);
+    find_spans(&finder);
     note_sections(&finder);
     for (int section = 0; section < SECTIONS; section++) {
         struct range range = program->sections[section];
@@ -232,6 +257,8 @@ void waits_find(struct program *program)
     }
     for (int region = 0; region < REGIONS; region++)
         free(finder.atoms[region].ends);
+    free(finder.spans);
+    free(finder.of);
     free(finder.whole);
     free(finder.running);
 }
