@@ -130,7 +130,6 @@ int lower_with(struct ways *ways, const struct graph *graph, const struct plan *
     make_events(&l);
     rc = lowering_build(&l);
     if (rc == 0) {
-        l.program->hash = program_hash(l.program);
         *out = l.program;
         l.program = NULL;
     }

@@ -188,7 +188,6 @@ struct program {
     uint64_t slot_bytes;
     uint64_t bytes[REGIONS]; /* the reservation; saved: all slots */
     uint64_t beside_bytes;   /* of communication: what the largest room has beside computing */
-    uint64_t hash;
 };
 
 void program_destroy(struct program *program);

@@ -31,7 +31,7 @@ int planning_lower(const struct planning_task *task, struct planning *planning, 
             error_prefix(err, rc, "rank %d", rank);
             break;
         }
-        planning->hashes[rank] = program->hash;
+        planning->hashes[rank] = program_hash(program);
         size_t device = fleet_find(fleet, plan_device(planning->plan, rank));
         planning->compute_s[rank] = price_kernels(fleet, device, program);
         program_destroy(program);

@@ -177,7 +177,7 @@ void house_assign(struct house *house, const struct executor_job *job, const str
         assignment.rank_count = (uint32_t)house->count;
         assignment.job_yaml = yaml;
         assignment.plan = &wire;
-        assignment.program_hash = program->hash + hash_offset;
+        assignment.program_hash = program_hash(program) + hash_offset;
         if (house->folder)
             assignment.checkpoint_folder = (char *)house->folder;
         if (house->start) {

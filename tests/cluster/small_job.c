@@ -76,7 +76,7 @@ uint64_t lowered_hash(const Gimbal__Assignment *assignment)
     ck_assert_msg(planner_graph(config, &graph, &err) == 0, "%s", err.text);
     ck_assert_msg(plan_decode(assignment->plan->json, &plan, &err) == 0, "%s", err.text);
     ck_assert_msg(lower(graph, plan, (int)assignment->rank, &program, &err) == 0, "%s", err.text);
-    uint64_t hash = program->hash;
+    uint64_t hash = program_hash(program);
     program_destroy(program);
     plan_destroy(plan);
     graph_destroy(graph);

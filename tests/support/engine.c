@@ -310,7 +310,7 @@ int engine_run(const struct graph *graph, const struct plan *plan,
     if (rc == 0) {
         for (int i = 0; i < ranks; i++) {
             out->words[i] = (uint64_t)(program_words(engine.programs[i]) * options->steps);
-            out->hashes[i] = engine.programs[i]->hash;
+            out->hashes[i] = program_hash(engine.programs[i]);
         }
         test_ranks_run_on(options->device ? options->device->accelerator : NULL,
                           options->collectives ? options->collectives : &collectives_local, ranks,

@@ -141,7 +141,7 @@ static int run_prepared(struct run *run, struct error *err)
     if (rc == 0)
         rc = open_saver(config, in, &saver, err);
     if (rc == 0 && reporter->ready)
-        rc = reporter->ready(reporter->context, config->rank, run->program->hash, err);
+        rc = reporter->ready(reporter->context, config->rank, program_hash(run->program), err);
     if (rc == 0)
         rc = train(
             run, &(struct behind){.config = config, .in = in, .times = times, .saver = saver}, err);
@@ -173,7 +173,7 @@ static int prepare(struct run *run, const struct feed *feed, struct error *err)
     int rc = lower(config->graph, config->plan, config->rank, &run->program, err);
     if (rc < 0)
         return rc;
-    uint64_t hash = run->program->hash;
+    uint64_t hash = program_hash(run->program);
     if (config->hash && config->hash != hash)
         return error_set(err, -EPROTO,
                          "rank %d lowered program %016llx where the planner has %016llx: "

@@ -28,7 +28,7 @@ static uint64_t hash_of(const struct plan *plan, int rank)
     struct program *program;
     struct error err;
     ck_assert_msg(lower(graph, plan, rank, &program, &err) == 0, "%s", err.text);
-    uint64_t hash = program->hash;
+    uint64_t hash = program_hash(program);
     program_destroy(program);
     return hash;
 }

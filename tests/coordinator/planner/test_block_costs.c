@@ -118,7 +118,7 @@ static uint64_t hash_with(struct plan *plan, int block, enum recompute recompute
     struct program *program;
     plan->blocks[block].recompute = recompute;
     ck_assert_int_eq(lower(graph, plan, 0, &program, NULL), 0);
-    uint64_t hash = program->hash;
+    uint64_t hash = program_hash(program);
     program_destroy(program);
     return hash;
 }
