@@ -8,6 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Where a version has what: a controller of version 1 has groups, and a folder, of its own. */
+static const struct version {
+    const char *controller, *folder, *limit, *kills;
+} versions[] = {
+    {"", "", "memory.max", "memory.events"},
+    {"memory", "/memory", "memory.limit_in_bytes", "memory.oom_control"},
+};
+#define VERSIONS (sizeof versions / sizeof *versions)
+
 /* Is it one of the names in "cpu,memory"? Of version 2 there are none: "" is in "". */
 static bool lists(const char *names, const char *name)
 {
@@ -76,15 +85,15 @@ static bool go_up(char *group)
 int cgroup_memory_limit(const char *root, const char *self, uint64_t *bytes, struct error *err)
 {
     char group[PATH_MAX], path[2 * PATH_MAX];
-    read_group(self, "", group, sizeof group);
     uint64_t least = UINT64_MAX;
-    for (;;) {
-        snprintf(path, sizeof path, "%s%s/memory.max", root, group);
-        int rc = apply_limit(path, &least, err);
-        if (rc < 0)
-            return rc;
-        if (!go_up(group))
-            break;
+    for (const struct version *version = versions; version < versions + VERSIONS; version++) {
+        read_group(self, version->controller, group, sizeof group);
+        do {
+            snprintf(path, sizeof path, "%s%s%s/%s", root, version->folder, group, version->limit);
+            int rc = apply_limit(path, &least, err);
+            if (rc < 0)
+                return rc;
+        } while (go_up(group));
     }
     *bytes = least;
     return 0;
@@ -110,19 +119,15 @@ static bool read_kills(const char *path, uint64_t *count)
 
 bool cgroup_kills(const char *root, const char *self, const char *vmstat, struct cgroup_kills *out)
 {
-    static const struct {
-        const char *controller, *folder, *name;
-    } versions[] = {{"", "", "memory.events"}, {"memory", "/memory", "memory.oom_control"}};
     char group[PATH_MAX], path[2 * PATH_MAX];
     uint64_t count;
-    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
-        read_group(self, versions[i].controller, group, sizeof group);
+    for (const struct version *version = versions; version < versions + VERSIONS; version++) {
+        read_group(self, version->controller, group, sizeof group);
         do {
-            snprintf(path, sizeof path, "%s%s%s/%s", root, versions[i].folder, group,
-                     versions[i].name);
+            snprintf(path, sizeof path, "%s%s%s/%s", root, version->folder, group, version->kills);
             if (!read_kills(path, &count))
                 continue;
-            *out = (struct cgroup_kills){count, versions[i].name};
+            *out = (struct cgroup_kills){count, version->kills};
             return true;
         } while (go_up(group));
     }

@@ -13,9 +13,9 @@
 #define CGROUP_SELF "/proc/self/cgroup"
 #define CGROUP_VMSTAT "/proc/vmstat"
 
-/* The least memory.max of the group and of those around it, as far as they can be seen;
- * UINT64_MAX when none is set. root is CGROUPS, self is CGROUP_SELF. Version 2 of the hierarchy
- * only, which is what systemd and Kubernetes set up today.
+/* The least memory.max (version 2) or memory.limit_in_bytes (version 1, which writes a number of
+ * bytes beyond any machine's where none is set) of the group and of those around it, as far as they
+ * can be seen; UINT64_MAX when there is none. root is CGROUPS, self is CGROUP_SELF.
  * -EINVAL when a limit cannot be understood. */
 int cgroup_memory_limit(const char *root, const char *self, uint64_t *bytes, struct error *err);
 

@@ -48,6 +48,8 @@ static void teardown(void)
                                         "memory.max",
                                         "outer/inner/memory.events",
                                         "outer/memory.events",
+                                        "memory/old/memory.limit_in_bytes",
+                                        "memory/memory.limit_in_bytes",
                                         "memory/old/memory.oom_control",
                                         "memory/memory.oom_control",
                                         "vmstat",
@@ -94,6 +96,22 @@ START_TEST(the_tightest_of_the_groups_around_holds)
     put("memory.max", "512000\n");
     ck_assert_int_eq(limit(&bytes), 0);
     ck_assert_uint_eq(bytes, 512000);
+}
+END_TEST
+
+START_TEST(limits_of_version_1_hold_as_well)
+{
+    uint64_t bytes = 0;
+    put("self", "4:cpu,memory:/old/one\n0::/outer\n");
+    put("memory/memory.limit_in_bytes", "9223372036854771712\n");
+    ck_assert_int_eq(limit(&bytes), 0);
+    ck_assert_uint_eq(bytes, 9223372036854771712u);
+    put("memory/old/memory.limit_in_bytes", "2048000\n");
+    ck_assert_int_eq(limit(&bytes), 0);
+    ck_assert_uint_eq(bytes, 2048000);
+    put("outer/memory.max", "1024000\n");
+    ck_assert_int_eq(limit(&bytes), 0);
+    ck_assert_uint_eq(bytes, 1024000);
 }
 END_TEST
 
@@ -173,6 +191,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, without_limits_there_is_none);
     tcase_add_test(tcase, the_tightest_of_the_groups_around_holds);
+    tcase_add_test(tcase, limits_of_version_1_hold_as_well);
     tcase_add_test(tcase, a_limit_that_is_not_understood_is_named);
     tcase_add_test(tcase, the_nearest_group_that_counts_kills_is_asked);
     tcase_add_test(tcase, groups_of_version_1_count_kills_as_well);
