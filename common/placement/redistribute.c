@@ -1,7 +1,9 @@
-/* redistribute.c - Dijkstra over the placements of one tensor.
+/* redistribute.c - Dijkstra over the placements of one tensor, within a limit.
  *
- * What a greedy way costs is known first; whatever cannot lead to the goal for less, by what goal.h
- * says of the rest at least, is not looked at. */
+ * What cannot lead to the goal for less than the limit, by what goal.h says of the rest at least,
+ * is not looked at. Most ways cost no more than that says of the whole, and most others a step
+ * more: these limits come first, for they leave little to look at. Where there is no such way,
+ * what a greedy one costs is the limit. */
 #include "common/placement/redistribute.h"
 
 #include "common/base/hash.h"
@@ -10,6 +12,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* One placement that the search has come upon. */
 struct state {
@@ -204,23 +207,40 @@ static int merge(struct step *steps, int count)
     return kept;
 }
 
-/* The length of the cheapest way, whose last state is current then; -EINVAL: there is none. */
-static int find_way(struct search *search, const struct placement *from)
+/* The length of the cheapest way, whose last state is current then, if it costs less than the
+ * limit; -EINVAL: there is none. */
+static int find_below(struct search *search, const struct placement *from, int64_t limit)
 {
-    const struct goal *goal = &search->goal;
-    search->reached = greedy_cost(goal, from);
-    search->reached += search->reached < INT64_MAX; /* another one may be as cheap */
+    search->reached = limit;
+    search->count = search->open_count = 0;
+    if (search->table)
+        memset(search->table, 0, search->table_size * sizeof *search->table);
     add_state(search, &(struct state){.at = *from, .from = -1});
     push_open(search, (struct open_state){0, 0});
     while ((search->current = cheapest_open(search)) >= 0) {
         struct state *state = &search->states[search->current];
         struct placement at = state->at; /* states move as they are added to */
-        if (placement_equal(&at, goal->at))
+        if (placement_equal(&at, search->goal.at))
             return state->length <= STEPS_MAX ? state->length : -EINVAL;
         state->done = true;
-        step_enumerate(goal->mesh, goal->shape, &at, relax, search);
+        step_enumerate(search->goal.mesh, search->goal.shape, &at, relax, search);
     }
     return -EINVAL;
+}
+
+static int find_way(struct search *search, const struct placement *from)
+{
+    const struct goal *goal = &search->goal;
+    struct standing start = goal_standing(goal, from);
+    int64_t least = goal_least_rest(goal, &start);
+    int length = find_below(search, from, least + 1);
+    if (length < 0)
+        length = find_below(search, from, least + goal->step_price + 1);
+    if (length < 0) {
+        int64_t greedy = greedy_cost(goal, from);
+        length = find_below(search, from, greedy < INT64_MAX ? greedy + 1 : greedy);
+    }
+    return length;
 }
 
 int redistribute_path(const struct mesh *mesh, const struct shape *shape,
