@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-double labels_alone_seconds(const struct frontiers *frontiers, const struct label *label)
-{
-    return frontiers->instance->point.micro_batches * label->seconds + label->once_s;
-}
-
 struct label_list labels_of(const struct frontiers *frontiers, const struct frontier *frontier)
 {
     return (struct label_list){.ranks = frontiers->instance->relaxed ? 0 : frontier->site->ranks};
@@ -111,9 +106,9 @@ static int in_order(const void *first, const void *second, void *context)
     const struct label *a = first, *b = second;
     const struct frontiers *frontiers = context;
     int ends = by_ends(a, b);
-    double x = labels_alone_seconds(frontiers, a), y = labels_alone_seconds(frontiers, b);
     if (ends != 0)
         return ends;
+    double x = labels_alone_seconds(frontiers, a), y = labels_alone_seconds(frontiers, b);
     if (x != y)
         return x < y ? -1 : 1;
     if (a->seconds != b->seconds)
@@ -131,15 +126,15 @@ static bool no_more(const struct taken *a, const struct taken *b)
            a->beside <= b->beside;
 }
 
-/* In seconds, and on the rank that has least memory; then on every rank. */
+/* In seconds, and on the rank that has least memory; then on every rank. a is before b in order, so
+ * alone it takes no longer. */
 static bool dominates(const struct frontiers *frontiers, const struct label_list *list,
                       const struct label *a, const struct label *b)
 {
     if (!no_more(&a->taken, &b->taken))
         return false;
-    if (frontiers->one_stage
-            ? labels_alone_seconds(frontiers, a) > labels_alone_seconds(frontiers, b)
-            : a->seconds > b->seconds || a->forward_s > b->forward_s || a->once_s > b->once_s)
+    if (!frontiers->one_stage &&
+        (a->seconds > b->seconds || a->forward_s > b->forward_s || a->once_s > b->once_s))
         return false;
     for (int rank = 0; (a->ranks >= 0 || b->ranks >= 0) && rank < list->ranks; rank++)
         if (!no_more(label_on(a, list->of, rank), label_on(b, list->of, rank)))
@@ -147,6 +142,7 @@ static bool dominates(const struct frontiers *frontiers, const struct label_list
     return true;
 }
 
+/* Of those before it in order the nearest take least memory as a rule: they are asked first. */
 void labels_reduce(struct frontiers *frontiers, struct label_list *list)
 {
     size_t kept = 0, group = 0;
@@ -157,8 +153,8 @@ void labels_reduce(struct frontiers *frontiers, struct label_list *list)
         bool worse = false;
         if (kept > 0 && by_ends(&list->items[kept - 1], label) != 0)
             group = kept;
-        for (size_t j = group; j < kept && !worse; j++)
-            worse = dominates(frontiers, list, &list->items[j], label);
+        for (size_t j = kept; j > group && !worse; j--)
+            worse = dominates(frontiers, list, &list->items[j - 1], label);
         if (!worse)
             list->items[kept++] = *label;
     }
