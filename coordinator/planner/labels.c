@@ -87,7 +87,7 @@ void labels_hand_over(struct label_list *list, struct frontier *frontier)
         kept.of_count += (size_t)kept.ranks;
     }
     free(list->of);
-    frontier->labels = list->items;
+    frontier->labels = xrealloc(list->items, list->count * sizeof *list->items); /* few are left */
     frontier->count = list->count;
     frontier->ranks = kept.of;
     *list = (struct label_list){0};
