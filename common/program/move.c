@@ -21,14 +21,18 @@ static struct box overlap_or_empty(const struct box *a, const struct box *b)
     return box_overlap(a, b, &both) ? both : (struct box){.dims = a->dims};
 }
 
-/* What of the outer box each member of the group along these axes has in the placement. The boxes
- * are the caller's to free. */
+/* What each member of the group along these axes has in the placement. The boxes are the caller's
+ * to free. */
 static void slice_chunks(const struct lowering *l, const struct shape *shape,
-                         const struct placement *placement, unsigned axes, const struct box *outer,
-                         struct chunks *chunks)
+                         const struct placement *placement, unsigned axes, struct chunks *chunks)
 {
     chunks->boxes = xrealloc(NULL, (size_t)chunks->count * sizeof *chunks->boxes);
     placement_slices(l->mesh, shape, placement, l->inside, axes, chunks->boxes);
+}
+
+/* What of each chunk is in the outer box. */
+static void clip(struct chunks *chunks, const struct box *outer)
+{
     for (int i = 0; i < chunks->count; i++)
         chunks->boxes[i] = overlap_or_empty(outer, &chunks->boxes[i]);
 }
@@ -144,18 +148,21 @@ static struct piece one_step(struct lowering *l, const struct shape *shape, int 
 
     struct chunks sends = {NULL, members}, receives = {NULL, members};
     if (step->kind != STEP_ALL_GATHER)
-        slice_chunks(l, shape, &step->to, step->axes, &piece->box, &sends);
+        slice_chunks(l, shape, &step->to, step->axes, &sends);
     if (step->kind != STEP_REDUCE_SCATTER)
-        slice_chunks(l, shape, from, step->axes, &target, &receives);
+        slice_chunks(l, shape, from, step->axes, &receives);
     struct piece result;
-    if (step->kind == STEP_REDUCE_SCATTER)
+    if (step->kind == STEP_REDUCE_SCATTER) { /* chunks are cut out of the piece */
         result =
             exchange(l, COLLECTIVE_REDUCE_SCATTER, group, tensor, piece, &target, &sends, NULL);
-    else if (step->kind == STEP_ALL_GATHER)
+    } else if (step->kind == STEP_ALL_GATHER) { /* and out of the target */
         result = exchange(l, COLLECTIVE_ALL_GATHER, group, tensor, piece, &target, NULL, &receives);
-    else
+    } else {
+        clip(&sends, &piece->box);
+        clip(&receives, &target);
         result =
             exchange(l, COLLECTIVE_ALL_TO_ALL, group, tensor, piece, &target, &sends, &receives);
+    }
     free(sends.boxes);
     free(receives.boxes);
     return result;
