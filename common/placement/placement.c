@@ -105,6 +105,13 @@ struct box placement_slice(const struct mesh *mesh, const struct shape *shape,
     return box;
 }
 
+/* length * share / parts, where most lengths divide: pieces are cut by the thousand. */
+static int64_t portion(int64_t length, int64_t share, int64_t parts)
+{
+    int64_t rest = length % parts;
+    return length / parts * share + (rest ? rest * share / parts : 0);
+}
+
 /* One dim of the piece at these coordinates of a mesh whose devices have equal weights. */
 static void slice_dim(const struct mesh *mesh, const struct placement *placement, int dim,
                       const int *at, struct box *box)
@@ -112,8 +119,8 @@ static void slice_dim(const struct mesh *mesh, const struct placement *placement
     for (int i = 0; i < placement->count[dim]; i++) {
         int axis = placement->axis[dim][i];
         int64_t low = box->low[dim], length = box->high[dim] - low, parts = mesh->size[axis];
-        box->low[dim] = low + length * at[axis] / parts;
-        box->high[dim] = low + length * (at[axis] + 1) / parts;
+        box->low[dim] = low + portion(length, at[axis], parts);
+        box->high[dim] = low + portion(length, at[axis] + 1, parts);
     }
 }
 
