@@ -93,21 +93,37 @@ void labels_hand_over(struct label_list *list, struct frontier *frontier)
     *list = (struct label_list){0};
 }
 
-static int by_ends(const struct label *a, const struct label *b)
+/* Labels by their ends, those with the same as they were: of pair p those from first[p] up to
+ * first[p + 1]. `first` is the caller's to free. */
+static size_t *gather(struct label_list *list, size_t *pairs)
 {
-    if (a->entry != b->entry)
-        return a->entry < b->entry ? -1 : 1;
-    return a->exit == b->exit ? 0 : a->exit < b->exit ? -1 : 1;
+    size_t entries = 0, exits = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        size_t entry = (size_t)list->items[i].entry, exit = (size_t)list->items[i].exit;
+        entries = entry < entries ? entries : entry + 1;
+        exits = exit < exits ? exits : exit + 1;
+    }
+    *pairs = entries * exits;
+    size_t *first = xcalloc(*pairs + 2, sizeof *first), *next = first + 1;
+    struct label *items = xrealloc(NULL, list->count * sizeof *items);
+    for (size_t i = 0; i < list->count; i++)
+        next[(size_t)list->items[i].entry * exits + (size_t)list->items[i].exit + 1]++;
+    for (size_t pair = 0; pair < *pairs; pair++)
+        next[pair + 1] += next[pair];
+    for (size_t i = 0; i < list->count; i++)
+        items[next[(size_t)list->items[i].entry * exits + (size_t)list->items[i].exit]++] =
+            list->items[i];
+    free(list->items);
+    list->items = items;
+    list->capacity = list->count;
+    return first;
 }
 
-/* Those with the same ends together; of these first what may dominate what comes later. */
+/* Of those with the same ends: first what may dominate what comes later. */
 static int in_order(const void *first, const void *second, void *context)
 {
     const struct label *a = first, *b = second;
     const struct frontiers *frontiers = context;
-    int ends = by_ends(a, b);
-    if (ends != 0)
-        return ends;
     double x = labels_alone_seconds(frontiers, a), y = labels_alone_seconds(frontiers, b);
     if (x != y)
         return x < y ? -1 : 1;
@@ -142,21 +158,31 @@ static bool dominates(const struct frontiers *frontiers, const struct label_list
     return true;
 }
 
-/* Of those before it in order the nearest take least memory as a rule: they are asked first. */
+/* Labels [first, end) have the same ends; those that are kept go to items[kept] and on. Returns
+ * where these end. Of those before it in order the nearest take least memory as a rule: they are
+ * asked first. */
+static size_t reduce(struct frontiers *frontiers, struct label_list *list, size_t first, size_t end,
+                     size_t kept)
+{
+    struct label *items = list->items;
+    size_t begin = kept;
+    if (end - first > 1)
+        qsort_r(&items[first], end - first, sizeof *items, in_order, frontiers);
+    for (size_t i = first; i < end; i++) {
+        bool worse = false;
+        for (size_t j = kept; j > begin && !worse; j--)
+            worse = dominates(frontiers, list, &items[j - 1], &items[i]);
+        if (!worse)
+            items[kept++] = items[i];
+    }
+    return kept;
+}
+
 void labels_reduce(struct frontiers *frontiers, struct label_list *list)
 {
-    size_t kept = 0, group = 0;
-    if (list->count > 1)
-        qsort_r(list->items, list->count, sizeof *list->items, in_order, frontiers);
-    for (size_t i = 0; i < list->count; i++) {
-        const struct label *label = &list->items[i];
-        bool worse = false;
-        if (kept > 0 && by_ends(&list->items[kept - 1], label) != 0)
-            group = kept;
-        for (size_t j = kept; j > group && !worse; j--)
-            worse = dominates(frontiers, list, &list->items[j - 1], label);
-        if (!worse)
-            list->items[kept++] = *label;
-    }
+    size_t pairs, kept = 0, *first = gather(list, &pairs);
+    for (size_t pair = 0; pair < pairs; pair++)
+        kept = reduce(frontiers, list, first[pair], first[pair + 1], kept);
     list->count = kept;
+    free(first);
 }
