@@ -73,7 +73,8 @@ static void submit_and_await_step(const struct fault *fault)
     write_job(fault, ENDLESS);
     command_start(&command, (const char *const[]){GIMBAL, "submit", "-f", job_path, "--wait", "-o",
                                                   "jsonl", NULL});
-    ck_assert_msg(command_await(&command, "\"event\":\"step\""), "no step");
+    ck_assert_msg(command_await(&command, "\"event\":\"step\""), "no step: %s",
+                  command_last(&command));
 }
 
 static void start_worker(int index)

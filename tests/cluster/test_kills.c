@@ -371,6 +371,8 @@ START_TEST(workers_come_back_to_a_coordinator_that_was_away_for_a_minute)
 {
     uint64_t revision = 0, step = 0;
     set_up();
+    while (count_alive() < NODES)
+        await_event(&revision, "node-joined", "");
     ck_assert(submit(wished++));
     await_step(&revision, &step);
     Gimbal__ListJobsReply *first = list_jobs();

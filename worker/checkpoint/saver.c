@@ -76,22 +76,26 @@ static void step_back(void)
         setpriority(PRIO_PROCESS, 0, WRITER_NICENESS);
 }
 
-static void *save(void *context)
+static void save(struct saver *saver)
 {
-    struct saver *saver = context;
     uint64_t step = saver->step; /* of the copy, which the next one waits for */
     double waited_s = saver->waited_s;
     char *name = checkpoint_name(step, saver->config.origin.epoch);
     char *folder = xasprintf("%s/%s", saver->root, name);
     struct manifest_shard shard;
     struct error why;
-    step_back();
     int rc = write_own(saver, folder, &shard, &why);
     free_copy(saver);
     teller_add(saver->teller, step, folder, waited_s, &shard, rc, &why);
     free(shard.file);
     free(folder);
     free(name);
+}
+
+static void *save_aside(void *saver)
+{
+    step_back();
+    save(saver);
     return NULL;
 }
 
@@ -107,9 +111,10 @@ static void *run(void *context)
             break;
         saver->busy = true;
         pthread_mutex_unlock(&saver->lock);
-        if (pthread_create(&writer, NULL, save, saver) != 0)
-            abort(); /* a process without threads has no memory either */
-        pthread_join(writer, NULL);
+        if (pthread_create(&writer, NULL, save_aside, saver) == 0)
+            pthread_join(writer, NULL);
+        else
+            save(saver); /* where no thread is to be had, at the usual niceness */
         pthread_mutex_lock(&saver->lock);
         saver->busy = false;
         pthread_cond_broadcast(&saver->changed);

@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,7 @@ static struct training {
     char *root, *start; /* root NULL: nothing is saved; start NULL: fresh */
     struct rendezvous *rendezvous;
     struct saver *savers[RANKS_MAX];
+    bool threadless;    /* while it saves no thread can be created */
     int staged;         /* checkpoints */
     int nicest;         /* largest niceness of a thread once all is saved */
     const char *listed; /* their names, and which are told to be kept */
@@ -133,6 +135,23 @@ static int nicest_thread(void)
     return nicest;
 }
 
+/* No thread has so large a stack: pthread_create(3) fails as it does at a limit of processes. */
+static int take_threadless(struct saver *saver, int done, struct interpreter *in, struct error *err)
+{
+    pthread_attr_t usual, vast;
+    ck_assert_int_eq(pthread_getattr_default_np(&usual), 0);
+    ck_assert_int_eq(pthread_attr_init(&vast), 0);
+    ck_assert_int_eq(pthread_attr_setstacksize(&vast, (size_t)1 << 56), 0);
+    ck_assert_int_eq(pthread_setattr_default_np(&vast), 0);
+    int rc = saver_take(saver, (uint64_t)done, buffer_of, in, err);
+    if (rc == 0)
+        rc = saver_finish(saver, err);
+    ck_assert_int_eq(pthread_setattr_default_np(&usual), 0);
+    pthread_attr_destroy(&vast);
+    pthread_attr_destroy(&usual);
+    return rc;
+}
+
 /* Called by all ranks: the run at its beginning, behind each step, and at its end. */
 static int hook(void *context, int rank, struct interpreter *in, int done, struct error *err)
 {
@@ -140,6 +159,8 @@ static int hook(void *context, int rank, struct interpreter *in, int done, struc
     int rc = 0, *first = context;
     if (in && done == *first)
         return begin(in, rank, done, err);
+    if (in && saver && done % SAVED == 0 && it.threadless)
+        return take_threadless(saver, done, in, err);
     if (in && saver && done % SAVED == 0)
         return saver_take(saver, (uint64_t)done, buffer_of, in, err);
     if (!in && saver) {
@@ -288,6 +309,19 @@ START_TEST(what_saves_is_nice_for_no_longer_than_it_saves)
 }
 END_TEST
 
+START_TEST(where_no_thread_is_to_be_had_a_checkpoint_is_written)
+{
+    struct plan *plan = engine_plan(it.graph, 1, (int[]){1}, 0, NULL, 1, 8, "1f1b");
+    struct engine_result result;
+    it.threadless = true;
+    run(plan, 0, &result);
+    ck_assert_int_eq(it.staged, 2);
+    ck_assert_msg(!*it.failure && exists("step-6.epoch-1/manifest.json"), "%s", it.failure);
+    engine_result_finish(&result);
+    plan_destroy(plan);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("resume");
@@ -299,5 +333,6 @@ int main(void)
     tcase_add_test(tcase, what_is_not_listed_any_more_is_deleted);
     tcase_add_test(tcase, a_checkpoint_that_cannot_be_written_stops_no_training);
     tcase_add_test(tcase, what_saves_is_nice_for_no_longer_than_it_saves);
+    tcase_add_test(tcase, where_no_thread_is_to_be_had_a_checkpoint_is_written);
     return suite_run("resume", tcase, NULL);
 }
