@@ -3,8 +3,12 @@
 
 #include "common/base/memory.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define BANDS 64        /* of memory, that labels are put into before they are sorted */
+#define UNSIFTED_MAX 16 /* so few labels are sorted as they are */
 
 struct label_list labels_of(const struct frontiers *frontiers, const struct frontier *frontier)
 {
@@ -158,6 +162,71 @@ static bool dominates(const struct frontiers *frontiers, const struct label_list
     return true;
 }
 
+/* Labels by their memory: of each band the fastest of all that take less than any in it. */
+struct bands {
+    uint64_t least_bytes;
+    double per_byte;
+    double alone_s[BANDS]; /* INFINITY: none takes less */
+    struct label fastest[BANDS];
+};
+
+static size_t band_of(const struct bands *bands, const struct label *label)
+{
+    return (size_t)((double)(label->taken.bytes - bands->least_bytes) * bands->per_byte);
+}
+
+static void scale(struct bands *bands, const struct label *items, size_t count)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    for (size_t i = 0; i < count; i++) {
+        least = items[i].taken.bytes < least ? items[i].taken.bytes : least;
+        most = items[i].taken.bytes > most ? items[i].taken.bytes : most;
+    }
+    bands->least_bytes = least;
+    bands->per_byte = (BANDS - 1) / ((double)(most - least) + 1);
+}
+
+static void note_fastest(struct bands *bands, size_t band, const struct label *label,
+                         double seconds)
+{
+    if (seconds >= bands->alone_s[band])
+        return;
+    bands->alone_s[band] = seconds;
+    bands->fastest[band] = *label;
+}
+
+static void fill(struct bands *bands, const struct frontiers *frontiers, const struct label *items,
+                 size_t count)
+{
+    scale(bands, items, count);
+    for (size_t band = 0; band < BANDS; band++)
+        bands->alone_s[band] = INFINITY;
+    for (size_t i = 0; i < count; i++)
+        note_fastest(bands, band_of(bands, &items[i]) + 1, &items[i],
+                     labels_alone_seconds(frontiers, &items[i]));
+    for (size_t band = 1; band < BANDS; band++)
+        note_fastest(bands, band, &bands->fastest[band - 1], bands->alone_s[band - 1]);
+}
+
+/* Most labels are worse than the fastest of those that take less memory: they are dropped before
+ * there is anything to sort. Of labels [first, end), which have the same ends, the others move up;
+ * returns where these end. */
+static size_t sift(const struct frontiers *frontiers, const struct label_list *list, size_t first,
+                   size_t end)
+{
+    struct label *items = list->items;
+    struct bands bands;
+    size_t kept = first;
+    fill(&bands, frontiers, &items[first], end - first);
+    for (size_t i = first; i < end; i++) {
+        size_t band = band_of(&bands, &items[i]);
+        if (bands.alone_s[band] >= labels_alone_seconds(frontiers, &items[i]) ||
+            !dominates(frontiers, list, &bands.fastest[band], &items[i]))
+            items[kept++] = items[i];
+    }
+    return kept;
+}
+
 /* Labels [first, end) have the same ends; those that are kept go to items[kept] and on. Returns
  * where these end. Of those before it in order the nearest take least memory as a rule: they are
  * asked first. */
@@ -166,6 +235,8 @@ static size_t reduce(struct frontiers *frontiers, struct label_list *list, size_
 {
     struct label *items = list->items;
     size_t begin = kept;
+    if (end - first > UNSIFTED_MAX)
+        end = sift(frontiers, list, first, end);
     if (end - first > 1)
         qsort_r(&items[first], end - first, sizeof *items, in_order, frontiers);
     for (size_t i = first; i < end; i++) {

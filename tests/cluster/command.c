@@ -109,17 +109,27 @@ int command_finish(struct command *command)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+static bool has_ended(pid_t pid)
+{
+    struct pollfd end = {.fd = pidfd_open(pid, 0), .events = POLLIN};
+    if (end.fd < 0)
+        return true;
+    bool ended = poll(&end, 1, 0) == 1;
+    close(end.fd);
+    return ended;
+}
+
 pid_t command_child(pid_t parent)
 {
     char path[64];
-    int child = 0;
+    int child, living = 0;
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
     FILE *file = fopen(path, "re");
     ck_assert_ptr_nonnull(file);
-    if (fscanf(file, "%d", &child) != 1)
-        child = 0;
+    while (living == 0 && fscanf(file, "%d", &child) == 1)
+        living = has_ended(child) ? 0 : child;
     fclose(file);
-    return child;
+    return living;
 }
 
 void command_await_gone(pid_t pid)

@@ -33,7 +33,7 @@ int command_finish(struct command *command);
  * until the next call. */
 const char *command_last(const struct command *command);
 
-/* The first child of a process, from /proc; 0 when it has none. */
+/* The first child of a process that has not ended, from /proc; 0 when there is none. */
 pid_t command_child(pid_t parent);
 /* Until the process is gone; it is no child of ours. */
 void command_await_gone(pid_t pid);
