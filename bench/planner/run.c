@@ -161,6 +161,7 @@ int main(int argc, char **argv)
     const char *what = argc > 1 ? argv[1] : NULL;
     bool examples = what && strcmp(what, "examples") == 0;
     int failed = 0;
+    memory_keep(); /* as the coordinator does */
     if (!examples)
         failed |= run_cases(what, argc > 2 ? argv[2] : NULL);
     if (examples || !what)

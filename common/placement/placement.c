@@ -187,6 +187,23 @@ bool placement_divides(const struct mesh *mesh, const struct shape *shape,
     return true;
 }
 
+unsigned placement_uneven_axes(const struct mesh *mesh, const struct shape *shape,
+                               const struct placement *placement)
+{
+    unsigned axes = 0;
+    for (int dim = 0; dim < shape->dims; dim++) {
+        int64_t length = shape->size[dim];
+        bool even = true;
+        for (int i = 0; i < placement->count[dim]; i++) {
+            int axis = placement->axis[dim][i];
+            even = even && length % mesh->size[axis] == 0;
+            axes |= even ? 0 : 1u << axis;
+            length /= mesh->size[axis];
+        }
+    }
+    return axes;
+}
+
 /* Along every dim the pieces are the whole dim, cut. */
 int64_t placement_elements(const struct mesh *mesh, const struct shape *shape,
                            const struct placement *placement)
@@ -195,15 +212,6 @@ int64_t placement_elements(const struct mesh *mesh, const struct shape *shape,
     for (int dim = 0; dim < shape->dims; dim++)
         elements *= shape->size[dim];
     return elements;
-}
-
-bool placement_first(const struct mesh *mesh, const struct placement *placement, int rank)
-{
-    unsigned split = placement_split_axes(placement);
-    for (int i = 0; i < mesh->axes; i++)
-        if (!(split >> i & 1) && mesh_coordinate(mesh, rank, i) != 0)
-            return false;
-    return true;
 }
 
 char *placement_print(char *out, size_t size, const char *dims, const struct placement *placement)

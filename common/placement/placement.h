@@ -49,12 +49,12 @@ void placement_slices(const struct mesh *mesh, const struct shape *shape,
 /* Does every cut that must divide divide? If not, *dim and *parts say which does not. */
 bool placement_divides(const struct mesh *mesh, const struct shape *shape,
                        const struct placement *placement, char *dim, int *parts);
+/* Axes along which pieces are of unlike sizes, on a mesh of devices with equal weights. */
+unsigned placement_uneven_axes(const struct mesh *mesh, const struct shape *shape,
+                               const struct placement *placement);
 /* Elements of all ranks' pieces together. */
 int64_t placement_elements(const struct mesh *mesh, const struct shape *shape,
                            const struct placement *placement);
-/* Is this rank the first of those that hold the same piece: coordinate 0 on all axes that do
- * not split it? */
-bool placement_first(const struct mesh *mesh, const struct placement *placement, int rank);
 /* "b[0] s[] h[2,1] +[]" for people; at most size characters. */
 char *placement_print(char *out, size_t size, const char *dims, const struct placement *placement);
 

@@ -60,7 +60,7 @@ static double collective_seconds(const struct profile_link *link, const struct p
     int steps = program->groups[instruction->collective.group].count - 1;
     if (instruction->collective.kind == COLLECTIVE_ALL_REDUCE)
         steps *= 2;
-    double bytes = instruction_sent_bytes(program, instruction);
+    double bytes = instruction_most_bytes(program, instruction);
     return link->latency_s * steps + link->seconds_per_byte * bytes;
 }
 

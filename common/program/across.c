@@ -98,7 +98,7 @@ void move_across(struct lowering *l, const struct shape *shape, int tensor, enum
     struct piece made = {0};
     emit_apart(l); /* not all ranks of a stage send */
     if (l->stage == to_stage) {
-        struct box box = placement_slice(receivers, shape, to, l->inside);
+        struct box box = own_slice(l, shape, to);
         made = emit_new(l, REGION_TRANSIENT, tensor, &box);
     }
     for (int receiver = 0; receiver < mesh_count(receivers); receiver++) {

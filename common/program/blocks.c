@@ -15,7 +15,7 @@ void node_boxes(const struct lowering *l, int node, struct box *boxes)
     const struct operation *operation = l->graph->nodes[node].operation;
     for (int i = 0; i < operation_operands(operation); i++) {
         struct shape shape = shape_of(operation->dims[i], &l->program->sizes);
-        boxes[i] = placement_slice(l->mesh, &shape, &l->signatures[node].operand[i], l->inside);
+        boxes[i] = own_slice(l, &shape, &l->signatures[node].operand[i]);
     }
 }
 
@@ -40,7 +40,7 @@ void blocks_add(struct lowering *l, int tensor, const struct placement *placemen
 static struct piece load(struct lowering *l, int tensor, const struct placement *placement)
 {
     struct shape shape = tensor_shape(l, tensor);
-    struct box box = placement_slice(l->mesh, &shape, placement, l->inside);
+    struct box box = own_slice(l, &shape, placement);
     struct piece piece = emit_new(l, REGION_TRANSIENT, tensor, &box);
     emit(l, INSTRUCTION_LOAD);
     emit_piece(l, 0, &piece);
@@ -138,19 +138,10 @@ static int fetch_inputs(struct lowering *l, int node)
     return 0;
 }
 
-/* Is this rank at coordinate 0 of all these axes? */
-static bool at_first_of(const struct lowering *l, unsigned axes)
-{
-    for (int axis = 0; axis < l->mesh->axes; axis++)
-        if (axes >> axis & 1 && mesh_coordinate(l->mesh, l->inside, axis) != 0)
-            return false;
-    return true;
-}
-
 /* The loss is summed over all ranks: of those that have the same summand one counts. */
 static bool counts_loss(const struct lowering *l, const struct placement *loss)
 {
-    return at_first_of(l, ((1u << l->mesh->axes) - 1) & ~(unsigned)loss->partial);
+    return does_for_all(l, ~(unsigned)loss->partial);
 }
 
 /* One phase of a node in forward; statistics of the phases so far come after the output. */
@@ -185,9 +176,9 @@ int forward_node(struct lowering *l, int node)
     node_boxes(l, node, boxes);
     int last = operation_output(operation), tensor = n->operands[last];
     struct piece output, *statistics = l->statistics[node];
-    bool counts = l->section == SECTION_FORWARD && /* not again where backward recomputes it */
-                  counts_loss(l, &l->signatures[node].operand[last]);
-    if (operation->is_loss && counts)
+    bool is_loss = operation->is_loss &&
+                   l->section == SECTION_FORWARD; /* not again where backward recomputes it */
+    if (is_loss && counts_loss(l, &l->signatures[node].operand[last]))
         output = (struct piece){.buffer = l->program->metrics, .offset = METRIC_LOSS};
     else
         output = emit_new(l, REGION_TRANSIENT, tensor, &boxes[last]);

@@ -250,3 +250,25 @@ struct shape tensor_shape(const struct lowering *l, int tensor)
     shape.uneven = l->graph->tensors[tensor].kind == TENSOR_WEIGHT;
     return shape;
 }
+
+struct box own_slice(const struct lowering *l, const struct shape *shape,
+                     const struct placement *placement)
+{
+    if (!l->part)
+        l->program->uneven_axes |= placement_uneven_axes(l->mesh, shape, placement);
+    return placement_slice(l->mesh, shape, placement, l->inside);
+}
+
+bool at_first_of(const struct lowering *l, unsigned axes)
+{
+    for (int axis = 0; axis < l->mesh->axes; axis++)
+        if (axes >> axis & 1 && mesh_coordinate(l->mesh, l->inside, axis) != 0)
+            return false;
+    return true;
+}
+
+bool does_for_all(const struct lowering *l, unsigned axes)
+{
+    l->program->first_axes |= axes;
+    return at_first_of(l, axes);
+}

@@ -48,7 +48,7 @@ static int find_bucket(struct lowering *l, const struct weight_use *use)
 void gradients_place(struct lowering *l, struct weight_use *use)
 {
     struct shape shape = tensor_shape(l, use->tensor);
-    struct box box = placement_slice(l->mesh, &shape, &use->leaving, l->inside);
+    struct box box = own_slice(l, &shape, &use->leaving);
     if (scatters(l, use)) {
         use->shard = weights_state(l, use->tensor, &l->storage[use->tensor]);
         return;
@@ -100,7 +100,7 @@ static int each_scattered(struct lowering *l, int block,
 static int open_gradient(struct lowering *l, struct weight_use *use)
 {
     struct shape shape = tensor_shape(l, use->tensor);
-    struct box box = placement_slice(l->mesh, &shape, &use->leaving, l->inside);
+    struct box box = own_slice(l, &shape, &use->leaving);
     emit_beside(l);
     use->gradient = emit_new(l, REGION_TRANSIENT, use->tensor, &box);
     emit_at_once(l);

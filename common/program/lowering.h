@@ -128,6 +128,13 @@ void emit_all_reduce(struct lowering *l, int group, enum reduction reduction,
                      const struct piece *piece);
 const struct mesh *stage_mesh(const struct lowering *l, int stage);
 struct shape tensor_shape(const struct lowering *l, int tensor);
+/* What this rank holds of a tensor. */
+struct box own_slice(const struct lowering *l, const struct shape *shape,
+                     const struct placement *placement);
+/* Is this rank at coordinate 0 of all these axes? */
+bool at_first_of(const struct lowering *l, unsigned axes);
+/* Then it alone does, for all along these axes, what is to be done once: it has more to do. */
+bool does_for_all(const struct lowering *l, unsigned axes);
 
 /* ways.c: redistribute_path(), remembered; *steps are lent as long as the ways are. */
 int ways_find(struct ways *ways, const struct mesh *mesh, const struct shape *shape,

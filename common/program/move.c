@@ -45,6 +45,14 @@ static int64_t total(const struct chunks *chunks)
     return count;
 }
 
+static bool are_equal(const struct chunks *chunks)
+{
+    for (int i = 1; i < chunks->count; i++)
+        if (box_count(&chunks->boxes[i]) != box_count(&chunks->boxes[0]))
+            return false;
+    return true;
+}
+
 /* Do the chunks follow each other in memory and fill the outer box? */
 static bool in_order(const struct box *outer, const struct chunks *chunks)
 {
@@ -123,7 +131,7 @@ static struct piece one_step(struct lowering *l, const struct shape *shape, int 
                              const struct placement *from, const struct step *step,
                              const struct piece *piece)
 {
-    struct box target = placement_slice(l->mesh, shape, &step->to, l->inside);
+    struct box target = own_slice(l, shape, &step->to);
     int64_t offset = 0;
     if (step->kind == STEP_SLICE) {
         struct piece part = *piece;
@@ -160,6 +168,8 @@ static struct piece one_step(struct lowering *l, const struct shape *shape, int 
     } else {
         clip(&sends, &piece->box);
         clip(&receives, &target);
+        if (!are_equal(&sends) || !are_equal(&receives)) /* other members have other neighbours */
+            l->program->uneven_axes |= step->axes;
         result =
             exchange(l, COLLECTIVE_ALL_TO_ALL, group, tensor, piece, &target, &sends, &receives);
     }

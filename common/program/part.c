@@ -30,7 +30,7 @@ bool part_concerns(const struct lowering *l, int block)
 static struct piece find_given(struct lowering *l, int tensor, const struct placement *placement)
 {
     struct shape shape = tensor_shape(l, tensor);
-    struct box box = placement_slice(l->mesh, &shape, placement, l->inside);
+    struct box box = own_slice(l, &shape, placement);
     return emit_new(l, REGION_TRANSIENT, tensor, &box);
 }
 

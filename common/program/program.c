@@ -21,6 +21,18 @@ void program_destroy(struct program *program)
     free(program);
 }
 
+int program_like(const struct program *program, const struct mesh *mesh, int inside)
+{
+    int at[AXES_MAX], like = 0, stride = 1;
+    mesh_coordinates(mesh, inside, at);
+    for (int axis = 0; axis < mesh->axes; stride *= mesh->size[axis++])
+        if (program->uneven_axes >> axis & 1)
+            like += at[axis] * stride;
+        else if (program->first_axes >> axis & 1 && at[axis] > 0)
+            like += stride;
+    return like;
+}
+
 uint64_t program_bytes(const struct program *program)
 {
     uint64_t bytes = 0;
@@ -57,6 +69,12 @@ int collective_parts(const struct instruction *instruction)
     return instruction->collective.kind == COLLECTIVE_ALL_REDUCE ? 1 : instruction->piece_count / 2;
 }
 
+/* All chunks but a member's own to be added, its own to all others. */
+static int64_t all_reduce_words(int64_t count, int64_t own, int64_t members)
+{
+    return count - own + (members - 1) * own;
+}
+
 static int64_t collective_words(const struct program *program,
                                 const struct instruction *instruction)
 {
@@ -67,9 +85,9 @@ static int64_t collective_words(const struct program *program,
     for (int part = 0; part < collective_parts(instruction); part++)
         count += box_count(&pieces[(size_t)part * 2].box);
     switch (instruction->collective.kind) {
-    case COLLECTIVE_ALL_REDUCE: /* all chunks but its own to be added, its own to all others */
+    case COLLECTIVE_ALL_REDUCE:
         own = count * (group->own + 1) / group->count - count * group->own / group->count;
-        return count - own + others * own;
+        return all_reduce_words(count, own, group->count);
     case COLLECTIVE_ALL_GATHER:
         return others * count;
     case COLLECTIVE_REDUCE_SCATTER:
@@ -98,13 +116,29 @@ int64_t instruction_words(const struct program *program, const struct instructio
     return 0;
 }
 
-double instruction_sent_bytes(const struct program *program, const struct instruction *instruction)
+static double words_bytes(const struct program *program, const struct instruction *instruction,
+                          int64_t words)
 {
-    int64_t words = instruction_words(program, instruction);
     if (words == 0)
         return 0;
     int buffer = program_pieces(program, instruction)[0].buffer;
     return (double)words * program->buffers[buffer].element_bytes;
+}
+
+double instruction_sent_bytes(const struct program *program, const struct instruction *instruction)
+{
+    return words_bytes(program, instruction, instruction_words(program, instruction));
+}
+
+double instruction_most_bytes(const struct program *program, const struct instruction *instruction)
+{
+    if (instruction->kind != INSTRUCTION_COLLECTIVE ||
+        instruction->collective.kind != COLLECTIVE_ALL_REDUCE)
+        return instruction_sent_bytes(program, instruction);
+    int64_t members = program->groups[instruction->collective.group].count;
+    int64_t count = box_count(&program_pieces(program, instruction)[0].box);
+    int64_t largest = (count + members - 1) / members;
+    return words_bytes(program, instruction, all_reduce_words(count, largest, members));
 }
 
 int64_t program_words(const struct program *program)

@@ -183,6 +183,9 @@ struct program {
         parameter_capacity, counts_capacity, wait_capacity;
     int event_count, slots;
     struct range sections[SECTIONS];
+    /* Which of the stage's ranks differ in what they do: those at coordinate 0 of some axes from
+     * the others, who need not do it; of others any two, whose pieces are of unlike sizes. */
+    unsigned first_axes, uneven_axes;
 
     int metrics; /* buffer */
     uint64_t slot_bytes;
@@ -191,6 +194,9 @@ struct program {
 };
 
 void program_destroy(struct program *program);
+/* The first of the stage's ranks whose program is that of rank `inside` of the stage but for where
+ * its pieces begin and whom it meets. The program: of any of them; the mesh: without weights. */
+int program_like(const struct program *program, const struct mesh *mesh, int inside);
 uint64_t program_bytes(const struct program *program);
 const struct piece *program_pieces(const struct program *program,
                                    const struct instruction *instruction);
@@ -203,6 +209,8 @@ int collective_parts(const struct instruction *instruction);
 int64_t instruction_words(const struct program *program, const struct instruction *instruction);
 /* The same in bytes. */
 double instruction_sent_bytes(const struct program *program, const struct instruction *instruction);
+/* Of an all-reduce those of the member that sends most: the others wait for it. */
+double instruction_most_bytes(const struct program *program, const struct instruction *instruction);
 /* Words of a whole training step. */
 int64_t program_words(const struct program *program);
 /* Floating-point operations of an instruction, and bytes it reads and writes in memory. */

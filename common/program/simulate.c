@@ -155,6 +155,8 @@ static void world_init(struct world *world, enum program_kind kind)
             lane->rank = rank;
             lane->self = lane;
             lane->state = LANE_FINISHED;
+            if (!world_leads(world, rank))
+                continue;
             walk_init(&lane->walk, world->programs[rank], (enum queue)queue);
             walk_begin(&lane->walk, kind);
             if (queue == QUEUE_COMPUTE || program_overlaps(world->programs[rank]))
@@ -192,7 +194,7 @@ int simulate(const struct program *const *programs, int count, enum program_kind
     if (rc == 0) {
         *out = (struct simulation){.step_s = world.now_s};
         for (int rank = 0; rank < count; rank++)
-            out->busy_s += world_lane(&world, rank, QUEUE_COMPUTE)->busy_s / count;
+            out->busy_s += world_lane(&world, programs[rank]->rank, QUEUE_COMPUTE)->busy_s / count;
         out->exposed_s = out->step_s - out->busy_s;
     }
     world_finish(&world);

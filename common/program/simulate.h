@@ -35,9 +35,11 @@ struct simulation {
     double exposed_s; /* of the step what is left: waiting, and moving data meanwhile */
 };
 
-/* One step of all ranks (programs[rank]). -EDEADLK: it does not finish, or two members of a
- * group, or sender and receiver, do not agree on what they exchange, or a message is overwritten
- * on its way; the sentence names the ranks and their instructions. */
+/* One step of all ranks (programs[rank]). The program may be that of another rank, which is there
+ * too: then both do the same at the same time, as those of one stage may (see program_like), and
+ * send each other nothing; one of them is led through it. -EDEADLK: it does not finish, or two
+ * members of a group, or sender and receiver, do not agree on what they exchange, or a message is
+ * overwritten on its way; the sentence names the ranks and their instructions. */
 int simulate(const struct program *const *programs, int count, enum program_kind kind,
              const struct timing *timing, const struct simulation_trace *trace,
              struct simulation *out, struct error *err);

@@ -52,7 +52,7 @@ struct message {
 struct meeting {
     const struct group *group;
     struct lane **lanes;
-    int arrived;
+    int members, arrived; /* of those that are led */
     double longest_s;
     struct activity activity;
 };
@@ -81,6 +81,12 @@ struct world {
 static inline struct lane *world_lane(const struct world *world, int rank, int queue)
 {
     return &world->lanes[rank * QUEUES + queue];
+}
+
+/* Is the rank led through its step, or does it what another one does? */
+static inline bool world_leads(const struct world *world, int rank)
+{
+    return world->programs[rank]->rank == rank;
 }
 
 static inline const struct instruction *lane_instruction(const struct lane *lane)

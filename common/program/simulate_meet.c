@@ -25,6 +25,8 @@ static int find_meeting(struct world *world, const struct group *group)
                            sizeof *world->meetings);
     world->meetings[world->meeting_count] = (struct meeting){
         .group = group, .lanes = xcalloc((size_t)group->count, sizeof(struct lane *))};
+    for (int i = 0; i < group->count; i++)
+        world->meetings[world->meeting_count].members += world_leads(world, group->ranks[i]);
     return (int)world->meeting_count++;
 }
 
@@ -33,6 +35,8 @@ void meet_prepare(struct world *world)
     world->meetings_of = xcalloc((size_t)world->ranks, sizeof *world->meetings_of);
     for (int rank = 0; rank < world->ranks; rank++) {
         const struct program *program = world->programs[rank];
+        if (!world_leads(world, rank))
+            continue;
         world->meetings_of[rank] = xcalloc(program->group_count, sizeof(int));
         for (size_t g = 0; g < program->group_count; g++)
             world->meetings_of[rank][g] = find_meeting(world, &program->groups[g]);
@@ -113,11 +117,10 @@ int meet_collective(struct world *world, struct lane *lane)
         meeting->longest_s = seconds;
     lane->state = LANE_MEETS;
     meeting->lanes[meeting->arrived++] = lane;
-    if (meeting->arrived < meeting->group->count)
+    if (meeting->arrived < meeting->members)
         return 0;
     meeting->arrived = 0;
-    clock_begin(world, &meeting->activity, meeting->lanes, meeting->group->count,
-                meeting->longest_s);
+    clock_begin(world, &meeting->activity, meeting->lanes, meeting->members, meeting->longest_s);
     return 0;
 }
 
@@ -218,7 +221,7 @@ static int say_members(const struct world *world, const struct lane *lane, char 
     int used = 0;
     for (int i = 0; i < meeting->group->count && used < size - 1; i++) {
         int peer = meeting->group->ranks[i];
-        bool here = false;
+        bool here = !world_leads(world, peer);
         for (int j = 0; j < meeting->arrived; j++)
             here = here || meeting->lanes[j]->rank == peer;
         if (here)

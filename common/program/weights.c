@@ -51,7 +51,7 @@ const struct weight_use *weights_owner(const struct lowering *l, int tensor)
 struct piece weights_state(struct lowering *l, int tensor, const struct placement *placement)
 {
     struct shape shape = tensor_shape(l, tensor);
-    struct box box = placement_slice(l->mesh, &shape, placement, l->inside);
+    struct box box = own_slice(l, &shape, placement);
     return emit_new(l, REGION_STATE, tensor, &box);
 }
 
@@ -117,7 +117,7 @@ static void add_parameter(struct lowering *l, int tensor)
         .storage = l->storage[tensor],
         .box = master.box,
         .master = master.buffer,
-        .counted = placement_first(l->mesh, &l->storage[tensor], l->inside),
+        .counted = does_for_all(l, ~placement_split_axes(&l->storage[tensor])),
     };
 }
 

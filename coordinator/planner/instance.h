@@ -34,9 +34,9 @@ struct choices {
     int block, place;        /* one of the place */
     struct strategy *strategies;
     struct role_vector *vectors;
-    size_t vector_count;
+    size_t vector_count, vector_capacity;
     struct choice *items;
-    size_t count;
+    size_t count, capacity;
     int entries, exits;
     struct strategy *entry_like, *exit_like;        /* per end: one that has it */
     double least_s, least_forward_s, least_bound_s; /* of one micro-batch */

@@ -6,6 +6,7 @@
 #include "common/models/model.h"
 #include "common/program/lower.h"
 #include "common/program/simulate.h"
+#include "coordinator/planner/like_ranks.h"
 #include "coordinator/planner/pricing.h"
 #include "coordinator/planner/site.h"
 
@@ -96,9 +97,9 @@ static void fill_stages(const struct planner_request *request, struct program *c
     for (int rank = 0; rank < plan_ranks(plan); rank++) {
         struct plan_stage *stage = &plan->stages[programs[rank]->stage];
         uint64_t bytes = program_bytes(programs[rank]) + device_of(request, rank)->library_bytes;
-        double seconds = micro_batch_seconds(request, programs[rank]);
         stage->memory_bytes = bytes > stage->memory_bytes ? bytes : stage->memory_bytes;
-        stage->time_s = seconds > stage->time_s ? seconds : stage->time_s;
+        if (programs[rank]->rank == rank)
+            stage->time_s = fmax(stage->time_s, micro_batch_seconds(request, programs[rank]));
         if (bytes > plan->predicted.memory_bytes_max)
             plan->predicted.memory_bytes_max = bytes;
         if (!candidate->fits || bytes <= site_memory_limit(request, rank))
@@ -149,15 +150,30 @@ void planner_add(struct planner_result *out, const struct candidate *candidate)
     out->candidates[out->count++] = *candidate;
 }
 
+/* Every rank's program, or that of another one which stands for it: see simulate(). */
 static int lower_all(const struct planner_request *request, const struct plan *plan,
                      struct program **programs, struct error *err)
 {
+    bool alike = like_ranks_keep_pace(request, plan);
     struct ways *ways = ways_create();
     int rc = 0;
-    for (int rank = 0; rank < plan_ranks(plan) && rc == 0; rank++)
-        rc = lower_with(ways, request->graph, plan, rank, &programs[rank], err);
+    for (int rank = 0; rank < plan_ranks(plan) && rc == 0; rank++) {
+        int like =
+            alike && rank > 0 ? program_like(programs[0], &plan->stages[0].mesh, rank) : rank;
+        programs[rank] = programs[like];
+        if (like == rank)
+            rc = lower_with(ways, request->graph, plan, rank, &programs[rank], err);
+    }
     ways_destroy(ways);
     return rc;
+}
+
+static void destroy_all(struct program **programs, int ranks)
+{
+    for (int rank = ranks - 1; rank >= 0; rank--)
+        if (programs[rank] && programs[rank]->rank == rank)
+            program_destroy(programs[rank]);
+    free(programs);
 }
 
 /* A plan that was read brings what somebody else predicted. */
@@ -220,9 +236,7 @@ int planner_consider(const struct planner_request *request, struct plan *plan,
     } else {
         plan_destroy(plan);
     }
-    for (int rank = 0; rank < ranks; rank++)
-        program_destroy(programs[rank]);
-    free(programs);
+    destroy_all(programs, ranks);
     return rc;
 }
 

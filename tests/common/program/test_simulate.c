@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SEED_STRIDE 1000003
+
 static double one_second(const void *context, const struct program *program,
                          const struct instruction *instruction)
 {
@@ -78,6 +80,69 @@ START_TEST(a_random_plan_never_deadlocks)
         ck_assert(simulation.step_s == last);
         ck_assert_double_eq_tol(simulation.busy_s + simulation.exposed_s, simulation.step_s, 1e-9);
     }
+    world_destroy(&world);
+}
+END_TEST
+
+/* ---- ranks that stand for others ---- */
+
+/* By what it works on, so that unlike pieces take unlike times. */
+static double by_size(const void *context, const struct program *program,
+                      const struct instruction *instruction)
+{
+    (void)context;
+    return 1 + instruction_bytes(program, instruction) + instruction_flops(program, instruction) +
+           instruction_most_bytes(program, instruction);
+}
+
+static double slowed(const void *context, const struct program *program,
+                     const struct instruction *instruction, const struct instruction *beside)
+{
+    (void)context, (void)program, (void)instruction, (void)beside;
+    return 1.25;
+}
+
+/* Each rank's program, or that of the one it is like. */
+static void stand_in(const struct world *world, const struct program **programs)
+{
+    const struct mesh *mesh = &world->plan->stages[0].mesh;
+    for (int rank = 0; rank < world->ranks; rank++) {
+        int like = program_like(world->programs[0], mesh, rank);
+        ck_assert_int_le(like, rank);
+        ck_assert_int_eq(program_like(world->programs[rank], mesh, rank), like);
+        programs[rank] = world->programs[like];
+        ck_assert_uint_eq(program_bytes(programs[rank]), program_bytes(world->programs[rank]));
+    }
+}
+
+/* A plan of one stage whose devices have equal weights, on several ranks. */
+static struct world draw_stage(uint64_t seed)
+{
+    for (;; seed += SEED_STRIDE) {
+        struct graph *graph = world_graph(1 + (int)random_below(seed, 7, 0, 3));
+        struct plan *plan = engine_plan_random(graph, seed, 12, 8);
+        if (plan->stage_count == 1 && !plan->stages[0].mesh.weights && plan_ranks(plan) > 1)
+            return world_create(graph, plan);
+        plan_destroy(plan);
+        graph_destroy(graph);
+    }
+}
+
+START_TEST(a_rank_stands_for_those_like_it)
+{
+    const struct timing timing = {NULL, by_size, slowed};
+    uint64_t seed = test_seed() + (uint64_t)_i;
+    struct world world = draw_stage(seed);
+    const struct program *programs[12];
+    struct simulation all, few;
+    struct error err;
+    stand_in(&world, programs);
+    ck_assert_int_eq(world_simulate(&world, PROGRAM_TRAIN, &timing, NULL, &all, &err), 0);
+    int rc = simulate(programs, world.ranks, PROGRAM_TRAIN, &timing, NULL, &few, &err);
+    ck_assert_msg(rc == 0, "seed %lu: %s", (unsigned long)seed, err.text);
+    ck_assert_msg(all.step_s == few.step_s, "seed %lu: %.17g, all together %.17g",
+                  (unsigned long)seed, few.step_s, all.step_s);
+    ck_assert_double_eq_tol(all.busy_s, few.busy_s, 1e-12 * all.busy_s);
     world_destroy(&world);
 }
 END_TEST
@@ -415,6 +480,7 @@ int main(void)
     TCase *random = tcase_create("random");
     tcase_set_timeout(random, 60);
     tcase_add_loop_test(random, a_random_plan_never_deadlocks, 0, test_share(25));
+    tcase_add_loop_test(random, a_rank_stands_for_those_like_it, 0, test_share(120));
     TCase *planted = tcase_create("planted");
     tcase_set_timeout(planted, 60);
     tcase_add_loop_test(planted, a_send_that_is_dropped_is_missed_by_its_receiver, 0,

@@ -1,0 +1,42 @@
+/* like_ranks.c - a mesh that looks the same from all its ranks.
+ *
+ * Swap two coordinates of an axis (neither of them 0, where coordinate 0 has more to do) in all
+ * ranks of a one-stage plan: groups become groups, and if every group lies on one host just where
+ * its image does, every instruction's image takes as long. Then the simulation of the swapped ranks
+ * is that of the ranks, swapped, so the two have the same timeline. Stages send each other
+ * messages, whose ways such a swap does not keep. */
+#include "coordinator/planner/like_ranks.h"
+
+#include <string.h>
+
+static bool on_one_host(const struct planner_device *a, const struct planner_device *b)
+{
+    return strcmp(a->host, b->host) == 0;
+}
+
+/* Is each host the whole extent of the first axes, so that a group is on one just if it goes along
+ * none but those? */
+static bool hosts_are_extents(const struct planner_device *devices, const struct mesh *mesh)
+{
+    int count = mesh_count(mesh), share = 1, extent = 1;
+    while (share < count && on_one_host(&devices[share - 1], &devices[share]))
+        share++;
+    for (int axis = 0; axis < mesh->axes && extent < share; axis++)
+        extent *= mesh->size[axis];
+    for (int rank = 1; rank < count; rank++)
+        if (on_one_host(&devices[rank - 1], &devices[rank]) != (rank % share != 0))
+            return false;
+    return extent == share;
+}
+
+bool like_ranks_keep_pace(const struct planner_request *request, const struct plan *plan)
+{
+    const struct planner_device *devices = request->devices;
+    const struct mesh *mesh = &plan->stages[0].mesh;
+    if (plan->stage_count > 1 || mesh->weights || !hosts_are_extents(devices, mesh))
+        return false;
+    for (int rank = 1; rank < mesh_count(mesh); rank++)
+        if (devices[rank].profile != devices[0].profile)
+            return false;
+    return true;
+}
