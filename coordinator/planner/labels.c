@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BANDS 64        /* of memory, that labels are put into before they are sorted */
-#define UNSIFTED_MAX 16 /* so few labels are sorted as they are */
+#define BANDS 64 /* of memory, that labels are put into before they are sorted */
 
 struct label_list labels_of(const struct frontiers *frontiers, const struct frontier *frontier)
 {
@@ -235,7 +234,7 @@ static size_t reduce(struct frontiers *frontiers, struct label_list *list, size_
 {
     struct label *items = list->items;
     size_t begin = kept;
-    if (end - first > UNSIFTED_MAX)
+    if (end - first > 1)
         end = sift(frontiers, list, first, end);
     if (end - first > 1)
         qsort_r(&items[first], end - first, sizeof *items, in_order, frontiers);

@@ -14,6 +14,7 @@
 struct run {
     const struct trainer_config *config;
     struct program *program;
+    uint64_t hash; /* of the program */
     struct interpreter *in;
     struct begun begun;
 };
@@ -141,7 +142,7 @@ static int run_prepared(struct run *run, struct error *err)
     if (rc == 0)
         rc = open_saver(config, in, &saver, err);
     if (rc == 0 && reporter->ready)
-        rc = reporter->ready(reporter->context, config->rank, program_hash(run->program), err);
+        rc = reporter->ready(reporter->context, config->rank, run->hash, err);
     if (rc == 0)
         rc = train(
             run, &(struct behind){.config = config, .in = in, .times = times, .saver = saver}, err);
@@ -173,13 +174,14 @@ static int prepare(struct run *run, const struct feed *feed, struct error *err)
     int rc = lower(config->graph, config->plan, config->rank, &run->program, err);
     if (rc < 0)
         return rc;
-    uint64_t hash = program_hash(run->program);
-    if (config->hash && config->hash != hash)
+    run->hash = program_hash(run->program);
+    if (config->hash && config->hash != run->hash)
         return error_set(err, -EPROTO,
                          "rank %d lowered program %016llx where the planner has %016llx: "
                          "coordinator and worker are of different versions; install the same one "
                          "on all nodes",
-                         config->rank, (unsigned long long)hash, (unsigned long long)config->hash);
+                         config->rank, (unsigned long long)run->hash,
+                         (unsigned long long)config->hash);
     rc = interpreter_prepare(run->program, &prepare, &run->in, err);
     run->begun.told.prepare_s = now() - started;
     return rc;
