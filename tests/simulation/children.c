@@ -113,6 +113,7 @@ void child_signal(struct child *child, int number)
     struct executor *executor = find(child->pid);
     if (!executor || executor->ended || !actor_effect(&executor->node->actor))
         return;
+    child->killed = child->killed || number == SIGKILL;
     if (!executor->told)
         check_executor_stop(executor);
     if (number == SIGKILL)
@@ -139,6 +140,7 @@ struct child_end child_kill(struct child *child)
     struct child_end end = {.how = "is gone"};
     if (!executor)
         return end;
+    end.struck = executor->signal && executor->signal != SIGTERM && !child->killed;
     end.for_memory = executor->starved;
     if (executor->signal)
         snprintf(end.how, sizeof end.how, "was killed by signal %d", executor->signal);

@@ -192,7 +192,9 @@ struct child_end child_kill(struct child *child)
     else
         snprintf(end.how, sizeof end.how, "was killed by signal %d (%s)", info.si_status,
                  strsignal(info.si_status));
-    if (info.si_code == CLD_KILLED && info.si_status == SIGKILL && !killed)
+    end.struck = info.si_code != CLD_EXITED && info.si_status != SIGTERM &&
+                 !(info.si_status == SIGKILL && killed);
+    if (end.struck && info.si_status == SIGKILL)
         tell_kills(&child->kills, &end);
     channel_close(&child->channel);
     trail_close(child->trail);

@@ -33,6 +33,7 @@ struct child {
 
 struct child_end {
     char how[160]; /* as a sentence's end: "was killed by signal 9 (Killed)" */
+    bool struck;   /* by a signal that was not ours, nor one that asks it to end */
     /* SIGKILL has ended it, which was not ours, and since its epoch began the kernel has killed for
      * memory here: it, as far as anyone can know. */
     bool for_memory;

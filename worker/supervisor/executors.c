@@ -1,7 +1,9 @@
 /* executors.c - what executors say, and what is said of them when they are gone.
  *
  * Why an executor ended is, in this order: what it said itself if that is DONE, the reason for
- * which it was asked to stop, what it said itself, how its process ended. */
+ * which it was asked to stop, what it said itself, how its process ended. But that it was cancelled
+ * says nothing where it had failed before it heard of it, by its own words or by a signal: of its
+ * end others have told the coordinator first, who then stops what is left. */
 #include "worker/supervisor/internal.h"
 
 #include "common/base/memory.h"
@@ -83,20 +85,27 @@ static bool leaves_state(const struct supervisor *supervisor, const struct rank 
     return rank->keeps && !supervisor->leaving && (rank->state != RANK_STOPPING || fault);
 }
 
+static void set_end(struct rank *rank, const struct executor_end *end)
+{
+    char *reason = xasprintf("the executor %s%s%s", end->how,
+                             end->last_lines[0] ? "; its last lines: " : "", end->last_lines);
+    rank_set_cause(rank,
+                   end->for_memory ? GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY
+                                   : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT,
+                   reason);
+    free(reason);
+}
+
 void supervisor_executor_gone(struct supervisor *supervisor, uint64_t id,
-                              Gimbal__StoppedRequest__Cause cause, const char *how,
-                              const char *last_lines, uint64_t now_ms,
+                              const struct executor_end *end, uint64_t now_ms,
                               struct supervisor_actions *actions)
 {
     struct rank *rank = ranks_find(supervisor, id);
     if (!rank || !rank_has_executor(rank))
         return;
-    if (!rank->left && !rank->asked && !rank->said) {
-        char *reason = xasprintf("the executor %s%s%s", how,
-                                 last_lines[0] ? "; its last lines: " : "", last_lines);
-        rank_set_cause(rank, cause, reason);
-        free(reason);
-    }
+    bool struck = end->struck && rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED;
+    if (!rank->left && !rank->said && (!rank->asked || struck))
+        set_end(rank, end);
     bool leaves = leaves_state(supervisor, rank);
     rank_end(rank, actions);
     if (leaves)

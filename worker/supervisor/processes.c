@@ -42,8 +42,8 @@ void processes_start(struct daemon *daemon, uint64_t id, uint64_t from)
     if (rc < 0) {
         error_prefix(&err, 0, "could not be started");
         estates_leave(daemon, id, process->state_fd);
-        supervisor_executor_gone(daemon->supervisor, id, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT,
-                                 err.text, "", daemon_now_ms(), &daemon->actions);
+        supervisor_executor_gone(daemon->supervisor, id, &(struct executor_end){err.text, ""},
+                                 daemon_now_ms(), &daemon->actions);
         free(process);
     } else {
         daemon->processes = grow(daemon->processes, daemon->process_count,
@@ -70,8 +70,8 @@ void processes_adopt(struct daemon *daemon, uint64_t id, uint64_t from)
                  assignment->job, assignment->epoch, assignment->rank, (int)process->child.pid);
         orders_assign(process, assignment);
     } else {
-        supervisor_executor_gone(daemon->supervisor, id, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT,
-                                 "ended between two epochs", "", daemon_now_ms(), &daemon->actions);
+        const struct executor_end end = {"ended between two epochs", ""};
+        supervisor_executor_gone(daemon->supervisor, id, &end, daemon_now_ms(), &daemon->actions);
     }
     message_free(&assignment->base);
 }
@@ -220,13 +220,12 @@ void process_end(struct process *process)
     process_read(process);
     lines_end(&process->child.lines, take_line, process);
     lines_last(&process->child.lines, last, sizeof last);
-    struct child_end end = child_kill(&process->child);
+    struct child_end child = child_kill(&process->child);
+    const struct executor_end end = {child.how, last, child.struck, child.for_memory};
     relay_forget(daemon->relay, process->rank);
     estates_leave(daemon, process->rank, process->state_fd);
-    supervisor_executor_gone(daemon->supervisor, process->rank,
-                             end.for_memory ? GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY
-                                            : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT,
-                             end.how, last, daemon_now_ms(), &daemon->actions);
+    supervisor_executor_gone(daemon->supervisor, process->rank, &end, daemon_now_ms(),
+                             &daemon->actions);
     for (size_t i = 0; i < daemon->process_count; i++)
         if (daemon->processes[i] == process)
             daemon->processes[i] = daemon->processes[--daemon->process_count];

@@ -205,12 +205,15 @@ void supervisor_executor_stopping(struct supervisor *supervisor, uint64_t rank,
 /* It breaks the protocol: stop it. */
 void supervisor_executor_faulty(struct supervisor *supervisor, uint64_t rank, const char *reason,
                                 uint64_t now_ms, struct supervisor_actions *actions);
-/* Its process is gone, or could not be started: FAULT, or OUT_OF_MEMORY where the kernel ended it
- * for that; how, as a sentence's end ("was killed by signal 9"), and the lines that it printed
- * last, or "". */
+/* How its process ended, or that it could not be started. */
+struct executor_end {
+    const char *how;        /* as a sentence's end: "was killed by signal 9" */
+    const char *last_lines; /* that it printed, or "" */
+    bool struck;            /* by a signal that was not ours, nor one that asks it to end */
+    bool for_memory;        /* by the kernel */
+};
 void supervisor_executor_gone(struct supervisor *supervisor, uint64_t rank,
-                              Gimbal__StoppedRequest__Cause cause, const char *how,
-                              const char *last_lines, uint64_t now_ms,
+                              const struct executor_end *end, uint64_t now_ms,
                               struct supervisor_actions *actions);
 
 /* What it does and how its link is, in one sentence for a person. Returns out. */

@@ -252,8 +252,8 @@ uint64_t start_rank(struct supervised *supervised, const char *job, uint64_t epo
 
 void rank_gone(struct supervised *supervised, uint64_t rank, const char *how)
 {
-    supervisor_executor_gone(supervised->supervisor, rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT,
-                             how, "", supervised->now_ms, &supervised->actions);
+    supervisor_executor_gone(supervised->supervisor, rank, &(struct executor_end){how, ""},
+                             supervised->now_ms, &supervised->actions);
 }
 
 void executor_staged(struct supervised *supervised, uint64_t rank, uint64_t step)

@@ -175,31 +175,36 @@ START_TEST(a_cancelled_executor_gets_two_seconds_and_is_then_killed_once)
 }
 END_TEST
 
+#define LEFT "the executor left; its last lines: oh"
+
 /* What is said of an executor by itself, by who asks it to stop and by how its process ends, and
  * what counts. */
 static const struct {
     const char *name;
     int said;   /* a cause; -1: it says nothing */
     bool asked; /* to stop, before that */
-    Gimbal__StoppedRequest__Cause gone;
+    bool struck, for_memory;
     int cause;
     const char *reason;
 } endings[] = {
-    {"says nothing", -1, false, CAUSE(FAULT), CAUSE(FAULT),
-     "the executor left; its last lines: oh"},
-    {"killed for memory", -1, false, CAUSE(OUT_OF_MEMORY), CAUSE(OUT_OF_MEMORY),
-     "the executor left; its last lines: oh"},
-    {"fault", CAUSE(FAULT), false, CAUSE(FAULT), CAUSE(FAULT), "said"},
-    {"out of memory", CAUSE(OUT_OF_MEMORY), false, CAUSE(FAULT), CAUSE(OUT_OF_MEMORY), "said"},
-    {"done", CAUSE(DONE), false, CAUSE(FAULT), CAUSE(DONE), "said"},
-    {"done, killed for memory", CAUSE(DONE), false, CAUSE(OUT_OF_MEMORY), CAUSE(DONE), "said"},
-    {"asked", -1, true, CAUSE(FAULT), CAUSE(CANCELLED), "asked for"},
-    {"asked, killed for memory", -1, true, CAUSE(OUT_OF_MEMORY), CAUSE(CANCELLED), "asked for"},
-    {"asked, fault", CAUSE(FAULT), true, CAUSE(FAULT), CAUSE(FAULT), "said"},
-    {"asked, out of memory", CAUSE(OUT_OF_MEMORY), true, CAUSE(FAULT), CAUSE(OUT_OF_MEMORY),
+    {"says nothing", -1, false, false, false, CAUSE(FAULT), LEFT},
+    {"killed", -1, false, true, false, CAUSE(FAULT), LEFT},
+    {"killed for memory", -1, false, true, true, CAUSE(OUT_OF_MEMORY), LEFT},
+    {"fault", CAUSE(FAULT), false, false, false, CAUSE(FAULT), "said"},
+    {"fault, killed", CAUSE(FAULT), false, true, false, CAUSE(FAULT), "said"},
+    {"out of memory", CAUSE(OUT_OF_MEMORY), false, false, false, CAUSE(OUT_OF_MEMORY), "said"},
+    {"done", CAUSE(DONE), false, false, false, CAUSE(DONE), "said"},
+    {"done, killed for memory", CAUSE(DONE), false, true, true, CAUSE(DONE), "said"},
+    {"asked", -1, true, false, false, CAUSE(CANCELLED), "asked for"},
+    {"asked, killed", -1, true, true, false, CAUSE(FAULT), LEFT},
+    {"asked, killed for memory", -1, true, true, true, CAUSE(OUT_OF_MEMORY), LEFT},
+    {"asked, fault", CAUSE(FAULT), true, false, false, CAUSE(FAULT), "said"},
+    {"asked, out of memory", CAUSE(OUT_OF_MEMORY), true, false, false, CAUSE(OUT_OF_MEMORY),
      "said"},
-    {"asked, peer lost", CAUSE(PEER_LOST), true, CAUSE(FAULT), CAUSE(CANCELLED), "asked for"},
-    {"asked, done", CAUSE(DONE), true, CAUSE(FAULT), CAUSE(DONE), "said"},
+    {"asked, peer lost", CAUSE(PEER_LOST), true, false, false, CAUSE(CANCELLED), "asked for"},
+    {"asked, peer lost, killed", CAUSE(PEER_LOST), true, true, false, CAUSE(CANCELLED),
+     "asked for"},
+    {"asked, done", CAUSE(DONE), true, false, false, CAUSE(DONE), "said"},
 };
 
 START_TEST(why_an_executor_ended_is_the_first_cause)
@@ -211,8 +216,8 @@ START_TEST(why_an_executor_ended_is_the_first_cause)
         supervisor_executor_stopping(it.supervisor, rank,
                                      (Gimbal__StoppedRequest__Cause)endings[_i].said, "said", 9,
                                      it.now_ms);
-    supervisor_executor_gone(it.supervisor, rank, endings[_i].gone, "left", "oh", it.now_ms,
-                             &it.actions);
+    const struct executor_end end = {"left", "oh", endings[_i].struck, endings[_i].for_memory};
+    supervisor_executor_gone(it.supervisor, rank, &end, it.now_ms, &it.actions);
     ck_assert_msg((int)rank_of(&it, rank)->cause == endings[_i].cause, "%s", endings[_i].name);
     ck_assert_str_eq(rank_of(&it, rank)->reason, endings[_i].reason);
 }
