@@ -128,7 +128,8 @@ void emit_all_reduce(struct lowering *l, int group, enum reduction reduction,
                      const struct piece *piece);
 const struct mesh *stage_mesh(const struct lowering *l, int stage);
 struct shape tensor_shape(const struct lowering *l, int tensor);
-/* What this rank holds of a tensor. */
+/* What this rank holds of a tensor. What tells ranks apart, here and in does_for_all(), is noted in
+ * the program. */
 struct box own_slice(const struct lowering *l, const struct shape *shape,
                      const struct placement *placement);
 /* Is this rank at coordinate 0 of all these axes? */
