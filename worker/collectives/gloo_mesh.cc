@@ -99,13 +99,18 @@ std::string words(const std::exception &cause)
     return text[0] == '[' && end != std::string::npos ? text.substr(end + 2) : text;
 }
 
+/* What was under way when its connection ended is done by then, or never. */
+constexpr std::chrono::milliseconds last_moment(1);
+constexpr std::chrono::milliseconds for_ever(std::chrono::hours(24 * 365));
+constexpr uint64_t nobodys_slot = ~uint64_t(0);
+
 const char other_timeout[] = "Application timeout caused pair closure";
 
 } // namespace
 
 mesh::mesh(const struct fabric_config &config)
     : rank(config.rank), count(config.count), timeout_s(config.timeout_s),
-      awaits_cb(config.awaits_cb)
+      awaits_cb(config.awaits_cb), ends(static_cast<size_t>(config.count))
 {
     const char *address = config.interface ? config.interface : "127.0.0.1";
     ignore_sigpipe();
@@ -122,6 +127,18 @@ mesh::mesh(const struct fabric_config &config)
         throw failure(std::chrono::steady_clock::now() >= end ? -ETIMEDOUT : -ECONNRESET,
                       "cannot connect all " + std::to_string(count) + " ranks: " + words(cause));
     }
+    watcher = std::thread(&mesh::watch, this);
+}
+
+mesh::~mesh()
+{
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        over = true;
+        if (sentinel)
+            sentinel->abortWaitRecv();
+    }
+    watcher.join();
 }
 
 deadline mesh::limit() const
@@ -137,13 +154,104 @@ void mesh::check() const
         throw failure(ended_rc, "given up after an earlier failure: " + ended_words);
 }
 
+/* While it lives, abort wakes the transfer. */
+class mesh::waiting
+{
+  public:
+    waiting(mesh &waited, const transfer &transfer) : mine(transfer), owner(waited)
+    {
+        std::lock_guard<std::mutex> guard(owner.lock);
+        owner.check();
+        owner.waits.push_back(this);
+        late = owner.ends[mine.peer] != nullptr;
+        if (owner.awaits_cb)
+            owner.awaits_cb(mine.peer);
+    }
+
+    ~waiting()
+    {
+        if (owner.awaits_cb)
+            owner.awaits_cb(-1);
+        std::lock_guard<std::mutex> guard(owner.lock);
+        owner.waits.erase(std::find(owner.waits.begin(), owner.waits.end(), this));
+    }
+
+    void wake() const
+    {
+        if (mine.incoming)
+            mine.buffer->abortWaitRecv();
+        else
+            mine.buffer->abortWaitSend();
+    }
+
+    bool wait(std::chrono::milliseconds left) const
+    {
+        return mine.incoming ? mine.buffer->waitRecv(nullptr, left)
+                             : mine.buffer->waitSend(nullptr, left);
+    }
+
+    /* Why its connection has ended, or else why the wait has. */
+    std::runtime_error why(const std::exception &cause) const
+    {
+        std::lock_guard<std::mutex> guard(owner.lock);
+        try {
+            if (owner.ends[mine.peer])
+                std::rethrow_exception(owner.ends[mine.peer]);
+        } catch (const std::exception &end) {
+            return std::runtime_error(end.what());
+        }
+        return std::runtime_error(cause.what());
+    }
+
+    const transfer &mine;
+    bool late; /* its connection had ended before */
+
+  private:
+    mesh &owner;
+};
+
 void mesh::wake()
 {
-    for (const transfer *each : waits)
-        if (each->incoming)
-            each->buffer->abortWaitRecv();
-        else
-            each->buffer->abortWaitSend();
+    for (const waiting *each : waits)
+        each->wake();
+}
+
+/* Nobody sends what the sentinel receives: it hears nothing but that a connection has ended. Of
+ * those that have already it is told by an exception. Returns how many are left. */
+int mesh::set_sentinel()
+{
+    int left = 0;
+    sentinel = context->createUnboundBuffer(nullptr, 0);
+    for (int peer = 0; peer < count; peer++) {
+        if (peer == rank || ends[peer])
+            continue;
+        try {
+            sentinel->recv(peer, nobodys_slot, 0, 0);
+            left++;
+        } catch (const std::exception &) {
+            ends[peer] = std::current_exception();
+        }
+    }
+    for (const waiting *each : waits)
+        if (ends[each->mine.peer])
+            each->wake();
+    return left;
+}
+
+void mesh::watch()
+{
+    for (;;) {
+        {
+            std::lock_guard<std::mutex> guard(lock);
+            if (over || aborted || ended_rc < 0 || set_sentinel() == 0)
+                return;
+        }
+        try {
+            sentinel->waitRecv(nullptr, for_ever);
+        } catch (const std::exception &) {
+            /* Whose it is set_sentinel() finds out. */
+        }
+    }
 }
 
 void mesh::fail(int peer, deadline limit, const std::exception &cause)
@@ -198,47 +306,25 @@ transfer mesh::send(int peer, uint64_t slot, const void *source, size_t bytes)
     }
 }
 
-/* While it lives, abort wakes the transfer. */
-class mesh::waiting
-{
-  public:
-    waiting(mesh &waited, const transfer &transfer) : owner(waited), mine(&transfer)
-    {
-        std::lock_guard<std::mutex> guard(owner.lock);
-        owner.check();
-        owner.waits.push_back(mine);
-        if (owner.awaits_cb)
-            owner.awaits_cb(mine->peer);
-    }
-
-    ~waiting()
-    {
-        if (owner.awaits_cb)
-            owner.awaits_cb(-1);
-        std::lock_guard<std::mutex> guard(owner.lock);
-        owner.waits.erase(std::find(owner.waits.begin(), owner.waits.end(), mine));
-    }
-
-  private:
-    mesh &owner;
-    const transfer *mine;
-};
-
+/* A transfer that was under way when its connection ended is not waited for. */
 void mesh::await(const transfer &transfer, deadline limit)
 {
     waiting here(*this, transfer);
     auto left =
         std::chrono::ceil<std::chrono::milliseconds>(limit - std::chrono::steady_clock::now());
     left = std::max(left, std::chrono::milliseconds(0));
-    bool done = false;
+    if (here.late)
+        left = std::min(left, last_moment);
     try {
-        done = transfer.incoming ? transfer.buffer->waitRecv(nullptr, left)
-                                 : transfer.buffer->waitSend(nullptr, left);
+        while (!here.wait(left)) {
+            begin(); /* says why it was woken, unless it was for its connection's end */
+            left = last_moment;
+        }
+    } catch (const failure &) {
+        throw;
     } catch (const std::exception &cause) {
-        fail(transfer.peer, limit, cause);
+        fail(transfer.peer, limit, here.why(cause));
     }
-    if (!done)
-        begin(); /* says why it was woken */
 }
 
 void mesh::abort()

@@ -4,15 +4,20 @@
  *
  * All groups share these connections; a transfer finds its counterpart by slot. The first failure
  * hangs up on all peers: whoever waits for a rank that has given up hears it at once, in whatever
- * group, and not after the limit. So a rank that is said to be gone may have lost another one. */
+ * group, and not after the limit. So a rank that is said to be gone may have lost another one.
+ *
+ * That a connection has ended Gloo tells whoever waits for a message that is not under way yet, or
+ * begins one; of those under way it tells nobody. A thread that waits for nothing else does. */
 #ifndef WORKER_COLLECTIVES_GLOO_MESH_H
 #define WORKER_COLLECTIVES_GLOO_MESH_H
 
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gloo/rendezvous/context.h>
@@ -48,6 +53,7 @@ class mesh
   public:
     /* Blocks until all ranks are connected. */
     explicit mesh(const struct fabric_config &config);
+    ~mesh();
 
     const int rank, count;
     const double timeout_s;
@@ -64,17 +70,24 @@ class mesh
     class waiting;
 
     void begin();
+    void watch();
     [[noreturn]] void fail(int peer, deadline limit, const std::exception &cause);
     /* The lock is held: */
     void check() const;
     void wake();
+    int set_sentinel();
 
     std::shared_ptr<gloo::rendezvous::Context> context;
     std::mutex lock;
     bool aborted = false;
     int ended_rc = 0; /* of the first failure */
     std::string ended_words;
-    std::vector<const transfer *> waits; /* transfers that threads are waiting for now */
+    std::vector<waiting *> waits; /* of threads that wait for a transfer now */
+    std::vector<std::exception_ptr>
+        ends; /* why the connection to a peer has ended; null: not yet */
+    std::unique_ptr<gloo::transport::UnboundBuffer> sentinel;
+    bool over = false;
+    std::thread watcher;
 };
 
 } // namespace gimbal
