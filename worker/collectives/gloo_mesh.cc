@@ -1,64 +1,20 @@
 /* gloo_mesh.cc - connecting through the rendezvous, and transfers over Gloo's unbound buffers. */
 #include "worker/collectives/gloo_mesh.h"
 
+#include "worker/collectives/gloo_store.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 
 #include <gloo/common/error.h>
-#include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 
 namespace gimbal
 {
 namespace
 {
-
-/* Gloo's store of addresses over the epoch's. */
-class store : public gloo::rendezvous::Store
-{
-  public:
-    store(const struct rendezvous *where, int count)
-        : rendezvous(where), size_max(1024 + 256 * static_cast<size_t>(count))
-    {
-    }
-
-    void set(const std::string &key, const std::vector<char> &data) override
-    {
-        struct error err;
-        int rc = rendezvous->put(rendezvous->context, ("gloo/" + key).c_str(), data.data(),
-                                 data.size(), &err);
-        if (rc < 0)
-            throw failure(rc, err.text);
-    }
-
-    std::vector<char> get(const std::string &key) override
-    {
-        struct error err;
-        std::vector<char> data(size_max);
-        size_t size = data.size();
-        int rc =
-            rendezvous->get(rendezvous->context, ("gloo/" + key).c_str(), data.data(), &size, &err);
-        if (rc < 0)
-            throw failure(rc, err.text);
-        data.resize(size);
-        return data;
-    }
-
-    void wait(const std::vector<std::string> &) override
-    {
-        /* get waits. */
-    }
-
-    void wait(const std::vector<std::string> &, const std::chrono::milliseconds &) override
-    {
-    }
-
-  private:
-    const struct rendezvous *const rendezvous;
-    const size_t size_max; /* the addresses of one rank, one for every other */
-};
 
 /* Gloo writes to sockets without MSG_NOSIGNAL: a peer that died would kill this process too. */
 void ignore_sigpipe()
