@@ -145,19 +145,6 @@ static int kill_executor(const struct fault *fault)
     return command_finish(&command);
 }
 
-/* Its worker is held up: that its peer was cut off is heard before it, and only then how it ended.
- */
-static int kill_executor_unseen(const struct fault *fault)
-{
-    submit_and_await_step(fault);
-    pid_t executor = command_child(workers[1].pid);
-    ck_assert_int_eq(kill(workers[1].pid, SIGSTOP), 0);
-    ck_assert_int_eq(kill(executor, SIGKILL), 0);
-    ck_assert_msg(command_await(&command, "\"event\":\"job-failing\""), "%s", command.out);
-    ck_assert_int_eq(kill(workers[1].pid, SIGCONT), 0);
-    return command_finish(&command);
-}
-
 static int kill_worker(const struct fault *fault)
 {
     submit_and_await_step(fault);
@@ -382,11 +369,6 @@ static const struct fault faults[] = {
      .elastic = "elastic: {max_restarts: 0, replan: false}\n",
      .code = 1,
      .words = {"FAILED", "rank ", "on node-b/0", "killed by signal 9"}},
-    {.name = "a killed executor whose worker is held up",
-     .happen = kill_executor_unseen,
-     .elastic = "elastic: {max_restarts: 0, replan: false}\n",
-     .code = 1,
-     .words = {"FAILED", "rank 1 on node-b/0", "killed by signal 9"}},
     {.name = "a killed worker",
      .happen = kill_worker,
      .elastic = "elastic: {max_restarts: 0, replan: false}\n",

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEED_STRIDE 1000003
-
 static double one_second(const void *context, const struct program *program,
                          const struct instruction *instruction)
 {
@@ -108,7 +106,6 @@ static void stand_in(const struct world *world, const struct program **programs)
     const struct mesh *mesh = &world->plan->stages[0].mesh;
     for (int rank = 0; rank < world->ranks; rank++) {
         int like = program_like(world->programs[0], mesh, rank);
-        ck_assert_int_le(like, rank);
         ck_assert_int_eq(program_like(world->programs[rank], mesh, rank), like);
         programs[rank] = world->programs[like];
         ck_assert_uint_eq(program_bytes(programs[rank]), program_bytes(world->programs[rank]));
@@ -118,7 +115,7 @@ static void stand_in(const struct world *world, const struct program **programs)
 /* A plan of one stage whose devices have equal weights, on several ranks. */
 static struct world draw_stage(uint64_t seed)
 {
-    for (;; seed += SEED_STRIDE) {
+    for (;; seed += 1000003) {
         struct graph *graph = world_graph(1 + (int)random_below(seed, 7, 0, 3));
         struct plan *plan = engine_plan_random(graph, seed, 12, 8);
         if (plan->stage_count == 1 && !plan->stages[0].mesh.weights && plan_ranks(plan) > 1)
