@@ -116,14 +116,15 @@ static int lower_rank(struct costs *costs, const struct plan *plan, const struct
 
 /* The part on all ranks that stand for the stage but the first, whose cost *out is; on all that are
  * told apart, unless those have the same bytes: the first has least of a dim that does not divide,
- * the last one most. That does not hold of shares by weight, nor of messages between stages. */
+ * the last one most. That does not hold of shares by weight, nor of messages between stages, and
+ * where hosts are unequal another rank's messages may take longest. */
 static int lower_others(struct costs *costs, const struct plan *plan, const struct part *part,
                         const struct site *const sites[2], int side, struct part_cost *out,
                         struct error *err)
 {
     const struct site *site = sites[side];
     struct part_bytes bytes[SITE_RANKS_MAX], first = out->bytes;
-    bool apart = site->ranks > 1, all = apart && (site->weights || sites[1]), unlike = false;
+    bool apart = site->ranks > 1, all = apart && (!site->alike || sites[1]), unlike = false;
     int count = site->representative_count, rc = 0;
     for (int i = 1; i < (all ? site->ranks : count) && rc == 0; i++) {
         int rank = site->representatives[i];

@@ -151,15 +151,17 @@ static int add_choices(struct instance *instance, struct role_vector *vector,
 }
 
 /* No zero does for every weight: a large one had better be gathered once a step, a small one not
- * reduced by itself; but a micro-batch takes least without. To recompute takes time as a rule:
- * those recomputations are slow that take more than none. Where ranks are unlike that is not so:
- * the slowest to compute may hide more beside it, and T and u are each of the rank that takes
+ * reduced by itself; but a micro-batch takes least without. To recompute takes time where every
+ * device has as much to do (test_block_costs.c), and as a rule where samples do not divide: those
+ * recomputations are slow that take more than none. Where ranks are of unlike speeds that is not
+ * so: the slowest to compute may hide more beside it, and T and u are each of the rank that takes
  * longest. Nothing is known where lowering does not take a strategy by itself. */
 static void find_vector(struct instance *instance, const struct choices *choices,
                         struct role_vector *vector)
 {
     double first_s = INFINITY, least_s = INFINITY, least_bound_s = INFINITY;
-    bool asked[RECOMPUTES] = {false};
+    bool asked[RECOMPUTES] = {false}, even = choices->site->even;
+    bool divides = even && instance->point.samples % mesh_count(&choices->site->mesh) == 0;
     if (isinf(instance->upper_s) && !instance->relaxed)
         return;
     for (size_t i = 0; i < vector->count; i++) {
@@ -169,13 +171,17 @@ static void find_vector(struct instance *instance, const struct choices *choices
         if (asked[plain.recompute])
             continue;
         asked[plain.recompute] = true;
+        if (divides && isfinite(first_s)) {
+            vector->slow[plain.recompute] = true;
+            continue;
+        }
         if (planner_stopped(instance->costs->request) ||
             costs_block(instance->costs, choices->site, choices->block, &plain, NULL,
                         instance->point.samples, &cost, NULL) < 0)
             return;
         double seconds = cost.forward_s + cost.backward_s;
         first_s = isinf(first_s) ? seconds : first_s;
-        vector->slow[plain.recompute] = choices->site->even && seconds > first_s;
+        vector->slow[plain.recompute] = even && seconds > first_s;
         least_s = fmin(least_s, seconds);
         least_bound_s = fmin(least_bound_s, cost.least_s);
     }

@@ -1,15 +1,18 @@
 /* test_block_costs.c - what a planner adds up is what the whole program takes: bytes exactly,
  * seconds as the sum of its instructions' prices. */
 #include "common/base/memory.h"
+#include "common/base/random.h"
 #include "common/models/model.h"
 #include "common/program/lower.h"
 #include "coordinator/planner/evaluate.h"
 #include "coordinator/planner/pricing.h"
+#include "coordinator/planner/space.h"
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define RANKS_MAX 8
 #define PLANS 200
@@ -144,12 +147,82 @@ START_TEST(recomputations_that_are_alike_make_one_program)
 }
 END_TEST
 
+static double draw_between(uint64_t seed, uint64_t at, double low, double high)
+{
+    return low * pow(high / low, random_uniform(seed, 9, at));
+}
+
+/* Of equal devices, with links and an overlap that may make either queue the longer one. */
+static struct profile draw_profile(uint64_t seed)
+{
+    struct profile_link host = {draw_between(seed, 0, 1e-6, 1e-4),
+                                draw_between(seed, 1, 1e-11, 1e-8)},
+                        network = {draw_between(seed, 2, 1e-5, 1e-3),
+                                   draw_between(seed, 3, 1e-10, 1e-7)};
+    struct profile profile = profile_analytic(draw_between(seed, 4, 1e8, 1e12),
+                                              draw_between(seed, 5, 1e8, 1e12), 0.5, host, network);
+    profile.overlap = 1 + random_uniform(seed, 9, 6);
+    profile.overhead_s = draw_between(seed, 7, 1e-8, 1e-5);
+    return profile;
+}
+
+/* Strategies of one block that differ in nothing else: no later recomputation takes less. */
+static void check_recomputations(struct costs *costs, const struct site *site, int block,
+                                 int64_t samples)
+{
+    size_t count;
+    struct part_cost cost, first = {0};
+    struct strategy *strategies = space_strategies(costs, site, block, samples, &count, NULL);
+    for (size_t i = 0; i < count; i++) {
+        const struct strategy *strategy = &strategies[i];
+        if (strategy->zero > 0 ||
+            costs_block(costs, site, block, strategy, NULL, samples, &cost, NULL) < 0)
+            continue;
+        bool again =
+            i > 0 && memcmp(strategy->roles, strategy[-1].roles, sizeof strategy->roles) == 0;
+        if (!again || strategy->recompute <= strategy[-1].recompute)
+            first = cost;
+        double seconds = cost.forward_s + cost.backward_s,
+               first_s = first.forward_s + first.backward_s;
+        ck_assert_msg(seconds >= first_s * (1 - 1e-12), "block %d: %.17g s, without %.17g", block,
+                      seconds, first_s);
+        ck_assert_double_ge(cost.least_s, first.least_s * (1 - 1e-12));
+    }
+    free(strategies);
+}
+
+/* choices.c counts on it: it does not ask. */
+START_TEST(to_recompute_takes_no_less_where_samples_divide)
+{
+    static const struct mesh meshes[] = {{1, {2}},       {1, {3}}, {2, {2, 2}}, {2, {2, 3}},
+                                         {3, {2, 2, 2}}, {1, {4}}, {1, {1}}};
+    uint64_t seed = test_seed() + (uint64_t)_i;
+    struct costs costs;
+    open_request();
+    graph->element_bytes = _i % 4 < 2 ? 4 : 2;
+    profiles[0] = profiles[1] = draw_profile(seed);
+    for (int i = 0; i < RANKS_MAX; i++)
+        machines[i].profile = &profiles[0];
+    job.plan.overlap = _i % 2;
+    ck_assert_int_eq(costs_init(&costs, &request, NULL), 0);
+    costs.one_rank = random_below(seed, 9, 8, 2);
+    const struct mesh *mesh = &meshes[random_below(seed, 9, 9, sizeof meshes / sizeof *meshes)];
+    const struct site *site = sites_add(&costs.sites, 0, mesh);
+    int64_t samples = mesh_count(mesh) * (1 + (int64_t)random_below(seed, 9, 10, 3));
+    for (int block = 0; block < (int)graph->block_count; block++)
+        check_recomputations(&costs, site, block, samples);
+    costs_finish(&costs);
+    graph_destroy(graph);
+}
+END_TEST
+
 int main(void)
 {
     TCase *sums = tcase_create("sums");
     tcase_add_loop_test(sums, parts_add_up_to_the_whole_program_of_every_rank, 0,
                         test_share(PLANS));
     tcase_add_test(sums, so_do_those_of_a_rank_without_samples);
+    tcase_add_loop_test(sums, to_recompute_takes_no_less_where_samples_divide, 0, test_share(60));
     tcase_add_loop_test(sums, recomputations_that_are_alike_make_one_program, 0, test_share(20));
     return suite_run("block_costs", sums, NULL);
 }
