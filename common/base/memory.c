@@ -50,10 +50,8 @@ char *xasprintf(const char *format, ...)
     return need(length < 0 ? NULL : text, 0);
 }
 
-void *grow(void *array, size_t count, size_t *capacity, size_t size)
+void *grow_full(void *array, size_t count, size_t *capacity, size_t size)
 {
-    if (count < *capacity)
-        return array;
     size_t wanted = *capacity ? *capacity * 2 : 8;
     array = xrealloc(array, wanted * size);
     memset((char *)array + count * size, 0, (wanted - count) * size);

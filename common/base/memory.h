@@ -17,9 +17,15 @@ char *xasprintf(const char *format, ...) __attribute__((malloc, format(printf, 1
  * system after each, and taking it again costs more than the message. */
 void memory_keep(void);
 
+/* grow() where the array is full. */
+void *grow_full(void *array, size_t count, size_t *capacity, size_t size)
+    __attribute__((returns_nonnull));
+
 /* Room for one more element: the array, grown and its new tail zeroed where it was full.
  * usage: items = grow(items, count, &capacity, sizeof *items); items[count++] = ... */
-void *grow(void *array, size_t count, size_t *capacity, size_t size)
-    __attribute__((returns_nonnull));
+static inline void *grow(void *array, size_t count, size_t *capacity, size_t size)
+{
+    return count < *capacity ? array : grow_full(array, count, capacity, size);
+}
 
 #endif

@@ -33,16 +33,6 @@ int operation_operands(const struct operation *operation)
     return operation->input_count + operation->weight_count + 1;
 }
 
-int operation_output(const struct operation *operation)
-{
-    return operation->input_count + operation->weight_count;
-}
-
-bool operation_differentiates(const struct operation *operation, int operand)
-{
-    return !(operation->constant >> operand & 1);
-}
-
 double operation_matmul_flops(const struct operation *operation, const struct box *operands)
 {
     int weight = operation->input_count;

@@ -72,9 +72,18 @@ struct operation {
 };
 
 int operation_operands(const struct operation *operation); /* inputs + weights + 1 */
+
 /* Inputs and weights come before it. */
-int operation_output(const struct operation *operation);
-bool operation_differentiates(const struct operation *operation, int operand);
+static inline int operation_output(const struct operation *operation)
+{
+    return operation->input_count + operation->weight_count;
+}
+
+static inline bool operation_differentiates(const struct operation *operation, int operand)
+{
+    return !(operation->constant >> operand & 1);
+}
+
 /* 2 x the product of all dims of the first input and the first weight: a matrix product. */
 double operation_matmul_flops(const struct operation *operation, const struct box *operands);
 /* One pass over the largest operand. */

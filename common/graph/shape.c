@@ -5,12 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-int64_t sizes_get(const struct sizes *sizes, char dim)
-{
-    assert(dim >= 'a' && dim <= 'z');
-    return sizes->of[dim - 'a'];
-}
-
 void sizes_set(struct sizes *sizes, char dim, int64_t size)
 {
     assert(dim >= 'a' && dim <= 'z');
@@ -24,19 +18,6 @@ struct box box_whole(const char *dims, const struct sizes *sizes)
     for (int i = 0; i < box.dims; i++)
         box.high[i] = sizes_get(sizes, dims[i]);
     return box;
-}
-
-int64_t box_length(const struct box *box, int dim)
-{
-    return box->high[dim] - box->low[dim];
-}
-
-int64_t box_count(const struct box *box)
-{
-    int64_t count = 1;
-    for (int i = 0; i < box->dims; i++)
-        count *= box_length(box, i);
-    return count;
 }
 
 bool box_equal(const struct box *a, const struct box *b)

@@ -7,6 +7,7 @@
 #ifndef COMMON_GRAPH_SHAPE_H
 #define COMMON_GRAPH_SHAPE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,7 +19,12 @@ struct sizes {
     int64_t of[26];
 };
 
-int64_t sizes_get(const struct sizes *sizes, char dim);
+static inline int64_t sizes_get(const struct sizes *sizes, char dim)
+{
+    assert(dim >= 'a' && dim <= 'z');
+    return sizes->of[dim - 'a'];
+}
+
 void sizes_set(struct sizes *sizes, char dim, int64_t size);
 
 /* The half-open piece [low, high) of a whole tensor, dim by dim, in the whole's coordinates.
@@ -29,9 +35,21 @@ struct box {
 };
 
 struct box box_whole(const char *dims, const struct sizes *sizes);
-int64_t box_length(const struct box *box, int dim);
+
+static inline int64_t box_length(const struct box *box, int dim)
+{
+    return box->high[dim] - box->low[dim];
+}
+
 /* Elements; 0 when any dim is empty. */
-int64_t box_count(const struct box *box);
+static inline int64_t box_count(const struct box *box)
+{
+    int64_t count = 1;
+    for (int i = 0; i < box->dims; i++)
+        count *= box_length(box, i);
+    return count;
+}
+
 bool box_equal(const struct box *a, const struct box *b);
 /* What both hold; false when that is nothing. */
 bool box_overlap(const struct box *a, const struct box *b, struct box *out);

@@ -1,11 +1,6 @@
 /* mesh.c - coordinates and groups. */
 #include "common/placement/mesh.h"
 
-int mesh_count(const struct mesh *mesh)
-{
-    return mesh_span(mesh, ~0u);
-}
-
 int mesh_coordinate(const struct mesh *mesh, int rank, int axis)
 {
     for (int i = 0; i < axis; i++)
@@ -19,14 +14,6 @@ void mesh_coordinates(const struct mesh *mesh, int rank, int *at)
         at[i] = rank % mesh->size[i];
         rank /= mesh->size[i];
     }
-}
-
-int mesh_span(const struct mesh *mesh, unsigned axes)
-{
-    int span = 1;
-    for (int i = 0; i < mesh->axes; i++)
-        span *= axes >> i & 1 ? mesh->size[i] : 1;
-    return span;
 }
 
 int mesh_group(const struct mesh *mesh, int rank, unsigned axes, int *members)

@@ -16,12 +16,23 @@ struct mesh {
     const int *weights; /* one per rank, lent; NULL: all equal */
 };
 
-int mesh_count(const struct mesh *mesh);
+/* Ranks along these axes (a bit mask) together. */
+static inline int mesh_span(const struct mesh *mesh, unsigned axes)
+{
+    int span = 1;
+    for (int i = 0; i < mesh->axes; i++)
+        span *= axes >> i & 1 ? mesh->size[i] : 1;
+    return span;
+}
+
+static inline int mesh_count(const struct mesh *mesh)
+{
+    return mesh_span(mesh, ~0u);
+}
+
 int mesh_coordinate(const struct mesh *mesh, int rank, int axis);
 /* On all axes. */
 void mesh_coordinates(const struct mesh *mesh, int rank, int *at);
-/* Ranks along these axes (a bit mask) together. */
-int mesh_span(const struct mesh *mesh, unsigned axes);
 /* The ranks that differ from this one on no axes but these, ascending: the same list on every
  * member. Fills members (mesh_span() of them) and returns the rank's own index. */
 int mesh_group(const struct mesh *mesh, int rank, unsigned axes, int *members);

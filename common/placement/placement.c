@@ -10,11 +10,12 @@
 
 struct shape shape_of(const char *dims, const struct sizes *sizes)
 {
-    struct shape shape = {.dims = (int)strlen(dims)};
-    assert(shape.dims <= DIMS_MAX);
-    memcpy(shape.dim, dims, (size_t)shape.dims);
-    for (int i = 0; i < shape.dims; i++)
-        shape.size[i] = sizes_get(sizes, dims[i]);
+    struct shape shape = {0};
+    for (; dims[shape.dims]; shape.dims++) {
+        assert(shape.dims < DIMS_MAX);
+        shape.dim[shape.dims] = dims[shape.dims];
+        shape.size[shape.dims] = sizes_get(sizes, dims[shape.dims]);
+    }
     return shape;
 }
 
@@ -24,11 +25,6 @@ struct box shape_box(const struct shape *shape)
     for (int i = 0; i < shape->dims; i++)
         box.high[i] = shape->size[i];
     return box;
-}
-
-bool placement_equal(const struct placement *a, const struct placement *b)
-{
-    return memcmp(a, b, sizeof *a) == 0;
 }
 
 struct placement placement_settled(const struct placement *placement)
@@ -82,46 +78,50 @@ static void share_of(const struct mesh *mesh, int rank, int axis, unsigned fixed
     }
 }
 
+/* One dim of the piece of a rank, whose devices have weights. */
+static void slice_by_weight(const struct mesh *mesh, const struct placement *placement, int dim,
+                            int rank, struct box *box)
+{
+    unsigned fixed = 0;
+    for (int i = 0; i < placement->count[dim]; i++) {
+        int axis = placement->axis[dim][i];
+        int64_t before, own, total, low = box->low[dim], length = box->high[dim] - low;
+        share_of(mesh, rank, axis, fixed, &before, &own, &total);
+        assert(total > 0);
+        box->low[dim] = low + length * before / total;
+        box->high[dim] = low + length * (before + own) / total;
+        fixed |= 1u << axis;
+    }
+}
+
+/* One dim of the piece at these coordinates, where weights are equal: the part `at` of so many
+ * begins at length * at / parts. Most lengths divide, and pieces are cut by the thousand. */
+static void slice_dim(const struct mesh *mesh, const struct placement *placement, int dim,
+                      const int *at, struct box *box)
+{
+    for (int i = 0; i < placement->count[dim]; i++) {
+        int axis = placement->axis[dim][i];
+        int64_t length = box->high[dim] - box->low[dim], parts = mesh->size[axis];
+        int64_t part = length / parts, rest = length % parts;
+        box->low[dim] += part * at[axis] + (rest ? rest * at[axis] / parts : 0);
+        box->high[dim] = box->low[dim] + part;
+        if (rest)
+            box->high[dim] += rest * (at[axis] + 1) / parts - rest * at[axis] / parts;
+    }
+}
+
 struct box placement_slice(const struct mesh *mesh, const struct shape *shape,
                            const struct placement *placement, int rank)
 {
     struct box box = shape_box(shape);
     int at[AXES_MAX];
     mesh_coordinates(mesh, rank, at);
-    for (int dim = 0; dim < shape->dims; dim++) {
-        unsigned fixed = 0;
-        for (int i = 0; i < placement->count[dim]; i++) {
-            int axis = placement->axis[dim][i];
-            int64_t before = at[axis], own = 1, total = mesh->size[axis];
-            if (shape->dim[dim] == 'b' && mesh->weights)
-                share_of(mesh, rank, axis, fixed, &before, &own, &total);
-            assert(total > 0);
-            int64_t low = box.low[dim], length = box.high[dim] - low;
-            box.low[dim] = low + length * before / total;
-            box.high[dim] = low + length * (before + own) / total;
-            fixed |= 1u << axis;
-        }
-    }
+    for (int dim = 0; dim < shape->dims; dim++)
+        if (shape->dim[dim] == 'b' && mesh->weights)
+            slice_by_weight(mesh, placement, dim, rank, &box);
+        else
+            slice_dim(mesh, placement, dim, at, &box);
     return box;
-}
-
-/* length * share / parts, where most lengths divide: pieces are cut by the thousand. */
-static int64_t portion(int64_t length, int64_t share, int64_t parts)
-{
-    int64_t rest = length % parts;
-    return length / parts * share + (rest ? rest * share / parts : 0);
-}
-
-/* One dim of the piece at these coordinates of a mesh whose devices have equal weights. */
-static void slice_dim(const struct mesh *mesh, const struct placement *placement, int dim,
-                      const int *at, struct box *box)
-{
-    for (int i = 0; i < placement->count[dim]; i++) {
-        int axis = placement->axis[dim][i];
-        int64_t low = box->low[dim], length = box->high[dim] - low, parts = mesh->size[axis];
-        box->low[dim] = low + portion(length, at[axis], parts);
-        box->high[dim] = low + portion(length, at[axis] + 1, parts);
-    }
 }
 
 /* The coordinates of the group's next member. */

@@ -12,6 +12,8 @@
 #include "common/graph/shape.h"
 #include "common/placement/mesh.h"
 
+#include <string.h>
+
 /* Compared by memcmp: unused entries are 0. */
 struct placement {
     uint8_t count[DIMS_MAX];
@@ -30,7 +32,11 @@ struct shape {
 struct shape shape_of(const char *dims, const struct sizes *sizes);
 struct box shape_box(const struct shape *shape);
 
-bool placement_equal(const struct placement *a, const struct placement *b);
+static inline bool placement_equal(const struct placement *a, const struct placement *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
 /* The same without unfinished sums. */
 struct placement placement_settled(const struct placement *placement);
 /* Axes that split dim i; axes that split any dim. */

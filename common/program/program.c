@@ -168,25 +168,24 @@ double instruction_flops(const struct program *program, const struct instruction
     return direction == FORWARD ? flops : flops * operation->backward_flops;
 }
 
-static double piece_bytes(const struct program *program, const struct piece *piece)
+/* Of this part of the piece. */
+static double piece_bytes(const struct program *program, const struct piece *piece,
+                          const struct box *part)
 {
     return piece->buffer < 0
                ? 0
-               : (double)box_count(&piece->box) * program->buffers[piece->buffer].element_bytes;
+               : (double)box_count(part) * program->buffers[piece->buffer].element_bytes;
 }
 
 double instruction_bytes(const struct program *program, const struct instruction *instruction)
 {
     const struct piece *pieces = program_pieces(program, instruction);
     double bytes = 0;
-    for (int i = 0; i < instruction->piece_count; i++) {
-        struct piece part = pieces[i];
-        if (instruction->kind == INSTRUCTION_COPY)
-            part.box = instruction->part;
-        bytes += piece_bytes(program, &part);
-    }
-    if (instruction->kind == INSTRUCTION_ADD)
-        bytes += piece_bytes(program, &pieces[1]); /* the sum is read and written */
+    bool partly = instruction->kind == INSTRUCTION_COPY;
+    for (int i = 0; i < instruction->piece_count; i++)
+        bytes += piece_bytes(program, &pieces[i], partly ? &instruction->part : &pieces[i].box);
+    if (instruction->kind == INSTRUCTION_ADD) /* the sum is read and written */
+        bytes += piece_bytes(program, &pieces[1], &pieces[1].box);
     if (instruction->kind == INSTRUCTION_UPDATE)
         bytes *= 7; /* parameter and moments read and written, the gradient read */
     return bytes;
