@@ -179,12 +179,20 @@ static int64_t greedy_cost(const struct goal *goal, const struct placement *from
     return greedy.cost;
 }
 
-/* The cheapest state that is not done, or -1. One that became cheaper is on the heap again. */
+/* Does a way over this state end up cheaper than the one that is known? The goal's own does. */
+static bool may_lead(const struct search *search, const struct state *state)
+{
+    return state->rest == 0 || state->cost + state->rest < search->reached;
+}
+
+/* The cheapest state that is not done and may lead to the goal for less, or -1. One that became
+ * cheaper is on the heap again. */
 static int cheapest_open(struct search *search)
 {
     while (search->open_count > 0) {
         struct open_state next = pop_open(search);
-        if (!search->states[next.index].done && search->states[next.index].cost == next.cost)
+        const struct state *state = &search->states[next.index];
+        if (!state->done && state->cost == next.cost && may_lead(search, state))
             return next.index;
     }
     return -1;
