@@ -14,8 +14,10 @@ struct cost_key {
 };
 
 struct known_costs {
-    struct cost_entry *entries;
-    size_t count, capacity;   /* capacity: a power of two */
+    struct cost_entry *entries; /* in the order in which they were remembered */
+    size_t count, capacity;
+    uint32_t *slots;          /* by the hash of a key: the number of its entry from 1, or 0 */
+    size_t slot_count;        /* a power of two */
     struct part_bytes **kept; /* per rank, that costs lend */
     size_t kept_count, kept_capacity;
 };
