@@ -3,6 +3,7 @@
 #include "coordinator/planner/galvatron_fit.h"
 
 #include "common/models/model.h"
+#include "coordinator/planner/hosts.h"
 
 #include <assert.h>
 #include <math.h>
@@ -119,7 +120,7 @@ struct profile galvatron_fit(const struct galvatron_profile *measured,
     struct profile profile = *devices[0].profile;
     int host = 1, all = request->device_count;
     double narrow = (measured->mixed ? 2.0 : 4.0) / request->graph->element_bytes;
-    while (host < all && strcmp(devices[host].host, devices[0].host) == 0)
+    while (host < all && hosts_same(&devices[host], &devices[0]))
         host++;
     fit_kernels(measured, request->graph, &profile);
     fit_link(&profile.host, rate_up_to(measured, 2, host), narrow);

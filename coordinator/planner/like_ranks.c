@@ -7,25 +7,15 @@
  * messages, whose ways such a swap does not keep. */
 #include "coordinator/planner/like_ranks.h"
 
-#include <string.h>
-
-static bool on_one_host(const struct planner_device *a, const struct planner_device *b)
-{
-    return strcmp(a->host, b->host) == 0;
-}
+#include "coordinator/planner/hosts.h"
 
 /* Is each host the whole extent of the first axes, so that a group is on one just if it goes along
  * none but those? */
 static bool hosts_are_extents(const struct planner_device *devices, const struct mesh *mesh)
 {
-    int count = mesh_count(mesh), share = 1, extent = 1;
-    while (share < count && on_one_host(&devices[share - 1], &devices[share]))
-        share++;
+    int share = hosts_share(devices, mesh_count(mesh)), extent = 1;
     for (int axis = 0; axis < mesh->axes && extent < share; axis++)
         extent *= mesh->size[axis];
-    for (int rank = 1; rank < count; rank++)
-        if (on_one_host(&devices[rank - 1], &devices[rank]) != (rank % share != 0))
-            return false;
     return extent == share;
 }
 

@@ -1,8 +1,9 @@
 /* pricing.c - a device's profile, and the link that a group or a message goes over. */
 #include "coordinator/planner/pricing.h"
 
+#include "coordinator/planner/hosts.h"
+
 #include <limits.h>
-#include <string.h>
 
 struct pricing pricing_plain(const struct planner_request *request)
 {
@@ -19,12 +20,12 @@ static const struct planner_device *device_of(const struct pricing *pricing, int
 bool pricing_on_one_host(const struct pricing *pricing, const struct program *program,
                          const struct instruction *instruction)
 {
-    const char *host = device_of(pricing, program->rank)->host;
+    const struct planner_device *own = device_of(pricing, program->rank);
     if (instruction->kind != INSTRUCTION_COLLECTIVE)
-        return strcmp(device_of(pricing, instruction->message.peer)->host, host) == 0;
+        return hosts_same(device_of(pricing, instruction->message.peer), own);
     const struct group *group = &program->groups[instruction->collective.group];
     for (int i = 0; i < group->count; i++)
-        if (strcmp(device_of(pricing, group->ranks[i])->host, host) != 0)
+        if (!hosts_same(device_of(pricing, group->ranks[i]), own))
             return false;
     return true;
 }

@@ -2,12 +2,12 @@
 #include "coordinator/planner/scouting.h"
 
 #include "coordinator/planner/evaluate.h"
+#include "coordinator/planner/hosts.h"
 #include "coordinator/planner/opening.h"
 #include "coordinator/planner/scout.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Where nothing fits, points of which the smallest plan is looked for. */
 #define SMALLEST_MAX 16
@@ -19,7 +19,7 @@ int scouting_host(const struct planner_request *request)
 {
     int most = 1;
     for (int i = 1, count = 1; i < request->device_count; i++) {
-        count = strcmp(request->devices[i].host, request->devices[i - 1].host) == 0 ? count + 1 : 1;
+        count = hosts_same(&request->devices[i], &request->devices[i - 1]) ? count + 1 : 1;
         most = count > most ? count : most;
     }
     return most;

@@ -2,6 +2,7 @@
 #include "coordinator/planner/site.h"
 
 #include "common/base/memory.h"
+#include "coordinator/planner/hosts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static bool mesh_equal(const struct mesh *a, const struct mesh *b)
 
 static bool one_host(const struct sites *sites, int a, int b)
 {
-    return strcmp(sites->request->devices[a].host, sites->request->devices[b].host) == 0;
+    return hosts_same(&sites->request->devices[a], &sites->request->devices[b]);
 }
 
 /* Devices of one host lie next to each other: neighbours tell all. */
@@ -80,18 +81,6 @@ static void represent(struct site *site, int rank)
     site->representative_count = add_rank(site->representatives, site->representative_count, rank);
 }
 
-/* Do hosts begin at every so many devices? */
-static bool hosts_are_equal(const struct sites *sites, const struct site *site, int count)
-{
-    int share = 1;
-    while (share < count && one_host(sites, site->first + share - 1, site->first + share))
-        share++;
-    for (int rank = 1; rank < count; rank++)
-        if (one_host(sites, site->first + rank - 1, site->first + rank) != (rank % share != 0))
-            return false;
-    return count % share == 0;
-}
-
 static void choose_representatives(const struct sites *sites, struct site *site)
 {
     const struct planner_device *devices = &sites->request->devices[site->first];
@@ -111,7 +100,7 @@ static void choose_representatives(const struct sites *sites, struct site *site)
     site->even = !site->weights;
     for (int rank = 1; rank < count; rank++)
         site->even = site->even && devices[rank].profile == devices[0].profile;
-    site->alike = site->even && hosts_are_equal(sites, site, count);
+    site->alike = site->even && hosts_share(devices, count) > 0;
 }
 
 /* Of a rank's device, as if its libraries took as much as on any other. */

@@ -2,6 +2,7 @@
 #include "coordinator/planner/space.h"
 
 #include "common/base/memory.h"
+#include "coordinator/planner/hosts.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,22 +16,6 @@
 /* Distinct roles in one block's vector: on few axes there can be no more, on many more than two
  * make more vectors than they are worth. */
 #define ROLES_MIXED_MAX 2
-
-/* Devices of a stage that share a host with the first; 0: not all hosts have as many. */
-static int per_host(const struct planner_request *request, int first, int count)
-{
-    int group = 1;
-    while (group < count &&
-           strcmp(request->devices[first + group].host, request->devices[first].host) == 0)
-        group++;
-    for (int i = 1; i < count; i++) {
-        bool one =
-            strcmp(request->devices[first + i].host, request->devices[first + i - 1].host) == 0;
-        if (one != (i % group != 0))
-            return 0;
-    }
-    return count % group == 0 ? group : 0;
-}
 
 static void add_factors(struct mesh *mesh, int number)
 {
@@ -48,7 +33,7 @@ static void add_factors(struct mesh *mesh, int number)
 static struct mesh make_mesh(const struct planner_request *request, int first, int count)
 {
     struct mesh mesh = {0};
-    int inside = per_host(request, first, count);
+    int inside = hosts_share(&request->devices[first], count);
     if (inside > 0) {
         add_factors(&mesh, inside);
         add_factors(&mesh, count / inside);
@@ -89,7 +74,8 @@ void space_sites(struct costs *costs, const struct space_point *point, const str
 /* Is an axis the like of the one before: a role vector and its exchange are one? */
 static bool is_like(const struct planner_request *request, const struct site *site, int axis)
 {
-    int count = mesh_count(&site->mesh), inside = per_host(request, site->first, count), span = 1;
+    int count = mesh_count(&site->mesh),
+        inside = hosts_share(&request->devices[site->first], count), span = 1;
     for (int i = 0; i < axis; i++)
         span *= site->mesh.size[i];
     bool begins_outside = inside > 0 && span == inside;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 
 #include <gloo/common/error.h>
 #include <gloo/transport/tcp/device.h>
@@ -48,9 +47,8 @@ std::string seconds_text(double seconds)
 }
 
 /* Gloo's words without the source line in front of them. */
-std::string words(const std::exception &cause)
+std::string words(const std::string &text)
 {
-    std::string text = cause.what();
     size_t end = text.find("] ");
     return text[0] == '[' && end != std::string::npos ? text.substr(end + 2) : text;
 }
@@ -81,7 +79,8 @@ mesh::mesh(const struct fabric_config &config)
         throw;
     } catch (const std::exception &cause) {
         throw failure(std::chrono::steady_clock::now() >= end ? -ETIMEDOUT : -ECONNRESET,
-                      "cannot connect all " + std::to_string(count) + " ranks: " + words(cause));
+                      "cannot connect all " + std::to_string(count) +
+                          " ranks: " + words(cause.what()));
     }
     watcher = std::thread(&mesh::watch, this);
 }
@@ -119,7 +118,7 @@ class mesh::waiting
         std::lock_guard<std::mutex> guard(owner.lock);
         owner.check();
         owner.waits.push_back(this);
-        late = owner.ends[mine.peer] != nullptr;
+        late = owner.ends[mine.peer].has_value();
         if (owner.awaits_cb)
             owner.awaits_cb(mine.peer);
     }
@@ -147,16 +146,10 @@ class mesh::waiting
     }
 
     /* Why its connection has ended, or else why the wait has. */
-    std::runtime_error why(const std::exception &cause) const
+    std::string why(const std::exception &cause) const
     {
         std::lock_guard<std::mutex> guard(owner.lock);
-        try {
-            if (owner.ends[mine.peer])
-                std::rethrow_exception(owner.ends[mine.peer]);
-        } catch (const std::exception &end) {
-            return std::runtime_error(end.what());
-        }
-        return std::runtime_error(cause.what());
+        return owner.ends[mine.peer].value_or(cause.what());
     }
 
     const transfer &mine;
@@ -184,8 +177,8 @@ int mesh::set_sentinel()
         try {
             sentinel->recv(peer, nobodys_slot, 0, 0);
             left++;
-        } catch (const std::exception &) {
-            ends[peer] = std::current_exception();
+        } catch (const std::exception &cause) {
+            ends[peer] = cause.what();
         }
     }
     for (const waiting *each : waits)
@@ -210,13 +203,13 @@ void mesh::watch()
     }
 }
 
-void mesh::fail(int peer, deadline limit, const std::exception &cause)
+void mesh::fail(int peer, deadline limit, const std::string &cause)
 {
     std::string who = "rank " + std::to_string(peer);
     failure end(-ECONNRESET, who + " is gone: " + words(cause));
     if (std::chrono::steady_clock::now() >= limit)
         end = failure(-ETIMEDOUT, who + " has not arrived within " + seconds_text(timeout_s));
-    else if (std::strstr(cause.what(), other_timeout))
+    else if (cause.find(other_timeout) != std::string::npos)
         end = failure(-ETIMEDOUT, "given up, because another call has timed out");
     {
         std::lock_guard<std::mutex> guard(lock);
@@ -244,7 +237,7 @@ transfer mesh::receive(int peer, uint64_t slot, void *destination, size_t bytes)
         begun.buffer->recv(peer, slot);
         return begun;
     } catch (const std::exception &cause) {
-        fail(peer, deadline::max(), cause);
+        fail(peer, deadline::max(), cause.what());
     }
 }
 
@@ -258,7 +251,7 @@ transfer mesh::send(int peer, uint64_t slot, const void *source, size_t bytes)
         begun.buffer->send(peer, slot);
         return begun;
     } catch (const std::exception &cause) {
-        fail(peer, deadline::max(), cause);
+        fail(peer, deadline::max(), cause.what());
     }
 }
 

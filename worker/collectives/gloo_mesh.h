@@ -12,9 +12,9 @@
 #define WORKER_COLLECTIVES_GLOO_MESH_H
 
 #include <chrono>
-#include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -71,7 +71,7 @@ class mesh
 
     void begin();
     void watch();
-    [[noreturn]] void fail(int peer, deadline limit, const std::exception &cause);
+    [[noreturn]] void fail(int peer, deadline limit, const std::string &cause);
     /* The lock is held: */
     void check() const;
     void wake();
@@ -83,8 +83,8 @@ class mesh
     int ended_rc = 0; /* of the first failure */
     std::string ended_words;
     std::vector<waiting *> waits; /* of threads that wait for a transfer now */
-    std::vector<std::exception_ptr>
-        ends; /* why the connection to a peer has ended; null: not yet */
+    /* Gloo's words for why the connection to a peer has ended; none: it has not. */
+    std::vector<std::optional<std::string>> ends;
     std::unique_ptr<gloo::transport::UnboundBuffer> sentinel;
     bool over = false;
     std::thread watcher;
