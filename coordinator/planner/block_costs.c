@@ -1,13 +1,11 @@
-/* block_costs.c - lowering parts on scratch plans of the short model, and summing. */
+/* block_costs.c - parts on scratch plans of the short model. */
 #include "coordinator/planner/block_costs.h"
 
 #include "common/base/memory.h"
+#include "coordinator/planner/rank_costs.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Of a stage: those that stand for it, or the first of them. */
-enum ranks { RANKS_ALL, RANKS_FIRST };
 
 /* A tied block: with the other one's weights on its site, or on another; what it adds to them. */
 enum side { SIDE_BOTH = 1, SIDE_ACROSS, SIDE_ADDED };
@@ -53,35 +51,6 @@ struct strategy strategy_of(const struct plan *plan, int block)
     return strategy;
 }
 
-/* Does every rank of `count` shard as much of the block's weights? They are cut along the first
- * dim. Of those with the same loss one alone counts it, without a buffer of its own. */
-static bool shards_evenly(const struct graph *graph, int block, int count)
-{
-    const struct block *of = &graph->blocks[block];
-    for (int n = of->node_first; n < of->node_first + of->node_count; n++) {
-        const struct operation *operation = graph->nodes[n].operation;
-        for (int i = operation->input_count; i < operation_output(operation); i++)
-            if (sizes_get(&graph->sizes, operation->dims[i][0]) % count != 0)
-                return false;
-        if (operation->is_loss)
-            return false;
-    }
-    return true;
-}
-
-/* Whose programs are lowered for a part that is on this stage alone, or across two? */
-static enum ranks ranks_of(const struct costs *costs, const struct site *site, enum part_kind kind,
-                           int block, int64_t samples, bool across)
-{
-    int count = mesh_count(&site->mesh);
-    if (count == 1 || (costs->one_rank && site->even))
-        return RANKS_FIRST;
-    /* Messages between stages are divided among ranks: they are not alike. */
-    bool alike = !across && site->alike && samples % count == 0 &&
-                 (kind == PART_JOINT || shards_evenly(costs->model.graph, block, count));
-    return alike ? RANKS_FIRST : RANKS_ALL;
-}
-
 static void key_strategy(struct cost_key *key, int which, const struct site *site,
                          const struct strategy *strategy)
 {
@@ -93,80 +62,6 @@ static void key_strategy(struct cost_key *key, int which, const struct site *sit
     }
     key->zero[which] = (uint8_t)strategy->zero;
     key->recompute[which] = (uint8_t)strategy->recompute;
-}
-
-/* The part on one rank of the stage `side` of the plan. */
-static int lower_rank(struct costs *costs, const struct plan *plan, const struct part *part,
-                      const struct site *const sites[2], int side, int rank, struct part_cost *out,
-                      struct error *err)
-{
-    struct pricing pricing = {costs->request,
-                              mesh_count(&sites[0]->mesh),
-                              {sites[0]->first, sites[1] ? sites[1]->first : 0}};
-    struct lowered_part lowered;
-    int base = side ? pricing.split : 0;
-    int rc = lower_part(costs->model.graph, plan, base + rank, part, costs->ways, &lowered, err);
-    if (rc < 0)
-        return rc;
-    *out = part_cost_price(&pricing, &lowered);
-    lower_part_done(costs->ways, &lowered);
-    costs->lowered++;
-    return 0;
-}
-
-/* The part on all ranks that stand for the stage but the first, whose cost *out is; on all that are
- * told apart, unless those have the same bytes: the first has least of a dim that does not divide,
- * the last one most. That does not hold of shares by weight, nor of messages between stages, and
- * where hosts are unequal another rank's messages may take longest. */
-static int lower_others(struct costs *costs, const struct plan *plan, const struct part *part,
-                        const struct site *const sites[2], int side, struct part_cost *out,
-                        struct error *err)
-{
-    const struct site *site = sites[side];
-    struct part_bytes bytes[SITE_RANKS_MAX], first = out->bytes;
-    bool apart = site->ranks > 1, all = apart && (!site->alike || sites[1]), unlike = false;
-    int count = site->representative_count, rc = 0;
-    for (int i = 1; i < (all ? site->ranks : count) && rc == 0; i++) {
-        int rank = site->representatives[i];
-        struct part_cost cost;
-        rc = lower_rank(costs, plan, part, sites, side, rank, &cost, err);
-        if (rc < 0)
-            break;
-        unlike = unlike || memcmp(&cost.bytes, &first, sizeof first) != 0;
-        all = apart && (all || unlike);
-        if (apart)
-            bytes[rank] = cost.bytes;
-        part_cost_larger(out, &cost);
-    }
-    bytes[site->representatives[0]] = first;
-    if (rc == 0 && apart && unlike)
-        out->ranks = known_costs_keep(&costs->known, bytes, site->ranks);
-    return rc;
-}
-
-/* The part on the ranks that stand for the stage `side` of the plan. Their first is asked for by
- * itself, too. */
-static int lower_and_sum(struct costs *costs, const struct cost_key *key, const struct plan *plan,
-                         const struct part *part, const struct site *const sites[2], int side,
-                         struct part_cost *out, struct error *err)
-{
-    const struct site *site = sites[side];
-    struct cost_key first = *key;
-    int rc = 0;
-    first.ranks = RANKS_FIRST;
-    if (!known_costs_recall(&costs->known, &first, out)) {
-        int rank = costs->only_rank < 0 ? site->representatives[0] : costs->only_rank;
-        rc = lower_rank(costs, plan, part, sites, side, rank, out, err);
-        if (rc == 0)
-            known_costs_remember(&costs->known, &first, out);
-    }
-    if (key->ranks == RANKS_FIRST || costs->only_rank >= 0)
-        return rc;
-    if (rc == 0)
-        rc = lower_others(costs, plan, part, sites, side, out, err);
-    if (rc == 0)
-        known_costs_remember(&costs->known, key, out);
-    return rc;
 }
 
 /* Sites and strategies of the scratch plan: `first` holds for blocks before `cut`. */
@@ -209,18 +104,19 @@ static int tied_cost(struct costs *costs, const struct cost_key *key, const stru
                      struct error *err)
 {
     int last = (int)costs->model.graph->block_count - 1, place = key->index, side = place == last;
-    struct part part = {PART_BLOCK, place, tie ? last - place : -1};
-    const struct site *sites[2] = {site, NULL};
-    bool across = tie && tie->site != site;
-    if (across) {
-        sites[side] = site;
-        sites[!side] = tie->site;
+    struct staged_part part = {.part = {PART_BLOCK, place, tie ? last - place : -1},
+                               .sites = {site}};
+    if (tie && tie->site != site) {
+        part.side = side;
+        part.sites[side] = site;
+        part.sites[!side] = tie->site;
     }
-    struct plan *plan = set_scratch(costs, sites, last, key->samples);
+    struct plan *plan = set_scratch(costs, part.sites, last, key->samples);
     set_block(plan, place, strategy);
     if (tie)
         set_block(plan, last - place, tie->strategy);
-    return lower_and_sum(costs, key, plan, &part, sites, across ? side : 0, out, err);
+    part.plan = plan;
+    return rank_costs_sum(costs, key, &part, out, err);
 }
 
 /* place: of the short model. */
@@ -283,7 +179,7 @@ int costs_block(struct costs *costs, const struct site *site, int block,
     struct cost_key key = {.samples = samples,
                            .kind = PART_BLOCK,
                            .index = place,
-                           .ranks = ranks_of(costs, site, PART_BLOCK, place, samples, across),
+                           .ranks = rank_costs_of(costs, site, PART_BLOCK, place, samples, across),
                            .site = site->kind};
     key_strategy(&key, 0, site, strategy);
     key.recompute[0] = costs->like[place * RECOMPUTES + (int)strategy->recompute];
@@ -304,12 +200,12 @@ int costs_joint(struct costs *costs, const struct site *site, int block,
                 const struct strategy *before, const struct strategy *after, int64_t samples,
                 struct part_cost *out, struct error *err)
 {
-    const struct site *sites[2] = {site, NULL};
-    struct part part = {PART_JOINT, costs->model.before[block], -1};
+    int place = costs->model.before[block];
+    struct staged_part part = {.part = {PART_JOINT, place, -1}, .sites = {site}};
     struct cost_key key = {.samples = samples,
                            .kind = PART_JOINT,
-                           .index = part.index,
-                           .ranks = ranks_of(costs, site, PART_JOINT, part.index, samples, false),
+                           .index = place,
+                           .ranks = rank_costs_of(costs, site, PART_JOINT, place, samples, false),
                            .site = site->kind};
     key_strategy(&key, 0, site, before);
     key_strategy(&key, 1, site, after);
@@ -317,25 +213,27 @@ int costs_joint(struct costs *costs, const struct site *site, int block,
     memset(key.recompute, 0, sizeof key.recompute);
     if (known_costs_recall(&costs->known, &key, out))
         return 0;
-    struct plan *plan = set_scratch(costs, sites, 0, samples);
-    set_block(plan, part.index, before);
-    set_block(plan, part.index + 1, after);
-    return lower_and_sum(costs, &key, plan, &part, sites, 0, out, err);
+    struct plan *plan = set_scratch(costs, part.sites, 0, samples);
+    set_block(plan, place, before);
+    set_block(plan, place + 1, after);
+    part.plan = plan;
+    return rank_costs_sum(costs, &key, &part, out, err);
 }
 
 int costs_crossing(struct costs *costs, const struct site *const sites[2], int block,
                    const struct strategy *before, const struct strategy *after, int64_t samples,
                    int side, struct part_cost *out, struct error *err)
 {
-    struct part part = {PART_CROSSING, 0, -1};
+    struct staged_part part = {
+        .part = {PART_CROSSING, 0, -1}, .sites = {sites[0], sites[1]}, .side = side};
     int place = costs->model.before[block];
-    struct cost_key key = {.samples = samples,
-                           .kind = PART_CROSSING,
-                           .index = place,
-                           .side = side,
-                           .ranks =
-                               ranks_of(costs, sites[side], PART_CROSSING, place, samples, true),
-                           .pair = sites_pair(&costs->sites, sites[0], sites[1])};
+    struct cost_key key = {
+        .samples = samples,
+        .kind = PART_CROSSING,
+        .index = place,
+        .side = side,
+        .ranks = rank_costs_of(costs, sites[side], PART_CROSSING, place, samples, true),
+        .pair = sites_pair(&costs->sites, sites[0], sites[1])};
     key_strategy(&key, 0, sites[0], before);
     key_strategy(&key, 1, sites[1], after);
     memset(key.zero, 0, sizeof key.zero);
@@ -345,7 +243,8 @@ int costs_crossing(struct costs *costs, const struct site *const sites[2], int b
     struct plan *plan = set_scratch(costs, sites, place + 1, samples);
     set_block(plan, place, before);
     set_block(plan, place + 1, after);
-    return lower_and_sum(costs, &key, plan, &part, sites, side, out, err);
+    part.plan = plan;
+    return rank_costs_sum(costs, &key, &part, out, err);
 }
 
 /* Nobody's weights, nobody's activations: a stage with the site's mesh among `devices` ranks. */

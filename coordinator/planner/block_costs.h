@@ -2,9 +2,7 @@
  * and its bytes in the arena, from the same lowering as the programs that run.
  *
  * A part is lowered once for each strategy, micro-batch and kind of site, on the ranks that stand
- * for its stage; of these the largest of every number counts. Where they have unlike bytes, and the
- * site tells its ranks apart, it is lowered on all of them. Times in seconds.
- */
+ * for its stage (rank_costs.h); of these the largest of every number counts. Times in seconds. */
 #ifndef COORDINATOR_PLANNER_BLOCK_COSTS_H
 #define COORDINATOR_PLANNER_BLOCK_COSTS_H
 
