@@ -28,284 +28,77 @@
  * sum T + (micro_batches - 1) max T + max (once - sum of B of the stages before). */
 #include "coordinator/planner/dump.h"
 
-#include "common/base/memory.h"
-#include "coordinator/planner/evaluate.h"
-#include "coordinator/planner/space.h"
+#include "coordinator/planner/cost_tables.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define COSTS_MAX 3000000
 
-/* Strategies of the blocks of one place on one kind of site. Those with equal roles follow each
- * other, and of these those with equal zero. */
-struct column {
-    int kind, place;
-    struct strategy *items;
-    size_t count;
-    int *vector, *class;  /* per item */
-    size_t *vector_first; /* per vector an item that has it */
-    size_t *class_first;  /* per class */
-    int vectors, classes;
-};
-
 struct dump {
     struct costs costs;
-    const struct space_point *point;
-    const struct site **sites; /* per stage */
-    struct column *columns;
-    size_t column_count, column_capacity;
     size_t written; /* costs so far */
-    json_t *strategies, *joints, *crossings;
 };
 
-static void append_bytes(json_t *list, const struct part_bytes *bytes)
-{
-    const uint64_t numbers[] = {bytes->beside,  bytes->state, bytes->saved,  bytes->communication,
-                                bytes->forward, bytes->other, bytes->passing};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        json_array_append_new(list, json_integer((json_int_t)numbers[i]));
-}
-
-/* ranks: that the site tells apart. */
-static json_t *encode_cost(struct dump *dump, const struct part_cost *cost, int ranks)
-{
-    json_t *list = json_pack("[f,f,f]", cost->forward_s, cost->backward_s, cost->once_s);
-    dump->written++;
-    for (int rank = 0; rank < (cost->ranks ? ranks : 1); rank++)
-        append_bytes(list, part_cost_bytes(cost, rank));
-    return list;
-}
-
-static json_t *encode_names(void)
-{
-    return json_pack("[s,s,s,s,s,s,s,s,s,s]", "forward_s", "backward_s", "once_s", "beside_bytes",
-                     "state_bytes", "saved_bytes", "communication_bytes", "forward_bytes",
-                     "other_bytes", "passing_bytes");
-}
-
-static json_t *encode_strategy(const struct column *column, size_t index, int axes)
-{
-    const struct strategy *strategy = &column->items[index];
-    json_t *names = json_array();
-    for (int axis = 0; axis < axes; axis++)
-        json_array_append_new(names, json_string(strategy->roles[axis]->name));
-    return json_pack("{s:o, s:i, s:i, s:s, s:i}", "roles", names, "vector", column->vector[index],
-                     "zero", strategy->zero, "recompute", recompute_names[strategy->recompute],
-                     "class", column->class[index]);
-}
-
-static void number_items(struct column *column)
-{
-    column->vector = xcalloc(column->count, sizeof *column->vector);
-    column->class = xcalloc(column->count, sizeof *column->class);
-    column->vector_first = xcalloc(column->count, sizeof *column->vector_first);
-    column->class_first = xcalloc(column->count, sizeof *column->class_first);
-    for (size_t i = 0; i < column->count; i++) {
-        const struct strategy *one = &column->items[i];
-        bool vector = i == 0 || memcmp(one->roles, one[-1].roles, sizeof one->roles) != 0;
-        if (vector)
-            column->vector_first[column->vectors++] = i;
-        if (vector || one->zero != one[-1].zero)
-            column->class_first[column->classes++] = i;
-        column->vector[i] = column->vectors - 1;
-        column->class[i] = column->classes - 1;
-    }
-}
-
-/* Of a block on a stage, written when it is first asked for. */
-static int find_column(struct dump *dump, int stage, int block, const struct column **out,
-                       struct error *err)
-{
-    const struct site *site = dump->sites[stage];
-    int place = dump->costs.model.place[block], rc = 0;
-    int64_t samples = dump->point->samples;
-    for (size_t i = 0; i < dump->column_count; i++)
-        if (dump->columns[i].kind == site->kind && dump->columns[i].place == place) {
-            *out = &dump->columns[i];
-            return 0;
-        }
-    dump->columns =
-        grow(dump->columns, dump->column_count, &dump->column_capacity, sizeof *dump->columns);
-    struct column *column = &dump->columns[dump->column_count++];
-    *column = (struct column){.kind = site->kind, .place = place};
-    column->items = space_strategies(&dump->costs, site, block, samples, &column->count, NULL);
-    number_items(column);
-    char key[32];
-    json_t *list = json_array();
-    snprintf(key, sizeof key, "%d/%d", site->kind, place);
-    json_object_set_new(dump->strategies, key, list);
-    for (size_t i = 0; i < column->count && rc == 0; i++) {
-        struct part_cost cost = {0};
-        json_t *strategy = encode_strategy(column, i, site->mesh.axes);
-        rc = costs_block(&dump->costs, site, block, &column->items[i], NULL, samples, &cost, err);
-        json_object_set_new(strategy, "cost", encode_cost(dump, &cost, site->ranks));
-        json_array_append_new(list, strategy);
-    }
-    *out = column;
-    return rc;
-}
-
-static void forget_columns(struct dump *dump)
-{
-    for (size_t i = 0; i < dump->column_count; i++) {
-        free(dump->columns[i].items);
-        free(dump->columns[i].vector);
-        free(dump->columns[i].class);
-        free(dump->columns[i].vector_first);
-        free(dump->columns[i].class_first);
-    }
-    dump->column_count = 0;
-}
-
-/* side: of a crossing; -1: inside a stage. */
-static json_t *encode_joints(struct dump *dump, int stage, int block, int side,
-                             const struct column *before, const struct column *after)
-{
-    json_t *rows = json_array();
-    int ranks = dump->sites[side == 1 ? stage + 1 : stage]->ranks;
-    for (int x = 0; x < before->vectors; x++) {
-        json_t *row = json_array();
-        for (int y = 0; y < after->vectors; y++) {
-            struct part_cost cost;
-            const struct strategy *a = &before->items[before->vector_first[x]],
-                                  *b = &after->items[after->vector_first[y]];
-            int rc = side < 0 ? costs_joint(&dump->costs, dump->sites[stage], block, a, b,
-                                            dump->point->samples, &cost, NULL)
-                              : costs_crossing(&dump->costs, &dump->sites[stage], block, a, b,
-                                               dump->point->samples, side, &cost, NULL);
-            json_array_append_new(row, rc < 0 ? json_null() : encode_cost(dump, &cost, ranks));
-        }
-        json_array_append_new(rows, row);
-    }
-    return rows;
-}
-
 /* May the block lie on the stage? */
-static bool may_lie(const struct dump *dump, int stage, int block)
+static bool may_lie(const struct cost_tables *tables, int stage, int block)
 {
-    int blocks = (int)dump->costs.request->graph->block_count, stages = dump->point->stages;
+    int blocks = (int)tables->costs->request->graph->block_count, stages = tables->point->stages;
     return block >= stage && blocks - block >= stages - stage && (stage == 0 || block > 0) &&
            (stage == stages - 1 || block < blocks - 1);
 }
 
 /* The block on the stage, and what may join it to the next one. */
-static int dump_block(struct dump *dump, int stage, int block, struct error *err)
+static int dump_block(struct cost_tables *tables, int stage, int block, struct error *err)
 {
-    char key[32];
-    struct column before, after; /* copies: the list of them grows */
-    const struct column *found;
-    int joint = dump->costs.model.before[block];
-    int rc = find_column(dump, stage, block, &found, err);
-    before = *found;
-    snprintf(key, sizeof key, "%d/%d", dump->sites[stage]->kind, joint);
-    if (rc == 0 && block + 1 < (int)dump->costs.request->graph->block_count &&
-        may_lie(dump, stage, block + 1) && !json_object_get(dump->joints, key)) {
-        rc = find_column(dump, stage, block + 1, &found, err);
-        after = *found;
-        json_object_set_new(dump->joints, key,
-                            encode_joints(dump, stage, block, -1, &before, &after));
-    }
-    snprintf(key, sizeof key, "%d/%d", stage, joint);
-    if (rc == 0 && stage + 1 < dump->point->stages && may_lie(dump, stage + 1, block + 1) &&
-        !json_object_get(dump->crossings, key)) {
-        rc = find_column(dump, stage + 1, block + 1, &found, err);
-        after = *found;
-        json_object_set_new(dump->crossings, key,
-                            json_pack("{s:o, s:o}", "out",
-                                      encode_joints(dump, stage, block, 0, &before, &after), "into",
-                                      encode_joints(dump, stage, block, 1, &before, &after)));
-    }
+    int rc = cost_tables_block(tables, stage, block, err);
+    if (rc == 0 && block + 1 < (int)tables->costs->request->graph->block_count &&
+        may_lie(tables, stage, block + 1))
+        rc = cost_tables_joint(tables, stage, block, err);
+    if (rc == 0 && stage + 1 < tables->point->stages && may_lie(tables, stage + 1, block + 1))
+        rc = cost_tables_crossing(tables, stage, block, err);
     return rc;
 }
 
-/* Every strategy of `column`, whose block is on the stage, beside each of the partner's, of which
- * `likes` stand for all. */
-static json_t *encode_ties(struct dump *dump, int stage, int block, const struct column *column,
-                           const struct column *partner, const size_t *likes, int count)
+static int dump_stage(struct cost_tables *tables, int stage, json_t *stages, struct error *err)
 {
-    const struct site *const *sites = dump->sites;
-    json_t *rows = json_array();
-    for (int like = 0; like < count; like++) {
-        struct tie tie = {sites[dump->point->stages - 1 - stage], &partner->items[likes[like]]};
-        json_t *row = json_array();
-        for (size_t i = 0; i < column->count; i++) {
-            struct part_cost cost;
-            int rc = costs_block(&dump->costs, sites[stage], block, &column->items[i], &tie,
-                                 dump->point->samples, &cost, NULL);
-            json_array_append_new(row, rc < 0 ? json_null()
-                                              : encode_cost(dump, &cost, sites[stage]->ranks));
-        }
-        json_array_append_new(rows, row);
-    }
-    return rows;
-}
-
-static int dump_ties(struct dump *dump, json_t *point, struct error *err)
-{
-    int last = (int)dump->costs.request->graph->block_count - 1, end = dump->point->stages - 1;
-    const struct column *found;
-    int rc = find_column(dump, 0, 0, &found, err);
-    struct column firsts = *found;
-    if (rc == 0)
-        rc = find_column(dump, end, last, &found, err);
-    if (rc < 0)
-        return rc;
-    struct column lasts = *found;
-    json_object_set_new(
-        point, "tied_last",
-        encode_ties(dump, end, last, &lasts, &firsts, firsts.class_first, firsts.classes));
-    json_object_set_new(
-        point, "tied_first",
-        end ? encode_ties(dump, 0, 0, &firsts, &lasts, lasts.vector_first, lasts.vectors)
-            : json_null());
-    return 0;
-}
-
-static int dump_stage(struct dump *dump, int stage, json_t *stages, struct error *err)
-{
-    const struct space_point *point = dump->point;
-    const struct site *site = dump->sites[stage];
+    const struct space_point *point = tables->point;
+    const struct site *site = tables->sites[stage];
     struct part_cost base = {0};
-    int rc = costs_base(&dump->costs, site, point->devices, &base, err);
+    int rc = costs_base(tables->costs, site, point->devices, &base, err);
     json_t *memory = json_array();
     for (int rank = 0; rank < site->ranks; rank++)
         json_array_append_new(memory, json_integer((json_int_t)site->limits[rank]));
     json_array_append_new(
-        stages, json_pack("{s:i, s:i, s:o, s:o}", "kind", site->kind, "slots",
-                          point->schedule->in_flight(stage, point->stages, point->micro_batches),
-                          "memory_bytes", memory, "base", encode_cost(dump, &base, site->ranks)));
-    for (int b = 0; b < (int)dump->costs.request->graph->block_count && rc == 0; b++)
-        if (may_lie(dump, stage, b))
-            rc = dump_block(dump, stage, b, err);
+        stages,
+        json_pack("{s:i, s:i, s:o, s:o}", "kind", site->kind, "slots",
+                  point->schedule->in_flight(stage, point->stages, point->micro_batches),
+                  "memory_bytes", memory, "base", cost_tables_cost(tables, &base, site->ranks)));
+    for (int b = 0; b < (int)tables->costs->request->graph->block_count && rc == 0; b++)
+        if (may_lie(tables, stage, b))
+            rc = dump_block(tables, stage, b, err);
     return rc;
 }
 
 static int dump_point(struct dump *dump, const struct space_point *point, json_t *points,
                       struct error *err)
 {
+    struct cost_tables tables;
     json_t *stages = json_array();
     int rc = 0;
-    dump->point = point;
-    dump->sites = xcalloc((size_t)point->stages, sizeof *dump->sites);
-    dump->strategies = json_object();
-    dump->joints = json_object();
-    dump->crossings = json_object();
-    space_sites(&dump->costs, point, dump->sites);
+    cost_tables_init(&tables, &dump->costs, point);
     json_t *json =
-        json_pack("{s:i, s:i, s:I, s:s, s:o, s:o, s:o, s:o}", "devices", point->devices,
+        json_pack("{s:i, s:i, s:I, s:s, s:o, s:O, s:O, s:O}", "devices", point->devices,
                   "micro_batches", point->micro_batches, "samples", (json_int_t)point->samples,
                   "schedule", point->schedule->name, "stages", stages, "strategies",
-                  dump->strategies, "joints", dump->joints, "crossings", dump->crossings);
+                  tables.strategies, "joints", tables.joints, "crossings", tables.crossings);
     json_array_append_new(points, json);
     for (int i = 0; i < point->stages && rc == 0; i++)
-        rc = dump_stage(dump, i, stages, err);
+        rc = dump_stage(&tables, i, stages, err);
     if (rc == 0 && dump->costs.model.tied)
-        rc = dump_ties(dump, json, err);
-    forget_columns(dump);
-    free(dump->sites);
+        rc = cost_tables_ties(&tables, json, err);
+    dump->written += tables.written;
+    cost_tables_finish(&tables);
     if (rc == 0 && dump->written > COSTS_MAX)
         return error_set(err, -EINVAL,
                          "more than %d costs of parts: pin or forbid something, or allow fewer "
@@ -333,8 +126,8 @@ static int write_points(struct dump *dump, const struct space_point *points, siz
     for (size_t i = 0; i < count && rc == 0; i++)
         rc = dump_point(dump, &points[i], list, err);
     json_t *root =
-        json_pack("{s:s, s:o, s:o, s:b, s:o}", "kind", "Costs", "cost", encode_names(), "blocks",
-                  encode_blocks(dump), "tied", dump->costs.model.tied, "points", list);
+        json_pack("{s:s, s:o, s:o, s:b, s:o}", "kind", "Costs", "cost", cost_tables_names(),
+                  "blocks", encode_blocks(dump), "tied", dump->costs.model.tied, "points", list);
     if (rc == 0 && (json_dumpf(root, out, JSON_COMPACT) < 0 || fputc('\n', out) == EOF))
         rc = error_set(err, -EIO, "the costs cannot be written");
     json_decref(root);
@@ -353,7 +146,6 @@ int planner_dump(const struct planner_request *request, FILE *out, struct error 
     struct space_point *points = space_points(request, least, most, &count);
     rc = count > 0 ? write_points(&dump, points, count, out, err)
                    : error_set(err, -EINVAL, "no point agrees with plan.pin and plan.forbid");
-    free(dump.columns);
     free(points);
     costs_finish(&dump.costs);
     return rc;
