@@ -7,6 +7,7 @@
 #include "common/base/memory.h"
 #include "coordinator/planner/deepening.h"
 #include "coordinator/planner/evaluate.h"
+#include "coordinator/planner/listing.h"
 #include "coordinator/planner/opening.h"
 #include "coordinator/planner/scouting.h"
 
@@ -56,53 +57,6 @@ void hunt_finish(struct hunt *hunt)
     free(hunt->found);
     bounds_finish(&hunt->bounds);
     costs_finish(&hunt->costs);
-}
-
-int hunt_by_bound(const void *first, const void *second)
-{
-    const struct hunt_point *a = first, *b = second;
-    if (a->bound.formula_s != b->bound.formula_s)
-        return a->bound.formula_s < b->bound.formula_s ? -1 : 1;
-    return a->index < b->index ? -1 : a->index > b->index;
-}
-
-/* Where scouts have been, the most hopeful first; then by bounds. */
-static int by_hope(const void *first, const void *second)
-{
-    const struct hunt_point *a = first, *b = second;
-    if (a->hope_s != b->hope_s)
-        return a->hope_s < b->hope_s ? -1 : 1;
-    return hunt_by_bound(first, second);
-}
-
-/* All points, or where those are too many, of whole hosts the even ones. */
-static void list_points(struct hunt *hunt, int least, int most)
-{
-    const struct planner_request *request = hunt->request;
-    struct space_point *points = NULL;
-    hunt->step = 0;
-    hunt->least = least;
-    hunt->point_count = 0;
-    if (space_points_most(request, least, most) > hunt->limits.points) {
-        hunt->step = scouting_host(request);
-        points = space_points_even(request, least, most, hunt->step, &hunt->point_count);
-    }
-    if (hunt->point_count == 0) {
-        free(points);
-        hunt->step = 0;
-        points = space_points(request, least, most, &hunt->point_count);
-    }
-    hunt->points = xcalloc(hunt->point_count, sizeof *hunt->points);
-    hunt->point_capacity = hunt->point_count;
-    for (size_t i = 0; i < hunt->point_count; i++)
-        hunt->points[i] = (struct hunt_point){.point = points[i],
-                                              .bound = bounds_point(&hunt->bounds, &points[i]),
-                                              .hope_s = INFINITY,
-                                              .too_small = !bounds_fit(&hunt->bounds, &points[i]),
-                                              .index = i};
-    free(points);
-    if (hunt->point_count > 1)
-        qsort(hunt->points, hunt->point_count, sizeof *hunt->points, hunt_by_bound);
 }
 
 /* Takes the plan. */
@@ -192,42 +146,6 @@ static bool is_over(const struct hunt *hunt, int most, double share)
     return hunt_is_enough(hunt) || lowered > share * (double)parts_allowed(hunt, most);
 }
 
-/* Listed if it may be better than what was found; if not, what it takes at least by simulation. */
-static void judge_unlisted(struct hunt *hunt, const struct space_point *point)
-{
-    struct hunt_point added = {.point = *point,
-                               .bound = bounds_point(&hunt->bounds, point),
-                               .hope_s = INFINITY,
-                               .index = hunt->point_count};
-    if (added.bound.formula_s >= hunt->best_s) {
-        hunt->least_s = fmin(hunt->least_s, added.bound.simulated_s);
-        return;
-    }
-    added.too_small = !bounds_fit(&hunt->bounds, point);
-    hunt->points =
-        grow(hunt->points, hunt->point_count, &hunt->point_capacity, sizeof *hunt->points);
-    hunt->points[hunt->point_count++] = added;
-}
-
-/* Points that were too many to be listed; it is done once. */
-static void list_rest(struct hunt *hunt, int most)
-{
-    size_t listed = hunt->point_count, count = 0;
-    for (int devices = hunt->least; devices <= most && hunt->step > 0; devices++) {
-        bool even = (most - devices) % hunt->step == 0;
-        if (bounds_devices(&hunt->bounds, devices).formula_s >= hunt->best_s)
-            continue;
-        struct space_point *points = space_points(hunt->request, devices, devices, &count);
-        for (size_t i = 0; i < count; i++)
-            if (!(even && points[i].extra == EXTRA_NONE))
-                judge_unlisted(hunt, &points[i]);
-        free(points);
-    }
-    hunt->step = 0;
-    if (hunt->point_count > listed)
-        qsort(hunt->points, hunt->point_count, sizeof *hunt->points, by_hope);
-}
-
 /* The legal point that is most hopeful is searched at once: the better the best, the fewer points
  * and strategies may beat it. */
 static bool open_first(struct hunt *hunt, int *rc, struct error *err)
@@ -249,7 +167,7 @@ static bool open_points(struct hunt *hunt, int most, int *rc, struct error *err)
 {
     bool legal = open_first(hunt, rc, err);
     if (isfinite(hunt->best_s))
-        list_rest(hunt, most);
+        listing_rest(hunt, most);
     for (size_t i = 0; i < hunt->point_count; i++) {
         struct hunt_point *at = &hunt->points[i];
         legal = legal || at->too_small;
@@ -287,7 +205,7 @@ static void certify(struct hunt *hunt)
 int hunt_points(struct hunt *hunt, int least, int most, struct error *err)
 {
     forget(hunt);
-    list_points(hunt, least, most);
+    listing_points(hunt, least, most);
     if (hunt->point_count == 0)
         return error_set(err, -EINVAL,
                          "no plan on %d to %d devices agrees with plan.pin and plan.forbid, a "
@@ -319,8 +237,7 @@ int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
     if (hunt->found_count == 0 && isfinite(hunt->limits.plans))
         scouting_smallest(hunt);
     bool legal = hunt->found_count > 0 || hunt->smallest;
-    if (hunt->point_count > 1)
-        qsort(hunt->points, hunt->point_count, sizeof *hunt->points, by_hope);
+    listing_sort(hunt);
     hunt->costs.narrow = most > hunt->limits.wide_devices || hunt->found_count == 0;
     hunt->before = hunt->costs.lowered;
     if (hunt->costs.narrow)
@@ -330,7 +247,7 @@ int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
         legal = open_points(hunt, most, &rc, err) || legal;
     }
     if (isfinite(hunt->best_s))
-        list_rest(hunt, most);
+        listing_rest(hunt, most);
     if (!legal)
         return error_prefix(err, -EINVAL, "no legal plan on %d to %d devices", least, most);
     deepening_run(hunt);

@@ -3,6 +3,7 @@
 
 #include "coordinator/planner/evaluate.h"
 #include "coordinator/planner/hosts.h"
+#include "coordinator/planner/listing.h"
 #include "coordinator/planner/opening.h"
 #include "coordinator/planner/scout.h"
 
@@ -38,7 +39,7 @@ static int by_devices(const void *first, const void *second, void *context)
         return b->point.devices - a->point.devices;
     if (a->point.devices > host && a->point.stages != b->point.stages)
         return b->point.stages - a->point.stages;
-    return hunt_by_bound(first, second);
+    return listing_by_bound(first, second);
 }
 
 /* Where devices are unlike those come first that have a stage each: a block has one strategy there,
@@ -47,7 +48,7 @@ static int by_sharing(const void *first, const void *second)
 {
     const struct hunt_point *a = first, *b = second;
     int shared = (a->point.devices > a->point.stages) - (b->point.devices > b->point.stages);
-    return shared != 0 ? shared : hunt_by_bound(first, second);
+    return shared != 0 ? shared : listing_by_bound(first, second);
 }
 
 static void scout_one(struct hunt *hunt, struct hunt_point *point)

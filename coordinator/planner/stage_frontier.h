@@ -57,6 +57,8 @@ void frontiers_finish(struct frontiers *frontiers);
 void frontiers_forget_ends(struct frontiers *frontiers);
 /* Lent until the choices at the ends change. */
 const struct frontier *frontiers_get(struct frontiers *frontiers, int stage, int first, int end);
+/* Copies the node; returns its index, for a label that is kept. */
+int frontiers_add_node(struct frontiers *frontiers, struct frontier_node node);
 /* Fills the strategies of the blocks, from the first on; returns the next free place. */
 struct strategy *frontiers_choices(const struct frontiers *frontiers, int node,
                                    struct strategy *out);
