@@ -28,7 +28,7 @@ struct costs {
     struct plan *one, *two; /* scratch: the short model on one stage, on two */
     struct known_costs known;
     size_t lowered; /* programs so far */
-    bool narrow;    /* space.c: of the roles only those that are tried on many devices */
+    bool narrow;    /* strategies.c: of the roles only those that are tried on many devices */
     bool one_rank;  /* costs of the first rank stand for all of a site of equal devices */
     int only_rank;  /* costs of this rank of a stage alone; -1: of all */
 };

@@ -8,28 +8,12 @@
 
 #include "common/base/memory.h"
 #include "coordinator/planner/events.h"
-#include "coordinator/planner/shares.h"
 #include "coordinator/planner/unlike.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #define ROUNDING 1e-12
-
-/* One device, all blocks: a micro-batch's forward and backward, fixed and otherwise, and what
- * follows once a step. */
-struct alone {
-    int64_t samples;
-    double fixed_s, shared_s, once_s;
-    double state_bytes, tied_bytes;
-    double saved_bytes, room_bytes; /* of one micro-batch; of the largest block's room */
-    /* The longest run of equal blocks: each of them, and where it ends. */
-    int run, run_last;
-    double run_fixed_s, run_shared_s;
-    /* Of each with every recomputation: what it takes more than the fastest, and keeps. */
-    double run_more_s[RECOMPUTES], run_saved_bytes[RECOMPUTES];
-    double *shares; /* per number of devices less one: see shares_least; 0: not known yet */
-};
 
 void bounds_init(struct bounds *bounds, struct costs *costs)
 {
@@ -39,120 +23,26 @@ void bounds_init(struct bounds *bounds, struct costs *costs)
 void bounds_finish(struct bounds *bounds)
 {
     for (size_t i = 0; i < bounds->count; i++)
-        free(bounds->items[i].shares);
+        single_device_finish(&bounds->items[i]);
     free(bounds->items);
     free(bounds->memory_bytes);
 }
 
-static void add_block(struct alone *alone, const struct part_cost *cost, int block, int run)
+static const struct single_device *get_single(struct bounds *bounds, int64_t samples)
 {
-    double seconds = cost->forward_s + cost->backward_s;
-    alone->fixed_s += cost->fixed_s;
-    alone->shared_s += seconds - cost->fixed_s;
-    alone->once_s += cost->once_s;
-    alone->state_bytes += (double)cost->bytes.state;
-    if (run <= alone->run)
-        return;
-    alone->run = run;
-    alone->run_last = block;
-    alone->run_fixed_s = cost->fixed_s;
-    alone->run_shared_s = seconds - cost->fixed_s;
-}
-
-/* The least that recomputation leaves of a block between forward and backward, and of its room;
- * and what the joint before it keeps for it. */
-static void add_saved(struct alone *alone, struct costs *costs, const struct site *site, int block)
-{
-    const struct job_plan *plan = &costs->request->job->plan;
-    struct strategy strategy = {0}, plain = {0};
-    struct part_cost cost;
-    double saved = INFINITY, room = INFINITY, plain_s = alone->run_fixed_s + alone->run_shared_s;
-    for (int recompute = 0; recompute < RECOMPUTES; recompute++) {
-        bool of_run = block == alone->run_last;
-        strategy.recompute = (enum recompute)recompute;
-        if (of_run)
-            alone->run_saved_bytes[recompute] = INFINITY;
-        if (plan->forbid.recompute >> recompute & 1 ||
-            costs_block(costs, site, block, &strategy, NULL, alone->samples, &cost, NULL) < 0)
-            continue;
-        saved = fmin(saved, (double)cost.bytes.saved);
-        room = fmin(room, fmax((double)cost.bytes.other, (double)cost.bytes.forward));
-        if (!of_run)
-            continue;
-        alone->run_saved_bytes[recompute] = (double)cost.bytes.saved;
-        alone->run_more_s[recompute] = fmax(cost.forward_s + cost.backward_s - plain_s, 0);
-    }
-    alone->saved_bytes += isfinite(saved) ? saved : 0;
-    alone->room_bytes = fmax(alone->room_bytes, isfinite(room) ? room : 0);
-    if (block > 0 &&
-        costs_joint(costs, site, block - 1, &plain, &plain, alone->samples, &cost, NULL) == 0)
-        alone->saved_bytes += (double)cost.bytes.saved;
-}
-
-static struct alone find_alone(struct costs *costs, int device, int64_t samples)
-{
-    struct mesh mesh = {0};
-    struct strategy strategy = {0};
-    struct alone alone = {.samples = samples};
-    const struct site *site = sites_add(&costs->sites, device, &mesh);
-    const int *place = costs->model.place;
-    int blocks = (int)costs->request->graph->block_count;
-    for (int b = 0, run = 0; b < blocks; b++) {
-        struct part_cost cost = {0};
-        run = b > 0 && place[b] == place[b - 1] ? run + 1 : 1;
-        costs_block(costs, site, b, &strategy, NULL, samples, &cost, NULL);
-        if (costs->model.tied && b + 1 == blocks)
-            cost.once_s = 0; /* the first block reduces and updates what is tied */
-        add_block(&alone, &cost, b, run);
-        add_saved(&alone, costs, site, b);
-        if (costs->model.tied && (b == 0 || b + 1 == blocks))
-            alone.tied_bytes = fmax(alone.tied_bytes, (double)cost.bytes.state);
-    }
-    return alone;
-}
-
-static void take_smaller(struct alone *least, const struct alone *other)
-{
-    least->fixed_s = fmin(least->fixed_s, other->fixed_s);
-    least->shared_s = fmin(least->shared_s, other->shared_s);
-    least->once_s = fmin(least->once_s, other->once_s);
-    least->run_fixed_s = fmin(least->run_fixed_s, other->run_fixed_s);
-    least->run_shared_s = fmin(least->run_shared_s, other->run_shared_s);
-    for (int i = 0; i < RECOMPUTES; i++)
-        least->run_more_s[i] = fmin(least->run_more_s[i], other->run_more_s[i]);
-}
-
-/* Of all devices the least of each. */
-static const struct alone *get_alone(struct bounds *bounds, int64_t samples)
-{
-    const struct planner_request *request = bounds->costs->request;
     for (size_t i = 0; i < bounds->count; i++)
         if (bounds->items[i].samples == samples)
             return &bounds->items[i];
-    struct alone least = find_alone(bounds->costs, 0, samples);
-    for (int i = 1; i < request->device_count; i++) {
-        int known = 0;
-        while (request->devices[known].profile != request->devices[i].profile)
-            known++;
-        if (known < i)
-            continue;
-        bounds->unlike = true;
-        struct alone other = find_alone(bounds->costs, i, samples);
-        take_smaller(&least, &other);
-    }
-    least.shares = xcalloc((size_t)request->device_count, sizeof *least.shares);
     bounds->items = grow(bounds->items, bounds->count, &bounds->capacity, sizeof *bounds->items);
-    bounds->items[bounds->count] = least;
-    return &bounds->items[bounds->count++];
+    struct single_device *alone = &bounds->items[bounds->count++];
+    single_device_init(alone, bounds->costs, samples);
+    bounds->unlike = alone->unlike;
+    return alone;
 }
 
-static double share_of(const struct bounds *bounds, const struct alone *alone, int devices)
+static double share_of(const struct bounds *bounds, const struct single_device *alone, int devices)
 {
-    double *known = &alone->shares[devices - 1];
-    if (*known == 0)
-        *known =
-            shares_least(bounds->costs->request->graph, alone->run_last, alone->samples, devices);
-    return *known;
+    return single_device_share(alone, bounds->costs->request->graph, devices);
 }
 
 /* Of all devices of the point together. */
@@ -174,40 +64,6 @@ static double memory_of(struct bounds *bounds, const struct space_point *point)
 static int least_in_flight(const struct space_point *point)
 {
     return point->schedule->in_flight(point->stages - 1, point->stages, point->micro_batches);
-}
-
-/* Every element lies somewhere, once at least. Tied weights, which two blocks have, are counted as
- * if the larger of the two had none. */
-static double least_bytes(const struct alone *alone, int in_flight)
-{
-    return alone->state_bytes - alone->tied_bytes + in_flight * alone->saved_bytes +
-           alone->room_bytes;
-}
-
-/* What a block of the run takes more, on the mean, than the fastest way to compute it, because all
- * of them together may keep so much and no more: between two recomputations, one that keeps more
- * and one that keeps less. */
-static double more_for_memory(const struct alone *alone, double memory_bytes, int in_flight)
-{
-    const double *more = alone->run_more_s;
-    double saved[RECOMPUTES], smallest = INFINITY, best = INFINITY, worst = 0;
-    for (int i = 0; i < RECOMPUTES; i++) {
-        saved[i] = in_flight * alone->run_saved_bytes[i];
-        smallest = fmin(smallest, saved[i]);
-    }
-    if (isinf(smallest))
-        return 0;
-    double may = (memory_bytes - least_bytes(alone, in_flight)) / alone->run + smallest;
-    for (int i = 0; i < RECOMPUTES; i++) {
-        worst = isfinite(saved[i]) ? fmax(worst, more[i]) : worst;
-        for (int j = 0; j < RECOMPUTES && saved[i] <= may; j++) {
-            double share = saved[j] > may && isfinite(saved[j]) /* of those that keep more */
-                               ? (may - saved[i]) / (saved[j] - saved[i])
-                               : 0;
-            best = fmin(best, more[i] + share * fmin(more[j] - more[i], 0));
-        }
-    }
-    return isfinite(best) ? best : worst;
 }
 
 /* Equal blocks are divided over so many stages on which each takes so long: the stage that takes
@@ -239,12 +95,13 @@ struct terms {
  * the mean. */
 static struct terms find_terms(struct bounds *bounds, const struct space_point *point)
 {
-    const struct alone *alone = get_alone(bounds, point->samples);
+    const struct single_device *alone = get_single(bounds, point->samples);
     int smallest = point->devices / point->stages, more = point->devices % point->stages;
     int largest = smallest + (more > 0), m = point->micro_batches;
     const int stages[2] = {point->stages - more, more};
     const double share[2] = {share_of(bounds, alone, smallest), share_of(bounds, alone, largest)};
-    double kept_s = more_for_memory(alone, memory_of(bounds, point), least_in_flight(point));
+    double kept_s =
+        single_device_recompute(alone, memory_of(bounds, point), least_in_flight(point));
     double block[2]; /* of the run, on either kind of stage */
     for (int i = 0; i < 2; i++)
         block[i] = alone->run_fixed_s + alone->run_shared_s * share[i];
@@ -263,7 +120,7 @@ static struct terms find_terms(struct bounds *bounds, const struct space_point *
 /* By programs a block may take what another device takes than the one that has most of it. */
 static double by_programs(struct bounds *bounds, const struct space_point *point)
 {
-    const struct alone *alone = get_alone(bounds, point->samples);
+    const struct single_device *alone = get_single(bounds, point->samples);
     int smallest = point->devices / point->stages, m = point->micro_batches;
     int largest = smallest + (point->devices % point->stages > 0);
     double pass = (alone->fixed_s + alone->shared_s / largest) * evaluate_passes(point->stages, m);
@@ -302,7 +159,7 @@ bool bounds_large(const struct bounds *bounds, const struct space_point *point)
 
 double bounds_unlike(struct bounds *bounds, const struct space_point *point)
 {
-    const struct alone *alone = get_alone(bounds, point->samples);
+    const struct single_device *alone = get_single(bounds, point->samples);
     const struct block_run run = {alone->run_last, alone->run};
     return bounds->unlike ? unlike_bound(bounds->costs, point, run) : 0;
 }
@@ -313,7 +170,7 @@ struct point_bound bounds_devices(struct bounds *bounds, int devices)
     double least = INFINITY;
     for (int64_t m = 1; m <= batch && m <= PLAN_MICRO_BATCHES_MAX; m++)
         if (batch % m == 0) {
-            const struct alone *alone = get_alone(bounds, batch / m);
+            const struct single_device *alone = get_single(bounds, batch / m);
             least = fmin(least, ((double)m * alone->shared_s + alone->once_s) / devices);
         }
     return (struct point_bound){least, least};
@@ -321,6 +178,6 @@ struct point_bound bounds_devices(struct bounds *bounds, int devices)
 
 bool bounds_fit(struct bounds *bounds, const struct space_point *point)
 {
-    const struct alone *alone = get_alone(bounds, point->samples);
-    return least_bytes(alone, least_in_flight(point)) <= memory_of(bounds, point);
+    const struct single_device *alone = get_single(bounds, point->samples);
+    return single_device_bytes(alone, least_in_flight(point)) <= memory_of(bounds, point);
 }

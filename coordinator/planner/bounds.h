@@ -3,6 +3,7 @@
 #ifndef COORDINATOR_PLANNER_BOUNDS_H
 #define COORDINATOR_PLANNER_BOUNDS_H
 
+#include "coordinator/planner/single_device.h"
 #include "coordinator/planner/space.h"
 
 struct point_bound {
@@ -12,7 +13,7 @@ struct point_bound {
 
 struct bounds {
     struct costs *costs;
-    struct alone *items; /* of every size of micro-batch that was asked for */
+    struct single_device *items; /* of every size of micro-batch that was asked for */
     size_t count, capacity;
     bool unlike;          /* the devices */
     double *memory_bytes; /* of the first devices together, per their number */
