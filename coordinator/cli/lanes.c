@@ -6,7 +6,7 @@
 #include "common/program/lower.h"
 #include "common/program/simulate.h"
 #include "coordinator/cli/svg.h"
-#include "coordinator/planner/pricing.h"
+#include "coordinator/planner/costs/pricing.h"
 
 #include <errno.h>
 #include <stdlib.h>

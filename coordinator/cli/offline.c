@@ -9,7 +9,7 @@
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/jobfile.h"
 #include "coordinator/cli/planfile.h"
-#include "coordinator/planner/dump.h"
+#include "coordinator/planner/report/dump.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -5,7 +5,7 @@
 #include "common/hardware/wire.h"
 #include "common/rpc/message.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/planner/device_profile.h"
+#include "coordinator/planner/costs/device_profile.h"
 
 #include <stdlib.h>
 #include <string.h>

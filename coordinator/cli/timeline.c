@@ -4,7 +4,7 @@
 #include "common/base/memory.h"
 #include "common/program/lower.h"
 #include "common/program/simulate.h"
-#include "coordinator/planner/pricing.h"
+#include "coordinator/planner/costs/pricing.h"
 
 #include <errno.h>
 #include <jansson.h>

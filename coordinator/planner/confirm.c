@@ -2,8 +2,8 @@
 #include "coordinator/planner/confirm.h"
 
 #include "common/base/memory.h"
-#include "coordinator/planner/block_order.h"
-#include "coordinator/planner/events.h"
+#include "coordinator/planner/costs/events.h"
+#include "coordinator/planner/exact/block_order.h"
 #include "coordinator/planner/tradeoff.h"
 
 #include <assert.h>

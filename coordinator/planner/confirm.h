@@ -2,7 +2,7 @@
 #ifndef COORDINATOR_PLANNER_CONFIRM_H
 #define COORDINATOR_PLANNER_CONFIRM_H
 
-#include "coordinator/planner/hunt.h"
+#include "coordinator/planner/exact/hunt.h"
 
 /* Append one plan, simulated: instruction by instruction, or where it is too large for that by
  * stages and micro-batches. Takes the plan. */

@@ -2,10 +2,10 @@
 #include "common/base/memory.h"
 #include "common/program/lower.h"
 #include "common/program/simulate.h"
+#include "coordinator/planner/costs/pricing.h"
+#include "coordinator/planner/costs/site.h"
 #include "coordinator/planner/like_ranks.h"
 #include "coordinator/planner/planner.h"
-#include "coordinator/planner/pricing.h"
-#include "coordinator/planner/site.h"
 
 #include <errno.h>
 #include <math.h>

@@ -11,7 +11,7 @@
 #ifndef COORDINATOR_PLANNER_LAYER_DP_H
 #define COORDINATOR_PLANNER_LAYER_DP_H
 
-#include "coordinator/planner/instance.h"
+#include "coordinator/planner/exact/instance.h"
 
 /* Stages that begin with the same block are planned together. */
 struct layer_dp {

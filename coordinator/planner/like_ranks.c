@@ -7,7 +7,7 @@
  * messages, whose ways such a swap does not keep. */
 #include "coordinator/planner/like_ranks.h"
 
-#include "coordinator/planner/hosts.h"
+#include "coordinator/planner/costs/hosts.h"
 
 /* Is each host the whole extent of the first axes, so that a group is on one just if it goes along
  * none but those? */

@@ -4,7 +4,7 @@
 #include "common/base/memory.h"
 #include "common/base/units.h"
 #include "common/models/model.h"
-#include "coordinator/planner/site.h"
+#include "coordinator/planner/costs/site.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 
 #include "common/base/memory.h"
 #include "coordinator/planner/confirm.h"
-#include "coordinator/planner/evaluate.h"
+#include "coordinator/planner/costs/evaluate.h"
 
 #include <errno.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 #ifndef COORDINATOR_PLANNER_SWEEP_H
 #define COORDINATOR_PLANNER_SWEEP_H
 
-#include "coordinator/planner/instance.h"
+#include "coordinator/planner/exact/instance.h"
 
 struct sweep {
     const char *name; /* of the search */

@@ -8,7 +8,7 @@
  * is drawn depends on the job's seed alone. Pipelines are not in this search. */
 #include "common/base/memory.h"
 #include "common/base/random.h"
-#include "coordinator/planner/evaluate.h"
+#include "coordinator/planner/costs/evaluate.h"
 #include "coordinator/planner/sweep.h"
 
 #include <math.h>

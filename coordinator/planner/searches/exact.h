@@ -2,7 +2,7 @@
 #ifndef COORDINATOR_PLANNER_SEARCHES_EXACT_H
 #define COORDINATOR_PLANNER_SEARCHES_EXACT_H
 
-#include "coordinator/planner/hunt.h"
+#include "coordinator/planner/exact/hunt.h"
 
 int exact_run(const struct planner_request *request, const struct hunt_limits *limits,
               struct planner_result *out, struct error *err);

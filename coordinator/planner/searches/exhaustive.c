@@ -1,5 +1,5 @@
 /* exhaustive.c - every plan of the space, simulated: the oracle, for small instances. */
-#include "coordinator/planner/space.h"
+#include "coordinator/planner/space/space.h"
 
 #include <errno.h>
 #include <stdlib.h>

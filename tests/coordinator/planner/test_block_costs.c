@@ -4,9 +4,9 @@
 #include "common/base/random.h"
 #include "common/models/model.h"
 #include "common/program/lower.h"
-#include "coordinator/planner/evaluate.h"
-#include "coordinator/planner/pricing.h"
-#include "coordinator/planner/space.h"
+#include "coordinator/planner/costs/evaluate.h"
+#include "coordinator/planner/costs/pricing.h"
+#include "coordinator/planner/space/space.h"
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
 

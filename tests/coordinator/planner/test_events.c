@@ -1,9 +1,9 @@
 /* test_events.c - pipelines of stages that take whatever they take: what their steps take at least.
  */
-#include "coordinator/planner/events.h"
+#include "coordinator/planner/costs/events.h"
 
 #include "common/base/random.h"
-#include "coordinator/planner/bounds.h"
+#include "coordinator/planner/exact/bounds.h"
 #include "tests/coordinator/planner/instances.h"
 #include "tests/support/suite.h"
 

@@ -1,8 +1,8 @@
 /* test_exact.c - the whole search against the whole space, simulated; its certificate; and that
  * lowering accepts all that the space offers. */
 #include "common/program/lower.h"
-#include "coordinator/planner/block_order.h"
-#include "coordinator/planner/evaluate.h"
+#include "coordinator/planner/costs/evaluate.h"
+#include "coordinator/planner/exact/block_order.h"
 #include "coordinator/planner/searches/exact.h"
 #include "tests/coordinator/planner/instances.h"
 #include "tests/support/suite.h"

@@ -2,8 +2,8 @@
  * is planned with. */
 #include "common/base/memory.h"
 #include "common/program/lower.h"
-#include "coordinator/planner/explain.h"
-#include "coordinator/planner/matmul_bound.h"
+#include "coordinator/planner/report/explain.h"
+#include "coordinator/planner/report/matmul_bound.h"
 #include "coordinator/planner/wish.h"
 #include "tests/coordinator/planner/instances.h"
 #include "tests/support/suite.h"

@@ -3,7 +3,7 @@
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "common/program/lower.h"
-#include "coordinator/planner/evaluate.h"
+#include "coordinator/planner/costs/evaluate.h"
 #include "coordinator/planner/searches/exact.h"
 #include "tests/coordinator/planner/instances.h"
 #include "tests/support/suite.h"

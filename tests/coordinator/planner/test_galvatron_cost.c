@@ -1,5 +1,5 @@
 /* test_galvatron_cost.c - Galvatron's formula against numbers worked out by hand. */
-#include "coordinator/planner/galvatron_cost.h"
+#include "coordinator/planner/galvatron/cost.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>

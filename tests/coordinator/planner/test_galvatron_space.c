@@ -2,7 +2,7 @@
  * it: against plans drawn by chance, and against all of a small space. */
 #include "common/base/random.h"
 #include "common/models/model.h"
-#include "coordinator/planner/galvatron_space.h"
+#include "coordinator/planner/galvatron/space.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>

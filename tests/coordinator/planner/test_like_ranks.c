@@ -4,8 +4,8 @@
 #include "common/models/model.h"
 #include "common/program/lower.h"
 #include "common/program/simulate.h"
+#include "coordinator/planner/costs/pricing.h"
 #include "coordinator/planner/like_ranks.h"
-#include "coordinator/planner/pricing.h"
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
 

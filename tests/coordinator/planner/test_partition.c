@@ -1,7 +1,7 @@
 /* test_partition.c - under the formula the search finds what exhaustion finds. */
-#include "coordinator/planner/bounds.h"
-#include "coordinator/planner/evaluate.h"
-#include "coordinator/planner/partition.h"
+#include "coordinator/planner/costs/evaluate.h"
+#include "coordinator/planner/exact/bounds.h"
+#include "coordinator/planner/exact/partition.h"
 #include "tests/coordinator/planner/instances.h"
 #include "tests/support/suite.h"
 

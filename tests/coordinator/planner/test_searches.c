@@ -1,6 +1,6 @@
 /* test_searches.c - under the formula no search is better than exact, whatever the problem. */
-#include "coordinator/planner/evaluate.h"
-#include "coordinator/planner/hunt.h"
+#include "coordinator/planner/costs/evaluate.h"
+#include "coordinator/planner/exact/hunt.h"
 #include "tests/coordinator/planner/instances.h"
 #include "tests/support/suite.h"
 

@@ -5,7 +5,7 @@
 #include "common/base/memory.h"
 #include "common/base/units.h"
 #include "common/plan/diff.h"
-#include "coordinator/planner/explain.h"
+#include "coordinator/planner/report/explain.h"
 
 #include <stdlib.h>
 

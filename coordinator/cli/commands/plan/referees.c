@@ -5,7 +5,7 @@
 
 #include "common/base/units.h"
 #include "common/profile/galvatron.h"
-#include "coordinator/planner/galvatron_compare.h"
+#include "coordinator/planner/galvatron/compare.h"
 
 #include <string.h>
 

@@ -1,0 +1,30 @@
+/* pricing.h - seconds of an instruction on the devices of a request. */
+#ifndef COORDINATOR_PLANNER_COSTS_PRICING_H
+#define COORDINATOR_PLANNER_COSTS_PRICING_H
+
+#include "coordinator/planner/planner.h"
+
+/* Which device a rank of a program is: the first `split` ranks run on devices[offset[0] + rank],
+ * the others on devices[offset[1] + rank - split]. */
+struct pricing {
+    const struct planner_request *request;
+    int split, offset[2];
+};
+
+/* Rank r on device r. */
+struct pricing pricing_plain(const struct planner_request *request);
+/* Do all members of a collective, or a message's two ends, share one host? */
+bool pricing_on_one_host(const struct pricing *pricing, const struct program *program,
+                         const struct instruction *instruction);
+/* context is a struct pricing: see struct timing. */
+double pricing_seconds(const void *context, const struct program *program,
+                       const struct instruction *instruction);
+/* profile_fixed_seconds() of the device. */
+double pricing_fixed_seconds(const struct pricing *pricing, const struct program *program,
+                             const struct instruction *instruction);
+double pricing_slowdown(const void *context, const struct program *program,
+                        const struct instruction *instruction, const struct instruction *beside);
+/* The factor by which computing and moving data slow each other on the program's rank. */
+double pricing_overlap(const struct pricing *pricing, const struct program *program);
+
+#endif

@@ -1,0 +1,101 @@
+/* rank_costs.c - who stands for whom, and the largest of their numbers. */
+#include "coordinator/planner/costs/rank_costs.h"
+
+#include <string.h>
+
+/* Does every rank of `count` shard as much of the block's weights? They are cut along the first
+ * dim. Of those with the same loss one alone counts it, without a buffer of its own. */
+static bool shards_evenly(const struct graph *graph, int block, int count)
+{
+    const struct block *of = &graph->blocks[block];
+    for (int n = of->node_first; n < of->node_first + of->node_count; n++) {
+        const struct operation *operation = graph->nodes[n].operation;
+        for (int i = operation->input_count; i < operation_output(operation); i++)
+            if (sizes_get(&graph->sizes, operation->dims[i][0]) % count != 0)
+                return false;
+        if (operation->is_loss)
+            return false;
+    }
+    return true;
+}
+
+enum ranks rank_costs_of(const struct costs *costs, const struct site *site, enum part_kind kind,
+                         int place, int64_t samples, bool across)
+{
+    int count = mesh_count(&site->mesh);
+    if (count == 1 || (costs->one_rank && site->even))
+        return RANKS_FIRST;
+    /* Messages between stages are divided among ranks: they are not alike. */
+    bool alike = !across && site->alike && samples % count == 0 &&
+                 (kind == PART_JOINT || shards_evenly(costs->model.graph, place, count));
+    return alike ? RANKS_FIRST : RANKS_ALL;
+}
+
+static int lower_rank(struct costs *costs, const struct staged_part *part, int rank,
+                      struct part_cost *out, struct error *err)
+{
+    const struct site *const *sites = part->sites;
+    struct pricing pricing = {costs->request,
+                              mesh_count(&sites[0]->mesh),
+                              {sites[0]->first, sites[1] ? sites[1]->first : 0}};
+    struct lowered_part lowered;
+    int base = part->side ? pricing.split : 0;
+    int rc = lower_part(costs->model.graph, part->plan, base + rank, &part->part, costs->ways,
+                        &lowered, err);
+    if (rc < 0)
+        return rc;
+    *out = part_cost_price(&pricing, &lowered);
+    lower_part_done(costs->ways, &lowered);
+    costs->lowered++;
+    return 0;
+}
+
+/* The part on all ranks that stand for the stage but the first, whose cost *out is; on all that are
+ * told apart, unless those have the same bytes: the first has least of a dim that does not divide,
+ * the last one most. That does not hold of shares by weight, nor of messages between stages, and
+ * where hosts are unequal another rank's messages may take longest. */
+static int lower_others(struct costs *costs, const struct staged_part *part, struct part_cost *out,
+                        struct error *err)
+{
+    const struct site *site = part->sites[part->side];
+    struct part_bytes bytes[SITE_RANKS_MAX], first = out->bytes;
+    bool apart = site->ranks > 1, all = apart && (!site->alike || part->sites[1]), unlike = false;
+    int count = site->representative_count, rc = 0;
+    for (int i = 1; i < (all ? site->ranks : count) && rc == 0; i++) {
+        int rank = site->representatives[i];
+        struct part_cost cost;
+        rc = lower_rank(costs, part, rank, &cost, err);
+        if (rc < 0)
+            break;
+        unlike = unlike || memcmp(&cost.bytes, &first, sizeof first) != 0;
+        all = apart && (all || unlike);
+        if (apart)
+            bytes[rank] = cost.bytes;
+        part_cost_larger(out, &cost);
+    }
+    bytes[site->representatives[0]] = first;
+    if (rc == 0 && apart && unlike)
+        out->ranks = known_costs_keep(&costs->known, bytes, site->ranks);
+    return rc;
+}
+
+int rank_costs_sum(struct costs *costs, const struct cost_key *key, const struct staged_part *part,
+                   struct part_cost *out, struct error *err)
+{
+    struct cost_key first = *key;
+    int rc = 0;
+    first.ranks = RANKS_FIRST;
+    if (!known_costs_recall(&costs->known, &first, out)) {
+        int standing = part->sites[part->side]->representatives[0];
+        rc = lower_rank(costs, part, costs->only_rank < 0 ? standing : costs->only_rank, out, err);
+        if (rc == 0)
+            known_costs_remember(&costs->known, &first, out);
+    }
+    if (key->ranks == RANKS_FIRST || costs->only_rank >= 0)
+        return rc;
+    if (rc == 0)
+        rc = lower_others(costs, part, out, err);
+    if (rc == 0)
+        known_costs_remember(&costs->known, key, out);
+    return rc;
+}

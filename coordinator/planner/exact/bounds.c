@@ -1,0 +1,183 @@
+/* bounds.c - work that can be shared, and what every device has to do itself.
+ *
+ * However a stage's devices divide its blocks, each of them launches every kernel, which takes a
+ * fixed time; the rest of a block's time, and the optimizer's, one of c devices has a c-th of at
+ * least, or more where the model does not divide by c. Of a run of equal blocks some stage has its
+ * share, rounded up; and where all memory together is too small, some of them are recomputed. */
+#include "coordinator/planner/exact/bounds.h"
+
+#include "common/base/memory.h"
+#include "coordinator/planner/costs/events.h"
+#include "coordinator/planner/exact/unlike.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define ROUNDING 1e-12
+
+void bounds_init(struct bounds *bounds, struct costs *costs)
+{
+    *bounds = (struct bounds){.costs = costs};
+}
+
+void bounds_finish(struct bounds *bounds)
+{
+    for (size_t i = 0; i < bounds->count; i++)
+        single_device_finish(&bounds->items[i]);
+    free(bounds->items);
+    free(bounds->memory_bytes);
+}
+
+static const struct single_device *get_single(struct bounds *bounds, int64_t samples)
+{
+    for (size_t i = 0; i < bounds->count; i++)
+        if (bounds->items[i].samples == samples)
+            return &bounds->items[i];
+    bounds->items = grow(bounds->items, bounds->count, &bounds->capacity, sizeof *bounds->items);
+    struct single_device *alone = &bounds->items[bounds->count++];
+    single_device_init(alone, bounds->costs, samples);
+    bounds->unlike = alone->unlike;
+    return alone;
+}
+
+static double share_of(const struct bounds *bounds, const struct single_device *alone, int devices)
+{
+    return single_device_share(alone, bounds->costs->request->graph, devices);
+}
+
+/* Of all devices of the point together. */
+static double memory_of(struct bounds *bounds, const struct space_point *point)
+{
+    const struct costs *costs = bounds->costs;
+    int count = costs->request->device_count;
+    if (!bounds->memory_bytes) {
+        bounds->memory_bytes = xcalloc((size_t)count + 1, sizeof *bounds->memory_bytes);
+        for (int i = 0; i < count; i++)
+            bounds->memory_bytes[i + 1] =
+                bounds->memory_bytes[i] + (double)site_memory_limit(costs->request, i);
+    }
+    double scale = costs->sites.memory_scale > 0 ? costs->sites.memory_scale : 1;
+    return scale * bounds->memory_bytes[point->devices];
+}
+
+/* Micro-batches that are kept on every stage at once, at some time; the last has fewest. */
+static int least_in_flight(const struct space_point *point)
+{
+    return point->schedule->in_flight(point->stages - 1, point->stages, point->micro_batches);
+}
+
+/* Equal blocks are divided over so many stages on which each takes so long: the stage that takes
+ * longest takes no less. */
+static double find_longest(int blocks, const int stages[2], const double seconds[2])
+{
+    double longest = blocks / (stages[0] / seconds[0] + stages[1] / seconds[1]);
+    for (;;) {
+        double next = INFINITY;
+        int places = 0;
+        for (int i = 0; i < 2; i++) {
+            double each = floor(longest / seconds[i] * (1 + ROUNDING));
+            places += stages[i] * (int)each;
+            next = stages[i] > 0 ? fmin(next, (each + 1) * seconds[i]) : next;
+        }
+        if (places >= blocks)
+            return longest * (1 - ROUNDING);
+        longest = next;
+    }
+}
+
+/* By the formula: the first micro-batch passes all stages, the others the longest; and what one of
+ * the stages takes all in all. */
+struct terms {
+    double pass_s, passes_s, stage_s; /* pass: of the first alone */
+};
+
+/* Each stage's devices take m T + u: together no less than the work, so one of them no less than
+ * the mean. */
+static struct terms find_terms(struct bounds *bounds, const struct space_point *point)
+{
+    const struct single_device *alone = get_single(bounds, point->samples);
+    int smallest = point->devices / point->stages, more = point->devices % point->stages;
+    int largest = smallest + (more > 0), m = point->micro_batches;
+    const int stages[2] = {point->stages - more, more};
+    const double share[2] = {share_of(bounds, alone, smallest), share_of(bounds, alone, largest)};
+    double kept_s =
+        single_device_recompute(alone, memory_of(bounds, point), least_in_flight(point));
+    double block[2]; /* of the run, on either kind of stage */
+    for (int i = 0; i < 2; i++)
+        block[i] = alone->run_fixed_s + alone->run_shared_s * share[i];
+    double mean =
+        (alone->shared_s + smallest * alone->fixed_s + alone->run * kept_s) / point->devices;
+    double least_share = fmin(share[0], share[1]);
+    double whole =
+        alone->fixed_s + alone->shared_s / largest +
+        alone->run * (alone->run_shared_s * (least_share - 1.0 / largest) + kept_s * least_share);
+    double longest =
+        point->stages == 1 ? whole : fmax(mean, find_longest(alone->run, stages, block));
+    return (struct terms){whole, whole + (m - 1) * longest,
+                          m * mean + alone->once_s / point->devices};
+}
+
+/* By programs a block may take what another device takes than the one that has most of it. */
+static double by_programs(struct bounds *bounds, const struct space_point *point)
+{
+    const struct single_device *alone = get_single(bounds, point->samples);
+    int smallest = point->devices / point->stages, m = point->micro_batches;
+    int largest = smallest + (point->devices % point->stages > 0);
+    double pass = (alone->fixed_s + alone->shared_s / largest) * evaluate_passes(point->stages, m);
+    double mean = (alone->shared_s + smallest * alone->fixed_s) / point->devices;
+    double work = m * mean + alone->once_s / point->devices;
+    double blocks = ceil((double)alone->run / point->stages);
+    double block = alone->run_fixed_s + alone->run_shared_s / largest;
+    return fmax(fmax(pass, work), m * fmax(mean, blocks * block));
+}
+
+double bounds_by_events(struct bounds *bounds, const struct space_point *point)
+{
+    struct terms terms = find_terms(bounds, point);
+    double share = events_share(point->schedule, point->stages, point->micro_batches);
+    double passes = evaluate_passes(point->stages, point->micro_batches);
+    return fmax(fmax(share * terms.passes_s, passes * terms.pass_s), terms.stage_s);
+}
+
+struct point_bound bounds_point(struct bounds *bounds, const struct space_point *point)
+{
+    struct terms terms = find_terms(bounds, point);
+    double programs_s = by_programs(bounds, point);
+    return (struct point_bound){
+        .formula_s = fmax(terms.passes_s, terms.stage_s),
+        .simulated_s = bounds_large(bounds, point)
+                           ? fmax(programs_s, bounds_by_events(bounds, point))
+                           : programs_s,
+    };
+}
+
+bool bounds_large(const struct bounds *bounds, const struct space_point *point)
+{
+    int blocks = (int)bounds->costs->request->graph->block_count;
+    return events_judge(point->devices, blocks, point->stages, point->micro_batches);
+}
+
+double bounds_unlike(struct bounds *bounds, const struct space_point *point)
+{
+    const struct single_device *alone = get_single(bounds, point->samples);
+    const struct block_run run = {alone->run_last, alone->run};
+    return bounds->unlike ? unlike_bound(bounds->costs, point, run) : 0;
+}
+
+struct point_bound bounds_devices(struct bounds *bounds, int devices)
+{
+    int64_t batch = bounds->costs->request->job->train.global_batch;
+    double least = INFINITY;
+    for (int64_t m = 1; m <= batch && m <= PLAN_MICRO_BATCHES_MAX; m++)
+        if (batch % m == 0) {
+            const struct single_device *alone = get_single(bounds, batch / m);
+            least = fmin(least, ((double)m * alone->shared_s + alone->once_s) / devices);
+        }
+    return (struct point_bound){least, least};
+}
+
+bool bounds_fit(struct bounds *bounds, const struct space_point *point)
+{
+    const struct single_device *alone = get_single(bounds, point->samples);
+    return single_device_bytes(alone, least_in_flight(point)) <= memory_of(bounds, point);
+}

@@ -1,0 +1,295 @@
+/* choices.c - costs of a block's strategies, and those that are never worth taking left out.
+ *
+ * First of every role vector the plain strategy alone: what all blocks take at least by that says
+ * which vectors are too slow for any plan that is wanted. */
+#include "coordinator/planner/exact/instance.h"
+
+#include "common/base/memory.h"
+#include "common/program/lower.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct part_ends ends_of(struct costs *costs, const struct site *site, int place,
+                                const struct strategy *strategy)
+{
+    struct part_ends ends;
+    struct plan *plan = costs->one;
+    plan->stages[0].mesh = site->mesh;
+    plan->stages[0].block_first = 0;
+    plan->stages[0].block_count = plan->block_count;
+    for (int b = 0; b < plan->block_count; b++)
+        plan->blocks[b].stage = 0;
+    memcpy(plan->blocks[place].roles, strategy->roles, sizeof strategy->roles);
+    lower_ends(costs->model.graph, plan, place, &ends, NULL);
+    return ends;
+}
+
+/* Is b nowhere better than a? Where weights are tied, the other end's costs depend on the tie, and
+ * what a user of them shards is not known here: its costs are as if they were its own. */
+static bool dominates(const struct choice *a, const struct choice *b, int ranks)
+{
+    const struct part_cost *x = &a->cost, *y = &b->cost;
+    return a->entry == b->entry && a->exit == b->exit && a->tie == b->tie &&
+           (a->tie == 0 || a->strategy.zero == b->strategy.zero) && x->forward_s <= y->forward_s &&
+           x->forward_s + x->backward_s <= y->forward_s + y->backward_s && x->once_s <= y->once_s &&
+           part_cost_no_larger(x, y, ranks);
+}
+
+/* Of two that are equal the first stays. */
+static void drop_dominated(struct choices *choices)
+{
+    size_t kept = 0;
+    int ranks = choices->site->ranks;
+    for (size_t i = 0; i < choices->count; i++) {
+        bool worse = false;
+        for (size_t j = 0; j < choices->count && !worse; j++)
+            worse = j != i && dominates(&choices->items[j], &choices->items[i], ranks) &&
+                    (j < i || !dominates(&choices->items[i], &choices->items[j], ranks));
+        if (!worse)
+            choices->items[kept++] = choices->items[i];
+    }
+    choices->count = kept;
+}
+
+static void number_ends(struct costs *costs, struct choices *choices)
+{
+    const struct site *site = choices->site;
+    size_t count = choices->count;
+    struct part_ends *ends = xcalloc(count, sizeof *ends);
+    int *first_entry = xcalloc(count, sizeof *first_entry);
+    int *first_exit = xcalloc(count, sizeof *first_exit);
+    choices->entry_like = xcalloc(count, sizeof *choices->entry_like);
+    choices->exit_like = xcalloc(count, sizeof *choices->exit_like);
+    for (size_t i = 0; i < count; i++) {
+        struct choice *choice = &choices->items[i];
+        bool again = i > 0 && memcmp(choice->strategy.roles, choice[-1].strategy.roles,
+                                     sizeof choice->strategy.roles) == 0;
+        int *entry = &choice->entry, *exit = &choice->exit;
+        ends[i] = again ? ends[i - 1] : ends_of(costs, site, choices->place, &choice->strategy);
+        while (*entry < choices->entries &&
+               memcmp(&ends[first_entry[*entry]].input, &ends[i].input, sizeof ends[i].input) != 0)
+            ++*entry;
+        while (*exit < choices->exits &&
+               memcmp(&ends[first_exit[*exit]].output, &ends[i].output, sizeof ends[i].output) != 0)
+            ++*exit;
+        if (*entry == choices->entries) {
+            first_entry[choices->entries] = (int)i;
+            choices->entry_like[choices->entries++] = choice->strategy;
+        }
+        if (*exit == choices->exits) {
+            first_exit[choices->exits] = (int)i;
+            choices->exit_like[choices->exits++] = choice->strategy;
+        }
+    }
+    free(ends);
+    free(first_entry);
+    free(first_exit);
+}
+
+/* A tied weight may be sharded less than its second user would: unsharded is least, and what its
+ * user adds once a step is not known. */
+static void find_least(struct instance *instance, struct choices *choices)
+{
+    bool tied = instance->costs->model.tied && choices->block == instance->blocks - 1;
+    choices->least_s = choices->least_forward_s = INFINITY;
+    choices->least_alone_s = INFINITY;
+    choices->least_bound_s = choices->omitted_s;
+    for (size_t i = 0; i < choices->count; i++) {
+        struct choice *choice = &choices->items[i];
+        struct strategy plain = choice->strategy;
+        struct part_cost whole, *cost = &choice->cost;
+        plain.zero = 0;
+        if (tied && costs_block(instance->costs, choices->site, choices->block, &plain, NULL,
+                                instance->point.samples, &whole, NULL) == 0)
+            cost = &whole;
+        choice->floor_s = cost->forward_s + cost->backward_s;
+        choice->floor_once_s = tied ? 0 : cost->once_s;
+        choices->least_s = fmin(choices->least_s, choice->floor_s);
+        choices->least_forward_s = fmin(choices->least_forward_s, cost->forward_s);
+        choices->least_bound_s = fmin(choices->least_bound_s, cost->least_s);
+        choices->least_alone_s =
+            fmin(choices->least_alone_s,
+                 instance->point.micro_batches * choice->floor_s + choice->floor_once_s);
+    }
+}
+
+/* Strategies with the roles of this one: how many follow each other. */
+static size_t same_roles(const struct strategy *strategies, size_t count)
+{
+    size_t same = 1;
+    while (same < count &&
+           memcmp(strategies[same].roles, strategies[0].roles, sizeof strategies->roles) == 0)
+        same++;
+    return same;
+}
+
+static int add_choices(struct instance *instance, struct role_vector *vector,
+                       struct choices *choices, struct error *err)
+{
+    struct costs *costs = instance->costs;
+    int rc = 0;
+    vector->added = true;
+    for (size_t i = 0; i < vector->count && rc == 0; i++) {
+        const struct strategy *strategy = &vector->strategies[i];
+        if (instance->relaxed && vector->slow[strategy->recompute])
+            continue;
+        choices->items =
+            grow(choices->items, choices->count, &choices->capacity, sizeof *choices->items);
+        struct choice *choice = &choices->items[choices->count];
+        choice->strategy = *strategy;
+        rc = planner_stopped(costs->request)
+                 ? -ECANCELED
+                 : costs_block(costs, choices->site, choices->block, strategy, NULL,
+                               instance->point.samples, &choice->cost, err);
+        choice->tie = costs_tie(costs, choices->site, choices->block, strategy);
+        choices->count += rc == 0;
+    }
+    return rc;
+}
+
+/* No zero does for every weight: a large one had better be gathered once a step, a small one not
+ * reduced by itself; but a micro-batch takes least without. To recompute takes time where every
+ * device has as much to do (test_block_costs.c), and as a rule where samples do not divide: those
+ * recomputations are slow that take more than none. Where ranks are of unlike speeds that is not
+ * so: the slowest to compute may hide more beside it, and T and u are each of the rank that takes
+ * longest. Nothing is known where lowering does not take a strategy by itself. */
+static void find_vector(struct instance *instance, const struct choices *choices,
+                        struct role_vector *vector)
+{
+    double first_s = INFINITY, least_s = INFINITY, least_bound_s = INFINITY;
+    bool asked[RECOMPUTES] = {false}, even = choices->site->even;
+    bool divides = even && instance->point.samples % mesh_count(&choices->site->mesh) == 0;
+    if (isinf(instance->upper_s) && !instance->relaxed)
+        return;
+    for (size_t i = 0; i < vector->count; i++) {
+        struct strategy plain = vector->strategies[i];
+        struct part_cost cost;
+        plain.zero = 0;
+        if (asked[plain.recompute])
+            continue;
+        asked[plain.recompute] = true;
+        if (divides && isfinite(first_s)) {
+            vector->slow[plain.recompute] = true;
+            continue;
+        }
+        if (planner_stopped(instance->costs->request) ||
+            costs_block(instance->costs, choices->site, choices->block, &plain, NULL,
+                        instance->point.samples, &cost, NULL) < 0)
+            return;
+        double seconds = cost.forward_s + cost.backward_s;
+        first_s = isinf(first_s) ? seconds : first_s;
+        vector->slow[plain.recompute] = even && seconds > first_s;
+        least_s = fmin(least_s, seconds);
+        least_bound_s = fmin(least_bound_s, cost.least_s);
+    }
+    vector->least_s = least_s;
+    vector->least_bound_s = least_bound_s;
+}
+
+static int refuse(const struct instance *instance, const struct choices *choices,
+                  const struct error *reason, struct error *err)
+{
+    if (reason->text[0])
+        return error_set(err, -ERANGE, "%s", reason->text);
+    return error_set(err, -EINVAL,
+                     "block %s has no strategy that agrees with plan.pin, plan.forbid and its "
+                     "sizes on %d devices with micro-batches of %lld samples",
+                     instance->costs->request->graph->blocks[choices->block].name,
+                     mesh_count(&choices->site->mesh), (long long)instance->point.samples);
+}
+
+int choices_survey(struct choices *choices, struct instance *instance, struct error *err)
+{
+    size_t count;
+    struct error reason = {0};
+    choices->strategies = space_strategies(instance->costs, choices->site, choices->block,
+                                           instance->point.samples, &count, &reason);
+    if (count == 0)
+        return refuse(instance, choices, &reason, err);
+    choices->least_s = choices->least_bound_s = INFINITY;
+    for (size_t i = 0; i < count;) {
+        choices->vectors = grow(choices->vectors, choices->vector_count, &choices->vector_capacity,
+                                sizeof *choices->vectors);
+        struct role_vector *vector = &choices->vectors[choices->vector_count++];
+        vector->strategies = &choices->strategies[i];
+        vector->count = same_roles(vector->strategies, count - i);
+        find_vector(instance, choices, vector);
+        choices->least_s = fmin(choices->least_s, vector->least_s);
+        choices->least_bound_s = fmin(choices->least_bound_s, vector->least_bound_s);
+        i += vector->count;
+    }
+    choices->least_alone_s = instance->point.micro_batches * choices->least_s;
+    return planner_stopped(instance->costs->request) ? -ECANCELED : 0;
+}
+
+/* Those that can be the least of m T + u, the fastest first: no other has less than m T. What a
+ * tied weight adds once a step to its last user is not known here. */
+int choices_settle(struct choices *choices, struct instance *instance, struct error *err)
+{
+    int m = instance->point.micro_batches, rc = 0;
+    double least_s = INFINITY;
+    if (instance->costs->model.tied && choices->block == instance->blocks - 1)
+        return 0;
+    while (rc == 0) {
+        struct role_vector *next = NULL;
+        for (size_t i = 0; i < choices->vector_count; i++)
+            if (!choices->vectors[i].added &&
+                (!next || choices->vectors[i].least_s < next->least_s))
+                next = &choices->vectors[i];
+        if (!next || m * next->least_s >= least_s)
+            break;
+        size_t first = choices->count;
+        rc = add_choices(instance, next, choices, err);
+        for (size_t i = first; i < choices->count; i++) {
+            const struct part_cost *cost = &choices->items[i].cost;
+            least_s = fmin(least_s, m * (cost->forward_s + cost->backward_s) + cost->once_s);
+        }
+    }
+    choices->least_alone_s = fmax(choices->least_alone_s, isfinite(least_s) ? least_s : 0);
+    return rc;
+}
+
+/* Where all are too slow the fastest stays, so that there is something to say it of. */
+static int add_vectors(struct choices *choices, struct instance *instance, struct error *err)
+{
+    int rc = 0;
+    choices->omitted_s = INFINITY;
+    for (size_t i = 0; i < choices->vector_count && rc == 0; i++) {
+        struct role_vector *vector = &choices->vectors[i];
+        if (vector->added)
+            continue;
+        double bound_s = instance_choice_bound(instance, choices, vector->least_s, 0);
+        if (bound_s < instance->upper_s || vector->least_s == choices->least_s)
+            rc = add_choices(instance, vector, choices, err);
+        else
+            choices->omitted_s = fmin(choices->omitted_s, vector->least_bound_s);
+    }
+    return rc;
+}
+
+int choices_fill(struct choices *choices, struct instance *instance, struct error *err)
+{
+    struct error none = {0};
+    int rc = add_vectors(choices, instance, err);
+    if (rc < 0)
+        return rc;
+    if (choices->count == 0)
+        return refuse(instance, choices, &none, err);
+    number_ends(instance->costs, choices);
+    drop_dominated(choices);
+    find_least(instance, choices);
+    return 0;
+}
+
+void choices_destroy(struct choices *choices)
+{
+    free(choices->strategies);
+    free(choices->vectors);
+    free(choices->items);
+    free(choices->entry_like);
+    free(choices->exit_like);
+    free(choices);
+}

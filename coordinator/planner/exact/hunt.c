@@ -1,0 +1,258 @@
+/* hunt.c - the outer loop: a point is opened only if its bound leaves hope.
+ *
+ * Scouts go first: what they find prunes points, and says which of the rest to open first. All
+ * limits are counts of work, not of time, so that the answer is the same on every run. */
+#include "coordinator/planner/exact/hunt.h"
+
+#include "common/base/memory.h"
+#include "coordinator/planner/costs/evaluate.h"
+#include "coordinator/planner/exact/deepening.h"
+#include "coordinator/planner/exact/listing.h"
+#include "coordinator/planner/exact/opening.h"
+#include "coordinator/planner/exact/scouting.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the work of looking into points, relaxed ones are given this share. */
+#define RELAXED_SHARE 0.6
+/* Where nothing was found to fit, it is searched for so much shorter. */
+#define HOPELESS 10
+/* So much longer, to prove that the best is near the best of all. */
+#define PROVING 4
+/* Parts of so many devices take twice as long to lower as those of one. */
+#define PARTS_DEVICES 32
+/* Where memory is short it is searched for so much longer: where it would save such a share. */
+#define TIGHT 4
+#define TIGHT_SHARE 0.001
+/* As long as the best takes so much longer than the least bound, little is known yet. */
+#define IGNORANT_RATIO 1.6
+
+int hunt_init(struct hunt *hunt, const struct planner_request *request,
+              const struct hunt_limits *limits, struct error *err)
+{
+    *hunt = (struct hunt){.request = request, .limits = *limits};
+    bounds_init(&hunt->bounds, &hunt->costs);
+    return costs_init(&hunt->costs, request, err);
+}
+
+static void forget(struct hunt *hunt)
+{
+    for (size_t i = 0; i < hunt->found_count; i++)
+        plan_destroy(hunt->found[i].plan);
+    hunt->found_count = 0;
+    free(hunt->points);
+    hunt->points = NULL;
+    plan_destroy(hunt->smallest);
+    hunt->smallest = NULL;
+    hunt->opened = 0;
+    hunt->best_s = hunt->formula_least_s = hunt->least_s = INFINITY;
+}
+
+void hunt_finish(struct hunt *hunt)
+{
+    forget(hunt);
+    free(hunt->found);
+    bounds_finish(&hunt->bounds);
+    costs_finish(&hunt->costs);
+}
+
+/* Takes the plan. */
+void hunt_add(struct hunt *hunt, struct plan *plan, double formula_s)
+{
+    double again_s, bound_s;
+    bool fits;
+    plan_name(plan);
+    for (size_t i = 0; i < hunt->found_count; i++)
+        if (strcmp(hunt->found[i].plan->id, plan->id) == 0) { /* with few roles already */
+            plan_destroy(plan);
+            return;
+        }
+    evaluate_plan(&hunt->costs, plan, &again_s, &bound_s, &fits, NULL);
+    plan->predicted.formula_s = formula_s;
+    hunt->found = grow(hunt->found, hunt->found_count, &hunt->found_capacity, sizeof *hunt->found);
+    hunt->found[hunt->found_count++] = (struct found){plan, formula_s, bound_s};
+}
+
+static int by_formula(const void *first, const void *second)
+{
+    const struct found *a = first, *b = second;
+    if (a->formula_s != b->formula_s)
+        return a->formula_s < b->formula_s ? -1 : 1;
+    return plan_ranks(a->plan) - plan_ranks(b->plan);
+}
+
+/* Is all known that is wanted? */
+bool hunt_is_enough(const struct hunt *hunt)
+{
+    return planner_stopped(hunt->request) || (hunt->request->any && hunt->found_count > 0);
+}
+
+/* Would plans be faster if there were more memory? What to give up for it is worth a search. */
+static bool is_tight(const struct hunt *hunt)
+{
+    for (size_t i = 0; i < hunt->point_count; i++)
+        if (hunt->points[i].hope_s < hunt->best_s * (1 - TIGHT_SHARE))
+            return true;
+    return false;
+}
+
+/* Has hardly any point been looked at that might be good? */
+static bool is_ignorant(const struct hunt *hunt)
+{
+    double least_s = INFINITY;
+    for (size_t i = 0; i < hunt->point_count; i++)
+        if (!hunt->points[i].too_small)
+            least_s = fmin(least_s, hunt->points[i].bound.formula_s);
+    return hunt->best_s > IGNORANT_RATIO * least_s;
+}
+
+/* Is the best not proved to be near the best of all? */
+static bool is_unproved(const struct hunt *hunt)
+{
+    double least_s = INFINITY;
+    for (size_t i = 0; i < hunt->point_count; i++) {
+        const struct hunt_point *at = &hunt->points[i];
+        if (!at->too_small)
+            least_s = fmin(least_s, bounds_large(&hunt->bounds, &at->point) ? at->bound.simulated_s
+                                                                            : at->bound.formula_s);
+    }
+    return hunt->best_s > (1 + hunt->limits.proof) * least_s;
+}
+
+/* So many programs of parts may be lowered now. */
+static size_t parts_allowed(const struct hunt *hunt, int most)
+{
+    const struct hunt_limits *limits = &hunt->limits;
+    if (limits->parts == SIZE_MAX)
+        return SIZE_MAX;
+    size_t parts = limits->parts * (size_t)most * (is_tight(hunt) ? TIGHT : 1);
+    size_t parts_most = limits->parts_most * PARTS_DEVICES / (PARTS_DEVICES + (size_t)most);
+    parts = parts > limits->parts_least ? parts : limits->parts_least;
+    parts = parts < parts_most ? parts : parts_most;
+    if (hunt->found_count > 0 && is_ignorant(hunt))
+        parts *= limits->patience;
+    else if (hunt->found_count > 0 && most <= limits->proof_devices && is_unproved(hunt))
+        parts *= PROVING;
+    return hunt->found_count > 0 ? parts : parts / HOPELESS;
+}
+
+/* Has so much of the work been done that may be, or is all known that is wanted? */
+static bool is_over(const struct hunt *hunt, int most, double share)
+{
+    double lowered = (double)(hunt->costs.lowered - hunt->before);
+    return hunt_is_enough(hunt) || lowered > share * (double)parts_allowed(hunt, most);
+}
+
+/* The legal point that is most hopeful is searched at once: the better the best, the fewer points
+ * and strategies may beat it. */
+static bool open_first(struct hunt *hunt, int *rc, struct error *err)
+{
+    bool legal = false;
+    for (size_t i = 0; i < hunt->point_count && !legal && !hunt_is_enough(hunt); i++)
+        if (opening_is_due(hunt, &hunt->points[i]) &&
+            opening_relax(hunt, &hunt->points[i], rc, err)) {
+            if (opening_is_open(hunt, &hunt->points[i]))
+                opening_close(hunt, &hunt->points[i]);
+            legal = true;
+        }
+    return legal;
+}
+
+/* Until the limits are met: all of them relaxed, then as they are. While little is known the best
+ * is likely to be far better than what was found: nothing is put off. */
+static bool open_points(struct hunt *hunt, int most, int *rc, struct error *err)
+{
+    bool legal = open_first(hunt, rc, err);
+    if (isfinite(hunt->best_s))
+        listing_rest(hunt, most);
+    for (size_t i = 0; i < hunt->point_count; i++) {
+        struct hunt_point *at = &hunt->points[i];
+        legal = legal || at->too_small;
+        if (!opening_is_due(hunt, at))
+            continue;
+        if (is_over(hunt, most, RELAXED_SHARE))
+            break;
+        legal = opening_relax(hunt, at, rc, err) || legal;
+        if (opening_is_open(hunt, at) && is_ignorant(hunt))
+            opening_close(hunt, at);
+    }
+    for (size_t i = 0; i < hunt->point_count; i++) {
+        if (!opening_is_open(hunt, &hunt->points[i]))
+            continue;
+        if (is_over(hunt, most, 1))
+            break;
+        opening_close(hunt, &hunt->points[i]);
+    }
+    return legal;
+}
+
+/* No plan is shorter than the least of all bounds. */
+static void certify(struct hunt *hunt)
+{
+    hunt->formula_least_s = hunt->best_s;
+    for (size_t i = 0; i < hunt->point_count; i++) {
+        const struct point_bound *bound = &hunt->points[i].bound;
+        if (hunt->points[i].too_small)
+            continue;
+        hunt->formula_least_s = fmin(hunt->formula_least_s, bound->formula_s);
+        hunt->least_s = fmin(hunt->least_s, bound->simulated_s);
+    }
+}
+
+int hunt_points(struct hunt *hunt, int least, int most, struct error *err)
+{
+    forget(hunt);
+    listing_points(hunt, least, most);
+    if (hunt->point_count == 0)
+        return error_set(err, -EINVAL,
+                         "no plan on %d to %d devices agrees with plan.pin and plan.forbid, a "
+                         "global batch of %lld and %zu layers",
+                         least, most, (long long)hunt->request->job->train.global_batch,
+                         hunt->request->graph->block_count - 2);
+    return 0;
+}
+
+/* With all roles points are worth opening again. */
+static void widen(struct hunt *hunt)
+{
+    hunt->costs.narrow = false;
+    hunt->before = hunt->costs.lowered;
+    for (size_t i = 0; i < hunt->point_count; i++) {
+        hunt->points[i].bound = bounds_point(&hunt->bounds, &hunt->points[i].point);
+        hunt->points[i].relaxed = hunt->points[i].closed = false;
+    }
+}
+
+int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
+{
+    int rc = hunt_points(hunt, least, most, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < hunt->point_count && hunt->bounds.unlike; i++)
+        opening_bound(hunt, &hunt->points[i]);
+    scouting_run(hunt);
+    if (hunt->found_count == 0 && isfinite(hunt->limits.plans))
+        scouting_smallest(hunt);
+    bool legal = hunt->found_count > 0 || hunt->smallest;
+    listing_sort(hunt);
+    hunt->costs.narrow = most > hunt->limits.wide_devices || hunt->found_count == 0;
+    hunt->before = hunt->costs.lowered;
+    if (hunt->costs.narrow)
+        legal = open_points(hunt, most, &rc, err) || legal;
+    if (most <= hunt->limits.wide_devices || !legal) {
+        widen(hunt);
+        legal = open_points(hunt, most, &rc, err) || legal;
+    }
+    if (isfinite(hunt->best_s))
+        listing_rest(hunt, most);
+    if (!legal)
+        return error_prefix(err, -EINVAL, "no legal plan on %d to %d devices", least, most);
+    deepening_run(hunt);
+    certify(hunt);
+    if (hunt->found_count > 1)
+        qsort(hunt->found, hunt->found_count, sizeof *hunt->found, by_formula);
+    return 0;
+}

@@ -1,0 +1,141 @@
+/* instance_bounds.c - what no plan of a point is shorter than, from what its blocks take at least,
+ * however they are divided among the stages. */
+#include "coordinator/planner/exact/instance.h"
+
+#include "coordinator/planner/costs/evaluate.h"
+#include "coordinator/planner/exact/survey.h"
+
+#include <math.h>
+
+double instance_least(const struct instance *instance, int block, size_t member)
+{
+    double least = INFINITY;
+    for (size_t i = 0; i < instance->all_count; i++) {
+        const struct choices *choices = instance->all[i];
+        if (choices->place == instance->costs->model.place[block])
+            least = fmin(least, *(const double *)((const char *)choices + member));
+    }
+    return least;
+}
+
+/* A stage of a plan that is wanted takes no longer: it does so m - 1 times, and once with all. */
+static double find_most(const struct instance *instance)
+{
+    int again = instance->point.micro_batches - 1;
+    double rest_s = instance->upper_s - instance->before[instance->blocks].seconds;
+    return again > 0 ? fmax(rest_s, 0) / again : instance->upper_s;
+}
+
+/* m T + u of some stage; where all divisions have a longer one, no plan is wanted. */
+static double find_stage(const struct instance *instance, bool priced)
+{
+    struct chains chains;
+    int m = instance->point.micro_batches;
+    if (priced)
+        chains_init_priced(&chains, instance, m, 1, instance->upper_s);
+    else
+        chains_init(&chains, instance, offsetof(struct choices, least_alone_s), m,
+                    instance->upper_s);
+    double longest_s = chains_head(&chains, instance->point.stages, instance->blocks)->longest_s;
+    chains_finish(&chains);
+    return fmin(longest_s, instance->upper_s);
+}
+
+/* Where no division is fast enough, some stage takes longer than it may. */
+static void divide(struct instance *instance, bool filled)
+{
+    double most_s = find_most(instance);
+    bool priced = filled && !instance->relaxed;
+    chains_finish(&instance->chains);
+    if (priced)
+        chains_init_priced(&instance->chains, instance, 1, 0, most_s);
+    else
+        chains_init(&instance->chains, instance, offsetof(struct choices, least_s), 1, most_s);
+    const struct chain *all =
+        chains_head(&instance->chains, instance->point.stages, instance->blocks);
+    instance->sum_s =
+        fmax(instance->before[instance->blocks].seconds, isfinite(all->sum_s) ? all->sum_s : 0);
+    instance->longest_s = fmin(all->longest_s, most_s);
+    instance->stage_s = instance->point.stages > 1 ? find_stage(instance, priced) : 0;
+}
+
+void instance_sum(struct instance *instance, bool filled)
+{
+    for (int b = 0; b < instance->blocks; b++) {
+        const struct least *sum = &instance->before[b];
+        instance->before[b + 1] = (struct least){
+            sum->seconds + instance_least(instance, b, offsetof(struct choices, least_s)),
+            sum->forward_s + instance_least(instance, b, offsetof(struct choices, least_forward_s)),
+            sum->alone_s + instance_least(instance, b, offsetof(struct choices, least_alone_s))};
+    }
+    divide(instance, filled);
+}
+
+struct least instance_between(const struct instance *instance, int first, int end)
+{
+    const struct least *low = &instance->before[first], *high = &instance->before[end];
+    return (struct least){high->seconds - low->seconds, high->forward_s - low->forward_s,
+                          high->alone_s - low->alone_s};
+}
+
+/* The least of what follows a step's micro-batches on the first stage. */
+static double least_once(const struct instance *instance)
+{
+    const struct choices *first = instance_choices(instance, 0, 0);
+    double least_s = INFINITY;
+    for (size_t i = 0; i < first->count; i++)
+        least_s = fmin(least_s, first->items[i].cost.once_s);
+    return fmax(isfinite(least_s) ? least_s : 0, instance->tied.first_s);
+}
+
+/* With what follows them on the last stage: the backwards of those before it overlap with that. */
+static double last_seconds(const struct instance *instance)
+{
+    int last = instance->blocks - 1;
+    return instance->before[last].forward_s + instance_between(instance, last, last + 1).seconds +
+           (instance->point.micro_batches - 1) * instance->longest_s + instance->tied.last_s;
+}
+
+double instance_choice_bound(const struct instance *instance, const struct choices *choices,
+                             double seconds, double once_s)
+{
+    int m = instance->point.micro_batches, stages = instance->point.stages;
+    if (stages == 1)
+        return instance_formula_bound(instance) - choices->least_alone_s + m * seconds + once_s;
+    double sum = instance->before[instance->blocks].seconds + seconds -
+                 instance_least(instance, choices->block, offsetof(struct choices, least_s));
+    double longest = fmax(fmax(seconds, instance->longest_s), sum / stages);
+    double once = choices == instance_choices(instance, 0, 0) ? once_s : least_once(instance);
+    return fmax(sum, instance->sum_s) + (m - 1) * longest + once;
+}
+
+double instance_formula_bound(const struct instance *instance)
+{
+    if (survey_is_hopeless(instance))
+        return instance->early_s;
+    if (instance->point.stages == 1)
+        return instance->bases[0].once_s + instance->before[instance->blocks].alone_s;
+    double step_s = instance->sum_s + (instance->point.micro_batches - 1) * instance->longest_s +
+                    least_once(instance) + instance->bases[0].once_s;
+    step_s = fmax(step_s, last_seconds(instance));
+    return fmin(fmax(step_s, instance->stage_s), instance->upper_s);
+}
+
+/* The stage that works longest on a micro-batch works on all of them, and the first one passes
+ * all stages: no less than either. */
+double instance_bound(const struct instance *instance)
+{
+    if (survey_is_hopeless(instance))
+        return instance->early_simulated_s;
+    size_t member = offsetof(struct choices, least_bound_s);
+    int m = instance->point.micro_batches;
+    double sum = 0;
+    struct chains chains;
+    for (int b = 0; b < instance->blocks; b++)
+        sum += instance_least(instance, b, member);
+    chains_init(&chains, instance, member, 0, instance->upper_s / m);
+    const struct chain *all = chains_head(&chains, instance->point.stages, instance->blocks);
+    double longest_s = fmin(all->longest_s, instance->upper_s / m);
+    chains_finish(&chains);
+    return fmax(sum * evaluate_passes(instance->point.stages, m), m * longest_s);
+}

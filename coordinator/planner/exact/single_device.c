@@ -1,0 +1,151 @@
+/* single_device.c - the blocks of the model one after the other on one device, with no collectives:
+ * their sums, and the longest run of equal ones by itself. */
+#include "coordinator/planner/exact/single_device.h"
+
+#include "common/base/memory.h"
+#include "coordinator/planner/space/shares.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static void add_block(struct single_device *alone, const struct part_cost *cost, int block, int run)
+{
+    double seconds = cost->forward_s + cost->backward_s;
+    alone->fixed_s += cost->fixed_s;
+    alone->shared_s += seconds - cost->fixed_s;
+    alone->once_s += cost->once_s;
+    alone->state_bytes += (double)cost->bytes.state;
+    if (run <= alone->run)
+        return;
+    alone->run = run;
+    alone->run_last = block;
+    alone->run_fixed_s = cost->fixed_s;
+    alone->run_shared_s = seconds - cost->fixed_s;
+}
+
+/* The least that recomputation leaves of a block between forward and backward, and of its room;
+ * and what the joint before it keeps for it. */
+static void add_saved(struct single_device *alone, struct costs *costs, const struct site *site,
+                      int block)
+{
+    const struct job_plan *plan = &costs->request->job->plan;
+    struct strategy strategy = {0}, plain = {0};
+    struct part_cost cost;
+    double saved = INFINITY, room = INFINITY, plain_s = alone->run_fixed_s + alone->run_shared_s;
+    for (int recompute = 0; recompute < RECOMPUTES; recompute++) {
+        bool of_run = block == alone->run_last;
+        strategy.recompute = (enum recompute)recompute;
+        if (of_run)
+            alone->run_saved_bytes[recompute] = INFINITY;
+        if (plan->forbid.recompute >> recompute & 1 ||
+            costs_block(costs, site, block, &strategy, NULL, alone->samples, &cost, NULL) < 0)
+            continue;
+        saved = fmin(saved, (double)cost.bytes.saved);
+        room = fmin(room, fmax((double)cost.bytes.other, (double)cost.bytes.forward));
+        if (!of_run)
+            continue;
+        alone->run_saved_bytes[recompute] = (double)cost.bytes.saved;
+        alone->run_more_s[recompute] = fmax(cost.forward_s + cost.backward_s - plain_s, 0);
+    }
+    alone->saved_bytes += isfinite(saved) ? saved : 0;
+    alone->room_bytes = fmax(alone->room_bytes, isfinite(room) ? room : 0);
+    if (block > 0 &&
+        costs_joint(costs, site, block - 1, &plain, &plain, alone->samples, &cost, NULL) == 0)
+        alone->saved_bytes += (double)cost.bytes.saved;
+}
+
+static struct single_device find_device(struct costs *costs, int device, int64_t samples)
+{
+    struct mesh mesh = {0};
+    struct strategy strategy = {0};
+    struct single_device alone = {.samples = samples};
+    const struct site *site = sites_add(&costs->sites, device, &mesh);
+    const int *place = costs->model.place;
+    int blocks = (int)costs->request->graph->block_count;
+    for (int b = 0, run = 0; b < blocks; b++) {
+        struct part_cost cost = {0};
+        run = b > 0 && place[b] == place[b - 1] ? run + 1 : 1;
+        costs_block(costs, site, b, &strategy, NULL, samples, &cost, NULL);
+        if (costs->model.tied && b + 1 == blocks)
+            cost.once_s = 0; /* the first block reduces and updates what is tied */
+        add_block(&alone, &cost, b, run);
+        add_saved(&alone, costs, site, b);
+        if (costs->model.tied && (b == 0 || b + 1 == blocks))
+            alone.tied_bytes = fmax(alone.tied_bytes, (double)cost.bytes.state);
+    }
+    return alone;
+}
+
+static void take_smaller(struct single_device *least, const struct single_device *other)
+{
+    least->fixed_s = fmin(least->fixed_s, other->fixed_s);
+    least->shared_s = fmin(least->shared_s, other->shared_s);
+    least->once_s = fmin(least->once_s, other->once_s);
+    least->run_fixed_s = fmin(least->run_fixed_s, other->run_fixed_s);
+    least->run_shared_s = fmin(least->run_shared_s, other->run_shared_s);
+    for (int i = 0; i < RECOMPUTES; i++)
+        least->run_more_s[i] = fmin(least->run_more_s[i], other->run_more_s[i]);
+}
+
+void single_device_init(struct single_device *alone, struct costs *costs, int64_t samples)
+{
+    const struct planner_request *request = costs->request;
+    *alone = find_device(costs, 0, samples);
+    for (int i = 1; i < request->device_count; i++) {
+        int known = 0;
+        while (request->devices[known].profile != request->devices[i].profile)
+            known++;
+        if (known < i)
+            continue;
+        struct single_device other = find_device(costs, i, samples);
+        take_smaller(alone, &other);
+        alone->unlike = true;
+    }
+    alone->shares = xcalloc((size_t)request->device_count, sizeof *alone->shares);
+}
+
+void single_device_finish(struct single_device *alone)
+{
+    free(alone->shares);
+}
+
+double single_device_share(const struct single_device *alone, const struct graph *graph,
+                           int devices)
+{
+    double *known = &alone->shares[devices - 1];
+    if (*known == 0)
+        *known = shares_least(graph, alone->run_last, alone->samples, devices);
+    return *known;
+}
+
+/* Tied weights, which two blocks have, are counted as if the larger of the two had none. */
+double single_device_bytes(const struct single_device *alone, int in_flight)
+{
+    return alone->state_bytes - alone->tied_bytes + in_flight * alone->saved_bytes +
+           alone->room_bytes;
+}
+
+/* On the mean between two recomputations, one that keeps more and one that keeps less. */
+double single_device_recompute(const struct single_device *alone, double memory_bytes,
+                               int in_flight)
+{
+    const double *more = alone->run_more_s;
+    double saved[RECOMPUTES], smallest = INFINITY, best = INFINITY, worst = 0;
+    for (int i = 0; i < RECOMPUTES; i++) {
+        saved[i] = in_flight * alone->run_saved_bytes[i];
+        smallest = fmin(smallest, saved[i]);
+    }
+    if (isinf(smallest))
+        return 0;
+    double may = (memory_bytes - single_device_bytes(alone, in_flight)) / alone->run + smallest;
+    for (int i = 0; i < RECOMPUTES; i++) {
+        worst = isfinite(saved[i]) ? fmax(worst, more[i]) : worst;
+        for (int j = 0; j < RECOMPUTES && saved[i] <= may; j++) {
+            double share = saved[j] > may && isfinite(saved[j]) /* of those that keep more */
+                               ? (may - saved[i]) / (saved[j] - saved[i])
+                               : 0;
+            best = fmin(best, more[i] + share * fmin(more[j] - more[i], 0));
+        }
+    }
+    return isfinite(best) ? best : worst;
+}
