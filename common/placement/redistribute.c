@@ -10,6 +10,7 @@
 #include "common/base/memory.h"
 #include "common/placement/goal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,7 @@ struct search {
 /* Where a placement stands in the table, or would. */
 static size_t slot_of(const struct search *search, const struct placement *placement)
 {
+    assert(search->table && "a search begins with a state");
     size_t slot = hash_words(HASH_START, placement, sizeof *placement) & (search->table_size - 1);
     while (search->table[slot] &&
            !placement_equal(&search->states[search->table[slot] - 1].at, placement))
