@@ -42,14 +42,14 @@ struct search {
 };
 
 /* Where a placement stands in the table, or would. */
-static size_t slot_of(const struct search *search, const struct placement *placement)
+static int *find_slot(const struct search *search, const struct placement *placement)
 {
-    assert(search->table && "a search begins with a state");
+    int *table = search->table;
     size_t slot = hash_words(HASH_START, placement, sizeof *placement) & (search->table_size - 1);
-    while (search->table[slot] &&
-           !placement_equal(&search->states[search->table[slot] - 1].at, placement))
+    assert(table && "a search begins with a state");
+    while (table[slot] && !placement_equal(&search->states[table[slot] - 1].at, placement))
         slot = (slot + 1) & (search->table_size - 1);
-    return slot;
+    return &table[slot];
 }
 
 static void add_state(struct search *search, const struct state *state)
@@ -57,14 +57,14 @@ static void add_state(struct search *search, const struct state *state)
     search->states = grow(search->states, search->count, &search->capacity, sizeof *search->states);
     search->states[search->count++] = *state;
     if (2 * search->count <= search->table_size) {
-        search->table[slot_of(search, &state->at)] = (int)search->count;
+        *find_slot(search, &state->at) = (int)search->count;
         return;
     }
     free(search->table);
     search->table_size = search->table_size ? 2 * search->table_size : 64;
     search->table = xcalloc(search->table_size, sizeof *search->table);
     for (size_t i = 0; i < search->count; i++)
-        search->table[slot_of(search, &search->states[i].at)] = (int)i + 1;
+        *find_slot(search, &search->states[i].at) = (int)i + 1;
 }
 
 /* The heap of open states, the cheapest first, of equal ones that which was found first. */
@@ -119,7 +119,7 @@ static void relax(void *context, const struct step *step)
     int64_t cost = current->cost + goal->step_price;
     if (cost >= search->reached)
         return;
-    int known = search->table[slot_of(search, &step->to)];
+    int known = *find_slot(search, &step->to);
     const struct state *like = known ? &search->states[known - 1] : NULL;
     if (like && like->cost <= cost)
         return;

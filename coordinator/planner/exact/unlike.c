@@ -20,7 +20,7 @@ static double share_of(const struct mesh *mesh, unsigned axes, int64_t samples, 
 {
     struct shape shape = {.dims = 1, .dim = "b", .size = {samples}};
     struct placement batch = {0};
-    assert(mesh->axes <= AXES_MAX);
+    assert(mesh->axes >= 0 && mesh->axes <= AXES_MAX);
     for (int axis = mesh->axes - 1; axis >= 0; axis--)
         if (axes >> axis & 1)
             placement_append(&batch, 0, axis);
