@@ -5,6 +5,7 @@
 #include "common/base/memory.h"
 #include "worker/collectives/members.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ static struct fabric_request *request_take(struct fabric *fabric)
     if (!fabric->free_requests)
         local_requests_grow(fabric);
     struct fabric_request *request = fabric->free_requests;
+    assert(request && "every block has requests");
     fabric->free_requests = request->next;
     return request;
 }
