@@ -4,6 +4,7 @@
 
 #include "common/base/memory.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
