@@ -52,8 +52,8 @@ static int lower_rank(struct costs *costs, const struct staged_part *part, int r
 
 /* The part on all ranks that stand for the stage but the first, whose cost *out is; on all that are
  * told apart, unless those have the same bytes: the first has least of a dim that does not divide,
- * the last one most. That does not hold of shares by weight, nor of messages between stages, and
- * where hosts are unequal another rank's messages may take longest. */
+ * the last one most. That does not hold of shares by weight, of unlike devices, nor of messages
+ * between stages, and where hosts are unequal another rank's messages may take longest. */
 static int lower_others(struct costs *costs, const struct staged_part *part, struct part_cost *out,
                         struct error *err)
 {
