@@ -3,25 +3,35 @@
 
 #include "tests/cluster/control_group.h"
 
-#include <stddef.h>
+#include <check.h>
+#include <stdio.h>
 
 static const char *const limits[CONTROL_GROUP_VERSIONS] = {"cpu.cfs_quota_us", "cpu.max"};
-/* Of a period of 100 ms. */
-static const char *const halves[CONTROL_GROUP_VERSIONS] = {"50000", "50000 100000"};
+/* The period that both versions begin with. */
+enum { PERIOD_US = 100000, LEAST_US = 1000 };
 
 static struct control_group group;
+
+static bool set(int quota_us)
+{
+    char words[32];
+    snprintf(words, sizeof words, "%d", quota_us);
+    return control_group_say(&group, limits[group.version], words);
+}
 
 const char *quota_open(void)
 {
     const char *why = control_group_open(&group, "cpu", limits);
-    if (why || control_group_say(&group, limits[group.version], halves[group.version]))
+    if (why || set(PERIOD_US))
         return why;
     control_group_close(&group);
     return "this machine lets nobody limit a group's processor time";
 }
 
-void quota_limit(pid_t pid)
+void quota_limit(pid_t pid, double processors)
 {
+    int quota_us = (int)(processors * PERIOD_US);
+    ck_assert(set(quota_us > LEAST_US ? quota_us : LEAST_US));
     control_group_take(&group, pid);
 }
 

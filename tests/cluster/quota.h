@@ -1,5 +1,5 @@
-/* quota.h - half of a processor's time for one process, by a control group of its own: version 1 or
- * 2, where this machine lets us make one. */
+/* quota.h - so much of a processor's time for one process and no more, by a control group of its
+ * own: version 1 or 2, where this machine lets us make one. */
 #ifndef TESTS_CLUSTER_QUOTA_H
 #define TESTS_CLUSTER_QUOTA_H
 
@@ -8,8 +8,8 @@
 
 /* Make the group; NULL, or why there can be none. */
 const char *quota_open(void);
-/* All threads of the process, from now on. */
-void quota_limit(pid_t pid);
+/* All threads of the process together, from now on: `processors` of a processor's time, below 1. */
+void quota_limit(pid_t pid, double processors);
 /* Back to where processes are that nobody limits. */
 void quota_lift(pid_t pid);
 /* The group goes; false: somebody is in it. */
