@@ -6,6 +6,7 @@
 #include "worker/executor/interpreter.h"
 #include "worker/executor/lanes.h"
 #include "worker/executor/queues.h"
+#include "worker/executor/tapes.h"
 #include "worker/executor/update.h"
 
 /* The last send of one (peer, tag). */
@@ -34,6 +35,7 @@ struct interpreter {
     struct sending *sendings;
     size_t sending_count;
     struct lanes *lanes;
+    struct tapes *tapes;
     struct queues *queues;
     struct footprints *footprints; /* NULL: nobody reads them */
     double *seconds, *waited;

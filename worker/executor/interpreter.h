@@ -1,7 +1,8 @@
 /* interpreter.h - runs the program of one rank.
  *
  * Its life is four calls: prepare (reserves the arena, forms the groups), run (one step),
- * quiesce (nothing of it is on its way any more) and release. In a step it allocates nothing.
+ * quiesce (nothing of it is on its way any more) and release. In a step it allocates nothing, but
+ * in the first ones on a device that keeps stretches of them: tapes.h.
  *
  * On a device with memory of its own the arena lies there, queues are its lanes, and the host waits
  * for them at the end of a step, and before the update where there are other ranks.

@@ -158,6 +158,7 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
                            config->device->accelerator, &in->arena, err);
     if (rc == 0)
         rc = lanes_open(program, config->device->accelerator, &in->lanes, err);
+    in->tapes = tapes_open(program, config->device->accelerator);
     in->timed = !in->lanes;
     if (rc == 0 && config->poison)
         rc = poison(in, err);
@@ -180,6 +181,7 @@ void interpreter_release(struct interpreter *in)
     if (!in)
         return;
     queues_stop(in->queues);
+    tapes_close(in->tapes);
     lanes_close(in->lanes);
     arena_release(in->arena);
     footprints_destroy(in->footprints);

@@ -99,6 +99,44 @@ static void note(struct interpreter *in, const struct program_walk *walk, double
         in->stamps[walk->number - 1] = (struct stamp){begin, end};
 }
 
+/* The stretch that begins at the cursor. */
+struct stretch {
+    struct interpreter *in;
+    struct program_cursor cursor;
+    int count;
+};
+
+/* None of these can fail. */
+static void issue_stretch(void *context)
+{
+    const struct stretch *stretch = context;
+    struct program_cursor cursor = stretch->cursor;
+    struct error err;
+    for (int left = stretch->count; left > 0; cursor.instruction++) {
+        if (cursor.instruction->queue != QUEUE_COMPUTE)
+            continue;
+        interpreter_execute(stretch->in, &cursor, &err);
+        left--;
+    }
+}
+
+/* The instruction at the cursor, or the whole stretch that begins there; the walk is then at its
+ * last one. One whose instructions are timed is none. */
+static int execute(struct interpreter *in, struct program_walk *walk, struct error *err)
+{
+    int first = (int)(walk->cursor.instruction - in->program->instructions);
+    int count = in->timed ? 1 : tapes_stretch(in->tapes, first);
+    if (count == 1)
+        return interpreter_execute(in, &walk->cursor, err);
+    struct stretch stretch = {in, walk->cursor, count};
+    tapes_run(in->tapes, first, walk->cursor.slot, issue_stretch, &stretch);
+    for (; count > 1; count--) {
+        in->passed[walk->cursor.instruction - in->program->instructions]++;
+        walk_next(walk);
+    }
+    return 0;
+}
+
 /* To the end of the step, to a failure, or until the other queue has failed. */
 static void run_queue(struct queues *queues, enum queue queue)
 {
@@ -124,7 +162,7 @@ static void run_queue(struct queues *queues, enum queue queue)
         int rc = queue == QUEUE_COMPUTE ? interpreter_reach(in, index, &err) : 0;
         footprints_begin(in->footprints, index, in->step, in->passed[index], begin);
         if (rc == 0)
-            rc = interpreter_execute(in, &walk->cursor, &err);
+            rc = execute(in, walk, &err);
         if (rc == 0 && in->lanes && in->timed)
             rc = lanes_finish(in->lanes, &err);
         double end = now();
@@ -137,7 +175,7 @@ static void run_queue(struct queues *queues, enum queue queue)
         }
         note(in, walk, begin, end);
         begin = end;
-        lanes_pass(in->lanes, index);
+        lanes_pass(in->lanes, (int)(walk->cursor.instruction - in->program->instructions));
         tell(queues, queue, walk->number);
     }
 }

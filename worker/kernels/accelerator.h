@@ -20,6 +20,7 @@
 
 struct lane;
 struct mark;
+struct tape;
 
 struct accelerator {
     /* Memory of the device, at a multiple of 256 bytes; -ENOMEM with the sizes. May wait for the
@@ -58,6 +59,19 @@ struct accelerator {
      * most REDUCE_MAX sources. */
     void (*reduce)(enum element element, void *destination, const void *const *sources, int count,
                    uint64_t elements, bool largest);
+    /* Work that `issue` gives to the calling thread's lane, with context, is not done but kept, to
+     * be issued as one: in the order that it has, at the addresses that it names. It moves nothing
+     * between host and device, waits for nothing and sets no mark. The like of it has been issued
+     * before, so that whatever is prepared once has been. -ENOTSUP, -EIO, -ENOMEM: it cannot be
+     * kept; nothing was issued, and the lane is as it was. Not during a step, but for the first
+     * few: it reserves memory. */
+    int (*record)(void (*issue)(void *context), void *context, struct tape **out,
+                  struct error *err);
+    /* In the calling thread's lane. */
+    void (*play)(struct tape *tape);
+    /* Accepts NULL. Where it was played nothing of it is under way. */
+    void (*tape_destroy)(struct tape *tape);
+
     /* Waits until all work of the lane is done. -EIO, -ENOMEM or -ENODEV with what went wrong in
      * it first, in words. */
     int (*finish)(struct error *err);

@@ -4,6 +4,7 @@
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/flash.h"
 #include "worker/kernels/cuda/product.h"
+#include "worker/kernels/cuda/tape.h"
 #include "worker/kernels/cuda/words.h"
 
 #include <cassert>
@@ -42,7 +43,7 @@ void lane_note(cublasStatus_t status, const char *what)
               what);
 }
 
-static int fail(struct error *err, cudaError_t status, const char *what)
+int lane_words(struct error *err, cudaError_t status, const char *what)
 {
     return words_set(err, (int)status, cudaGetErrorName(status), cudaGetErrorString(status), what);
 }
@@ -55,7 +56,7 @@ static int reserve(uint64_t bytes, void **out, struct error *err)
     size_t free_bytes = 0, whole_bytes = 0;
     (void)cudaGetLastError(); /* a failed reservation leaves the device well */
     if (status != cudaErrorMemoryAllocation || cudaMemGetInfo(&free_bytes, &whole_bytes))
-        return fail(err, status, "reserving memory");
+        return lane_words(err, status, "reserving memory");
     return words_set_memory(err, bytes, free_bytes, whole_bytes);
 }
 
@@ -69,13 +70,13 @@ static int room(uint64_t *bytes, struct error *err)
     size_t free_bytes = 0, whole_bytes = 0;
     cudaError_t status = cudaMemGetInfo(&free_bytes, &whole_bytes);
     *bytes = free_bytes;
-    return status == cudaSuccess ? 0 : fail(err, status, "asking for the free memory");
+    return status == cudaSuccess ? 0 : lane_words(err, status, "asking for the free memory");
 }
 
 static int pin(uint64_t bytes, void **out, struct error *err)
 {
     cudaError_t status = cudaMallocHost(out, bytes > 0 ? bytes : 1);
-    return status == cudaSuccess ? 0 : fail(err, status, "pinning memory of the host");
+    return status == cudaSuccess ? 0 : lane_words(err, status, "pinning memory of the host");
 }
 
 static void unpin(void *memory)
@@ -106,7 +107,7 @@ static int workspace(uint64_t *bytes, struct error *err)
     cudaError_t status = cudaMemGetInfo(&free_bytes, &whole_bytes);
     uint64_t share = whole_bytes / WORKSPACE_SHARE;
     *bytes = share < WORKSPACE_BYTES_MAX ? share : WORKSPACE_BYTES_MAX;
-    return status == cudaSuccess ? 0 : fail(err, status, "asking for the memory");
+    return status == cudaSuccess ? 0 : lane_words(err, status, "asking for the memory");
 }
 
 static int libraries(uint64_t *bytes, struct error *err)
@@ -139,7 +140,7 @@ static int lane_open(struct lane **out, bool computes, struct error *err)
     int rc = 0;
     cudaError_t status = cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking);
     if (status != cudaSuccess)
-        rc = fail(err, status, "making a stream");
+        rc = lane_words(err, status, "making a stream");
     if (rc == 0 && computes)
         rc = equip(lane, err);
     if (rc < 0) {
@@ -192,7 +193,7 @@ static int finish(struct error *err)
     lane_note(cudaStreamSynchronize(entered->stream), "work that was issued before");
     if (!entered->status)
         return 0;
-    return fail(err, (cudaError_t)entered->status, entered->what);
+    return lane_words(err, (cudaError_t)entered->status, entered->what);
 }
 
 static int mark_create(struct mark **out, struct error *err)
@@ -201,7 +202,7 @@ static int mark_create(struct mark **out, struct error *err)
     cudaError_t status = cudaEventCreateWithFlags(&mark->event, cudaEventDisableTiming);
     if (status != cudaSuccess) {
         delete mark;
-        return fail(err, status, "making an event");
+        return lane_words(err, status, "making an event");
     }
     *out = mark;
     return 0;
@@ -246,6 +247,9 @@ const struct accelerator cuda_accelerator = {
     .download = download,
     .move = move,
     .reduce = cuda_reduce,
+    .record = tape_record,
+    .play = tape_play,
+    .tape_destroy = tape_destroy,
     .finish = finish,
     .mark_create = mark_create,
     .mark_destroy = mark_destroy,

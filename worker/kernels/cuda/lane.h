@@ -15,6 +15,7 @@
 /* Of those, what matrix products are asked to do with. */
 #define PRODUCT_BYTES_MAX (UINT64_C(32) << 20)
 
+struct error;
 struct product; /* product.h: how a shape is multiplied */
 struct flash;   /* flash.h */
 
@@ -41,5 +42,7 @@ lane *lane_here(void);
 /* Remember what went wrong first. */
 void lane_note(cudaError_t status, const char *what);
 void lane_note(cublasStatus_t status, const char *what);
+/* In words, with what was being done; the error's code. */
+int lane_words(struct error *err, cudaError_t status, const char *what);
 
 #endif

@@ -78,6 +78,8 @@ enum cudaError_t {
     cudaErrorNotReady = 600,
     cudaErrorIllegalAddress = 700,
     cudaErrorNotSupported = 801,
+    cudaErrorStreamCaptureUnsupported = 900,
+    cudaErrorStreamCaptureInvalidated = 901,
     cudaErrorUnknown = 999,
 };
 enum cudaMemcpyKind {
@@ -139,6 +141,20 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);
 
+/* What a stream is given while it captures is kept, not done. What may not be then, spoils it: to
+ * wait, to reserve, to copy from or to the host, events. The next `emulated_spoiled` captures are
+ * spoiled in any case. */
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
+typedef struct emulated_graph *cudaGraph_t, *cudaGraphExec_t;
+extern int emulated_spoiled;
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out);
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *out, cudaGraph_t graph,
+                                          unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
+
 /* Work for the stream, done when somebody waits for it. */
 void emulated_issue(cudaStream_t stream, std::function<void()> work);
 /* By the work at hand. */
@@ -154,15 +170,17 @@ void emulated_change(const std::function<void()> &change);
 /* Now, on the calling thread. */
 void emulated_run_grid(dim3 grid, dim3 block, const std::function<void()> &kernel);
 
-/* Since the process began. */
+/* Of kernels and of graphs, since the process began; those that a graph launches are not counted.
+ */
 extern int emulated_launches;
+void emulated_count(cudaStream_t stream);
 
 template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
                                Arguments &&...arguments)
 {
     dim3 grid = config->gridDim, block = config->blockDim;
-    __atomic_fetch_add(&emulated_launches, 1, __ATOMIC_RELAXED);
+    emulated_count(config->stream);
     emulated_issue(config->stream, [=] {
         emulated_run_grid(grid, block, [=] { kernel(Parameters(arguments)...); });
     });

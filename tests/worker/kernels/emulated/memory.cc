@@ -42,6 +42,8 @@ bool inside(const std::map<uintptr_t, size_t> &all, const void *memory, size_t b
 cudaError_t cudaMalloc(void **out, size_t bytes)
 {
     std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    if (emulated_spoils())
+        return cudaErrorStreamCaptureUnsupported;
     if (reserved + bytes > emulated_limit)
         return cudaErrorMemoryAllocation;
     if (posix_memalign(out, 256, bytes) != 0)
@@ -113,6 +115,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
         inside(reservations, from, bytes) != (kind != cudaMemcpyHostToDevice))
         die("a copy names memory of the host as the device's, or the other way round, or leaves "
             "its reservation");
+    if (kind != cudaMemcpyDeviceToDevice && emulated_spoils())
+        return cudaErrorStreamCaptureUnsupported;
     if (kind == cudaMemcpyHostToDevice && !inside(pinned, from, bytes)) {
         std::vector<char> taken((const char *)from, (const char *)from + bytes);
         emulated_issue(stream, [=] { memcpy(to, taken.data(), bytes); });

@@ -9,6 +9,13 @@
 /* One thread of the host at a time is in the runtime; kernels run under it, once each. */
 extern std::recursive_mutex emulated_lock;
 
+/* Does the stream capture what the calling thread gives to it? */
+bool emulated_captures(cudaStream_t stream);
+/* If so this is kept. */
+bool emulated_keep(cudaStream_t stream, const std::function<void()> &work);
+/* The thread does what it may not while a stream captures: true if one does, and is spoiled. */
+bool emulated_spoils();
+
 /* All that was issued to the stream, or to any, is done. Under the lock, which is taken once: it is
  * left while others are waited for. */
 void emulated_finish(cudaStream_t stream);

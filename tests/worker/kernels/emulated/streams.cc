@@ -85,13 +85,23 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    if (emulated_spoils())
+        return cudaErrorStreamCaptureUnsupported;
     run_until(stream, stream->issued);
     return cudaSuccess;
+}
+
+void emulated_count(cudaStream_t stream)
+{
+    if (!emulated_captures(stream))
+        __atomic_fetch_add(&emulated_launches, 1, __ATOMIC_RELAXED);
 }
 
 void emulated_issue(cudaStream_t stream, std::function<void()> work)
 {
     std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    if (emulated_keep(stream, work))
+        return;
     stream->work.push_back(std::move(work));
     stream->issued++;
 }
@@ -143,6 +153,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    if (emulated_spoils())
+        return cudaErrorStreamCaptureUnsupported;
     if (event->timed)
         emulated_issue(stream, [=] { event->time_ms = stream->spent_ms; });
     event->stream = stream;
@@ -179,6 +191,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
 {
     std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    if (emulated_spoils())
+        return cudaErrorStreamCaptureUnsupported;
     emulated_event now = *event; /* what is recorded later is not waited for */
     if (now.stream)
         emulated_issue(stream, [now] {
