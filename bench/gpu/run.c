@@ -1,14 +1,14 @@
-/* run.c - an NVIDIA device: GPT-2 124M in f32 and bf16, its speed, how far f32 is from this
- * machine's processors after the same steps, and bf16 from f32.
+/* run.c - an NVIDIA device: GPT-2 in bf16 beside PyTorch's in one run, what a step is made of, and
+ * how far the device is from this machine's processors after the same steps, and bf16 from f32.
  *
- * Speed: 8 samples of 1,024 tokens a step in f32, 32 in bf16, the mean of STEPS steps behind the
- * first WARM_UP, whose products are being chosen. Distance: 2 samples of 256 tokens, STEPS steps on
- * both, the largest relative difference of a loss. */
+ * Speed: of ROUNDS rounds of STEPS steps behind WARM_UP steps, in which products are chosen, the
+ * median; PyTorch's rounds lie between ours. A token is six operations a parameter (Kaplan et al.,
+ * arXiv 2001.08361). Distance: 2 samples of 256 tokens, STEPS steps on both, the largest relative
+ * difference of a loss. */
 #include "bench/bench.h"
-#include "common/base/memory.h"
+#include "bench/gpu/training.h"
+#include "bench/training/peer.h"
 #include "common/base/units.h"
-#include "common/models/model.h"
-#include "common/program/lower.h"
 #include "worker/kernels/modules.h"
 
 #include <math.h>
@@ -17,123 +17,159 @@
 #include <unistd.h>
 
 #define STEPS 20
-#define WARM_UP 3
+#define WARM_UP 5
+#define ROUNDS 3
 
-struct run {
-    double loss[STEPS], seconds; /* of a step */
-    uint64_t reserved;
+struct row {
+    const char *name;
+    int64_t layers, hidden, heads, samples;
+    enum element element;
+    double parameters;
+    double goal; /* tokens/s on an H200 that we are after; 0: none is set */
 };
 
-static double count_targets(const void *context, enum program_kind kind, uint64_t first,
-                            uint64_t samples)
+static const struct row rows[] = {
+    {"gpt2_124m_bf16", 12, 768, 12, 64, ELEMENT_BF16, 124e6, 590e3},
+    {"gpt2_355m_bf16", 24, 1024, 16, 32, ELEMENT_BF16, 355e6, 217e3},
+    {"gpt2_124m_f32", 12, 768, 12, 8, ELEMENT_F32, 124e6, 0},
+};
+
+static struct training_config config_of(const struct device *device, const struct row *row,
+                                        int64_t seq, int64_t samples, enum element element)
 {
-    const int64_t *seq = context;
-    (void)kind;
-    (void)first;
-    return (double)samples * (double)*seq;
+    return (struct training_config){.device = device,
+                                    .samples = samples,
+                                    .model = {.family = "gpt",
+                                              .layers = row->layers,
+                                              .hidden = row->hidden,
+                                              .heads = row->heads,
+                                              .seq = seq,
+                                              .vocab = 50304,
+                                              .ffn = 4 * row->hidden,
+                                              .element = element}};
 }
 
-static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
-                 bool targets, int32_t *out)
+static void print_line(const char *row, const char *what, double value, const char *unit)
 {
-    (void)context;
-    bench_feed.fill(bench_feed.context, kind, first, box, targets, out);
+    printf("bench gpu/%s_%s %.4g %s", row, what, value, unit);
 }
 
-static void train(const struct device *device, enum element element, int64_t seq, int64_t samples,
-                  struct run *out)
+/* NULL: PyTorch is not there, and has said so. */
+static struct peer *open_peer(const struct row *row)
 {
-    struct model_config model = {.family = "gpt",
-                                 .layers = 12,
-                                 .hidden = 768,
-                                 .heads = 12,
-                                 .seq = seq,
-                                 .vocab = 50304,
-                                 .ffn = 3072,
-                                 .element = element};
-    struct graph *graph;
-    struct program *program;
-    struct interpreter *in;
-    struct step_result result;
+    const struct training_config config = config_of(NULL, row, 1024, row->samples, row->element);
+    const struct peer_config of = {&config.model, (int)row->samples, "cuda", "compile"};
+    struct peer *peer;
     struct error err;
-    struct feed feed = {&seq, fill, count_targets};
-    struct interpreter_config config = {.device = device,
-                                        .feed = &feed,
-                                        .optimizer = {.rate = 3e-4,
-                                                      .steps = 1000,
-                                                      .beta1 = 0.9,
-                                                      .beta2 = 0.95,
-                                                      .epsilon = 1e-8,
-                                                      .decay = 0.1,
-                                                      .clip = 1}};
-    bench_need(model_build(&model, &graph, &err), &err);
-    struct plan *plan = plan_create(1, (int)graph->block_count);
-    plan->stages[0].block_count = plan->block_count;
-    plan->micro_batches = 1;
-    plan->micro_batch_samples = samples;
-    bench_need(lower(graph, plan, 0, &program, &err), &err);
-    bench_need(interpreter_prepare(program, &config, &in, &err), &err);
-    interpreter_initialize(in, 1);
-    bench_need(interpreter_store_state(in, &err), &err);
-    uint64_t libraries = 0;
-    if (device->accelerator)
-        bench_need(device->accelerator->libraries(&libraries, &err), &err);
-    double begin = 0;
-    for (uint64_t step = 0; step < STEPS; step++) {
-        if (step == WARM_UP)
-            begin = bench_now_s();
-        bench_need(interpreter_run(in, PROGRAM_TRAIN, step, &result, &err), &err);
-        out->loss[step] = result.loss;
-    }
-    out->seconds = (bench_now_s() - begin) / (STEPS - WARM_UP);
-    out->reserved = program_bytes(program) + libraries;
-    interpreter_release(in);
-    program_destroy(program);
-    plan_destroy(plan);
-    graph_destroy(graph);
+    if (peer_open(&of, &peer, &err) == 0)
+        return peer;
+    fprintf(stderr, "%s\n", err.text);
+    return NULL;
 }
 
-static const char *const names[] = {[ELEMENT_F32] = "f32", [ELEMENT_BF16] = "bf16"};
+struct speeds {
+    double ours, alone, theirs; /* tokens/s: as a user has it; kernel by kernel; PyTorch */
+};
 
-static void bench_speed(const struct device *device, enum element element, int64_t samples)
+static struct speeds race(struct training *ours, struct training *alone, struct peer *peer,
+                          double tokens, double losses[])
 {
-    struct run run;
-    char reserved[32];
-    int64_t seq = 1024;
-    train(device, element, seq, samples, &run);
-    units_print_bytes(reserved, sizeof reserved, (double)run.reserved);
-    /* Kaplan et al., arXiv 2001.08361: six operations a parameter and token. */
-    double tokens = (double)(seq * samples) / run.seconds, parameters = 124e6;
-    printf("bench gpu/gpt2_124m_%s_tokens_per_s %.0f tokens/s  # %.2f ms a step, %.1f TFLOP/s, "
-           "%s reserved, loss %.4f to %.4f\n",
-           names[element], tokens, 1e3 * run.seconds, 6e-12 * parameters * tokens, reserved,
-           run.loss[0], run.loss[STEPS - 1]);
+    double us[ROUNDS], one[ROUNDS], they[ROUNDS] = {0};
+    training_steps(ours, WARM_UP, losses);
+    training_steps(alone, WARM_UP, losses);
+    for (int i = 0; i < ROUNDS; i++) {
+        us[i] = tokens / training_steps(ours, STEPS, losses);
+        one[i] = tokens / training_steps(alone, STEPS, losses);
+        if (peer)
+            they[i] = tokens / peer_seconds(peer, STEPS);
+    }
+    return (struct speeds){bench_median(us, ROUNDS), bench_median(one, ROUNDS),
+                           bench_median(they, ROUNDS)};
+}
+
+static void print_speeds(const struct row *row, const struct speeds *speeds,
+                         const struct peer *peer, double last_loss)
+{
+    double step_s = 1024 * (double)row->samples / speeds->ours;
+    print_line(row->name, "tokens_per_s", speeds->ours, "tokens/s");
+    printf("  # %.2f ms a step, %.1f TFLOP/s, loss %.4f", 1e3 * step_s,
+           6e-12 * row->parameters * speeds->ours, last_loss);
+    if (row->goal > 0)
+        printf("; %.3f of the %.0f that an H200 is to reach", speeds->ours / row->goal, row->goal);
+    printf("\n");
+    print_line(row->name, "recorded_vs_one_by_one", speeds->ours / speeds->alone, "ratio");
+    printf("  # stretches of a step launched as one, against each kernel: %.0f tokens/s\n",
+           speeds->alone);
+    if (!peer) {
+        printf("bench gpu/%s_vs_torch_compile - skipped PyTorch does not train here\n", row->name);
+        return;
+    }
+    print_line(row->name, "vs_torch_compile", speeds->ours / speeds->theirs, "ratio");
+    printf("  # PyTorch %s: %.0f tokens/s\n", peer_release(peer), speeds->theirs);
+}
+
+static void print_parts(const struct row *row, struct training *training, double step_s)
+{
+    char reserved[32], taken[32];
+    const struct training_parts parts = training_take_apart(training, 3);
+    print_line(row->name, "idle", fmax(0, 1 - parts.kernels_s / step_s), "ratio");
+    printf("  # %llu kernels and copies, waited for one by one, take %.2f ms of a step's %.2f; "
+           "%.1f us for each wait are taken off\n",
+           (unsigned long long)parts.kernels, 1e3 * parts.kernels_s, 1e3 * step_s,
+           1e6 * parts.wait_s);
+    units_print_bytes(reserved, sizeof reserved, (double)training_reserved(training));
+    units_print_bytes(taken, sizeof taken, (double)training_taken(training));
+    print_line(row->name, "memory", (double)training_reserved(training) / (1 << 20), "MiB");
+    printf("  # %s reserved; the device has %s less than before\n", reserved, taken);
     fflush(stdout);
 }
 
+static void bench_speed(const struct device *device, const struct row *row, struct peer *peer)
+{
+    struct training_config config = config_of(device, row, 1024, row->samples, row->element);
+    double losses[STEPS], tokens = 1024 * (double)(row->samples * STEPS);
+    struct training *ours = training_open(&config);
+    config.one_by_one = true;
+    struct training *alone = training_open(&config);
+    const struct speeds speeds = race(ours, alone, peer, tokens, losses);
+    training_close(alone);
+    print_speeds(row, &speeds, peer, losses[STEPS - 1]);
+    print_parts(row, ours, tokens / STEPS / speeds.ours);
+    training_close(ours);
+}
+
 /* The largest relative difference of a loss. */
-static double distance(const struct run *a, const struct run *b)
+static double distance(const double a[STEPS], const double b[STEPS])
 {
     double worst = 0;
     for (int i = 0; i < STEPS; i++)
-        worst = fmax(worst, fabs(a->loss[i] / b->loss[i] - 1));
+        worst = fmax(worst, fabs(a[i] / b[i] - 1));
     return worst;
+}
+
+static void train_short(const struct device *device, enum element element, double losses[STEPS])
+{
+    const struct training_config config = config_of(device, &rows[0], 256, 2, element);
+    struct training *training = training_open(&config);
+    training_steps(training, STEPS, losses);
+    training_close(training);
 }
 
 static void bench_distance(const struct device *device)
 {
-    struct run narrow, wide, here;
-    train(device, ELEMENT_BF16, 256, 2, &narrow);
-    train(device, ELEMENT_F32, 256, 2, &wide);
-    printf("bench gpu/gpt2_124m_bf16_loss_distance %.2g ratio  # to f32 in %d steps; 1e-2 is the "
-           "limit; loss %.6f to %.6f\n",
-           distance(&narrow, &wide), STEPS, narrow.loss[0], narrow.loss[STEPS - 1]);
+    double narrow[STEPS], wide[STEPS], here[STEPS];
+    train_short(device, ELEMENT_BF16, narrow);
+    train_short(device, ELEMENT_F32, wide);
+    print_line("gpt2_124m_bf16", "loss_distance", distance(narrow, wide), "ratio");
+    printf("  # to f32 in %d steps; 1e-2 is the limit; loss %.6f to %.6f\n", STEPS, narrow[0],
+           narrow[STEPS - 1]);
     fflush(stdout);
     device_cpu.threads((int)sysconf(_SC_NPROCESSORS_ONLN));
-    train(&device_cpu, ELEMENT_F32, 256, 2, &here);
-    printf("bench gpu/gpt2_124m_f32_loss_distance %.2g ratio  # to the processors' in %d steps; "
-           "1e-5 is the limit between plans; loss %.6f to %.6f\n",
-           distance(&wide, &here), STEPS, wide.loss[0], wide.loss[STEPS - 1]);
+    train_short(&device_cpu, ELEMENT_F32, here);
+    print_line("gpt2_124m_f32", "loss_distance", distance(wide, here), "ratio");
+    printf("  # to the processors' in %d steps; 1e-5 is the limit between plans; loss %.6f to "
+           "%.6f\n",
+           STEPS, wide[0], wide[STEPS - 1]);
 }
 
 int main(void)
@@ -144,8 +180,11 @@ int main(void)
         printf("bench gpu/gpt2_124m_bf16_tokens_per_s - skipped %s\nbench gpu done\n", err.text);
         return EXIT_SUCCESS;
     }
-    bench_speed(device, ELEMENT_BF16, 32);
-    bench_speed(device, ELEMENT_F32, 8);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peer *peer = open_peer(&rows[i]);
+        bench_speed(device, &rows[i], peer);
+        peer_close(peer);
+    }
     bench_distance(device);
     printf("bench gpu done\n");
     return EXIT_SUCCESS;

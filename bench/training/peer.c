@@ -18,20 +18,21 @@ struct peer {
     char release[64];
 };
 
-static void run(const struct model_config *model, int batch, int core, const char *mode,
-                const int in[2], const int out[2])
+static void run(const struct peer_config *config, const int in[2], const int out[2])
 {
-    const char *python = getenv("GIMBAL_BENCH_PYTHON");
-    char numbers[7][24];
-    const int64_t values[] = {core,       model->layers, model->hidden, model->heads,
-                              model->seq, model->vocab,  batch};
+    const struct model_config *model = config->model;
+    const char *python = getenv("GIMBAL_BENCH_PYTHON"), *script = getenv("GIMBAL_BENCH_TORCH");
+    char numbers[6][24];
+    const int64_t values[] = {model->layers, model->hidden, model->heads,
+                              model->seq,    model->vocab,  config->batch};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         snprintf(numbers[i], sizeof numbers[i], "%" PRId64, values[i]);
     dup2(in[0], STDIN_FILENO);
     dup2(out[1], STDOUT_FILENO);
     python = python ? python : "python3";
-    execlp(python, python, TORCH_GPT, numbers[0], mode, numbers[1], numbers[2], numbers[3],
-           numbers[4], numbers[5], numbers[6], NULL);
+    execlp(python, python, script ? script : TORCH_GPT, config->where,
+           model->element == ELEMENT_BF16 ? "bf16" : "f32", config->mode, numbers[0], numbers[1],
+           numbers[2], numbers[3], numbers[4], numbers[5], NULL);
     perror(python);
     _exit(127);
 }
@@ -44,8 +45,7 @@ static int read_ready(struct peer *peer, struct error *err)
     return error_set(err, -ENOENT, "PyTorch does not train here: see above");
 }
 
-int peer_open(const struct model_config *model, int batch, int core, const char *mode,
-              struct peer **out, struct error *err)
+int peer_open(const struct peer_config *config, struct peer **out, struct error *err)
 {
     struct peer *peer = xcalloc(1, sizeof *peer);
     int in[2], from[2];
@@ -53,7 +53,7 @@ int peer_open(const struct model_config *model, int batch, int core, const char 
         abort();
     peer->pid = fork();
     if (peer->pid == 0)
-        run(model, batch, core, mode, in, from);
+        run(config, in, from);
     close(in[0]);
     close(from[1]);
     peer->to = fdopen(in[1], "w");

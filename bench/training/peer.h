@@ -8,10 +8,16 @@
 
 struct peer;
 
-/* Bound to a core; mode: "eager" or "compile". $GIMBAL_BENCH_PYTHON, else python3, runs it.
- * -ENOENT: it does not train here, and what it said of it. */
-int peer_open(const struct model_config *model, int batch, int core, const char *mode,
-              struct peer **out, struct error *err);
+struct peer_config {
+    const struct model_config *model;
+    int batch;         /* samples of a step */
+    const char *where; /* the core that it is bound to, "3", or "cuda" */
+    const char *mode;  /* "eager" or "compile" */
+};
+
+/* $GIMBAL_BENCH_PYTHON, else python3, runs it, from $GIMBAL_BENCH_TORCH, else from this source
+ * tree. -ENOENT: it does not train here, and what it said of it. */
+int peer_open(const struct peer_config *config, struct peer **out, struct error *err);
 /* Its release, "2.9.1"; lent. */
 const char *peer_release(const struct peer *peer);
 /* Seconds that it takes for so many steps; it ends the process with a sentence where it ended. */

@@ -190,7 +190,10 @@ static struct peer *open_peer(const struct model_config *config, const char *mod
     cpuset_share(RANKS_MAX, sets);
     while (!CPU_ISSET(core, &sets[0]))
         core++;
-    if (peer_open(config, BATCH, (int)core, mode, &peer, &err) == 0)
+    char where[8];
+    snprintf(where, sizeof where, "%zu", core);
+    const struct peer_config of = {config, BATCH, where, mode};
+    if (peer_open(&of, &peer, &err) == 0)
         return peer;
     fprintf(stderr, "%s\n", err.text);
     return NULL;

@@ -1,7 +1,8 @@
-"""torch_gpt.py - the bench's model as a PyTorch user would write it: GPT-2, f32, AdamW, one core.
+"""torch_gpt.py - the bench's model as a PyTorch user would write it: GPT-2, AdamW, one core or device.
 
-    python3 torch_gpt.py CORE eager|compile LAYERS HIDDEN HEADS SEQ VOCAB BATCH
+    python3 torch_gpt.py CORE|cuda f32|bf16 eager|compile LAYERS HIDDEN HEADS SEQ VOCAB BATCH
 
+bf16 is automatic mixed precision: parameters and the optimizer stay in f32. TF32 is not used.
 For every line with a number on stdin it trains so many steps, and answers with the seconds that they
 took. The first line that it prints is "ready" and the release of PyTorch.
 """
@@ -66,40 +67,56 @@ class Gpt(nn.Module):
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
-def make_step(model, forward, seq, vocab, batch):
+def make_steps(model, forward, element, seq, vocab, batch):
+    device = next(model.parameters()).device
     matrices = [p for p in model.parameters() if p.dim() == 2]
     vectors = [p for p in model.parameters() if p.dim() < 2]
     groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95), eps=1e-8, fused=True)
 
     def step():
-        tokens = torch.randint(vocab, (batch, seq + 1))
-        loss = forward(tokens[:, :-1], tokens[:, 1:])
+        tokens = torch.randint(vocab, (batch, seq + 1), device=device)
+        with torch.autocast(device.type, torch.bfloat16, enabled=element == "bf16"):
+            loss = forward(tokens[:, :-1], tokens[:, 1:])
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        if not math.isfinite(loss.item()):
+        return loss
+
+    def steps(count):
+        for _ in range(count):
+            loss = step()
+        if not math.isfinite(loss.item()):  # a device is waited for here
             sys.exit("the loss is not finite")
 
-    return step
+    return steps
+
+
+def open_device(where):
+    """The device to train on; a core's thread stays there."""
+    if where == "cuda":
+        if not torch.cuda.is_available():
+            sys.exit("PyTorch finds no NVIDIA device")
+        return torch.device("cuda")
+    os.sched_setaffinity(0, {int(where)})
+    torch.set_num_threads(1)
+    return torch.device("cpu")
 
 
 def main():
-    core, mode = int(sys.argv[1]), sys.argv[2]
-    layers, hidden, heads, seq, vocab, batch = map(int, sys.argv[3:9])
-    os.sched_setaffinity(0, {core})
-    torch.set_num_threads(1)
+    where, element, mode = sys.argv[1:4]
+    layers, hidden, heads, seq, vocab, batch = map(int, sys.argv[4:10])
+    device = open_device(where)
     torch.manual_seed(1)
-    model = Gpt(layers, hidden, heads, seq, vocab)
-    step = make_step(model, torch.compile(model) if mode == "compile" else model, seq, vocab, batch)
-    for _ in range(2):
-        step()
+    model = Gpt(layers, hidden, heads, seq, vocab).to(device)
+    forward = torch.compile(model) if mode == "compile" else model
+    steps = make_steps(model, forward, element, seq, vocab, batch)
+    steps(3)
     print(f"ready {torch.__version__}", flush=True)
     for line in sys.stdin:
         begin = time.perf_counter()
-        for _ in range(int(line)):
-            step()
+        steps(int(line))
         print(time.perf_counter() - begin, flush=True)
 
 

@@ -39,6 +39,7 @@ struct interpreter_config {
     const struct feed *feed;
     struct optimizer optimizer;
     struct trail *trail; /* where the rank's way is told; NULL: nowhere */
+    bool one_by_one;     /* no stretch of a step is given to the device as one: to compare */
     bool poison;         /* fill the arena with NaN first, so that a read before a write shows */
     struct estate
         *estate;    /* where the state lies; NULL: in memory that goes with the interpreter */

@@ -158,7 +158,8 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
                            config->device->accelerator, &in->arena, err);
     if (rc == 0)
         rc = lanes_open(program, config->device->accelerator, &in->lanes, err);
-    in->tapes = tapes_open(program, config->device->accelerator);
+    if (!config->one_by_one)
+        in->tapes = tapes_open(program, config->device->accelerator);
     in->timed = !in->lanes;
     if (rc == 0 && config->poison)
         rc = poison(in, err);

@@ -1,0 +1,155 @@
+/* training.c - see training.h. */
+#include "bench/gpu/training.h"
+
+#include "bench/bench.h"
+#include "common/base/memory.h"
+#include "common/program/lower.h"
+
+#include <stdlib.h>
+
+#define WAITS 200
+
+struct training {
+    struct training_config config;
+    struct feed feed;
+    struct graph *graph;
+    struct plan *plan;
+    struct program *program;
+    struct interpreter *in;
+    uint64_t step, free_before;
+};
+
+static double count_targets(const void *context, enum program_kind kind, uint64_t first,
+                            uint64_t samples)
+{
+    const struct model_config *model = context;
+    (void)kind;
+    (void)first;
+    return (double)samples * (double)model->seq;
+}
+
+static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
+                 bool targets, int32_t *out)
+{
+    (void)context;
+    bench_feed.fill(bench_feed.context, kind, first, box, targets, out);
+}
+
+static uint64_t free_bytes(const struct training *training)
+{
+    const struct accelerator *accelerator = training->config.device->accelerator;
+    struct error err;
+    uint64_t bytes = 0;
+    if (accelerator)
+        bench_need(accelerator->room(&bytes, &err), &err);
+    return bytes;
+}
+
+struct training *training_open(const struct training_config *config)
+{
+    struct training *training = xcalloc(1, sizeof *training);
+    struct error err;
+    training->config = *config;
+    training->feed = (struct feed){&training->config.model, fill, count_targets};
+    training->free_before = free_bytes(training);
+    const struct interpreter_config prepare = {.device = config->device,
+                                               .feed = &training->feed,
+                                               .one_by_one = config->one_by_one,
+                                               .optimizer = {.rate = 3e-4,
+                                                             .steps = 1000,
+                                                             .beta1 = 0.9,
+                                                             .beta2 = 0.95,
+                                                             .epsilon = 1e-8,
+                                                             .decay = 0.1,
+                                                             .clip = 1}};
+    bench_need(model_build(&config->model, &training->graph, &err), &err);
+    struct plan *plan = plan_create(1, (int)training->graph->block_count);
+    training->plan = plan;
+    plan->stages[0].block_count = plan->block_count;
+    plan->micro_batches = 1;
+    plan->micro_batch_samples = config->samples;
+    bench_need(lower(training->graph, plan, 0, &training->program, &err), &err);
+    bench_need(interpreter_prepare(training->program, &prepare, &training->in, &err), &err);
+    interpreter_initialize(training->in, 1);
+    bench_need(interpreter_store_state(training->in, &err), &err);
+    return training;
+}
+
+void training_close(struct training *training)
+{
+    interpreter_release(training->in);
+    program_destroy(training->program);
+    plan_destroy(training->plan);
+    graph_destroy(training->graph);
+    free(training);
+}
+
+double training_steps(struct training *training, int count, double *losses)
+{
+    struct step_result result;
+    struct error err;
+    double begin = bench_now_s();
+    for (int i = 0; i < count; i++) {
+        bench_need(interpreter_run(training->in, PROGRAM_TRAIN, training->step++, &result, &err),
+                   &err);
+        losses[i] = result.loss;
+    }
+    return bench_now_s() - begin;
+}
+
+/* To give a lane the least there is, and to wait for it. */
+static double wait_for_nothing(const struct device *device)
+{
+    const struct accelerator *accelerator = device->accelerator;
+    struct lane *lane;
+    struct error err;
+    void *memory;
+    bench_need(accelerator->lane_open(&lane, true, &err), &err);
+    bench_need(accelerator->reserve(sizeof(float), &memory, &err), &err);
+    accelerator->enter(lane);
+    double begin = 0;
+    for (int i = -WAITS; i < WAITS; i++) {
+        if (i == 0)
+            begin = bench_now_s();
+        device->clear(memory, sizeof(float));
+        bench_need(accelerator->finish(&err), &err);
+    }
+    double seconds = (bench_now_s() - begin) / WAITS;
+    accelerator->enter(NULL);
+    accelerator->release(memory);
+    accelerator->lane_close(lane);
+    return seconds;
+}
+
+struct training_parts training_take_apart(struct training *training, int steps)
+{
+    struct training_parts parts = {.wait_s = wait_for_nothing(training->config.device)};
+    double *losses = xcalloc((size_t)steps, sizeof *losses), seconds = 0;
+    interpreter_time(training->in, true);
+    training_steps(training, steps, losses);
+    interpreter_time(training->in, false);
+    for (size_t i = 0; i < training->program->instruction_count; i++) {
+        seconds += interpreter_seconds(training->in)[i];
+        parts.kernels += interpreter_runs(training->in)[i];
+    }
+    parts.kernels /= (uint64_t)steps;
+    parts.kernels_s = seconds / steps - (double)parts.kernels * parts.wait_s;
+    free(losses);
+    return parts;
+}
+
+uint64_t training_reserved(const struct training *training)
+{
+    struct error err;
+    uint64_t libraries = 0;
+    const struct accelerator *accelerator = training->config.device->accelerator;
+    if (accelerator)
+        bench_need(accelerator->libraries(&libraries, &err), &err);
+    return program_bytes(training->program) + libraries;
+}
+
+uint64_t training_taken(const struct training *training)
+{
+    uint64_t left = free_bytes(training);
+    return left < training->free_before ? training->free_before - left : 0;
+}
