@@ -2,6 +2,7 @@
  * for them: the module of CUDA's kernels is the emulated one. They are found, measured and planned
  * for, and a job trains on them as it does on cores, whatever happens to an executor. */
 #include "common/base/memory.h"
+#include "tests/cluster/limited.h"
 #include "tests/cluster/pair.h"
 #include "tests/support/suite.h"
 
@@ -10,44 +11,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define STEPS 16
 #define LOSS_LIMIT 1e-4 /* the order of sums, and another library's exponential */
 
 static struct command events;
-static char folder[64], executor[96], full[96];
-
-/* An executor whose device is as full as the file says, once there is one. */
-static void write_executor(void)
-{
-    strcpy(folder, "/tmp/gimbal-devices-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(executor, sizeof executor, "%s/executor", folder);
-    snprintf(full, sizeof full, "%s/full", folder);
-    FILE *file = fopen(executor, "we");
-    ck_assert_ptr_nonnull(file);
-    fprintf(file, "#!/bin/sh\n[ ! -f %s ] || export EMULATED_MEMORY=$(cat %s)\nexec '%s' \"$@\"\n",
-            full, full, EXECUTOR);
-    ck_assert_int_eq(fclose(file), 0);
-    ck_assert_int_eq(chmod(executor, 0755), 0);
-}
 
 static void tear_down(void)
 {
     pair_stop();
-    unlink(executor);
-    ck_assert_int_eq(rmdir(folder), 0);
+    limited_end();
 }
 
 /* One cluster for all tests: each runs in a process of its own, and leaves it as it was. */
 static void setup(void)
 {
     setenv("GIMBAL_MODULES", MODULES, 1);
-    write_executor();
     pair.devices = "cuda";
-    pair.executors[1] = executor;
+    pair.executors[1] = limited_begin("export EMULATED_MEMORY=");
     pair_start();
     command_start(&pair.command, (const char *const[]){GIMBAL, "events", "-w", NULL});
     ck_assert(command_await(&pair.command, "node-a joined"));
@@ -160,17 +141,13 @@ END_TEST
 /* By another process, since it was measured. Its libraries leave no room for a plan with less. */
 START_TEST(a_device_that_is_full_is_no_fault_of_the_job)
 {
-    FILE *file = fopen(full, "we");
-    ck_assert_ptr_nonnull(file);
-    fputs("4096\n", file);
-    ck_assert_int_eq(fclose(file), 0);
+    limited_set(4096);
     write_job(divisions[0]);
     pair_submit(&events);
     pair_await(&events, " on node-b/0 ran out of memory");
     pair_await(&events, ", and is planned with at most ");
     pair_await(&events, " of the device's memory were asked for; 4.0 KiB of 4.0 KiB are free");
     ck_assert_int_ne(command_finish(&events), 0);
-    unlink(full);
     ck_assert_msg(strstr(events.out, " on node-b/0, ") != NULL &&
                       strstr(events.out, "(a rank of the job ran out of memory there)") != NULL,
                   "%s", command_last(&events));

@@ -2,6 +2,7 @@
  * it there is planned again with less, recomputes, and trains to its end: whether a rank cannot
  * reserve what its plan wants, or the kernel kills it once it uses that. */
 #include "common/base/memory.h"
+#include "tests/cluster/limited.h"
 #include "tests/cluster/memory_group.h"
 #include "tests/cluster/pair.h"
 #include "tests/support/suite.h"
@@ -11,8 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define KIB 1024
 #define MIB (UINT64_C(1024) * KIB)
@@ -22,22 +21,6 @@
 #define STEPS 3
 
 static struct command events;
-static char folder[64], executor[96], limit[96];
-
-/* An executor that may have no more data than the file says, once there is one. */
-static void write_executor(void)
-{
-    strcpy(folder, "/tmp/gimbal-memory-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(executor, sizeof executor, "%s/executor", folder);
-    snprintf(limit, sizeof limit, "%s/limit", folder);
-    FILE *file = fopen(executor, "we");
-    ck_assert_ptr_nonnull(file);
-    fprintf(file, "#!/bin/sh\n[ ! -f %s ] || ulimit -d $(cat %s)\nexec '%s' \"$@\"\n", limit, limit,
-            EXECUTOR);
-    ck_assert_int_eq(fclose(file), 0);
-    ck_assert_int_eq(chmod(executor, 0755), 0);
-}
 
 /* One for each executor: what libraries take grows with their threads. */
 static void keep_to_two_cores(void)
@@ -54,18 +37,15 @@ static void keep_to_two_cores(void)
 static void set_up(void)
 {
     keep_to_two_cores();
-    write_executor();
     pair.memory = "1GiB";
-    pair.executors[1] = executor;
+    pair.executors[1] = limited_begin("ulimit -d ");
     pair_start();
 }
 
 static void tear_down(void)
 {
     pair_stop();
-    unlink(limit);
-    unlink(executor);
-    ck_assert_int_eq(rmdir(folder), 0);
+    limited_end();
 }
 
 /* Either all of its blocks recompute, or none. */
@@ -105,10 +85,7 @@ static uint64_t read_bytes(pid_t pid, const char *name)
 
 static void limit_data(uint64_t bytes)
 {
-    FILE *file = fopen(limit, "we");
-    ck_assert_ptr_nonnull(file);
-    fprintf(file, "%" PRIu64 "\n", bytes / KIB);
-    ck_assert_int_eq(fclose(file), 0);
+    limited_set(bytes / KIB);
 }
 
 /* How node-b comes to have too little, known from what an executor there had. */
