@@ -1,7 +1,7 @@
 /* flash.h - causal attention in bf16 by cuDNN, where it is there and takes the call: whole
  * sequences, heads of a multiple of 8 numbers, memory at multiples of 16 bytes, gradients of all
  * three inputs that are not added to anything. Other calls, and all where it is not there, are for
- * the kernels of core.cu; so ranks that are to have the same bits need the same cuDNN, or none. */
+ * the kernels of core.h; so ranks that are to have the same bits need the same cuDNN, or none. */
 #ifndef WORKER_KERNELS_CUDA_FLASH_H
 #define WORKER_KERNELS_CUDA_FLASH_H
 

@@ -5,9 +5,8 @@
 namespace
 {
 
-/* A graph that grows, and the layouts of its tensors. */
-struct builder {
-    struct backend_graph graph;
+/* Where the tensors of a shape lie. */
+struct layouts {
     const struct sdpa_shape *s;
 
     /* (batch, seq, heads, width), as it lies, with the dims batch, heads, seq, width. */
@@ -37,6 +36,26 @@ struct builder {
     {
         return rows(s->heads());
     }
+};
+
+/* The same memory with the last two dims in each other's place. */
+struct layout turn(struct layout layout)
+{
+    return {{layout.dims[0], layout.dims[1], layout.dims[3], layout.dims[2]},
+            {layout.apart[0], layout.apart[1], layout.apart[3], layout.apart[2]}};
+}
+
+/* A matrix of scores is seen with its rows as columns, in its own memory. */
+struct layout across(struct layout layout)
+{
+    int64_t t = layout.dims[2];
+    return {{layout.dims[0], layout.dims[1], t, t}, {layout.apart[0], layout.apart[1], 1, t}};
+}
+
+/* A graph that grows. Operations return their result. */
+struct builder : layouts {
+    struct backend_graph graph;
+
     descriptor between(struct layout layout, cudnnDataType_t type = CUDNN_DATA_FLOAT)
     {
         return graph_tensor(&graph, 0, type, layout);
@@ -65,64 +84,114 @@ struct builder {
         graph_reshape(&graph, a, out);
         return out;
     }
-    /* Scores of keys behind the query become nothing. */
-    descriptor masked(descriptor a, descriptor nothing)
-    {
-        descriptor row = between(scores(), CUDNN_DATA_INT32);
-        descriptor column = between(scores(), CUDNN_DATA_INT32);
-        descriptor seen = between(scores(), CUDNN_DATA_BOOLEAN), out = between(scores());
-        graph_index(&graph, 2, a, row);
-        graph_index(&graph, 3, a, column);
-        each(CUDNN_POINTWISE_CMP_GE, row, column, seen);
-        graph_each(&graph, CUDNN_POINTWISE_BINARY_SELECT, a, nothing, seen, out);
-        return out;
-    }
-    /* The gradient of k or v from a turned matrix of scores; heads that share one are summed. */
-    void key_gradient(descriptor matrix, descriptor vectors_of, int64_t id)
-    {
-        descriptor out = bf16(id, keys());
-        if (s->group == 1) {
-            product(matrix, vectors_of, out);
-            return;
-        }
-        int64_t head = s->seq * s->width;
-        struct layout full = {{s->batch, s->heads(), s->seq, s->width},
-                              {s->heads() * head, head, s->width, 1}};
-        reduced(CUDNN_REDUCE_TENSOR_ADD,
-                product(matrix, vectors_of, between(full, CUDNN_DATA_BFLOAT16)), out);
-    }
 };
 
-/* The same memory with the last two dims in each other's place. */
-struct layout turn(struct layout layout)
+/* Of a row of scores: the logarithm of the sum of its powers. */
+descriptor sums_of(struct builder *b)
 {
-    return {{layout.dims[0], layout.dims[1], layout.dims[3], layout.dims[2]},
-            {layout.apart[0], layout.apart[1], layout.apart[3], layout.apart[2]}};
+    return graph_tensor(&b->graph, SDPA_SUMS, CUDNN_DATA_FLOAT, b->rows(b->s->heads_apart()));
 }
 
-/* A matrix of scores is seen with its rows as columns, in its own memory. */
-struct layout across(struct layout layout)
+descriptor scaled_scores(struct builder *b, descriptor q, descriptor k, descriptor scale)
 {
-    int64_t t = layout.dims[2];
-    return {{layout.dims[0], layout.dims[1], t, t}, {layout.apart[0], layout.apart[1], 1, t}};
+    descriptor raw = b->product(q, k, b->between(b->scores()));
+    return b->each(CUDNN_POINTWISE_MUL, raw, scale, b->between(b->scores()));
+}
+
+/* Scores of keys behind the query become nothing. */
+descriptor masked(struct builder *b, descriptor a, descriptor nothing)
+{
+    descriptor row = b->between(b->scores(), CUDNN_DATA_INT32);
+    descriptor column = b->between(b->scores(), CUDNN_DATA_INT32);
+    descriptor seen = b->between(b->scores(), CUDNN_DATA_BOOLEAN), out = b->between(b->scores());
+    graph_index(&b->graph, 2, a, row);
+    graph_index(&b->graph, 3, a, column);
+    b->each(CUDNN_POINTWISE_CMP_GE, row, column, seen);
+    graph_each(&b->graph, CUDNN_POINTWISE_BINARY_SELECT, a, nothing, seen, out);
+    return out;
+}
+
+/* What backward is given. */
+struct operands {
+    descriptor q, k, v, y, dy, sums, scale, one, nothing;
+};
+
+struct operands bring(struct builder *b)
+{
+    struct operands of;
+    of.q = b->bf16(SDPA_Q, b->queries());
+    of.k = b->bf16(SDPA_K, turn(b->keys()));
+    of.v = b->bf16(SDPA_V, turn(b->keys()));
+    of.y = b->bf16(SDPA_Y, b->queries());
+    of.dy = b->bf16(SDPA_DY, b->queries());
+    of.sums = sums_of(b);
+    of.scale = graph_number(&b->graph, SDPA_SCALE);
+    of.one = graph_number(&b->graph, SDPA_ONE);
+    of.nothing = graph_number(&b->graph, SDPA_NOTHING);
+    return of;
+}
+
+/* What a row's gradients have in common: dy y, summed. */
+descriptor mean_of(struct builder *b, const struct operands *of)
+{
+    const struct sdpa_shape *s = b->s;
+    int64_t row = s->heads() * s->width, head = s->seq * s->width;
+    struct layout given = {{s->batch, s->heads(), s->seq, s->width}, {row * s->seq, head, row, 1}};
+    descriptor both = b->each(CUDNN_POINTWISE_MUL, of->dy, of->y, b->between(given));
+    descriptor mean = b->reduced(CUDNN_REDUCE_TENSOR_ADD, both, b->between(b->rows()));
+    return b->each(CUDNN_POINTWISE_MUL, mean, of->one, b->between(b->rows()));
+}
+
+/* P once more, from the sums that forward left. */
+descriptor powers_again(struct builder *b, const struct operands *of)
+{
+    descriptor scaled = scaled_scores(b, of->q, of->k, of->scale);
+    descriptor less = b->each(CUDNN_POINTWISE_SUB, scaled, of->sums, b->between(b->scores()));
+    descriptor scores = masked(b, less, of->nothing);
+    return b->each(CUDNN_POINTWISE_EXP, scores, nullptr, b->between(b->scores()));
+}
+
+/* dS = P (dy v - mean) scale. */
+descriptor score_gradient(struct builder *b, const struct operands *of, descriptor p,
+                          descriptor mean)
+{
+    descriptor dp = b->product(of->dy, of->v, b->between(b->scores()));
+    descriptor apart = b->each(CUDNN_POINTWISE_SUB, dp, mean, b->between(b->scores()));
+    descriptor weighted = b->each(CUDNN_POINTWISE_MUL, apart, p, b->between(b->scores()));
+    return b->each(CUDNN_POINTWISE_MUL, weighted, of->scale, b->between(b->scores()));
+}
+
+/* The gradient of k or v from a matrix of scores, which is turned; heads that share one are
+ * summed. */
+void key_gradient(struct builder *b, descriptor scores, descriptor vectors_of, int64_t id)
+{
+    const struct sdpa_shape *s = b->s;
+    descriptor matrix = b->turned(scores, b->between(across(b->scores()), CUDNN_DATA_BFLOAT16));
+    descriptor out = b->bf16(id, b->keys());
+    if (s->group == 1) {
+        b->product(matrix, vectors_of, out);
+        return;
+    }
+    int64_t head = s->seq * s->width;
+    struct layout full = {{s->batch, s->heads(), s->seq, s->width},
+                          {s->heads() * head, head, s->width, 1}};
+    b->reduced(CUDNN_REDUCE_TENSOR_ADD,
+               b->product(matrix, vectors_of, b->between(full, CUDNN_DATA_BFLOAT16)), out);
 }
 
 } // namespace
 
 struct backend_graph sdpa_forward(const struct sdpa_shape *shape)
 {
-    struct builder b = {{}, shape};
+    struct builder b = {{shape}, {}};
     descriptor q = b.bf16(SDPA_Q, b.queries());
     descriptor k = b.bf16(SDPA_K, turn(b.keys()));
     descriptor v = b.bf16(SDPA_V, b.keys());
     descriptor y = b.bf16(SDPA_Y, b.queries());
-    descriptor sums =
-        graph_tensor(&b.graph, SDPA_SUMS, CUDNN_DATA_FLOAT, b.rows(shape->heads_apart()));
+    descriptor sums = sums_of(&b);
     descriptor scale = graph_number(&b.graph, SDPA_SCALE);
     descriptor nothing = graph_number(&b.graph, SDPA_NOTHING);
-    descriptor raw = b.product(q, k, b.between(b.scores()));
-    descriptor scaled = b.each(CUDNN_POINTWISE_MUL, raw, scale, b.between(b.scores()));
-    descriptor scores = b.masked(scaled, nothing);
+    descriptor scores = masked(&b, scaled_scores(&b, q, k, scale), nothing);
     descriptor largest = b.reduced(CUDNN_REDUCE_TENSOR_MAX, scores, b.between(b.rows()));
     descriptor less = b.each(CUDNN_POINTWISE_SUB, scores, largest, b.between(b.scores()));
     descriptor powers = b.each(CUDNN_POINTWISE_EXP, less, nullptr, b.between(b.scores()));
@@ -137,38 +206,14 @@ struct backend_graph sdpa_forward(const struct sdpa_shape *shape)
 
 struct backend_graph sdpa_backward(const struct sdpa_shape *shape)
 {
-    struct builder b = {{}, shape};
-    int64_t row = shape->heads() * shape->width, head = shape->seq * shape->width;
-    struct layout given = {{shape->batch, shape->heads(), shape->seq, shape->width},
-                           {row * shape->seq, head, row, 1}};
-    descriptor q = b.bf16(SDPA_Q, b.queries());
-    descriptor k = b.bf16(SDPA_K, turn(b.keys()));
-    descriptor v = b.bf16(SDPA_V, turn(b.keys()));
-    descriptor y = b.bf16(SDPA_Y, b.queries());
-    descriptor dy = b.bf16(SDPA_DY, b.queries());
-    descriptor sums =
-        graph_tensor(&b.graph, SDPA_SUMS, CUDNN_DATA_FLOAT, b.rows(shape->heads_apart()));
-    descriptor scale = graph_number(&b.graph, SDPA_SCALE);
-    descriptor one = graph_number(&b.graph, SDPA_ONE);
-    descriptor nothing = graph_number(&b.graph, SDPA_NOTHING);
-    /* What a row's gradients have in common: dy y, summed. */
-    descriptor both = b.each(CUDNN_POINTWISE_MUL, dy, y, b.between(given));
-    descriptor mean = b.reduced(CUDNN_REDUCE_TENSOR_ADD, both, b.between(b.rows()));
-    mean = b.each(CUDNN_POINTWISE_MUL, mean, one, b.between(b.rows()));
-    descriptor raw = b.product(q, k, b.between(b.scores()));
-    descriptor scaled = b.each(CUDNN_POINTWISE_MUL, raw, scale, b.between(b.scores()));
-    descriptor less = b.each(CUDNN_POINTWISE_SUB, scaled, sums, b.between(b.scores()));
-    descriptor scores = b.masked(less, nothing);
-    descriptor p = b.each(CUDNN_POINTWISE_EXP, scores, nullptr, b.between(b.scores()));
-    descriptor p_turned = b.turned(p, b.between(across(b.scores()), CUDNN_DATA_BFLOAT16));
-    b.key_gradient(p_turned, dy, SDPA_DV);
-    descriptor dp = b.product(dy, v, b.between(b.scores()));
-    descriptor apart = b.each(CUDNN_POINTWISE_SUB, dp, mean, b.between(b.scores()));
-    descriptor weighted = b.each(CUDNN_POINTWISE_MUL, apart, p, b.between(b.scores()));
-    descriptor ds = b.each(CUDNN_POINTWISE_MUL, weighted, scale, b.between(b.scores()));
-    descriptor ds_turned = b.turned(ds, b.between(across(b.scores()), CUDNN_DATA_BFLOAT16));
-    b.key_gradient(ds_turned, q, SDPA_DK);
-    descriptor rows_of_k = b.turned(k, b.between(b.keys(), CUDNN_DATA_BFLOAT16));
+    struct builder b = {{shape}, {}};
+    struct operands of = bring(&b);
+    descriptor mean = mean_of(&b, &of);
+    descriptor p = powers_again(&b, &of);
+    key_gradient(&b, p, of.dy, SDPA_DV);
+    descriptor ds = score_gradient(&b, &of, p, mean);
+    key_gradient(&b, ds, of.q, SDPA_DK);
+    descriptor rows_of_k = b.turned(of.k, b.between(b.keys(), CUDNN_DATA_BFLOAT16));
     b.product(ds, rows_of_k, b.bf16(SDPA_DQ, b.queries()));
     return b.graph;
 }
