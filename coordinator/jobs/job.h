@@ -141,6 +141,7 @@ struct job {
     unsigned restarts, restarts_max, faults;
     uint64_t reached_step;          /* the furthest when it broke */
     uint64_t began_step;            /* of this epoch, behind which it began; not stored */
+    uint64_t broke_step;            /* the newest of the last one that broke; not stored */
     uint64_t skipped, skipped_from; /* the newest steps, that were not finite: how many in a row,
                                        and the first of them; not stored */
     char again[JOB_WORDS_SIZE];     /* which restart or replan, and why, until it runs; "": none */

@@ -156,6 +156,10 @@ static void enter(struct job *job, enum job_state from, uint64_t now_ms)
         job->pauses = job->resumes = 0;
         job->saves = false;
         break;
+    case JOB_FAILING:
+    case JOB_REPLANNING:
+        job->broke_step = job->step;
+        break;
     case JOB_PAUSING:
         job->pauses++;
         break;

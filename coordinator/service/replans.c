@@ -19,25 +19,35 @@ static struct replan_side side_of(const struct job *job, const struct planning *
     return side;
 }
 
+/* One that nobody has to leave waits for devices as soon as it breaks. */
+static bool is_broken(const struct job *job)
+{
+    return job->state == JOB_REPLANNING || job->state == JOB_FAILING ||
+           (job->state == JOB_PENDING && job->again[0]);
+}
+
 /* One that breaks again before it has finished a step is the same replan still. */
 static void begin(struct replan *replan, const struct job *job, const struct planning *planning,
                   uint64_t now_ms)
 {
     if (replan->going)
         return;
-    *replan = (struct replan){.going = true, .before = side_of(job, planning), .broke_ms = now_ms};
+    *replan = (struct replan){.going = true,
+                              .before = side_of(job, planning),
+                              .broke_ms = now_ms,
+                              .reached = job->broke_step};
     memcpy(replan->cause, job->words, sizeof replan->cause);
 }
 
 void replan_follow(struct replan *replan, const struct job *job, const struct planning *planning,
                    uint64_t now_ms)
 {
-    if (job->state == JOB_REPLANNING || job->state == JOB_FAILING)
+    bool broken = is_broken(job);
+    if (broken)
         begin(replan, job, planning, now_ms);
     if (!replan->going)
         return;
-    bool breaks = job->state == JOB_REPLANNING || job->state == JOB_FAILING;
-    if ((breaks || job->state == JOB_PENDING) && job->step > replan->reached)
+    if (broken && job->step > replan->reached)
         replan->reached = job->step;
     if (job->state == JOB_PENDING)
         replan->left_ms = now_ms;

@@ -59,6 +59,13 @@ struct sending *interpreter_sending(struct interpreter *in, const struct instruc
 /* One instruction, on the thread of its queue. */
 int interpreter_execute(struct interpreter *in, const struct program_cursor *cursor,
                         struct error *err);
+/* What the kernel of an instruction is called with. */
+struct kernel_call interpreter_call(const struct interpreter *in,
+                                    const struct instruction *instruction, int slot);
+/* pairs.c: the instruction at the cursor and those behind it, of `left` in this queue, that the
+ * device computes at once: how many they are, or 0: none, and nothing was done. */
+int interpreter_run_pair(const struct interpreter *in, const struct program_cursor *cursor,
+                         int left);
 /* exchange.c: one that needs other ranks. */
 int interpreter_meet(struct interpreter *in, const struct instruction *instruction, int slot,
                      struct error *err);

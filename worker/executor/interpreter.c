@@ -31,7 +31,8 @@ struct view interpreter_view(const struct interpreter *in, const struct instruct
     return view_of(in, &program_pieces(in->program, instruction)[index], slot);
 }
 
-static void run_kernel(struct interpreter *in, const struct instruction *instruction, int slot)
+struct kernel_call interpreter_call(const struct interpreter *in,
+                                    const struct instruction *instruction, int slot)
 {
     const struct node *node = &in->program->graph->nodes[instruction->kernel.node];
     struct kernel_call call = {
@@ -54,6 +55,12 @@ static void run_kernel(struct interpreter *in, const struct instruction *instruc
         else
             call.gradient[operand - VIEWS_MAX] = view;
     }
+    return call;
+}
+
+static void run_kernel(struct interpreter *in, const struct instruction *instruction, int slot)
+{
+    const struct kernel_call call = interpreter_call(in, instruction, slot);
     const struct kernel *kernel = in->kernels[instruction->kernel.node];
     kernel->run[instruction->kernel.direction][instruction->kernel.phase](&call);
 }

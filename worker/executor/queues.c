@@ -112,10 +112,15 @@ static void issue_stretch(void *context)
     const struct stretch *stretch = context;
     struct program_cursor cursor = stretch->cursor;
     struct error err;
+    int passed = 0; /* of those that a pair has had already */
     for (int left = stretch->count; left > 0; cursor.instruction++) {
         if (cursor.instruction->queue != QUEUE_COMPUTE)
             continue;
-        interpreter_execute(stretch->in, &cursor, &err);
+        if (passed == 0)
+            passed = interpreter_run_pair(stretch->in, &cursor, left);
+        if (passed == 0)
+            interpreter_execute(stretch->in, &cursor, &err);
+        passed -= passed > 0;
         left--;
     }
 }

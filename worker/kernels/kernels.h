@@ -63,6 +63,15 @@ struct kernel {
     int (*check)(const struct node *node, const struct sizes *sizes, struct error *err);
 };
 
+/* Two operations forward, of which the second takes what the first has made, at once: with the bits
+ * that they have one after the other. */
+struct kernel_pair {
+    const struct kernel *first, *second;
+    /* The call of the first, which has one phase, and that of the second's last one. False: not
+     * these two, and nothing was done. */
+    bool (*run)(const struct kernel_call *first, const struct kernel_call *second);
+};
+
 /* AdamW of one slice: all arrays have `count` elements. */
 struct update_call {
     float *parameter, *gradient, *first, *second;
@@ -104,6 +113,7 @@ struct device {
     const struct accelerator *accelerator;
     const struct kernel *const *kernels; /* ends with NULL */
     const struct kernel *const *narrow;  /* those that take bf16, too: often the same */
+    const struct kernel_pair *pairs;     /* ends with NULL. (optional) */
 
     /* Copy the box `part` from one piece to another, which may be of another element. */
     void (*copy)(const struct view *destination, const struct view *source, const struct box *part);

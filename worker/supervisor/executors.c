@@ -77,12 +77,13 @@ void supervisor_executor_faulty(struct supervisor *supervisor, uint64_t id, cons
         rank_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason, now_ms, actions);
 }
 
-/* Nobody wanted it gone, or only because it did not leave its epoch. */
+/* Nobody wanted it gone, or only because it did not leave its epoch, or stood still in it. */
 static bool leaves_state(const struct supervisor *supervisor, const struct rank *rank)
 {
-    bool fault =
-        rank->state == RANK_STOPPING && rank->said && !rank->asked && cause_is_fault(rank->cause);
-    return rank->keeps && !supervisor->leaving && (rank->state != RANK_STOPPING || fault);
+    bool stopping = rank->state == RANK_STOPPING;
+    bool fault = stopping && rank->said && !rank->asked && cause_is_fault(rank->cause);
+    bool stalled = stopping && rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__STALLED;
+    return rank->keeps && !supervisor->leaving && (!stopping || fault || stalled);
 }
 
 static void set_end(struct rank *rank, const struct executor_end *end)

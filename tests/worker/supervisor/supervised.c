@@ -239,6 +239,19 @@ void cancel_saving(struct supervised *supervised, const char *job, uint64_t epoc
     end(supervised, job, epoch, true, NULL, 0);
 }
 
+void end_stalled(struct supervised *supervised, const char *job, uint64_t epoch, uint32_t rank)
+{
+    Gimbal__EndRank message = GIMBAL__END_RANK__INIT;
+    Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
+    message.job = (char *)job;
+    message.epoch = epoch;
+    message.rank = rank;
+    message.reason = (char *)"holds up 3 ranks";
+    record.record_case = GIMBAL__WORKER_RECORD__RECORD_END;
+    record.end = &message;
+    feed(supervised, &record);
+}
+
 uint64_t start_rank(struct supervised *supervised, const char *job, uint64_t epoch)
 {
     assign(supervised, job, epoch, 0, 0);

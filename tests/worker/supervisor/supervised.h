@@ -58,6 +58,9 @@ void cancel_saving(struct supervised *supervised, const char *job, uint64_t epoc
 /* The end of this rank is waited for. */
 void cancel_rank(struct supervised *supervised, const char *job, uint64_t epoch, uint32_t rank);
 
+/* This rank holds up others: "holds up 3 ranks". */
+void end_stalled(struct supervised *supervised, const char *job, uint64_t epoch, uint32_t rank);
+
 /* Assign a rank on device 0 and take its assignment, as who starts it does; its id. */
 uint64_t start_rank(struct supervised *supervised, const char *job, uint64_t epoch);
 /* Lent; fails the test when it is not known. */

@@ -225,6 +225,16 @@ START_TEST(it_is_not_held_for_ever)
 }
 END_TEST
 
+START_TEST(one_that_held_up_others_leaves_its_state_too)
+{
+    uint64_t rank = start_staying("job-1", 1);
+    end_stalled(&it, "job-1", 1, 0);
+    ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGKILL);
+    rank_gone(&it, rank, "was killed by signal 9");
+    ck_assert(rank_of(&it, rank)->leaves);
+}
+END_TEST
+
 START_TEST(one_that_was_stopped_leaves_nothing)
 {
     uint64_t rank = start_staying("job-1", 1);
@@ -253,6 +263,7 @@ int main(void)
     tcase_add_test(tcase, another_job_on_the_device_has_it_let_go);
     tcase_add_loop_test(tcase, it_is_let_go_with_its_job, 0, 2);
     tcase_add_test(tcase, it_is_not_held_for_ever);
+    tcase_add_test(tcase, one_that_held_up_others_leaves_its_state_too);
     tcase_add_test(tcase, one_that_was_stopped_leaves_nothing);
     return suite_run("supervisor kept", tcase, NULL);
 }

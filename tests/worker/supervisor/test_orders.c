@@ -34,27 +34,16 @@ static Gimbal__WorkerRecord *make_record(Gimbal__WorkerRecord__RecordCase which)
     return made;
 }
 
-static void end_rank(const char *job, uint64_t epoch)
-{
-    Gimbal__WorkerRecord *made = make_record(GIMBAL__WORKER_RECORD__RECORD_END);
-    made->end = xcalloc(1, sizeof *made->end);
-    gimbal__end_rank__init(made->end);
-    made->end->job = xstrdup(job);
-    made->end->epoch = epoch;
-    made->end->reason = xstrdup("holds up 3 ranks");
-    record(made);
-}
-
 START_TEST(one_that_holds_up_the_others_is_killed_at_once_and_that_is_why_it_ended)
 {
     uint64_t rank = start_rank(&it, "job-1", 3);
-    end_rank("job-1", 2);
-    end_rank("job-2", 3);
+    end_stalled(&it, "job-1", 2, 0);
+    end_stalled(&it, "job-2", 3, 0);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
-    end_rank("job-1", 3);
+    end_stalled(&it, "job-1", 3, 0);
     ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGKILL);
     done(&it);
-    end_rank("job-1", 3); /* by a coordinator that has started again */
+    end_stalled(&it, "job-1", 3, 0); /* by a coordinator that has started again */
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
     rank_gone(&it, rank, "was killed by signal 9");
     ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);

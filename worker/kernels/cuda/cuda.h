@@ -10,6 +10,10 @@ extern const struct kernel cuda_add, cuda_attend, cuda_core, cuda_embed, cuda_ge
 extern const struct accelerator cuda_accelerator;
 }
 
+/* Of struct kernel_pair. */
+bool cuda_add_norm(const struct kernel_call *sum, const struct kernel_call *norm);
+bool cuda_add_rmsnorm(const struct kernel_call *sum, const struct kernel_call *norm);
+
 void cuda_copy(const struct view *destination, const struct view *source, const struct box *part);
 void cuda_clear(void *data, size_t bytes);
 void cuda_sum(const struct view *destination, const struct view *source);

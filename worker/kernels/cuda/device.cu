@@ -24,6 +24,12 @@ static const struct kernel *const kernels[] = {
     &cuda_rmsnorm, &cuda_rotary, &cuda_swiglu, NULL,
 };
 
+static const struct kernel_pair pairs[] = {
+    {&cuda_add, &cuda_norm, cuda_add_norm},
+    {&cuda_add, &cuda_rmsnorm, cuda_add_rmsnorm},
+    {},
+};
+
 const struct device device_cuda = {
     .name = "cuda",
     .list = cuda_list,
@@ -33,6 +39,7 @@ const struct device device_cuda = {
     .accelerator = &cuda_accelerator,
     .kernels = kernels,
     .narrow = kernels,
+    .pairs = pairs,
     .copy = cuda_copy,
     .clear = cuda_clear,
     .add = cuda_sum,

@@ -6,6 +6,7 @@
  * nothing. */
 #include "worker/kernels/cuda/columns.h"
 #include "worker/kernels/cuda/cuda.h"
+#include "worker/kernels/cuda/residual.h"
 
 namespace
 {
@@ -214,6 +215,16 @@ template <typename E> void forward_output(const struct kernel_call *call)
         launch_each_row("norm", rows.count, normalise<E>{rows});
 }
 
+template <typename E>
+bool add_forward(const struct kernel_call *sum, const struct kernel_call *call)
+{
+    struct rows<E> rows = rows_of<E>(call);
+    if (!rows.whole() || !residual_is(sum, call))
+        return false;
+    residual_launch<E>("norm", sum, forward_whole<E>{rows});
+    return true;
+}
+
 template <typename E> void backward_dots(const struct kernel_call *call)
 {
     struct rows<E> rows = rows_of<E>(call);
@@ -237,6 +248,12 @@ template <typename E> void backward_gradients(const struct kernel_call *call)
 }
 
 } // namespace
+
+bool cuda_add_norm(const struct kernel_call *sum, const struct kernel_call *norm)
+{
+    return norm->element == ELEMENT_BF16 ? add_forward<bf16>(sum, norm)
+                                         : add_forward<float>(sum, norm);
+}
 
 const struct kernel cuda_norm = {
     "norm",

@@ -5,6 +5,7 @@
  * over all of h. Where all of h is here, the last phase does everything: as in norm.cu. */
 #include "worker/kernels/cuda/columns.h"
 #include "worker/kernels/cuda/cuda.h"
+#include "worker/kernels/cuda/residual.h"
 
 namespace
 {
@@ -158,6 +159,16 @@ template <typename E> void forward_output(const struct kernel_call *call)
         launch_each_row("rmsnorm", rows.count, normalise<E>{rows});
 }
 
+template <typename E>
+bool add_forward(const struct kernel_call *sum, const struct kernel_call *call)
+{
+    struct rows<E> rows = rows_of<E>(call);
+    if (!rows.whole() || !residual_is(sum, call))
+        return false;
+    residual_launch<E>("rmsnorm", sum, forward_whole<E>{rows});
+    return true;
+}
+
 template <typename E> void backward_dot(const struct kernel_call *call)
 {
     struct rows<E> rows = rows_of<E>(call);
@@ -179,6 +190,12 @@ template <typename E> void backward_gradients(const struct kernel_call *call)
 }
 
 } // namespace
+
+bool cuda_add_rmsnorm(const struct kernel_call *sum, const struct kernel_call *norm)
+{
+    return norm->element == ELEMENT_BF16 ? add_forward<bf16>(sum, norm)
+                                         : add_forward<float>(sum, norm);
+}
 
 const struct kernel cuda_rmsnorm = {"rmsnorm",
                                     {{EITHER(forward_squares), EITHER(forward_output)},
