@@ -118,9 +118,10 @@ void service_tell_plan(struct service *service, const struct job *job)
                              "safety", safety_name(safety->kind), "copy_bytes",
                              (json_int_t)safety->copy_bytes, "copy_s", safety->copy_s);
     service_tell(service, "plan-chosen", job->id, "", json,
-                 "%s: plan %s, %s on %zu devices: %s a step, %.0f tok/s, %s predicted%s", job->id,
-                 plan->id, division, planning->rank_count, step, plan->predicted.tokens_per_s,
-                 memory, print_safety(safety, loss, sizeof loss));
+                 "%s: plan %s, %s on %zu device%s: %s a step, %.0f tok/s, %s predicted%s", job->id,
+                 plan->id, division, planning->rank_count, planning->rank_count == 1 ? "" : "s",
+                 step, plan->predicted.tokens_per_s, memory,
+                 print_safety(safety, loss, sizeof loss));
 }
 
 /* A loss that has diverged is no number that JSON knows. */

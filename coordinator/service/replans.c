@@ -112,13 +112,14 @@ char *replan_end(struct replan *replan, const struct job *job, uint64_t now_ms, 
         "plan_s", plan_s, "start_s", start_s, "prepare_s", replan->prepare_s, "move_s",
         replan->fill_s, "step_s", step_s, "total_s", all_s);
     return xasprintf(
-        "%s: %s; %s on %zu devices, then %s on %zu; on behind step %llu from %s%s, %llu steps "
+        "%s: %s; %s on %zu device%s, then %s on %zu; on behind step %llu from %s%s, %llu steps "
         "lost, "
         "%s moved; %.0f ms: quiesce %.0f, wait %.0f, plan %.0f, start %.0f (prepare %.0f, move "
         "%.0f), first step %.0f",
-        job->id, replan->cause, before->division, before->devices, after->division, after->devices,
-        (unsigned long long)replan->step, replan->from_memory ? "memory" : "the disk", inherited,
-        (unsigned long long)lost, units_print_bytes(bytes, sizeof bytes, (double)replan->bytes),
-        all_s * 1e3, quiesce_s * 1e3, wait_s * 1e3, plan_s * 1e3, start_s * 1e3,
-        replan->prepare_s * 1e3, replan->fill_s * 1e3, step_s * 1e3);
+        job->id, replan->cause, before->division, before->devices, before->devices == 1 ? "" : "s",
+        after->division, after->devices, (unsigned long long)replan->step,
+        replan->from_memory ? "memory" : "the disk", inherited, (unsigned long long)lost,
+        units_print_bytes(bytes, sizeof bytes, (double)replan->bytes), all_s * 1e3, quiesce_s * 1e3,
+        wait_s * 1e3, plan_s * 1e3, start_s * 1e3, replan->prepare_s * 1e3, replan->fill_s * 1e3,
+        step_s * 1e3);
 }

@@ -130,7 +130,7 @@ START_TEST(the_plan_without_a_node_is_there_when_it_is_lost)
                  "");
     cluster_event(&cluster, user, "plan-chosen");
     const Gimbal__Event *event = cluster_event(&cluster, user, "plan-chosen");
-    check_chosen_before(event, "on 1 devices");
+    check_chosen_before(event, "on 1 device:");
 }
 END_TEST
 

@@ -25,7 +25,7 @@ static int run(const struct invocation *invocation, struct error *err)
     ProtobufCMessage *reply;
     Gimbal__CancelRequest request = GIMBAL__CANCEL_REQUEST__INIT;
     request.job = invocation->arguments[0];
-    request.reason = (char *)(values->reason ? values->reason : "cancelled by its user");
+    request.reason = (char *)(values->reason ? values->reason : "");
     request.save = values->save;
     int code = client_open(&invocation->common, &client, err);
     if (code == EXIT_DONE)
