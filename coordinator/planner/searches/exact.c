@@ -51,7 +51,9 @@ static int find_smallest(struct hunt *hunt, int least, int most, struct planner_
     sites_scale(&hunt->costs.sites, 0);
     if (!plan)
         return error_set(err, -EINVAL,
-                         "no plan on %d to %d devices fits, with %g times their memory either",
+                         "no plan on %d to %d devices fits, with %g times their memory either: "
+                         "plan.pin and plan.forbid leave no way to divide the model's blocks, or "
+                         "it is too large by far",
                          least, most, high);
     return confirm_plan(hunt, plan, out, err);
 }
