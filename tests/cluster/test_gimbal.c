@@ -117,6 +117,16 @@ static void write_job(int steps, const char *more)
     write_wide_job(32, steps, more);
 }
 
+/* Member of an object on stdout, which is all there is. */
+static json_t *object_out(const char *kind)
+{
+    json_t *json = json_loads(out, 0, NULL);
+    ck_assert_ptr_nonnull(json);
+    ck_assert_str_eq(json_string_value(json_object_get(json, "apiVersion")), "gimbal/v1");
+    ck_assert_str_eq(json_string_value(json_object_get(json, "kind")), kind);
+    return json;
+}
+
 START_TEST(misspelt_commands_and_flags_are_usage)
 {
     ck_assert_int_eq(RUN("jbos"), 64);
@@ -180,6 +190,30 @@ START_TEST(a_job_that_is_not_there_has_no_events)
 }
 END_TEST
 
+START_TEST(what_was_answered_about_a_job_that_waits_is_in_the_file)
+{
+    struct cluster cluster;
+    cluster_start(&cluster, NULL);
+    setenv("GIMBAL_ADDRESS", cluster.address, 1);
+    write_job(2, "");
+    ck_assert_int_eq(RUN("submit", "-f", in_folder("job.yaml"), "-o", in_folder("plan.json")), 2);
+    read_file("plan.json", out, sizeof out);
+    json_t *accepted = object_out("Submission");
+    ck_assert_str_eq(json_string_value(json_object_get(accepted, "job")), "j-1");
+    json_decref(accepted);
+    ck_assert_int_eq(RUN("submit", "-f", in_folder("job.yaml"), "-o", in_folder("plan.json"),
+                         "--wait", "--timeout", "100ms"),
+                     124);
+    read_file("plan.json", out, sizeof out);
+    ck_assert_ptr_nonnull(strstr(out, "j-2"));
+    /* Nothing was answered: what is there stays. */
+    ck_assert_int_eq(RUN("events", "j-7", "-o", in_folder("plan.json")), 65);
+    read_file("plan.json", out, sizeof out);
+    ck_assert_ptr_nonnull(strstr(out, "j-2"));
+    cluster_stop(&cluster);
+}
+END_TEST
+
 START_TEST(a_missing_executor_is_named)
 {
     write_job(2, "");
@@ -188,16 +222,6 @@ START_TEST(a_missing_executor_is_named)
     ck_assert_ptr_nonnull(strstr(err, "GIMBAL_EXECUTOR=/nonexistent/executor"));
 }
 END_TEST
-
-/* Member of an object on stdout, which is all there is. */
-static json_t *object_out(const char *kind)
-{
-    json_t *json = json_loads(out, 0, NULL);
-    ck_assert_ptr_nonnull(json);
-    ck_assert_str_eq(json_string_value(json_object_get(json, "apiVersion")), "gimbal/v1");
-    ck_assert_str_eq(json_string_value(json_object_get(json, "kind")), kind);
-    return json;
-}
 
 START_TEST(a_plan_is_printed_and_can_be_trained)
 {
@@ -371,6 +395,7 @@ int main(void)
     tcase_add_test(words, a_wrong_job_file_is_named_with_its_place);
     tcase_add_test(words, without_a_coordinator_it_says_how_to_start_one);
     tcase_add_test(words, a_job_that_is_not_there_has_no_events);
+    tcase_add_test(words, what_was_answered_about_a_job_that_waits_is_in_the_file);
     tcase_add_test(words, a_missing_executor_is_named);
     tcase_add_checked_fixture(training, make_folder, remove_folder);
     tcase_set_timeout(training, 120);
