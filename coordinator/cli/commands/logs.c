@@ -4,6 +4,7 @@
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/jobtable.h"
 
+#include "common/plan/plan.h"
 #include "common/rpc/message.h"
 
 #define LINES_MAX 500
@@ -18,7 +19,7 @@ static const struct flag logs_flags[] = {
     {"follow", 'f', FLAG_SWITCH, offsetof(struct logs_values, follow), NULL,
      "go on until the job is over"},
     {"rank", 0, FLAG_NUMBER, offsetof(struct logs_values, rank), "R", "only this rank",
-     .standard = -1},
+     .standard = -1, .greatest = PLAN_RANKS_MAX - 1},
     {.name = NULL},
 };
 
