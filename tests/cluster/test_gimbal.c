@@ -144,6 +144,8 @@ START_TEST(misspelt_commands_and_flags_are_usage)
     ck_assert_int_eq(RUN("drill", "j-1", "stop", "--rank", "4294967296"), 64);
     ck_assert_ptr_nonnull(strstr(err, "--rank '4294967296' must be a whole number, 0 to 65535"));
     ck_assert_int_eq(RUN("logs", "j-1", "--rank", "4294967296"), 64);
+    ck_assert_int_eq(RUN("cluster", "token", "user", "--ttl", "0s"), 64);
+    ck_assert_ptr_nonnull(strstr(err, "--ttl '0s' must be more than no time, and at most 744h"));
     ck_assert_int_eq(RUN("-h"), 0);
     ck_assert_ptr_nonnull(strstr(out, "gimbal COMMAND"));
     ck_assert_int_eq(RUN("help"), 0);

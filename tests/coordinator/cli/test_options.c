@@ -119,6 +119,21 @@ START_TEST(a_wrong_value_is_answered_with_what_is_right)
 }
 END_TEST
 
+START_TEST(a_time_is_more_than_none_and_has_an_end)
+{
+    static const char *const wrong[] = {"0s", "501h", "99999999999999h"};
+    ck_assert_int_eq(READ("--timeout", "500h", "j-1"), 0);
+    ck_assert_int_eq(READ("--timeout", "1us", "j-1"), 0);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char words[128];
+        snprintf(words, sizeof words, "--timeout '%s' must be more than no time, and at most 500h",
+                 wrong[i]);
+        ck_assert_int_eq(READ("--timeout", wrong[i], "j-1"), -EINVAL);
+        ck_assert_str_eq(err.text, words);
+    }
+}
+END_TEST
+
 START_TEST(a_value_that_is_missing_or_too_many_is_named)
 {
     ck_assert_int_eq(READ("j-1", "--file"), -EINVAL);
@@ -239,6 +254,7 @@ int main(void)
     tcase_add_test(reading, a_misspelt_flag_is_answered_with_the_nearest);
     tcase_add_test(reading, a_beginning_is_enough_unless_there_are_two);
     tcase_add_test(reading, a_wrong_value_is_answered_with_what_is_right);
+    tcase_add_test(reading, a_time_is_more_than_none_and_has_an_end);
     tcase_add_test(reading, a_value_that_is_missing_or_too_many_is_named);
     tcase_add_test(reading, arguments_are_counted);
     tcase_add_test(reading, a_shared_flag_without_effect_is_refused);
