@@ -9,6 +9,8 @@
 #include <string.h>
 
 #define TIME_S_MAX (500 * 3600.0) /* in milliseconds an int */
+#define SIZE_LEAST ((uint64_t)1 << 20)
+#define SIZE_GREATEST ((uint64_t)1 << 50)
 
 static int read_number(const struct flag *flag, const char *text, int64_t *out, struct error *err)
 {
@@ -37,6 +39,19 @@ static int read_time(const struct flag *flag, const char *text, double *out, str
         return error_set(err, -EINVAL, "--%s '%s' must be more than no time, and at most %.0fh",
                          flag->name, text, most / 3600);
     *out = seconds;
+    return 0;
+}
+
+static int read_size(const struct flag *flag, const char *text, uint64_t *out, struct error *err)
+{
+    uint64_t bytes;
+    int rc = units_bytes(text, &bytes, err);
+    if (rc < 0)
+        return error_prefix(err, rc, "--%s", flag->name);
+    if (bytes < SIZE_LEAST || bytes > SIZE_GREATEST)
+        return error_set(err, -EINVAL, "--%s '%s' must be a size of 1MiB to 1024TiB", flag->name,
+                         text);
+    *out = bytes;
     return 0;
 }
 
@@ -70,6 +85,8 @@ int flag_read(const struct flag *flag, const char *text, void *target, struct er
         return read_number(flag, text, value, err);
     case FLAG_TIME:
         return read_time(flag, text, value, err);
+    case FLAG_SIZE:
+        return read_size(flag, text, value, err);
     case FLAG_WORD:
         return flag_read_word(flag, text, value, err);
     }

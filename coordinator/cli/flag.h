@@ -14,6 +14,7 @@ enum flag_kind {
     FLAG_TEXT,   /* const char *, lent by the command line */
     FLAG_NUMBER, /* int64_t, not below least, nor above greatest */
     FLAG_TIME,   /* double, seconds; "30s": more than none, at most greatest, or 500h */
+    FLAG_SIZE,   /* uint64_t, bytes; "16GiB": 1MiB to 1024TiB, as in a job file */
     FLAG_WORD,   /* int, an index into words */
 };
 

@@ -10,12 +10,14 @@ struct values {
     bool all;
     int64_t rank;
     const char *file;
+    uint64_t room;
 };
 
 static const struct flag flags[] = {
     {"all", 'a', FLAG_SWITCH, offsetof(struct values, all), NULL, "everything"},
     {"rank", 'r', FLAG_NUMBER, offsetof(struct values, rank), "R", "one", .standard = -1},
     {"file", 'f', FLAG_TEXT, offsetof(struct values, file), "FILE", "a file"},
+    {"room", 0, FLAG_SIZE, offsetof(struct values, room), "SIZE", "how much"},
     {.name = NULL},
 };
 
@@ -131,6 +133,19 @@ START_TEST(a_time_is_more_than_none_and_has_an_end)
         ck_assert_int_eq(READ("--timeout", wrong[i], "j-1"), -EINVAL);
         ck_assert_str_eq(err.text, words);
     }
+}
+END_TEST
+
+START_TEST(a_size_is_one_that_a_job_file_may_have)
+{
+    ck_assert_int_eq(READ("--room", "16GiB", "j-1"), 0);
+    ck_assert_uint_eq(((const struct values *)invocation.values)->room, (uint64_t)16 << 30);
+    ck_assert_int_eq(READ("--room", "3", "j-1"), -EINVAL);
+    ck_assert_str_eq(err.text, "--room '3' must be a size of 1MiB to 1024TiB");
+    ck_assert_int_eq(READ("--room", "1025TiB", "j-1"), -EINVAL);
+    ck_assert_int_eq(READ("--room", "-3", "j-1"), -EINVAL);
+    ck_assert_str_eq(err.text,
+                     "--room: '-3' is not a size: write a number and B, KiB, MiB, GiB or TiB");
 }
 END_TEST
 
@@ -255,6 +270,7 @@ int main(void)
     tcase_add_test(reading, a_beginning_is_enough_unless_there_are_two);
     tcase_add_test(reading, a_wrong_value_is_answered_with_what_is_right);
     tcase_add_test(reading, a_time_is_more_than_none_and_has_an_end);
+    tcase_add_test(reading, a_size_is_one_that_a_job_file_may_have);
     tcase_add_test(reading, a_value_that_is_missing_or_too_many_is_named);
     tcase_add_test(reading, arguments_are_counted);
     tcase_add_test(reading, a_shared_flag_without_effect_is_refused);
