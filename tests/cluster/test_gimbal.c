@@ -219,6 +219,23 @@ START_TEST(what_was_answered_about_a_job_that_waits_is_in_the_file)
 }
 END_TEST
 
+START_TEST(watching_prints_what_changes_until_its_time_is_over)
+{
+    struct cluster cluster;
+    cluster_start(&cluster, NULL);
+    setenv("GIMBAL_ADDRESS", cluster.address, 1);
+    ck_assert_int_eq(RUN("nodes", "-w", "--timeout", "1500ms"), 124);
+    ck_assert_str_eq(err, "gimbal nodes: given up after 1.5 s\n");
+    ck_assert_ptr_nonnull(strstr(out, "NODE"));
+    ck_assert_ptr_null(strstr(strstr(out, "NODE") + 1, "NODE")); /* once, of two askings */
+    ck_assert_int_eq(RUN("events", "-w", "--timeout", "100ms"), 124);
+    ck_assert_str_eq(err, "gimbal events: not within 0.1 s\n");
+    ck_assert_int_eq(RUN("drain", "node-x"), 65);
+    ck_assert_str_eq(err, "gimbal drain: there is no node 'node-x'\n");
+    cluster_stop(&cluster);
+}
+END_TEST
+
 START_TEST(a_missing_executor_is_named)
 {
     write_job(2, "");
@@ -401,6 +418,7 @@ int main(void)
     tcase_add_test(words, without_a_coordinator_it_says_how_to_start_one);
     tcase_add_test(words, a_job_that_is_not_there_has_no_events);
     tcase_add_test(words, what_was_answered_about_a_job_that_waits_is_in_the_file);
+    tcase_add_test(words, watching_prints_what_changes_until_its_time_is_over);
     tcase_add_test(words, a_missing_executor_is_named);
     tcase_add_checked_fixture(training, make_folder, remove_folder);
     tcase_set_timeout(training, 120);
