@@ -185,6 +185,20 @@ START_TEST(help_needs_nothing_else)
 }
 END_TEST
 
+START_TEST(help_names_drawings_where_there_are_any)
+{
+    static const unsigned takes[] = {TAKES_OUTPUT, TAKES_OUTPUT | TAKES_DRAWING};
+    for (size_t i = 0; i < 2; i++) {
+        char text[2048] = "";
+        FILE *out = fmemopen(text, sizeof text, "w");
+        options_print_common(takes[i], out);
+        ck_assert_int_eq(fclose(out), 0);
+        ck_assert_ptr_nonnull(strstr(text, "--output FORMAT"));
+        ck_assert_int_eq(strstr(text, "svg") != NULL, i == 1);
+    }
+}
+END_TEST
+
 START_TEST(flags_in_front_of_the_command_are_read)
 {
     struct common common = {0};
@@ -275,6 +289,7 @@ int main(void)
     tcase_add_test(reading, arguments_are_counted);
     tcase_add_test(reading, a_shared_flag_without_effect_is_refused);
     tcase_add_test(reading, help_needs_nothing_else);
+    tcase_add_test(reading, help_names_drawings_where_there_are_any);
     tcase_add_test(reading, flags_in_front_of_the_command_are_read);
     tcase_add_test(table, commands_are_in_order_and_found_by_name_and_alias);
     tcase_add_test(table, commands_of_two_words_are_in_order_and_found_below_the_first);
