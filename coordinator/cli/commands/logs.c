@@ -105,18 +105,39 @@ static int job_is_over(struct client *client, const char *job, bool *over, struc
     return EXIT_DONE;
 }
 
+/* Of a rank that has said nothing: the plan's ranks, where there is a plan. */
+static int check_rank(const struct reading *reading, struct error *err)
+{
+    Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;
+    ProtobufCMessage *message;
+    struct plan *plan = NULL;
+    request.job = reading->request.job;
+    int code = client_call(reading->client, COORDINATOR_GET_JOB, &request.base, 0, &message, err);
+    if (code != EXIT_DONE)
+        return code;
+    const Gimbal__GetJobReply *reply = (const Gimbal__GetJobReply *)message;
+    if (reply->plan && plan_decode(reply->plan->json, &plan, NULL) == 0 &&
+        reading->request.rank >= plan_ranks(plan))
+        code = error_set(err, EXIT_INPUT, "%s has no rank %d: its ranks are 0 to %d", request.job,
+                         reading->request.rank, plan_ranks(plan) - 1);
+    plan_destroy(plan);
+    message_free(message);
+    return code;
+}
+
 static int print_logs(struct reading *reading, bool follow, struct error *err)
 {
     bool over = false;
-    int code = EXIT_DONE;
-    uint32_t delay_ms = 0;
-    do { /* first whether it is over, then the lines: so the last ones are not missed */
+    int code = print_more(reading, 0, err);
+    if (code == EXIT_DONE && !reading->begun && reading->request.rank >= 0)
+        code = check_rank(reading, err);
+    /* First whether it is over, then the lines: so the last ones are not missed. */
+    while (code == EXIT_DONE && (reading->count > 0 || (follow && !over))) {
         if (follow && reading->count == 0)
             code = job_is_over(reading->client, reading->request.job, &over, err);
         if (code == EXIT_DONE)
-            code = print_more(reading, delay_ms, err);
-        delay_ms = reading->count == 0 && !over ? FOLLOW_PAUSE_MS : 0;
-    } while (code == EXIT_DONE && (reading->count > 0 || (follow && !over)));
+            code = print_more(reading, reading->count == 0 && !over ? FOLLOW_PAUSE_MS : 0, err);
+    }
     return code;
 }
 
