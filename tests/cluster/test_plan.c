@@ -296,6 +296,15 @@ START_TEST(the_frontier_is_a_table_a_drawing_and_plans_to_save)
 }
 END_TEST
 
+START_TEST(a_table_of_plans_has_its_headers_unless_they_are_not_wanted)
+{
+    ck_assert_int_eq(RUN("plan", PLAN), 0);
+    ck_assert_int_eq(strncmp(command.out, "PLAN ", 5), 0);
+    ck_assert_int_eq(RUN("plan", PLAN, "--no-headers"), 0);
+    ck_assert_int_eq(strncmp(command.out, "p-", 2), 0);
+}
+END_TEST
+
 START_TEST(a_frontier_of_nothing_is_told_in_words)
 {
     ck_assert_int_eq(RUN("plan", "frontier", PLAN, "--search", "uniform"), 64);
@@ -371,6 +380,7 @@ int main(void)
     tcase_set_timeout(frontier, 60);
     tcase_add_test(frontier, no_plan_of_the_frontier_beats_another);
     tcase_add_test(frontier, the_frontier_is_a_table_a_drawing_and_plans_to_save);
+    tcase_add_test(frontier, a_table_of_plans_has_its_headers_unless_they_are_not_wanted);
     tcase_add_test(frontier, a_frontier_of_nothing_is_told_in_words);
     TCase *tcase = tcase_create("galvatron");
     tcase_add_checked_fixture(tcase, setup, teardown);

@@ -71,13 +71,17 @@ END_TEST
 START_TEST(long_tables_are_cut_and_say_so)
 {
     FILE *out = begin();
-    output_print_rows("HEAD\na\nb\nc\n", 2, out);
+    output_print_rows("HEAD\na\nb\nc\n", 2, true, out);
     fclose(out);
     ck_assert_str_eq(printed, "HEAD\na\nb\nand 1 more\n");
     out = begin();
-    output_print_rows("HEAD\na\nb\nc\n", 0, out);
+    output_print_rows("HEAD\na\nb\nc\n", 0, true, out);
     fclose(out);
     ck_assert_str_eq(printed, "HEAD\na\nb\nc\n");
+    out = begin();
+    output_print_rows("HEAD\na\nb\nc\n", 2, false, out);
+    fclose(out);
+    ck_assert_str_eq(printed, "a\nb\nand 1 more\n");
 }
 END_TEST
 
