@@ -103,6 +103,20 @@ char *units_print_seconds(char *out, size_t size, double seconds)
     else if (seconds < 120)
         snprintf(out, size, "%.2f s", seconds);
     else
-        snprintf(out, size, "%.0fm%02.0fs", floor(seconds / 60), fmod(seconds, 60));
+        units_print_duration(out, size, seconds);
+    return out;
+}
+
+char *units_print_duration(char *out, size_t size, double seconds)
+{
+    unsigned long long s = (unsigned long long)(seconds < 0 ? 0 : seconds + 0.5);
+    if (s >= 86400)
+        snprintf(out, size, "%llud%02lluh", s / 86400, s / 3600 % 24);
+    else if (s >= 3600)
+        snprintf(out, size, "%lluh%02llum", s / 3600, s / 60 % 60);
+    else if (s >= 60)
+        snprintf(out, size, "%llum%02llus", s / 60, s % 60);
+    else
+        snprintf(out, size, "%llus", s);
     return out;
 }

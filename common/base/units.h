@@ -18,5 +18,7 @@ int units_flops(const char *text, double *flops, struct error *err);
 /* "1.5 GiB", "3.20 ms"; writes at most size characters and returns out. */
 char *units_print_bytes(char *out, size_t size, double bytes);
 char *units_print_seconds(char *out, size_t size, double seconds);
+/* In whole seconds and two units at most, as what people wait for: "3h12m", "4m05s", "12s". */
+char *units_print_duration(char *out, size_t size, double seconds);
 
 #endif

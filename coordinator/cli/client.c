@@ -172,5 +172,7 @@ int client_call(struct client *client, unsigned method, const ProtobufCMessage *
     if (code == EXIT_DONE && rpc_client_term(client->rpc) != term)
         client->status = status =
             rpc_client_call(client->rpc, method, request, &options, reply, err);
+    if (status == RPC_OK && err)
+        err->text[0] = '\0'; /* of the first time */
     return exit_of_status(status);
 }

@@ -8,6 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TIME_S_MAX (500 * 3600.0) /* in milliseconds an int */
+#define SIZE_LEAST ((uint64_t)1 << 20)
+#define SIZE_GREATEST ((uint64_t)1 << 50)
+
 static int read_number(const struct flag *flag, const char *text, int64_t *out, struct error *err)
 {
     char *end;
@@ -21,6 +25,33 @@ static int read_number(const struct flag *flag, const char *text, int64_t *out, 
         return error_set(err, -EINVAL, "--%s '%s' must be a whole number, at least %lld",
                          flag->name, text, (long long)flag->least);
     *out = number;
+    return 0;
+}
+
+/* No time at all is what a flag that is not given reads as. */
+static int read_time(const struct flag *flag, const char *text, double *out, struct error *err)
+{
+    double seconds, most = flag->greatest ? (double)flag->greatest : TIME_S_MAX;
+    int rc = units_seconds(text, &seconds, err);
+    if (rc < 0)
+        return error_prefix(err, rc, "--%s", flag->name);
+    if (seconds <= 0 || seconds > most)
+        return error_set(err, -EINVAL, "--%s '%s' must be more than no time, and at most %.0fh",
+                         flag->name, text, most / 3600);
+    *out = seconds;
+    return 0;
+}
+
+static int read_size(const struct flag *flag, const char *text, uint64_t *out, struct error *err)
+{
+    uint64_t bytes;
+    int rc = units_bytes(text, &bytes, err);
+    if (rc < 0)
+        return error_prefix(err, rc, "--%s", flag->name);
+    if (bytes < SIZE_LEAST || bytes > SIZE_GREATEST)
+        return error_set(err, -EINVAL, "--%s '%s' must be a size of 1MiB to 1024TiB", flag->name,
+                         text);
+    *out = bytes;
     return 0;
 }
 
@@ -43,7 +74,6 @@ int flag_read_word(const struct flag *flag, const char *text, int *out, struct e
 int flag_read(const struct flag *flag, const char *text, void *target, struct error *err)
 {
     void *value = (char *)target + flag->offset;
-    int rc;
     switch (flag->kind) {
     case FLAG_SWITCH:
         *(bool *)value = true;
@@ -54,8 +84,9 @@ int flag_read(const struct flag *flag, const char *text, void *target, struct er
     case FLAG_NUMBER:
         return read_number(flag, text, value, err);
     case FLAG_TIME:
-        rc = units_seconds(text, value, err);
-        return rc < 0 ? error_prefix(err, rc, "--%s", flag->name) : 0;
+        return read_time(flag, text, value, err);
+    case FLAG_SIZE:
+        return read_size(flag, text, value, err);
     case FLAG_WORD:
         return flag_read_word(flag, text, value, err);
     }

@@ -13,7 +13,8 @@ enum flag_kind {
     FLAG_SWITCH, /* bool; takes no value */
     FLAG_TEXT,   /* const char *, lent by the command line */
     FLAG_NUMBER, /* int64_t, not below least, nor above greatest */
-    FLAG_TIME,   /* double, seconds; "30s" */
+    FLAG_TIME,   /* double, seconds; "30s": more than none, at most greatest, or 500h */
+    FLAG_SIZE,   /* uint64_t, bytes; "16GiB": 1MiB to 1024TiB, as in a job file */
     FLAG_WORD,   /* int, an index into words */
 };
 
@@ -26,7 +27,7 @@ struct flag {
     const char *help;
     int64_t least, standard;  /* of numbers; standard: where the flag is not given */
     const char *const *words; /* ended by NULL */
-    int64_t greatest;         /* of numbers; 0: none */
+    int64_t greatest;         /* of numbers, 0: none; of times in seconds, 0: as above */
 };
 
 /* Read text into the member of target that the flag names; text is NULL for a switch, and is lent

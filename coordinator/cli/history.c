@@ -171,6 +171,8 @@ static int watch(struct follower *follower, const struct history_options *option
     }
     rpc_watch_stop(follower->watch);
     free(follower->events);
+    if (enough)
+        err->text[0] = '\0'; /* the last of it came with the end of the time */
     return enough ? EXIT_DONE : code;
 }
 

@@ -1,6 +1,7 @@
 /* jobtable.c - what `gimbal jobs` shows of a job. */
 #include "coordinator/cli/jobtable.h"
 
+#include "common/base/units.h"
 #include "coordinator/cli/progress.h"
 
 #include <time.h>
@@ -95,7 +96,7 @@ static void add_numbers(struct table *table, const Gimbal__JobStatus *job)
         table_add(table, "%.1f%%", 100.0 * (double)job->step / (double)job->step_count);
     else
         table_add(table, "%s", "");
-    table_add(table, "%s", left > 0 ? progress_format_time(text, sizeof text, left) : "");
+    table_add(table, "%s", left > 0 ? units_print_duration(text, sizeof text, left) : "");
     if (job->step)
         table_add(table, "%.3f", job->loss);
     else

@@ -3,7 +3,6 @@
 
 #include "common/base/file.h"
 #include "common/base/memory.h"
-#include "common/base/units.h"
 #include "common/graph/graph.h"
 #include "common/rpc/clock.h"
 #include "coordinator/cli/exit.h"
@@ -60,11 +59,8 @@ static int read_job(const struct offline_request *request, struct offline *offli
     int code = jobfile_load(request->job_path, &offline->text, &offline->job, err);
     if (code != EXIT_DONE)
         return code;
-    if (request->memory) {
-        code = exit_of_errno(units_bytes(request->memory, &offline->job->plan.memory, err));
-        if (code != EXIT_DONE)
-            return code;
-    }
+    if (request->memory)
+        offline->job->plan.memory = request->memory;
     if (request->frontier)
         offline->job->plan.objective = JOB_FRONTIER;
     if (request->search) {

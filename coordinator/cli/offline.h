@@ -9,10 +9,10 @@
 struct offline_request {
     const char *job_path;
     const char *search;       /* NULL: the job's */
-    const char *memory;       /* plan.memory; NULL: the job's */
     const char *plan_path;    /* a plan to take as it is; NULL: search */
     const char *dump_path;    /* where to write the problem's costs first; NULL: nowhere */
     const char *cluster_path; /* a cluster file to plan for; NULL: this machine */
+    uint64_t memory;          /* plan.memory; 0: the job's */
     enum planning_cost cost;  /* with a cluster file */
     int device_count;         /* of this machine: pieces of its cores, */
     const char *device;       /* or ranks on this one of its devices; NULL: the cores */

@@ -219,11 +219,20 @@ void options_finish(struct invocation *invocation)
     invocation->values = NULL;
 }
 
+/* Drawings are named where there are any. */
+static void print_common(const struct flag *flag, unsigned takes, FILE *out)
+{
+    struct flag shown = *flag;
+    if (flag->offset == offsetof(struct common, output_text) && !(takes & TAKES_DRAWING))
+        shown.help = "table, wide, json or jsonl; or FILE.FORMAT";
+    flag_print(&shown, out);
+}
+
 void options_print_common(unsigned takes, FILE *out)
 {
     for (const struct flag *flag = common_flags; flag->name; flag++)
         if ((common_flag_takes(flag) & ~takes) == 0)
-            flag_print(flag, out);
+            print_common(flag, takes, out);
 }
 
 void options_print_command(const struct command *command, FILE *out)

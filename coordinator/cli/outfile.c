@@ -23,12 +23,13 @@ int outfile_begin(const char *path, struct outfile *outfile, struct error *err)
     return rc;
 }
 
-int outfile_end(struct outfile *outfile, bool keep, struct error *err)
+int outfile_end(struct outfile *outfile, bool done, struct error *err)
 {
     if (!outfile->path)
         return 0;
     int rc = 0;
     bool whole = fflush(stdout) == 0 && !ferror(stdout);
+    bool keep = done || ftello(stdout) > 0;
     if (keep && (!whole || rename(outfile->part, outfile->path) < 0))
         rc = error_set(err, -errno, "cannot write '%s': %s", outfile->path, strerror(errno));
     if (!keep || rc < 0)

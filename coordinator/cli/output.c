@@ -89,15 +89,15 @@ char *output_clean(const void *bytes, size_t size)
     return text;
 }
 
-void output_print_rows(const char *text, size_t rows, FILE *out)
+void output_print_rows(const char *text, size_t rows, bool headers, FILE *out)
 {
     size_t line = 0, left_out = 0;
     while (*text) {
         size_t length = strcspn(text, "\n");
-        if (rows == 0 || line <= rows)
-            fprintf(out, "%.*s\n", (int)length, text);
-        else
+        if (rows > 0 && line > rows)
             left_out++;
+        else if (line > 0 || headers)
+            fprintf(out, "%.*s\n", (int)length, text);
         line++;
         text += length + (text[length] == '\n');
     }

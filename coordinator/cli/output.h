@@ -27,9 +27,9 @@ void output_print_list(enum output output, const char *kind, const char *member,
  * rest becomes '?'. The text is the caller's. */
 char *output_clean(const void *bytes, size_t size);
 
-/* A table that came as text: its first line and `rows` more (0: all), then how many were left
- * out. */
-void output_print_rows(const char *text, size_t rows, FILE *out);
+/* A table that came as text: its first line, if headers are wanted, and `rows` more (0: all), then
+ * how many were left out. */
+void output_print_rows(const char *text, size_t rows, bool headers, FILE *out);
 
 struct column {
     const char *name;

@@ -1,26 +1,14 @@
 /* progress.c - the line, and when it is written. */
 #include "coordinator/cli/progress.h"
 
+#include "common/base/units.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-
-char *progress_format_time(char *out, size_t size, double seconds)
-{
-    unsigned long long s = (unsigned long long)(seconds < 0 ? 0 : seconds + 0.5);
-    if (s >= 86400)
-        snprintf(out, size, "%llud%02lluh", s / 86400, s / 3600 % 24);
-    else if (s >= 3600)
-        snprintf(out, size, "%lluh%02llum", s / 3600, s / 60 % 60);
-    else if (s >= 60)
-        snprintf(out, size, "%llum%02llus", s / 60, s % 60);
-    else
-        snprintf(out, size, "%llus", s);
-    return out;
-}
 
 char *progress_format_count(char *out, size_t size, double count)
 {
@@ -78,7 +66,7 @@ char *progress_format(char *out, size_t size, const struct progress_state *state
     if (state->step_time_s > 0 && state->step < state->step_count)
         append(
             out, size, "  ETA %s",
-            progress_format_time(number, sizeof number,
+            units_print_duration(number, sizeof number,
                                  state->step_time_s * (double)(state->step_count - state->step)));
     return out;
 }

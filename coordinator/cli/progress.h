@@ -27,8 +27,6 @@ struct progress_state {
 
 /* "gpt2-124m  step 1240/19073  6.5%  loss 4.182  411k tok/s  ..."; returns out. */
 char *progress_format(char *out, size_t size, const struct progress_state *state);
-/* "3h12m", "4m05s", "12s". */
-char *progress_format_time(char *out, size_t size, double seconds);
 /* "987", "9.8k", "411k", "1.2M". */
 char *progress_format_count(char *out, size_t size, double count);
 

@@ -4,11 +4,14 @@
 
 #include "coordinator/cli/client.h"
 
-typedef int (*watching_print_cb)(const struct invocation *invocation, struct client *client,
-                                 struct error *err);
+#include <stdio.h>
 
-/* Connect and print; with -w print again every second, as steps go on, until a signal. An enum
- * exit_code. */
+/* Ask, and print the answer to out. */
+typedef int (*watching_print_cb)(const struct invocation *invocation, struct client *client,
+                                 FILE *out, struct error *err);
+
+/* Connect and print; with -w ask again every second and print what has changed, until a signal or
+ * the end of --timeout. An enum exit_code. */
 int watching_run(const struct invocation *invocation, watching_print_cb print, struct error *err);
 
 #endif

@@ -214,6 +214,12 @@ static const struct row {
                           OF_EPOCH | STORED, job_follow_exit},
 };
 
+/* What is said of an epoch was true once; what is asked of a job may yet be done to it. */
+static bool is_early(const struct row *row, const struct job *job)
+{
+    return !(row->flags & OF_EPOCH) && (IN(job->state) & WAITING);
+}
+
 int job_event_apply(struct job *job, const struct job_event *event, uint64_t now_ms,
                     struct job_actions *actions, struct error *err)
 {
@@ -224,8 +230,9 @@ int job_event_apply(struct job *job, const struct job_event *event, uint64_t now
     if (row->passed & IN(job->state))
         return 0;
     if (!(row->handled & IN(job->state)))
-        return error_set(err, -ESTALE, "%s is %s: it is too late for '%s'", job->id,
-                         job_state_name(job->state), row->name);
+        return error_set(err, -ESTALE, "%s is %s: it is too %s for '%s'", job->id,
+                         job_state_name(job->state), is_early(row, job) ? "early" : "late",
+                         row->name);
 
     struct job_cause cause = {JOB_REASON_NONE, ""};
     int trigger = row->handle(job, event, &cause, err);

@@ -207,9 +207,10 @@ int membership_drain(struct membership *membership, const char *name, const char
 {
     struct worker *worker = membership_lookup(membership, name);
     if (!worker)
-        return error_set(err, -ENOENT, "there is no worker '%s'", name);
+        return error_set(err, -ENOENT, "there is no node '%s'", name);
     char words[WORKER_REASON_SIZE];
-    snprintf(words, sizeof words, "%s", reason);
+    snprintf(words, sizeof words, "%s",
+             worker->draining && !*reason ? worker->drain_reason : reason);
     bool news = !worker->draining || strcmp(worker->drain_reason, words) != 0;
     worker->draining = true;
     snprintf(worker->drain_reason, sizeof worker->drain_reason, "%s", words);
@@ -223,7 +224,7 @@ int membership_undrain(struct membership *membership, const char *name,
 {
     struct worker *worker = membership_lookup(membership, name);
     if (!worker)
-        return error_set(err, -ENOENT, "there is no worker '%s'", name);
+        return error_set(err, -ENOENT, "there is no node '%s'", name);
     if (worker->draining)
         membership_announce(events, MEMBERSHIP_UNDRAINED, worker, "");
     worker->draining = false;

@@ -123,7 +123,8 @@ int membership_restore(struct membership *membership, const struct worker *store
 struct worker *worker_copy(const struct worker *worker);
 void worker_destroy(struct worker *worker);
 
-/* Give a worker no further jobs, until undrained; survives its restarts. -ENOENT in words. */
+/* Give a worker no further jobs, until undrained; survives its restarts. Where it is drained
+ * already an empty reason leaves the one there is. -ENOENT in words. */
 int membership_drain(struct membership *membership, const char *name, const char *reason,
                      struct membership_events *events, struct error *err);
 int membership_undrain(struct membership *membership, const char *name,

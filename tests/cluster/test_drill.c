@@ -130,6 +130,10 @@ START_TEST(what_cannot_be_done_is_refused_in_words)
     ck_assert_msg(strstr(drill.err, "'flood' is no fault") != NULL, "%s", drill.err);
     ck_assert_int_eq(PAIR_GIMBAL("drill", "j-1", "stop", "--rank", "2"), 65);
     ck_assert_msg(strstr(pair.command.err, "its ranks are 0 to 1") != NULL, "%s", pair.command.err);
+    ck_assert_int_eq(PAIR_GIMBAL("logs", "j-1", "--rank", "7"), 65);
+    ck_assert_msg(strstr(pair.command.err, "has no rank 7: its ranks are 0 to 1") != NULL, "%s",
+                  pair.command.err);
+    ck_assert_int_eq(PAIR_GIMBAL("logs", "j-1", "--rank", "1"), 0);
     give_up();
 }
 END_TEST

@@ -302,11 +302,13 @@ static void learn_held_port(void)
  * from where it was. */
 static int pause_running(const struct fault *fault)
 {
-    static struct command waiting;
+    static struct command waiting, lines;
     char job[32];
     submit_and_await_step(fault);
     waiting = command;
     find_job(job, sizeof job, "RUNNING");
+    command_start(&lines, (const char *const[]){GIMBAL, "logs", job, "-f", NULL});
+    ck_assert_msg(command_await(&lines, "\n"), "no line: %s", command_last(&lines));
     pid_t executor = command_child(workers[1].pid);
     ck_assert_int_eq(GIMBAL_RUN("pause", job, "--reason", "a demo"), 0);
     await_next(&waiting, "\"event\":\"job-paused\"");
@@ -319,7 +321,10 @@ static int pause_running(const struct fault *fault)
     await_next(&waiting, "\"event\":\"job-running\"");
     await_next(&waiting, "\"event\":\"step\"");
     ck_assert_int_eq(command_child(workers[1].pid), executor);
-    return give_up(&waiting);
+    int code = give_up(&waiting);
+    ck_assert_msg(command_finish(&lines) == 0, "%s", command_last(&lines));
+    ck_assert_str_eq(lines.err, "lines are missing here: the coordinator has them no more\n");
+    return code;
 }
 
 static const struct fault faults[] = {
@@ -386,6 +391,7 @@ static const struct fault faults[] = {
      .words = {"CANCELLED", "seen enough"}},
     {.name = "a paused job, and a killed coordinator",
      .happen = pause_running,
+     .more = "devices: {min: 2}\nplan: {pin: {pp: 2}}\n", /* whose ranks say what they copy */
      .code = 1,
      .words = {"CANCELLED", "seen enough"}},
     {.name = "a garbage frame",

@@ -117,6 +117,16 @@ static void write_job(int steps, const char *more)
     write_wide_job(32, steps, more);
 }
 
+/* Member of an object on stdout, which is all there is. */
+static json_t *object_out(const char *kind)
+{
+    json_t *json = json_loads(out, 0, NULL);
+    ck_assert_ptr_nonnull(json);
+    ck_assert_str_eq(json_string_value(json_object_get(json, "apiVersion")), "gimbal/v1");
+    ck_assert_str_eq(json_string_value(json_object_get(json, "kind")), kind);
+    return json;
+}
+
 START_TEST(misspelt_commands_and_flags_are_usage)
 {
     ck_assert_int_eq(RUN("jbos"), 64);
@@ -131,6 +141,11 @@ START_TEST(misspelt_commands_and_flags_are_usage)
     ck_assert_int_eq(RUN("train"), 64);
     ck_assert_int_eq(RUN("train", "--local", "100", "-f", "job.yaml"), 64);
     ck_assert_ptr_nonnull(strstr(err, "--local '100' must be a whole number, 1 to 64"));
+    ck_assert_int_eq(RUN("drill", "j-1", "stop", "--rank", "4294967296"), 64);
+    ck_assert_ptr_nonnull(strstr(err, "--rank '4294967296' must be a whole number, 0 to 65535"));
+    ck_assert_int_eq(RUN("logs", "j-1", "--rank", "4294967296"), 64);
+    ck_assert_int_eq(RUN("cluster", "token", "user", "--ttl", "0s"), 64);
+    ck_assert_ptr_nonnull(strstr(err, "--ttl '0s' must be more than no time, and at most 744h"));
     ck_assert_int_eq(RUN("-h"), 0);
     ck_assert_ptr_nonnull(strstr(out, "gimbal COMMAND"));
     ck_assert_int_eq(RUN("help"), 0);
@@ -180,6 +195,47 @@ START_TEST(a_job_that_is_not_there_has_no_events)
 }
 END_TEST
 
+START_TEST(what_was_answered_about_a_job_that_waits_is_in_the_file)
+{
+    struct cluster cluster;
+    cluster_start(&cluster, NULL);
+    setenv("GIMBAL_ADDRESS", cluster.address, 1);
+    write_job(2, "");
+    ck_assert_int_eq(RUN("submit", "-f", in_folder("job.yaml"), "-o", in_folder("plan.json")), 2);
+    read_file("plan.json", out, sizeof out);
+    json_t *accepted = object_out("Submission");
+    ck_assert_str_eq(json_string_value(json_object_get(accepted, "job")), "j-1");
+    json_decref(accepted);
+    ck_assert_int_eq(RUN("submit", "-f", in_folder("job.yaml"), "-o", in_folder("plan.json"),
+                         "--wait", "--timeout", "100ms"),
+                     124);
+    read_file("plan.json", out, sizeof out);
+    ck_assert_ptr_nonnull(strstr(out, "j-2"));
+    /* Nothing was answered: what is there stays. */
+    ck_assert_int_eq(RUN("events", "j-7", "-o", in_folder("plan.json")), 65);
+    read_file("plan.json", out, sizeof out);
+    ck_assert_ptr_nonnull(strstr(out, "j-2"));
+    cluster_stop(&cluster);
+}
+END_TEST
+
+START_TEST(watching_prints_what_changes_until_its_time_is_over)
+{
+    struct cluster cluster;
+    cluster_start(&cluster, NULL);
+    setenv("GIMBAL_ADDRESS", cluster.address, 1);
+    ck_assert_int_eq(RUN("nodes", "-w", "--timeout", "1500ms"), 124);
+    ck_assert_str_eq(err, "gimbal nodes: given up after 1.5 s\n");
+    ck_assert_ptr_nonnull(strstr(out, "NODE"));
+    ck_assert_ptr_null(strstr(strstr(out, "NODE") + 1, "NODE")); /* once, of two askings */
+    ck_assert_int_eq(RUN("events", "-w", "--timeout", "100ms"), 124);
+    ck_assert_str_eq(err, "gimbal events: not within 0.1 s\n");
+    ck_assert_int_eq(RUN("drain", "node-x"), 65);
+    ck_assert_str_eq(err, "gimbal drain: there is no node 'node-x'\n");
+    cluster_stop(&cluster);
+}
+END_TEST
+
 START_TEST(a_missing_executor_is_named)
 {
     write_job(2, "");
@@ -188,16 +244,6 @@ START_TEST(a_missing_executor_is_named)
     ck_assert_ptr_nonnull(strstr(err, "GIMBAL_EXECUTOR=/nonexistent/executor"));
 }
 END_TEST
-
-/* Member of an object on stdout, which is all there is. */
-static json_t *object_out(const char *kind)
-{
-    json_t *json = json_loads(out, 0, NULL);
-    ck_assert_ptr_nonnull(json);
-    ck_assert_str_eq(json_string_value(json_object_get(json, "apiVersion")), "gimbal/v1");
-    ck_assert_str_eq(json_string_value(json_object_get(json, "kind")), kind);
-    return json;
-}
 
 START_TEST(a_plan_is_printed_and_can_be_trained)
 {
@@ -371,6 +417,8 @@ int main(void)
     tcase_add_test(words, a_wrong_job_file_is_named_with_its_place);
     tcase_add_test(words, without_a_coordinator_it_says_how_to_start_one);
     tcase_add_test(words, a_job_that_is_not_there_has_no_events);
+    tcase_add_test(words, what_was_answered_about_a_job_that_waits_is_in_the_file);
+    tcase_add_test(words, watching_prints_what_changes_until_its_time_is_over);
     tcase_add_test(words, a_missing_executor_is_named);
     tcase_add_checked_fixture(training, make_folder, remove_folder);
     tcase_set_timeout(training, 120);

@@ -28,16 +28,21 @@ static void write_file(const char *name, const char *text)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-static void write_job(const char *more)
+static void write_job_of(int vocab, const char *more)
 {
     char *text = xasprintf("apiVersion: gimbal/v1\nname: small\n"
                            "model: {family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16, "
-                           "vocab: 64}\n"
+                           "vocab: %d}\n"
                            "data: {tokens: [corpus.bin]}\n"
                            "train: {steps: 3, global_batch: 8, lr: 0.001}\n%s",
-                           more);
+                           vocab, more);
     write_file("job.yaml", text);
     free(text);
+}
+
+static void write_job(const char *more)
+{
+    write_job_of(64, more);
 }
 
 static void setup(void)
@@ -291,6 +296,15 @@ START_TEST(the_frontier_is_a_table_a_drawing_and_plans_to_save)
 }
 END_TEST
 
+START_TEST(a_table_of_plans_has_its_headers_unless_they_are_not_wanted)
+{
+    ck_assert_int_eq(RUN("plan", PLAN), 0);
+    ck_assert_int_eq(strncmp(command.out, "PLAN ", 5), 0);
+    ck_assert_int_eq(RUN("plan", PLAN, "--no-headers"), 0);
+    ck_assert_int_eq(strncmp(command.out, "p-", 2), 0);
+}
+END_TEST
+
 START_TEST(a_frontier_of_nothing_is_told_in_words)
 {
     ck_assert_int_eq(RUN("plan", "frontier", PLAN, "--search", "uniform"), 64);
@@ -301,7 +315,8 @@ START_TEST(a_frontier_of_nothing_is_told_in_words)
     expect_words("'more.yaml' is a second job file");
     ck_assert_int_eq(RUN("plan", "frontier", "-f", in_folder("job.yaml")), 64);
     expect_words("needs devices");
-    ck_assert_int_eq(RUN("plan", "frontier", PLAN, "--memory", "1KiB"), 3);
+    write_job_of(65536, "");
+    ck_assert_int_eq(RUN("plan", "frontier", PLAN, "--memory", "1MiB"), 3);
     expect_words("no plan fits");
     ck_assert_int_eq(RUN("plan", "frontier", PLAN, "-o", "png"), 64);
 }
@@ -365,6 +380,7 @@ int main(void)
     tcase_set_timeout(frontier, 60);
     tcase_add_test(frontier, no_plan_of_the_frontier_beats_another);
     tcase_add_test(frontier, the_frontier_is_a_table_a_drawing_and_plans_to_save);
+    tcase_add_test(frontier, a_table_of_plans_has_its_headers_unless_they_are_not_wanted);
     tcase_add_test(frontier, a_frontier_of_nothing_is_told_in_words);
     TCase *tcase = tcase_create("galvatron");
     tcase_add_checked_fixture(tcase, setup, teardown);

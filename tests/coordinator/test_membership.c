@@ -137,6 +137,8 @@ START_TEST(another_reason_for_a_drain_is_told)
     ck_assert_int_eq(membership_drain(members, "node-a", "fan", &events, &err), 0);
     ck_assert_int_eq(membership_drain(members, "node-a", "loud fan", &events, &err), 0);
     events_are("joined node-a 1; draining node-a 1: fan; draining node-a 1: loud fan");
+    ck_assert_int_eq(membership_drain(members, "node-a", "", &events, &err), 0);
+    events_are("");
     ck_assert_str_eq(membership_find(members, "node-a")->drain_reason, "loud fan");
 }
 END_TEST

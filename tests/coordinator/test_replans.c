@@ -202,6 +202,17 @@ START_TEST(who_asks_for_a_replan_is_in_the_history)
 }
 END_TEST
 
+START_TEST(a_replan_of_a_job_that_waits_is_too_early_and_of_one_that_is_over_too_late)
+{
+    const struct job *job = job_in(JOB_PENDING);
+    ck_assert_int_eq(apply(of(JOB_EVENT_REPLAN, job)), -ESTALE);
+    ck_assert_str_eq(err.text, "j-1 is PENDING: it is too early for 'replan'");
+    must(of(JOB_EVENT_CANCEL, job));
+    ck_assert_int_eq(apply(of(JOB_EVENT_REPLAN, job)), -ESTALE);
+    ck_assert_str_eq(err.text, "j-1 is CANCELLED: it is too late for 'replan'");
+}
+END_TEST
+
 START_TEST(a_job_whose_executors_do_not_stay_is_not_moved)
 {
     restarts_max = 1;
@@ -228,6 +239,8 @@ int main(void)
     tcase_add_test(tcase, before_its_first_step_a_job_has_nothing_to_save);
     tcase_add_test(tcase, a_loss_before_all_are_ready_is_another_replan);
     tcase_add_test(tcase, who_asks_for_a_replan_is_in_the_history);
+    tcase_add_test(tcase,
+                   a_replan_of_a_job_that_waits_is_too_early_and_of_one_that_is_over_too_late);
     tcase_add_test(tcase, a_job_whose_executors_do_not_stay_is_not_moved);
     return suite_run("replans", tcase, NULL);
 }

@@ -60,7 +60,7 @@ static const struct field fields[] = {
     {.key = "devices", .kind = FIELD_TEXT, AT(devices)},
     {.key = "cpuset", .kind = FIELD_TEXT, AT(cpuset)},
     {.key = "share", .kind = FIELD_TEXT, AT(share)},
-    {.key = "memory", .kind = FIELD_SIZE, AT(memory), .least = 1, .greatest = (double)(1ull << 50)},
+    {.key = "memory", .kind = FIELD_SIZE, AT(memory), .least = 0x1p20, .greatest = 0x1p50},
     {.key = "host_address", .kind = FIELD_TEXT, AT(host_address)},
     {.key = "state", .kind = FIELD_TEXT, AT(state)},
     {.key = "executor", .kind = FIELD_TEXT, AT(executor)},

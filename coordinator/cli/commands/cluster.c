@@ -5,6 +5,7 @@
 
 #include "common/base/memory.h"
 #include "common/trust/authority.h"
+#include "coordinator/identity/identity.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -34,7 +35,8 @@ static const struct flag cluster_flags[] = {
      "init: new certificates from the authorities of DIR/ca"},
     {"name", 0, FLAG_TEXT, AT(name), "NAME",
      "token: for this one only, also where it has joined before; join: as (login name)"},
-    {"ttl", 0, FLAG_TIME, AT(ttl_s), "TIME", "token: how long it lasts (1h)"},
+    {"ttl", 0, FLAG_TIME, AT(ttl_s), "TIME", "token: how long it lasts (1h)",
+     .greatest = IDENTITY_TTL_MS_MAX / 1000},
     {"uses", 0, FLAG_NUMBER, AT(uses), "N", "token: how many may join by it (1)", .least = 1,
      .greatest = 10000},
     {"file", 0, FLAG_TEXT, AT(file), "FILE", "token: put it there, for its owner alone to read"},

@@ -158,7 +158,7 @@ static void watch_job(void *data, const Gimbal__Event *event)
     json_t *json = json_loads(event->json, 0, NULL);
     const char *candidates = json_string_value(json_object_get(json, "candidates"));
     fputc('\n', demo->people);
-    output_print_rows(candidates ? candidates : "", PLANS, demo->people);
+    output_print_rows(candidates ? candidates : "", PLANS, true, demo->people);
     fputc('\n', demo->people);
     fflush(demo->people);
     json_decref(json);

@@ -6,6 +6,7 @@
 #include "coordinator/cli/history.h"
 #include "coordinator/cli/signals.h"
 
+#include "common/plan/plan.h"
 #include "common/rpc/message.h"
 
 #include <string.h>
@@ -19,7 +20,7 @@ struct drill_values {
 
 static const struct flag drill_flags[] = {
     {"rank", 'r', FLAG_NUMBER, offsetof(struct drill_values, rank), "NUMBER",
-     "which rank of the job (the last)", 0, -1},
+     "which rank of the job (the last)", .standard = -1, .greatest = PLAN_RANKS_MAX - 1},
     {.name = NULL},
 };
 

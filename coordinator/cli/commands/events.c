@@ -53,8 +53,11 @@ static int follow(const struct invocation *invocation, struct events_printing *p
     if (signals < 0)
         return EXIT_INTERNAL;
     int code = client_open(&invocation->common, &client, err);
-    struct history_options options = {
-        .client = &client, .job = printing->job, .signals = signals, .end_fd = -1};
+    struct history_options options = {.client = &client,
+                                      .job = printing->job,
+                                      .signals = signals,
+                                      .end_fd = -1,
+                                      .timeout_s = invocation->common.timeout_s};
     if (code == EXIT_DONE)
         code = check_job(&client, printing->job, err);
     if (code == EXIT_DONE)

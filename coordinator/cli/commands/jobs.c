@@ -39,7 +39,8 @@ static void explain_none(size_t over)
         fputs("there is no job; 'gimbal submit -f job.yaml' brings one\n", stderr);
 }
 
-static int print(const struct invocation *invocation, struct client *client, struct error *err)
+static int print(const struct invocation *invocation, struct client *client, FILE *out,
+                 struct error *err)
 {
     const struct jobs_values *values = invocation->values;
     Gimbal__ListJobsRequest request = GIMBAL__LIST_JOBS_REQUEST__INIT;
@@ -50,8 +51,9 @@ static int print(const struct invocation *invocation, struct client *client, str
         return code;
     Gimbal__ListJobsReply *list = (Gimbal__ListJobsReply *)reply;
     size_t count = values->all ? list->n_jobs : bring_forward(list->jobs, list->n_jobs);
-    jobtable_print(&invocation->common, list->jobs, count, stdout);
-    if (count == 0 && invocation->common.output < OUTPUT_JSON && !invocation->common.quiet)
+    jobtable_print(&invocation->common, list->jobs, count, out);
+    if (count == 0 && invocation->common.output < OUTPUT_JSON && !invocation->common.quiet &&
+        !invocation->common.watch)
         explain_none(list->n_jobs);
     message_free(reply);
     return EXIT_DONE;

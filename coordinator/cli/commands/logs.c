@@ -4,6 +4,7 @@
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/jobtable.h"
 
+#include "common/plan/plan.h"
 #include "common/rpc/message.h"
 
 #define LINES_MAX 500
@@ -18,7 +19,7 @@ static const struct flag logs_flags[] = {
     {"follow", 'f', FLAG_SWITCH, offsetof(struct logs_values, follow), NULL,
      "go on until the job is over"},
     {"rank", 0, FLAG_NUMBER, offsetof(struct logs_values, rank), "R", "only this rank",
-     .standard = -1},
+     .standard = -1, .greatest = PLAN_RANKS_MAX - 1},
     {.name = NULL},
 };
 
@@ -37,22 +38,56 @@ static void print_line(enum output output, const Gimbal__LogLine *line)
         printf("[%u] %s\n", line->rank, line->text);
 }
 
-/* All lines behind *after; *count is how many came. */
-static int print_more(struct client *client, enum output output, Gimbal__GetLogsRequest *request,
-                      uint32_t delay_ms, size_t *count, struct error *err)
+struct reading {
+    struct client *client;
+    const struct common *common;
+    Gimbal__GetLogsRequest request;
+    uint64_t term; /* of the coordinator whose numbers of lines those are */
+    size_t count;  /* of lines that came with the last call */
+    bool begun;    /* a line has come */
+};
+
+/* Numbers of lines are those of one life of the coordinator, which keeps only the newest: from the
+ * first that there is. */
+static void begin_again(struct reading *reading, struct error *err)
 {
-    ProtobufCMessage *message;
-    int code = client_call(client, COORDINATOR_GET_LOGS, &request->base, delay_ms, &message, err);
+    err->text[0] = '\0';
+    if (!reading->common->quiet)
+        fputs("lines are missing here: the coordinator has them no more\n", stderr);
+    reading->request.after = 0;
+    reading->term = rpc_client_term(reading->client->rpc);
+}
+
+static void print_lines(struct reading *reading, const Gimbal__GetLogsReply *reply)
+{
+    for (size_t i = 0; i < reply->n_lines; i++)
+        print_line((enum output)reading->common->output, reply->lines[i]);
+    reading->count = reply->n_lines;
+    reading->begun = reading->begun || reply->n_lines > 0;
+    if (reply->last > reading->request.after)
+        reading->request.after = reply->last;
+    fflush(stdout);
+}
+
+/* The lines behind those that were read, as many as come at once. */
+static int print_more(struct reading *reading, uint32_t delay_ms, struct error *err)
+{
+    struct client *client = reading->client;
+    ProtobufCMessage *message = NULL;
+    int code =
+        client_call(client, COORDINATOR_GET_LOGS, &reading->request.base, delay_ms, &message, err);
+    bool anew = reading->request.after > 0 && rpc_client_term(client->rpc) != reading->term;
+    if (client->status == RPC_OUT_OF_RANGE || (code == EXIT_DONE && anew)) {
+        message_free(message);
+        message = NULL;
+        begin_again(reading, err);
+        code = client_call(client, COORDINATOR_GET_LOGS, &reading->request.base, 0, &message, err);
+    }
     if (code != EXIT_DONE)
         return code;
-    const Gimbal__GetLogsReply *reply = (const Gimbal__GetLogsReply *)message;
-    for (size_t i = 0; i < reply->n_lines; i++)
-        print_line(output, reply->lines[i]);
-    *count = reply->n_lines;
-    if (reply->last > request->after)
-        request->after = reply->last;
+    reading->term = rpc_client_term(client->rpc);
+    print_lines(reading, (const Gimbal__GetLogsReply *)message);
     message_free(message);
-    fflush(stdout);
     return EXIT_DONE;
 }
 
@@ -70,34 +105,55 @@ static int job_is_over(struct client *client, const char *job, bool *over, struc
     return EXIT_DONE;
 }
 
-static int print_logs(struct client *client, const struct invocation *invocation, struct error *err)
+/* Of a rank that has said nothing: the plan's ranks, where there is a plan. */
+static int check_rank(const struct reading *reading, struct error *err)
 {
-    const struct logs_values *values = invocation->values;
-    Gimbal__GetLogsRequest request = GIMBAL__GET_LOGS_REQUEST__INIT;
-    enum output output = (enum output)invocation->common.output;
-    size_t count = 0;
+    Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;
+    ProtobufCMessage *message;
+    struct plan *plan = NULL;
+    request.job = reading->request.job;
+    int code = client_call(reading->client, COORDINATOR_GET_JOB, &request.base, 0, &message, err);
+    if (code != EXIT_DONE)
+        return code;
+    const Gimbal__GetJobReply *reply = (const Gimbal__GetJobReply *)message;
+    if (reply->plan && plan_decode(reply->plan->json, &plan, NULL) == 0 &&
+        reading->request.rank >= plan_ranks(plan))
+        code = error_set(err, EXIT_INPUT, "%s has no rank %d: its ranks are 0 to %d", request.job,
+                         reading->request.rank, plan_ranks(plan) - 1);
+    plan_destroy(plan);
+    message_free(message);
+    return code;
+}
+
+static int print_logs(struct reading *reading, bool follow, struct error *err)
+{
     bool over = false;
-    request.job = invocation->arguments[0];
-    request.rank = (int32_t)values->rank;
-    request.count_max = LINES_MAX;
-    int code = EXIT_DONE;
-    uint32_t delay_ms = 0;
-    do { /* first whether it is over, then the lines: so the last ones are not missed */
-        if (values->follow && count == 0)
-            code = job_is_over(client, request.job, &over, err);
+    int code = print_more(reading, 0, err);
+    if (code == EXIT_DONE && !reading->begun && reading->request.rank >= 0)
+        code = check_rank(reading, err);
+    /* First whether it is over, then the lines: so the last ones are not missed. */
+    while (code == EXIT_DONE && (reading->count > 0 || (follow && !over))) {
+        if (follow && reading->count == 0)
+            code = job_is_over(reading->client, reading->request.job, &over, err);
         if (code == EXIT_DONE)
-            code = print_more(client, output, &request, delay_ms, &count, err);
-        delay_ms = count == 0 && !over ? FOLLOW_PAUSE_MS : 0;
-    } while (code == EXIT_DONE && (count > 0 || (values->follow && !over)));
+            code = print_more(reading, reading->count == 0 && !over ? FOLLOW_PAUSE_MS : 0, err);
+    }
     return code;
 }
 
 static int run(const struct invocation *invocation, struct error *err)
 {
+    const struct logs_values *values = invocation->values;
     struct client client = {0};
+    struct reading reading = {.client = &client,
+                              .common = &invocation->common,
+                              .request = GIMBAL__GET_LOGS_REQUEST__INIT};
+    reading.request.job = invocation->arguments[0];
+    reading.request.rank = (int32_t)values->rank;
+    reading.request.count_max = LINES_MAX;
     int code = client_open(&invocation->common, &client, err);
     if (code == EXIT_DONE)
-        code = print_logs(&client, invocation, err);
+        code = print_logs(&reading, values->follow, err);
     client_close(&client);
     return code;
 }

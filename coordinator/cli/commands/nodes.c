@@ -6,7 +6,8 @@
 
 #include "common/rpc/message.h"
 
-static int print(const struct invocation *invocation, struct client *client, struct error *err)
+static int print(const struct invocation *invocation, struct client *client, FILE *out,
+                 struct error *err)
 {
     Gimbal__ListNodesRequest request = GIMBAL__LIST_NODES_REQUEST__INIT;
     ProtobufCMessage *reply;
@@ -14,7 +15,7 @@ static int print(const struct invocation *invocation, struct client *client, str
     if (code != EXIT_DONE)
         return code;
     const Gimbal__ListNodesReply *list = (const Gimbal__ListNodesReply *)reply;
-    nodetable_print(&invocation->common, list->nodes, list->n_nodes, stdout);
+    nodetable_print(&invocation->common, list->nodes, list->n_nodes, out);
     message_free(reply);
     return EXIT_DONE;
 }

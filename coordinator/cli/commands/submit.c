@@ -61,7 +61,7 @@ static int wait_for_job(const struct invocation *invocation, const struct submis
     follow_init(&follow, submission->job, name, &progress);
     follow.events_as_json = invocation->common.output == OUTPUT_JSONL;
     int code = follow_run(&follow, &options, err);
-    if (follow.sample && !follow.events_as_json)
+    if (follow.sample && invocation->common.output < OUTPUT_JSON)
         printf("%s\n", follow.sample);
     if (code > EXIT_SIGNAL)
         fprintf(stderr,

@@ -17,6 +17,19 @@ START_TEST(a_prefix_goes_in_front)
 }
 END_TEST
 
+START_TEST(seconds_are_printed_as_people_say_them)
+{
+    char text[32];
+    ck_assert_str_eq(units_print_seconds(text, sizeof text, 119.5), "119.50 s");
+    ck_assert_str_eq(units_print_seconds(text, sizeof text, 179.7), "3m00s");
+    ck_assert_str_eq(units_print_seconds(text, sizeof text, 7500), "2h05m");
+    ck_assert_str_eq(units_print_duration(text, sizeof text, 0.4), "0s");
+    ck_assert_str_eq(units_print_duration(text, sizeof text, 59.6), "1m00s");
+    ck_assert_str_eq(units_print_duration(text, sizeof text, 3599.6), "1h00m");
+    ck_assert_str_eq(units_print_duration(text, sizeof text, 90000), "1d01h");
+}
+END_TEST
+
 START_TEST(sizes_and_durations_are_read_with_their_units)
 {
     uint64_t bytes;
@@ -86,6 +99,7 @@ int main(void)
 {
     TCase *tcase = tcase_create("base");
     tcase_add_test(tcase, a_prefix_goes_in_front);
+    tcase_add_test(tcase, seconds_are_printed_as_people_say_them);
     tcase_add_test(tcase, sizes_and_durations_are_read_with_their_units);
     tcase_add_test(tcase, a_wrong_unit_is_named_with_the_right_ones);
     tcase_add_test(tcase, philox_gives_the_published_numbers);

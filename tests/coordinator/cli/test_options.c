@@ -10,12 +10,14 @@ struct values {
     bool all;
     int64_t rank;
     const char *file;
+    uint64_t room;
 };
 
 static const struct flag flags[] = {
     {"all", 'a', FLAG_SWITCH, offsetof(struct values, all), NULL, "everything"},
     {"rank", 'r', FLAG_NUMBER, offsetof(struct values, rank), "R", "one", .standard = -1},
     {"file", 'f', FLAG_TEXT, offsetof(struct values, file), "FILE", "a file"},
+    {"room", 0, FLAG_SIZE, offsetof(struct values, room), "SIZE", "how much"},
     {.name = NULL},
 };
 
@@ -119,6 +121,34 @@ START_TEST(a_wrong_value_is_answered_with_what_is_right)
 }
 END_TEST
 
+START_TEST(a_time_is_more_than_none_and_has_an_end)
+{
+    static const char *const wrong[] = {"0s", "501h", "99999999999999h"};
+    ck_assert_int_eq(READ("--timeout", "500h", "j-1"), 0);
+    ck_assert_int_eq(READ("--timeout", "1us", "j-1"), 0);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char words[128];
+        snprintf(words, sizeof words, "--timeout '%s' must be more than no time, and at most 500h",
+                 wrong[i]);
+        ck_assert_int_eq(READ("--timeout", wrong[i], "j-1"), -EINVAL);
+        ck_assert_str_eq(err.text, words);
+    }
+}
+END_TEST
+
+START_TEST(a_size_is_one_that_a_job_file_may_have)
+{
+    ck_assert_int_eq(READ("--room", "16GiB", "j-1"), 0);
+    ck_assert_uint_eq(((const struct values *)invocation.values)->room, (uint64_t)16 << 30);
+    ck_assert_int_eq(READ("--room", "3", "j-1"), -EINVAL);
+    ck_assert_str_eq(err.text, "--room '3' must be a size of 1MiB to 1024TiB");
+    ck_assert_int_eq(READ("--room", "1025TiB", "j-1"), -EINVAL);
+    ck_assert_int_eq(READ("--room", "-3", "j-1"), -EINVAL);
+    ck_assert_str_eq(err.text,
+                     "--room: '-3' is not a size: write a number and B, KiB, MiB, GiB or TiB");
+}
+END_TEST
+
 START_TEST(a_value_that_is_missing_or_too_many_is_named)
 {
     ck_assert_int_eq(READ("j-1", "--file"), -EINVAL);
@@ -152,6 +182,20 @@ START_TEST(help_needs_nothing_else)
 {
     ck_assert_int_eq(READ("-h"), 0);
     ck_assert(invocation.common.help);
+}
+END_TEST
+
+START_TEST(help_names_drawings_where_there_are_any)
+{
+    static const unsigned takes[] = {TAKES_OUTPUT, TAKES_OUTPUT | TAKES_DRAWING};
+    for (size_t i = 0; i < 2; i++) {
+        char text[2048] = "";
+        FILE *out = fmemopen(text, sizeof text, "w");
+        options_print_common(takes[i], out);
+        ck_assert_int_eq(fclose(out), 0);
+        ck_assert_ptr_nonnull(strstr(text, "--output FORMAT"));
+        ck_assert_int_eq(strstr(text, "svg") != NULL, i == 1);
+    }
 }
 END_TEST
 
@@ -239,10 +283,13 @@ int main(void)
     tcase_add_test(reading, a_misspelt_flag_is_answered_with_the_nearest);
     tcase_add_test(reading, a_beginning_is_enough_unless_there_are_two);
     tcase_add_test(reading, a_wrong_value_is_answered_with_what_is_right);
+    tcase_add_test(reading, a_time_is_more_than_none_and_has_an_end);
+    tcase_add_test(reading, a_size_is_one_that_a_job_file_may_have);
     tcase_add_test(reading, a_value_that_is_missing_or_too_many_is_named);
     tcase_add_test(reading, arguments_are_counted);
     tcase_add_test(reading, a_shared_flag_without_effect_is_refused);
     tcase_add_test(reading, help_needs_nothing_else);
+    tcase_add_test(reading, help_names_drawings_where_there_are_any);
     tcase_add_test(reading, flags_in_front_of_the_command_are_read);
     tcase_add_test(table, commands_are_in_order_and_found_by_name_and_alias);
     tcase_add_test(table, commands_of_two_words_are_in_order_and_found_below_the_first);

@@ -10,10 +10,11 @@
 #define GALVATRON_COST "galvatron"
 
 struct ask_values {
-    const char *file, *search, *plan, *cluster, *cost, *memory;
+    const char *file, *search, *plan, *cluster, *cost;
     const char *dump; /* of `plan` alone */
     int64_t local;
-    bool frontier; /* no flag: plan.objective frontier, whatever the job says */
+    uint64_t memory; /* 0: not given */
+    bool frontier;   /* no flag: plan.objective frontier, whatever the job says */
 };
 
 /* Rows of a command's table of flags, whose struct has `ask` in front. */
@@ -33,7 +34,7 @@ struct ask_values {
          "NAME",                                                                                   \
          "measured or analytic; best: whichever there is; of `plan` alone also galvatron"},        \
         {"memory",  0,                                                                             \
-         FLAG_TEXT, offsetof(struct ask_values, memory),                                           \
+         FLAG_SIZE, offsetof(struct ask_values, memory),                                           \
          "SIZE",    "of every device, in place of the job's plan.memory"},                         \
         {"search",  0,                                                                             \
          FLAG_TEXT, offsetof(struct ask_values, search),                                           \

@@ -53,6 +53,22 @@ static int print_candidates(enum output output, const struct offline *offline, s
     return code;
 }
 
+static void print_table(const struct common *common, const char *text)
+{
+    output_print_rows(text, common->output == OUTPUT_WIDE ? 0 : ROWS, !common->no_headers, stdout);
+}
+
+static void print_result(const struct common *common, const struct planner_result *result)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    planner_print(result, 0, out);
+    fclose(out);
+    print_table(common, text);
+    free(text);
+}
+
 static int plan_here(const struct invocation *invocation, const struct ask_values *values,
                      struct error *err)
 {
@@ -62,20 +78,22 @@ static int plan_here(const struct invocation *invocation, const struct ask_value
     if (output == OUTPUT_SVG && offline.result.count > 0)
         frontier_draw(&offline.result, stdout);
     else if (output < OUTPUT_JSON && offline.result.count > 0)
-        planner_print(&offline.result, output == OUTPUT_WIDE ? 0 : ROWS, stdout);
+        print_result(&invocation->common, &offline.result);
     else if (code == EXIT_DONE)
         code = print_candidates(output, &offline, err);
     offline_finish(&offline);
     return code;
 }
 
-static int print_reply(enum output output, const Gimbal__PlanReply *reply, struct error *err)
+static int print_reply(const struct common *common, const Gimbal__PlanReply *reply,
+                       struct error *err)
 {
+    enum output output = (enum output)common->output;
     if (!reply->plan)
         return error_set(err, EXIT_INTERNAL, "the coordinator's answer has no plan");
     if (output >= OUTPUT_JSON)
         return print_json(output, reply->plan->json, err);
-    output_print_rows(reply->explanation, output == OUTPUT_WIDE ? 0 : ROWS, stdout);
+    print_table(common, reply->explanation);
     return EXIT_DONE;
 }
 
@@ -112,8 +130,7 @@ static int plan_there(const struct invocation *invocation, const struct ask_valu
             code = EXIT_NO_PLAN;
     }
     if (code == EXIT_DONE) {
-        code = print_reply((enum output)invocation->common.output, (const Gimbal__PlanReply *)reply,
-                           err);
+        code = print_reply(&invocation->common, (const Gimbal__PlanReply *)reply, err);
         message_free(reply);
     }
     client_close(&client);

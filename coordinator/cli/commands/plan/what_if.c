@@ -5,7 +5,6 @@
 #include "coordinator/cli/commands/plan/compare.h"
 #include "coordinator/cli/exit.h"
 
-#include "common/base/units.h"
 #include "coordinator/planner/wish.h"
 
 #include <stdlib.h>
@@ -15,7 +14,8 @@
 
 struct what_if_values {
     struct ask_values ask;
-    const char *link, *device_memory;
+    const char *link;
+    uint64_t device_memory; /* 0: not given */
     int64_t add;
 };
 
@@ -25,7 +25,7 @@ static const struct flag what_if_flags[] = {
      "with so many devices more, like the last one", .greatest = PLAN_RANKS_MAX},
     {"link", 0, FLAG_TEXT, offsetof(struct what_if_values, link), "LINK=Fx",
      "with links F times as fast: host=2x, network=2x, or NODE=2x for its network"},
-    {"device-memory", 0, FLAG_TEXT, offsetof(struct what_if_values, device_memory), "SIZE",
+    {"device-memory", 0, FLAG_SIZE, offsetof(struct what_if_values, device_memory), "SIZE",
      "with so much memory in every device"},
     {.name = NULL},
 };
@@ -49,7 +49,6 @@ static int change_link(struct wished *wished, const char *text, struct error *er
 static int change(const struct what_if_values *values, struct wished *wished,
                   struct job_config *job, struct error *err)
 {
-    uint64_t bytes;
     if (!values->add && !values->link && !values->device_memory)
         return error_set(err, EXIT_USAGE, "what if what? write --add, --link or --device-memory");
     if (values->add) {
@@ -58,9 +57,7 @@ static int change(const struct what_if_values *values, struct wished *wished,
         job->devices.max = job->devices.max ? job->devices.max + values->add : 0;
     }
     if (values->device_memory) {
-        if (units_bytes(values->device_memory, &bytes, err) < 0)
-            return EXIT_USAGE;
-        wished_memory(wished, bytes);
+        wished_memory(wished, values->device_memory);
         job->plan.memory = 0;
     }
     return values->link ? change_link(wished, values->link, err) : EXIT_DONE;
