@@ -59,6 +59,10 @@ static int handle_replan(struct job *job, const struct job_event *event, struct 
                          "%s cannot be moved while it runs: its job file says elastic.replan: "
                          "false",
                          job->id);
+    if (job->held[0] && event->kind == JOB_EVENT_REPLAN)
+        return error_set(err, -ESTALE,
+                         "%s is paused by %s, and keeps its devices: let it go on first", job->id,
+                         job->held);
     job_cause_set(cause, JOB_REASON_REPLAN, "%s%s",
                   event->kind == JOB_EVENT_GROW ? "" : "asked for by ", event->words);
     return TRIGGER_LEAVE;

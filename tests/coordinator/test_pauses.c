@@ -137,6 +137,17 @@ START_TEST(a_paused_job_loses_its_worker_as_one_that_runs)
 }
 END_TEST
 
+START_TEST(a_paused_job_is_not_replanned_and_keeps_its_devices)
+{
+    replans = true;
+    const struct job *job = paused_job();
+    ck_assert_int_eq(apply(of(JOB_EVENT_REPLAN, job)), -ESTALE);
+    ck_assert_str_eq(err.text, "j-1 is paused by ada: for the night, and keeps its devices: let it "
+                               "go on first");
+    stands(job, "PAUSED", "Held", "paused by ada: for the night");
+}
+END_TEST
+
 START_TEST(a_paused_job_is_cancelled_as_one_that_runs)
 {
     const struct job *job = paused_job();
@@ -242,6 +253,7 @@ int main(void)
     tcase_add_test(tcase, a_job_whose_last_step_comes_first_is_done);
     tcase_add_test(tcase, a_rank_that_ends_in_a_pause_has_failed);
     tcase_add_test(tcase, a_paused_job_loses_its_worker_as_one_that_runs);
+    tcase_add_test(tcase, a_paused_job_is_not_replanned_and_keeps_its_devices);
     tcase_add_test(tcase, a_paused_job_is_cancelled_as_one_that_runs);
     tcase_add_test(tcase, a_held_job_is_granted_nothing_and_keeps_nobody_waiting);
     tcase_add_test(tcase, a_job_held_while_it_is_planned_gives_its_devices_back);
