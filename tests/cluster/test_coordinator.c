@@ -170,7 +170,9 @@ START_TEST(a_job_runs_from_submit_to_done)
     logs.rank = -1;
     Gimbal__GetLogsReply *lines = party_call(pair.user, COORDINATOR_GET_LOGS, &logs);
     ck_assert_uint_eq(lines->n_lines, 1);
-    ck_assert_str_eq(lines->lines[0]->text, "warn: groups formed");
+    ck_assert_str_eq(lines->lines[0]->text, "groups formed");
+    ck_assert_str_eq(lines->lines[0]->level, "warn");
+    ck_assert_uint_eq(lines->lines[0]->epoch, pair.assignments[1]->epoch);
     ck_assert_uint_eq(lines->last, 1);
     message_free(&lines->base);
 
