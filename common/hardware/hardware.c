@@ -34,6 +34,7 @@ void hardware_report_destroy(struct hardware_report *report)
     free(report->numa);
     free(report->caches);
     free(report->address);
+    free(report->release);
     free(report->cpuset);
     free(report->processor);
     free(report->host);
@@ -83,6 +84,7 @@ struct hardware_report *hardware_report_copy(const struct hardware_report *repor
     struct hardware_report *copy =
         hardware_report_create(report->node, report->host, report->processor, report->cpuset);
     hardware_set_text(&copy->address, report->address);
+    hardware_set_text(&copy->release, report->release);
     copy->cores = report->cores;
     copy->oversubscribed = report->oversubscribed;
     copy->memory_bytes = report->memory_bytes;
@@ -117,7 +119,8 @@ bool hardware_report_equal(const struct hardware_report *a, const struct hardwar
                  strcmp(a->processor, b->processor) == 0 && strcmp(a->cpuset, b->cpuset) == 0 &&
                  a->cores == b->cores && a->oversubscribed == b->oversubscribed &&
                  a->memory_bytes == b->memory_bytes && a->cache_count == b->cache_count &&
-                 a->numa_count == b->numa_count && a->device_count == b->device_count;
+                 a->numa_count == b->numa_count && a->device_count == b->device_count &&
+                 text_equal(a->release, b->release);
     for (size_t i = 0; equal && i < a->cache_count; i++)
         equal = a->caches[i].level == b->caches[i].level &&
                 a->caches[i].size_bytes == b->caches[i].size_bytes &&
@@ -227,6 +230,8 @@ int hardware_report_check(const struct hardware_report *report, struct error *er
         rc = check_text("cpuset", report->cpuset, err);
     if (rc == 0 && report->address)
         rc = check_text("address", report->address, err);
+    if (rc == 0 && report->release)
+        rc = check_text("release", report->release, err);
     if (rc < 0)
         return error_prefix(err, rc, "node '%s'", report->node);
     if (report->device_count == 0 || report->device_count > HARDWARE_DEVICES_MAX)

@@ -58,6 +58,7 @@ struct hardware_report {
     unsigned cores;
     char *cpuset;
     char *address;       /* where other machines reach this one for collectives; NULL: none does */
+    char *release;       /* of the worker's program; NULL: it does not say */
     bool oversubscribed; /* some core is shared: more devices or workers than cores */
     uint64_t memory_bytes;
     struct hardware_cache *caches;

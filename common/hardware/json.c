@@ -42,12 +42,12 @@ json_t *hardware_report_to_json(const struct hardware_report *report)
                                    (json_int_t)report->numa[i].memory_bytes)));
     for (size_t i = 0; i < report->device_count; i++)
         json_array_append_new(devices, device_to_json(&report->devices[i]));
-    return packed(json_pack("{s:s, s:s, s:s, s:I, s:s, s:s*, s:b, s:I, s:o, s:o, s:o}", "name",
-                            report->node, "host", report->host, "processor", report->processor,
-                            "cores", (json_int_t)report->cores, "cpuset", report->cpuset, "address",
-                            report->address, "oversubscribed", report->oversubscribed,
-                            "memory_bytes", (json_int_t)report->memory_bytes, "caches", caches,
-                            "numa", numa, "devices", devices));
+    return packed(json_pack(
+        "{s:s, s:s, s:s, s:I, s:s, s:s*, s:s*, s:b, s:I, s:o, s:o, s:o}", "name", report->node,
+        "host", report->host, "processor", report->processor, "cores", (json_int_t)report->cores,
+        "cpuset", report->cpuset, "address", report->address, "release", report->release,
+        "oversubscribed", report->oversubscribed, "memory_bytes", (json_int_t)report->memory_bytes,
+        "caches", caches, "numa", numa, "devices", devices));
 }
 
 static int read_cache(struct hardware_report *report, const json_t *json, struct error *err)
@@ -141,7 +141,8 @@ static int read_list(struct hardware_report *report, const json_t *object, const
 
 int hardware_report_from_json(const json_t *json, struct hardware_report **out, struct error *err)
 {
-    const char *node = "", *host = "", *processor = "", *cpuset = "", *address = NULL;
+    const char *node = "", *host = "", *processor = "", *cpuset = "", *address = NULL,
+               *release = NULL;
     int rc = field_text(json, "name", &node, err);
     if (rc == 0)
         rc = field_text(json, "host", &host, err);
@@ -151,11 +152,14 @@ int hardware_report_from_json(const json_t *json, struct hardware_report **out, 
         rc = field_text(json, "cpuset", &cpuset, err);
     if (rc == 0)
         rc = field_text_if(json, "address", &address, err);
+    if (rc == 0)
+        rc = field_text_if(json, "release", &release, err);
     if (rc < 0)
         return rc;
 
     struct hardware_report *report = hardware_report_create(node, host, processor, cpuset);
     hardware_set_text(&report->address, address);
+    hardware_set_text(&report->release, release);
     rc = field_flag_if(json, "oversubscribed", &report->oversubscribed, err);
     if (rc == 0)
         rc = field_count(json, "cores", &report->cores, err);

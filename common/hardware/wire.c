@@ -57,6 +57,7 @@ Gimbal__HardwareReport *hardware_report_to_wire(const struct hardware_report *re
     message->core_count = report->cores;
     message->cpuset = xstrdup(report->cpuset);
     message->host_address = xstrdup(report->address ? report->address : "");
+    message->release = xstrdup(report->release ? report->release : "");
     message->oversubscribed = report->oversubscribed;
     message->memory_bytes = report->memory_bytes;
     message->caches = xcalloc(report->cache_count, sizeof *message->caches);
@@ -103,6 +104,7 @@ int hardware_report_from_wire(const Gimbal__HardwareReport *message, struct hard
     struct hardware_report *report = hardware_report_create(message->node, message->host_id,
                                                             message->cpu_model, message->cpuset);
     hardware_set_text(&report->address, message->host_address);
+    hardware_set_text(&report->release, message->release);
     report->cores = message->core_count;
     report->oversubscribed = message->oversubscribed;
     report->memory_bytes = message->memory_bytes;

@@ -101,7 +101,8 @@ static bool is_root(Gimbal__StoppedRequest__Cause cause)
 {
     return cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT ||
            cause == GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED ||
-           cause == GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY;
+           cause == GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY ||
+           cause == GIMBAL__STOPPED_REQUEST__CAUSE__DATA;
 }
 
 /* The first fault names what went wrong; the others only follow from it. */

@@ -61,7 +61,7 @@ enum job_reason {
     JOB_REASON_REPLAN,             /* somebody wants it on other devices */
     JOB_REASON_PLAN_REFUSED,       /* no plan on any number of devices */
     JOB_REASON_PROGRAM_REFUSED,    /* a rank lowered another program than was planned */
-    JOB_REASON_DATA_REFUSED,       /* ranks read other files than the first one did */
+    JOB_REASON_DATA_REFUSED,       /* no rank could read them, or not what the first one did */
     JOB_REASON_CHECKPOINT_DAMAGED, /* a rank could not load what it was to begin from */
     JOB_REASON_RANK_FAILED,
     JOB_REASON_RANK_STALLED,  /* a rank held up the others, and was ended */

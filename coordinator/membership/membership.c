@@ -84,7 +84,9 @@ static void hear(struct worker *worker, bool follows, uint64_t now_ms,
     }
 }
 
-/* 0 when the instance may speak for the worker, or is new. */
+/* 0 when the instance may speak for the worker, or is new. One that another has replaced may come
+ * back as a new instance when that one is dead, and not before: they would replace each other for
+ * ever. */
 static int check_instance(const struct worker *worker, uint64_t instance, struct error *err)
 {
     if (worker->instance == instance && worker->dead)
@@ -93,7 +95,7 @@ static int check_instance(const struct worker *worker, uint64_t instance, struct
                          worker->name);
     for (size_t i = 0; i < WORKER_PAST && worker->past[i]; i++)
         if (worker->past[i] == instance)
-            return error_set(err, -ESTALE,
+            return error_set(err, worker->dead ? -ESTALE : -EEXIST,
                              "worker '%s' was replaced by a newer instance of the same name",
                              worker->name);
     return 0;

@@ -178,6 +178,15 @@ static void ready(struct rpc_call *call, void *data)
     rpc_call_reply(call, &reply.base);
 }
 
+/* What no rank could ever read none will read on another try; what was trained on before is a
+ * node's trouble. */
+static enum job_reason refusal_of(const struct job *job, const Gimbal__StoppedRequest *request)
+{
+    bool data = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DATA;
+    bool fresh = job->step == 0 && job->reached_step == 0 && job->checkpoint_step == 0;
+    return data && fresh ? JOB_REASON_DATA_REFUSED : JOB_REASON_NONE;
+}
+
 /* How a rank has ended, as an event. */
 static struct job_event exit_of(const Gimbal__StoppedRequest *request)
 {
@@ -185,8 +194,9 @@ static struct job_event exit_of(const Gimbal__StoppedRequest *request)
     bool damaged = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED;
     bool stalled = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__STALLED;
     bool memory = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY;
-    bool fault =
-        damaged || stalled || memory || request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
+    bool fault = damaged || stalled || memory ||
+                 request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DATA ||
+                 request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
     return (struct job_event){.kind = JOB_EVENT_EXITED,
                               .job = request->job,
                               .epoch = (uint32_t)request->epoch,
@@ -214,6 +224,8 @@ static void stopped(struct rpc_call *call, void *data)
         service_damage_checkpoint(service, job, request->step, request->reason);
     if (rc == 0 && event.exited.out_of_memory)
         event.exited.memory_max = service_lower_memory(service, job, request->rank);
+    if (rc == 0)
+        event.exited.refused = refusal_of(job, request);
     if (rc == 0)
         rc = service_apply(service, &event, &err);
     if (rc < 0) {

@@ -2,13 +2,10 @@
 #include "coordinator/service/internal.h"
 
 #include "common/base/log.h"
-#include "common/base/memory.h"
 #include "common/rpc/message.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Too many steps in a row have changed nothing: the job goes back, or has failed. Where it has gone
  * back before and the first step behind the checkpoint was not finite again, to an older one. */
@@ -90,7 +87,6 @@ static int take_instruction(struct service *service, struct rpc_call *call,
     return telemetry_instructions(service->telemetry, job->id, job->epoch, &instruction, 1, err);
 }
 
-/* A line of telemetry has no level of its own: a warning says so in its text. */
 static int take_line(struct service *service, struct rpc_call *call, const Gimbal__LogLine *line,
                      struct error *err)
 {
@@ -98,10 +94,12 @@ static int take_line(struct service *service, struct rpc_call *call, const Gimba
     int rc = service_find_rank(service, call, line->job, line->epoch, &line->rank, &job, err);
     if (rc < 0)
         return rc;
-    bool plain = !line->level[0] || strcmp(line->level, "info") == 0;
-    char *text = xasprintf("%s%s%s", plain ? "" : line->level, plain ? "" : ": ", line->text);
-    telemetry_line(service->telemetry, job->id, (int)line->rank, line->unix_us / 1000, text);
-    free(text);
+    const struct log_line said = {.rank = (int)line->rank,
+                                  .epoch = line->epoch,
+                                  .time_ms = line->unix_us / 1000,
+                                  .level = line->level,
+                                  .text = line->text};
+    telemetry_line(service->telemetry, job->id, &said);
     return 0;
 }
 

@@ -141,6 +141,8 @@ static size_t pick_lines(const Gimbal__GetLogsRequest *request, const struct log
         gimbal__log_line__init(&lines[count]);
         lines[count].job = request->job;
         lines[count].rank = (uint32_t)from[i].rank;
+        lines[count].epoch = from[i].epoch;
+        lines[count].level = (char *)from[i].level;
         lines[count].unix_us = from[i].time_ms * 1000;
         lines[count].text = from[i].text;
         count++;

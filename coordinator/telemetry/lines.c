@@ -66,13 +66,24 @@ static void close_up(struct lines *lines)
     lines->first = 0;
 }
 
-uint64_t lines_add(struct lines *lines, int rank, uint64_t time_ms, const char *text)
+const char *lines_level(const char *word)
+{
+    static const char *const levels[] = {"debug", "info", "warn", "error"};
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+        if (strcmp(levels[i], word) == 0)
+            return levels[i];
+    return "";
+}
+
+uint64_t lines_add(struct lines *lines, const struct log_line *from)
 {
     close_up(lines);
     lines->items = grow(lines->items, lines->end, &lines->capacity, sizeof *lines->items);
     struct log_line *line = &lines->items[lines->end++];
-    *line = (struct log_line){
-        .revision = ++lines->revision, .rank = rank, .time_ms = time_ms, .text = clean(text)};
+    *line = *from;
+    line->revision = ++lines->revision;
+    line->level = lines_level(from->level ? from->level : "");
+    line->text = clean(from->text);
     lines->bytes += strlen(line->text);
     while (lines->end - lines->first > 1 &&
            (lines->end - lines->first > lines->count_max || lines->bytes > lines->bytes_max))

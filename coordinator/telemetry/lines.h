@@ -16,8 +16,10 @@
 struct log_line {
     uint64_t revision; /* from 1, without gaps */
     int rank;
+    uint64_t epoch; /* 0: of none */
     uint64_t time_ms;
-    char *text; /* printable ASCII and tabs; anything else was made '?' */
+    const char *level; /* a word of lines_level(); NULL, where one is added, is "" */
+    char *text;        /* printable ASCII and tabs; anything else was made '?' */
 };
 
 struct lines;
@@ -26,8 +28,12 @@ struct lines;
 struct lines *lines_create(size_t count_max, size_t bytes_max);
 void lines_destroy(struct lines *lines);
 
-/* Returns the line's revision. A final newline is dropped. */
-uint64_t lines_add(struct lines *lines, int rank, uint64_t time_ms, const char *text);
+/* "debug", "info", "warn" or "error", for good; "" for any other word. */
+const char *lines_level(const char *word);
+
+/* Returns the line's revision, whatever *from says of it; its text is copied. A final newline is
+ * dropped. */
+uint64_t lines_add(struct lines *lines, const struct log_line *from);
 
 /* The revision of the newest line; 0 before the first. */
 uint64_t lines_revision(const struct lines *lines);

@@ -124,10 +124,9 @@ int telemetry_trace(struct telemetry *telemetry, const char *job, const struct t
     return rc;
 }
 
-uint64_t telemetry_line(struct telemetry *telemetry, const char *job, int rank, uint64_t time_ms,
-                        const char *text)
+uint64_t telemetry_line(struct telemetry *telemetry, const char *job, const struct log_line *line)
 {
-    return lines_add(need(telemetry, job)->lines, rank, time_ms, text);
+    return lines_add(need(telemetry, job)->lines, line);
 }
 
 const struct job_telemetry *telemetry_find(const struct telemetry *telemetry, const char *job)

@@ -60,8 +60,7 @@ int telemetry_trace(struct telemetry *telemetry, const char *job, const struct t
                     struct error *err);
 
 /* Returns the line's revision. */
-uint64_t telemetry_line(struct telemetry *telemetry, const char *job, int rank, uint64_t time_ms,
-                        const char *text);
+uint64_t telemetry_line(struct telemetry *telemetry, const char *job, const struct log_line *line);
 
 /* NULL while nothing was reported of the job. */
 const struct job_telemetry *telemetry_find(const struct telemetry *telemetry, const char *job);

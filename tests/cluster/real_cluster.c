@@ -123,7 +123,7 @@ static int exit_code(pid_t pid)
     return WEXITSTATUS(status);
 }
 
-/* A closed store is one file; workers keep one each. */
+/* A closed store is one file; workers keep two each. */
 static void remove_state(const char *directory)
 {
     char path[128];
@@ -132,7 +132,8 @@ static void remove_state(const char *directory)
     DIR *folder = opendir(path);
     while (folder && (entry = readdir(folder))) {
         const char *end = strrchr(entry->d_name, '.');
-        if (end && (strcmp(entry->d_name, "store.db") == 0 || strcmp(end, ".coordinator") == 0))
+        if (end && (strcmp(entry->d_name, "store.db") == 0 || strcmp(end, ".coordinator") == 0 ||
+                    strcmp(end, ".lock") == 0))
             ck_assert_int_eq(unlinkat(dirfd(folder), entry->d_name, 0), 0);
     }
     if (folder)

@@ -241,6 +241,9 @@ START_TEST(a_damaged_checkpoint_is_passed_over_for_the_one_before)
     pair_await(&events, words);
     pair_await(&events, "\"event\":\"job-running\"");
     ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", path), 1); /* it is as it was */
+    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", pair.dir), 65);
+    ck_assert_msg(strstr(pair.command.err, "has no manifest.json: name the folder of one step"),
+                  "%s", pair.command.err);
     pair_await(&events, "\"event\":\"checkpoint\"");
     ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", "j-1"), 0); /* it is not listed any more */
     ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--reason", "seen enough"), 0);

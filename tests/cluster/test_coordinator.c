@@ -170,7 +170,9 @@ START_TEST(a_job_runs_from_submit_to_done)
     logs.rank = -1;
     Gimbal__GetLogsReply *lines = party_call(pair.user, COORDINATOR_GET_LOGS, &logs);
     ck_assert_uint_eq(lines->n_lines, 1);
-    ck_assert_str_eq(lines->lines[0]->text, "warn: groups formed");
+    ck_assert_str_eq(lines->lines[0]->text, "groups formed");
+    ck_assert_str_eq(lines->lines[0]->level, "warn");
+    ck_assert_uint_eq(lines->lines[0]->epoch, pair.assignments[1]->epoch);
     ck_assert_uint_eq(lines->last, 1);
     message_free(&lines->base);
 
@@ -408,6 +410,31 @@ START_TEST(ranks_that_read_other_data_are_refused_for_good)
 }
 END_TEST
 
+START_TEST(data_that_cannot_be_read_end_a_job_that_never_read_them)
+{
+    for (int trained = 0; trained < 2; trained++) {
+        struct pair pair;
+        if (trained)
+            pair_run(&pair);
+        else
+            pair_start(&pair);
+        if (trained)
+            push_step(pair.workers[0], pair.assignments[0], 1);
+        tell_stopped(pair.workers[0], pair.assignments[0], GIMBAL__STOPPED_REQUEST__CAUSE__DATA,
+                     "data.text: there is no '/data/corpus.txt'");
+        cluster_record(&pair.cluster, pair.workers[1], GIMBAL__WORKER_RECORD__RECORD_CANCEL);
+        tell_stopped(pair.workers[1], pair.assignments[1],
+                     GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, "");
+        if (trained) /* a node's trouble, which may pass */
+            cluster_event(&pair.cluster, pair.user, "job-pending");
+        else
+            assert_job(pair.user, pair.job, GIMBAL__JOB_STATUS__STATE__FAILED,
+                       "data.text: there is no '/data/corpus.txt'");
+        cluster_stop(&pair.cluster);
+    }
+}
+END_TEST
+
 START_TEST(a_job_that_begins_again_must_read_what_it_read_before)
 {
     struct pair pair;
@@ -456,6 +483,7 @@ int main(void)
     tcase_add_test(ends, a_cancelled_job_ends_once_its_ranks_have_stopped);
     tcase_add_test(ends, a_rank_that_lowered_another_program_is_refused);
     tcase_add_test(ends, ranks_that_read_other_data_are_refused_for_good);
+    tcase_add_test(ends, data_that_cannot_be_read_end_a_job_that_never_read_them);
     tcase_add_test(ends, a_job_that_begins_again_must_read_what_it_read_before);
     return suite_run("coordinator", runs, ends, NULL);
 }

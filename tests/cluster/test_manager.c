@@ -61,7 +61,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    static const char *const kept[] = {"store.db", "a.coordinator"};
+    static const char *const kept[] = {"store.db", "a.coordinator", "a.lock"};
     char path[96];
     pid_t left[] = {coordinator, worker};
     for (size_t i = 0; i < 2; i++)

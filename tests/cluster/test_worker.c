@@ -61,8 +61,8 @@ static void end(void)
     coordinator_close(&coordinator);
     DIR *folder = opendir(state);
     ck_assert_ptr_nonnull(folder);
-    while ((entry = readdir(folder))) /* what it knows of the coordinator, of each node a file */
-        if (strstr(entry->d_name, ".coordinator"))
+    while ((entry = readdir(folder))) /* what it knows of the coordinator, and its claim, by node */
+        if (strstr(entry->d_name, ".coordinator") || strstr(entry->d_name, ".lock"))
             ck_assert_int_eq(unlinkat(dirfd(folder), entry->d_name, 0), 0);
     closedir(folder);
     ck_assert_int_eq(rmdir(state), 0);
@@ -384,6 +384,24 @@ START_TEST(a_worker_without_an_executor_says_so_and_leaves_with_69)
 }
 END_TEST
 
+START_TEST(two_workers_of_one_name_do_not_share_a_state_folder)
+{
+    char output[4096], words[256];
+    ck_assert_int_eq(run_to_end(FAKE_EXECUTOR, output, sizeof output), 78);
+    snprintf(words, sizeof words,
+             "another gimbal-worker named 'node-a' keeps its state in '%s': give this one another "
+             "--name, and a --state of its own",
+             state);
+    ck_assert_msg(strstr(output, words) != NULL, "%s", output);
+    /* Whatever became of the first, its executors do not hold its place. */
+    run_rank("deafening");
+    kill(worker, SIGKILL);
+    ck_assert_int_eq(waitpid(worker, NULL, 0), worker);
+    worker = spawn_worker(FAKE_EXECUTOR, -1);
+    PUMP(&coordinator, coordinator.reports == 2);
+}
+END_TEST
+
 /* The test's coordinator has one stream: both nodes are assigned the rank. */
 START_TEST(a_fleets_nodes_register_and_refuse_assignments_in_words)
 {
@@ -424,6 +442,7 @@ int main(void)
     tcase_add_test(working, an_executor_whose_epoch_is_over_is_stopped);
     tcase_add_test(working, a_killed_worker_leaves_no_executor_behind);
     tcase_add_test(working, a_worker_that_starts_anew_refuses_a_coordinator_of_an_older_term);
+    tcase_add_test(working, two_workers_of_one_name_do_not_share_a_state_folder);
     tcase_add_test(working, a_fleets_nodes_register_and_refuse_assignments_in_words);
     tcase_add_test(working, a_worker_told_to_stop_stops_its_executors_and_leaves_with_0);
     tcase_add_test(working, a_worker_registers_with_a_new_coordinator_and_its_executor_goes_on);

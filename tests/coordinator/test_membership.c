@@ -33,11 +33,23 @@ START_TEST(a_restarted_worker_is_lost_before_it_joins)
     join("node-a", 1, 1, 0);
     join("node-a", 2, 2, 100);
     events_are("joined node-a 1; lost node-a 1: it was restarted; joined node-a 2");
-    ck_assert_int_eq(beat("node-a", 1, 200), -ESTALE);
+    ck_assert_int_eq(beat("node-a", 1, 200), -EEXIST);
     ck_assert_str_eq(err.text, "worker 'node-a' was replaced by a newer instance of the same name");
-    ck_assert_int_eq(report("node-a", "host-1", 1, 1, 0, 200), -ESTALE);
+    ck_assert_int_eq(report("node-a", "host-1", 1, 1, 0, 200), -EEXIST);
     events_are("");
     ck_assert_uint_eq(membership_count(members), 1);
+}
+END_TEST
+
+/* Nobody has its place any more: it may come back, as a new instance. */
+START_TEST(a_replaced_worker_is_stale_once_the_newer_one_is_dead)
+{
+    join("node-a", 1, 1, 0);
+    join("node-a", 2, 1, 100);
+    membership_disconnect(members, "node-a", 2, 200, &events);
+    ck_assert_int_eq(beat("node-a", 1, 300), -ESTALE);
+    ck_assert_int_eq(report("node-a", "host-1", 1, 1, 0, 300), -ESTALE);
+    join("node-a", 3, 1, 400);
 }
 END_TEST
 
@@ -237,6 +249,7 @@ int main(void)
     TCase *tcase = tcase_create("membership");
     tcase_add_checked_fixture(tcase, members_setup, members_teardown);
     tcase_add_test(tcase, a_restarted_worker_is_lost_before_it_joins);
+    tcase_add_test(tcase, a_replaced_worker_is_stale_once_the_newer_one_is_dead);
     tcase_add_test(tcase, a_lost_instance_never_returns);
     tcase_add_test(tcase, two_hosts_with_one_name_are_told_which_has_it);
     tcase_add_test(tcase, new_figures_are_a_change_and_the_same_are_none);

@@ -182,6 +182,13 @@ START_TEST(impossible_and_too_many_instructions_are_refused)
 }
 END_TEST
 
+static uint64_t add_line(struct lines *lines, int rank, uint64_t time_ms, const char *text)
+{
+    const struct log_line line = {
+        .rank = rank, .epoch = 3, .time_ms = time_ms, .level = "warn", .text = (char *)text};
+    return lines_add(lines, &line);
+}
+
 START_TEST(a_reader_gets_every_line_once)
 {
     struct lines *lines = lines_create(100, 1 << 20);
@@ -189,13 +196,16 @@ START_TEST(a_reader_gets_every_line_once)
     size_t count;
     ck_assert_int_eq(lines_after(lines, 0, &got, &count, &err), 0);
     ck_assert_uint_eq(count, 0);
-    ck_assert_uint_eq(lines_add(lines, 0, 10, "one\n"), 1);
-    ck_assert_uint_eq(lines_add(lines, LINES_NO_RANK, 11, "t\two\x1b[1m \xc3\xa9"), 2);
+    ck_assert_uint_eq(add_line(lines, 0, 10, "one\n"), 1);
+    ck_assert_uint_eq(add_line(lines, LINES_NO_RANK, 11, "t\two\x1b[1m \xc3\xa9"), 2);
     ck_assert_int_eq(lines_after(lines, 0, &got, &count, &err), 0);
     ck_assert_uint_eq(count, 2);
     ck_assert_str_eq(got[0].text, "one");
     ck_assert_str_eq(got[1].text, "t\two?[1m ??");
     ck_assert_int_eq(got[1].rank, LINES_NO_RANK);
+    ck_assert_uint_eq(got[1].epoch, 3);
+    ck_assert_str_eq(got[1].level, "warn");
+    ck_assert_str_eq(lines_level("l\xffud"), "");
     ck_assert_int_eq(lines_after(lines, 1, &got, &count, &err), 0);
     ck_assert_uint_eq(count, 1);
     ck_assert_uint_eq(got[0].revision, 2);
@@ -212,7 +222,7 @@ START_TEST(dropped_lines_are_said_and_the_rest_is_whole)
     char text[16];
     for (unsigned i = 1; i <= 1000; i++) {
         snprintf(text, sizeof text, "line %u", i);
-        ck_assert_uint_eq(lines_add(lines, 0, i, text), i);
+        ck_assert_uint_eq(add_line(lines, 0, i, text), i);
         ck_assert_int_eq(lines_after(lines, i > 10 ? i - 10 : 0, &got, &count, &err), 0);
         ck_assert_uint_eq(count, i < 10 ? i : 10);
         ck_assert_uint_eq(got[count - 1].revision, i);
@@ -231,9 +241,9 @@ START_TEST(lines_are_bounded_in_bytes_and_long_ones_are_cut)
     size_t count;
     char *text = calloc(1, 8001);
     memset(text, 'x', 8000);
-    lines_add(lines, 0, 0, "short");
-    lines_add(lines, 0, 0, text);
-    lines_add(lines, 0, 0, text);
+    add_line(lines, 0, 0, "short");
+    add_line(lines, 0, 0, text);
+    add_line(lines, 0, 0, text);
     ck_assert_int_eq(lines_after(lines, 2, &got, &count, &err), 0);
     ck_assert_uint_eq(strlen(got[0].text), LINES_TEXT_SIZE - 1);
     ck_assert_str_eq(got[0].text + LINES_TEXT_SIZE - 5, "x...");
@@ -250,7 +260,8 @@ START_TEST(jobs_are_kept_apart_and_forgotten)
     struct instruction_record told = {"layer", "softmax", 1, 1, 2};
     ck_assert_ptr_null(telemetry_find(telemetry, "j-1"));
     ck_assert_int_eq(telemetry_step(telemetry, "j-1", &record, &err), 0);
-    ck_assert_uint_eq(telemetry_line(telemetry, "j-2", 0, 1, "hello"), 1);
+    ck_assert_uint_eq(telemetry_line(telemetry, "j-2", &(struct log_line){.text = (char *)"hello"}),
+                      1);
     ck_assert_int_eq(telemetry_instructions(telemetry, "j-1", 1, &told, 1, &err), 0);
     ck_assert_uint_eq(steps_last(&telemetry_find(telemetry, "j-1")->steps)->step, 3);
     ck_assert_uint_eq(lines_revision(telemetry_find(telemetry, "j-1")->lines), 0);

@@ -33,8 +33,10 @@ static int lock(struct listing *listing, struct error *err)
     if (listing->lock < 0)
         rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
     else if (flock(listing->lock, LOCK_EX | LOCK_NB) < 0)
-        rc = error_set(err, -EBUSY, "another process trains with the checkpoints of '%s'",
-                       listing->root);
+        rc = errno == EWOULDBLOCK
+                 ? error_set(err, -EBUSY, "another process trains with the checkpoints of '%s'",
+                             listing->root)
+                 : error_set(err, -errno, "lock '%s': %s", path, strerror(errno));
     free(path);
     return rc;
 }

@@ -124,19 +124,43 @@ static bool read_hex(const char *text, uint64_t *out)
     return strlen(text) == 16 && sscanf(text, "%16" SCNx64 "%c", out, &rest) == 1;
 }
 
+static int parse_shape(const char *name, const json_t *shape, struct box *whole, struct error *err)
+{
+    size_t dims = json_array_size(shape);
+    int64_t bytes = sizeof(float);
+    if (!json_is_array(shape) || dims > DIMS_MAX)
+        return error_set(err, -EINVAL, "model.tensors.%.100s: no list of up to %d lengths", name,
+                         DIMS_MAX);
+    *whole = (struct box){.dims = (int)dims};
+    for (size_t dim = 0; dim < dims; dim++) {
+        const json_t *length = json_array_get(shape, dim);
+        whole->high[dim] = json_integer_value(length);
+        if (!json_is_integer(length) || whole->high[dim] < 1)
+            return error_set(err, -EINVAL,
+                             "model.tensors.%.100s: length %zu is no whole number of 1 or more",
+                             name, dim);
+        if (__builtin_mul_overflow(bytes, whole->high[dim], &bytes))
+            return error_set(err, -EINVAL,
+                             "model.tensors.%.100s: no file holds a tensor of this shape, at most "
+                             "%" PRId64 " elements would be right",
+                             name, INT64_MAX / (int64_t)sizeof(float));
+    }
+    return 0;
+}
+
 static int parse_tensors(json_t *tensors, struct manifest *out, struct error *err)
 {
     const char *name;
     json_t *shape;
     size_t capacity = 0;
+    if (json_object_size(tensors) == 0)
+        return error_set(err, -EINVAL, "model.tensors names no tensor");
     json_object_foreach(tensors, name, shape)
     {
-        size_t dims = json_array_size(shape);
-        struct box whole = {.dims = (int)dims};
-        if (!json_is_array(shape) || dims > DIMS_MAX)
-            return error_set(err, -EINVAL, "model.tensors.%.100s: no shape", name);
-        for (size_t dim = 0; dim < dims; dim++)
-            whole.high[dim] = json_integer_value(json_array_get(shape, dim));
+        struct box whole;
+        int rc = parse_shape(name, shape, &whole, err);
+        if (rc < 0)
+            return rc;
         out->tensors = grow(out->tensors, out->tensor_count, &capacity, sizeof *out->tensors);
         out->tensors[out->tensor_count++] = (struct manifest_tensor){xstrdup(name), whole};
     }

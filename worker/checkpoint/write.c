@@ -112,7 +112,7 @@ static int delete_files(DIR *folder)
         if (unlinkat(dirfd(folder), entry->d_name, 0) < 0 && errno != ENOENT)
             rc = -errno;
     }
-    return rc;
+    return rc == 0 ? -errno : rc; /* 0 where the last entry was read */
 }
 
 int checkpoint_delete(const char *path, struct error *err)

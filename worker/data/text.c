@@ -37,7 +37,8 @@ static bool see(struct seen *seen, const struct stat *status)
     return false;
 }
 
-/* A file that cannot be read is an error, not a smaller corpus: every node must see the same. One
+/* A file that cannot be read is an error, not a smaller corpus: every node must see the same. A
+ * link that leads nowhere is no file. One
  * that is there under two names is read once: else what is held out would be trained on. */
 static int add_member(struct files *files, struct seen *seen, const char *directory,
                       const char *name, struct error *err)
@@ -46,7 +47,10 @@ static int add_member(struct files *files, struct seen *seen, const char *direct
     struct stat status;
     struct file file;
     int rc = 0;
-    if (stat(path, &status) == 0 && S_ISREG(status.st_mode) && !see(seen, &status)) {
+    if (stat(path, &status) < 0) {
+        if (errno != ENOENT)
+            rc = error_set(err, -errno, "cannot read '%s': %s", path, strerror(errno));
+    } else if (S_ISREG(status.st_mode) && !see(seen, &status)) {
         rc = file_map(path, &file, err);
         if (rc == 0 && file.size && memchr(file.map, '\0', file.size))
             file_unmap(&file);

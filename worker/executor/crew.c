@@ -11,11 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A path that is wrong or data that do not fit are the job's fault, which no other try mends; a
+ * disk that fails, or memory that is short, may be the node's. */
+static int data_fault(int rc)
+{
+    bool of_job =
+        rc == -ENOENT || rc == -ENOTDIR || rc == -EACCES || rc == -EINVAL || rc == -ERANGE;
+    return of_job ? -ENODATA : rc;
+}
+
 int work_open(struct work *work, struct error *err)
 {
     struct model_config config = model_config_of(work->job);
     int rc = model_build(&config, &work->graph, err);
-    return rc == 0 ? data_open(work->job, &work->data, err) : rc;
+    return rc == 0 ? data_fault(data_open(work->job, &work->data, err)) : rc;
 }
 
 void work_close(struct work *work)

@@ -174,6 +174,7 @@ static Gimbal__StoppedRequest__Cause cause_of(struct session *session, int rc)
            : by_peer                     ? GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST
            : rc == -EBADMSG              ? GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED
            : rc == -ENOMEM               ? GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY
+           : rc == -ENODATA              ? GIMBAL__STOPPED_REQUEST__CAUSE__DATA
                                          : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
 }
 

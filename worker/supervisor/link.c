@@ -5,7 +5,9 @@
  *
  * A report that is refused as stale once may have crossed a new term; refused a second time in
  * the same term it means that this instance was taken for lost. A lost instance never returns:
- * its executors are stopped, and the worker comes back as a new one. */
+ * its executors are stopped, and the worker comes back as a new one. Unless another process has
+ * registered under its name and lives: each of the two would take the other's place for ever, so
+ * the one that was there before leaves. */
 #include "worker/supervisor/internal.h"
 
 #include "common/base/random.h"
@@ -59,6 +61,25 @@ static void give_up(struct supervisor *supervisor, enum rpc_status status, const
     wait_then_hello(supervisor, now_ms);
     supervisor_leave(supervisor, permission ? STATUS_PERMISSION : STATUS_CONFIGURATION, text,
                      now_ms, actions);
+}
+
+/* It had registered as this instance, and a later one has its name now. */
+static bool is_replaced(const struct link *link, enum rpc_status status)
+{
+    return status == RPC_ALREADY_EXISTS && link->registered_in != 0;
+}
+
+static void make_way(struct supervisor *supervisor, uint64_t now_ms,
+                     struct supervisor_actions *actions)
+{
+    char text[320];
+    snprintf(text, sizeof text,
+             "another gimbal-worker named '%s' has taken its place: give one of the two another "
+             "--name",
+             supervisor->node);
+    complain(supervisor, text, actions);
+    wait_then_hello(supervisor, now_ms);
+    supervisor_leave(supervisor, STATUS_CONFIGURATION, text, now_ms, actions);
 }
 
 void link_begin(struct supervisor *supervisor, struct supervisor_actions *actions)
@@ -159,6 +180,8 @@ void supervisor_report_answered(struct supervisor *supervisor, enum rpc_status s
         registered(supervisor, heartbeat_ms, now_ms, actions);
     } else if (is_final(status)) {
         give_up(supervisor, status, text, now_ms, actions);
+    } else if (is_replaced(link, status)) {
+        make_way(supervisor, now_ms, actions);
     } else if (status == RPC_FAILED_PRECONDITION && link->refused_in == link->term) {
         reconnect(supervisor, text, now_ms, actions);
     } else {

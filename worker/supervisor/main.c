@@ -3,6 +3,7 @@
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/notify.h"
+#include "worker/supervisor/claim.h"
 #include "worker/supervisor/daemon.h"
 #include "worker/supervisor/fleet.h"
 #include "worker/supervisor/offer.h"
@@ -122,13 +123,11 @@ static int pass_status(int rc)
     return rc == -EACCES ? STATUS_PERMISSION : rc == -EINVAL ? STATUS_CONFIGURATION : STATUS_IO;
 }
 
-static int run(const struct worker_settings *settings, const char *shim, const char *executor)
+static int join_and_work(const struct worker_settings *settings, const char *shim,
+                         const char *executor, int signal_fd)
 {
     struct error err;
     struct pass pass;
-    int signal_fd = open_signals(&err);
-    if (signal_fd < 0)
-        return fail(STATUS_INTERNAL, &err);
     int status = pass_open(settings, signal_fd, &pass, &err);
     if (status == -EINTR) {
         status = leave(&err);
@@ -138,6 +137,19 @@ static int run(const struct worker_settings *settings, const char *shim, const c
         status = measure_and_work(settings, &pass, shim, executor, signal_fd);
         pass_finish(&pass);
     }
+    return status;
+}
+
+static int run(const struct worker_settings *settings, const char *shim, const char *executor)
+{
+    struct error err;
+    int claim = -1, signal_fd = open_signals(&err);
+    if (signal_fd < 0)
+        return fail(STATUS_INTERNAL, &err);
+    int rc = claim_open(settings->state, settings->name, &claim, &err);
+    int status = rc < 0 ? fail(rc == -EBUSY ? STATUS_CONFIGURATION : STATUS_IO, &err)
+                        : join_and_work(settings, shim, executor, signal_fd);
+    claim_close(claim);
     close(signal_fd);
     return status;
 }

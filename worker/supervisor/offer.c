@@ -89,6 +89,7 @@ int offer_make(const struct worker_settings *settings, const char *shim, const c
     hwloc_topology_destroy(topology);
     free(host);
     if (rc == 0) {
+        hardware_set_text(&report->release, GIMBAL_RELEASE);
         log_line(LOG_INFO, "%s: %zu devices, %u cores (%s), measuring them", report->node,
                  report->device_count, report->cores, report->cpuset);
         prober.cpuset = report->cpuset;

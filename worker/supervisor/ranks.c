@@ -35,6 +35,8 @@ static const char *cause_name(cause_t cause)
         return "stalled";
     case GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY:
         return "out of memory";
+    case GIMBAL__STOPPED_REQUEST__CAUSE__DATA:
+        return "data";
     default:
         return "unknown";
     }

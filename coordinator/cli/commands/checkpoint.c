@@ -12,6 +12,7 @@
 #include "common/base/units.h"
 #include "common/rpc/message.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,6 +125,26 @@ static int verify_folder(const char *folder, struct error *err)
     return EXIT_FAILED;
 }
 
+static bool has_manifest(const char *folder)
+{
+    char *path = xasprintf("%s/manifest.json", folder);
+    bool has = access(path, F_OK) == 0 || errno != ENOENT;
+    free(path);
+    return has;
+}
+
+/* What a person names may be the folder above, or none. */
+static int verify_path(const char *folder, struct error *err)
+{
+    if (has_manifest(folder))
+        return verify_folder(folder, err);
+    error_set(err, 0,
+              "'%s' has no manifest.json: name the folder of one step, as in "
+              ".../step-200.epoch-1",
+              folder);
+    return EXIT_INPUT;
+}
+
 /* A folder by its path, or all that are listed of a job. */
 static int verify(const struct invocation *invocation, const char *what, struct error *err)
 {
@@ -133,7 +154,7 @@ static int verify(const struct invocation *invocation, const char *what, struct 
         return EXIT_USAGE;
     }
     if (strchr(what, '/'))
-        return verify_folder(what, err);
+        return verify_path(what, err);
     int code = ask(invocation, what, &reply, err);
     if (code != EXIT_DONE)
         return code;

@@ -7,6 +7,8 @@
 #include "common/plan/plan.h"
 #include "common/rpc/message.h"
 
+#include <string.h>
+
 #define LINES_MAX 500
 #define FOLLOW_PAUSE_MS 500
 
@@ -25,6 +27,7 @@ static const struct flag logs_flags[] = {
 
 static void print_line(enum output output, const Gimbal__LogLine *line)
 {
+    bool plain = !line->level[0] || strcmp(line->level, "info") == 0;
     if (output >= OUTPUT_JSON)
         output_print_object(
             OUTPUT_JSONL,
@@ -35,7 +38,8 @@ static void print_line(enum output output, const Gimbal__LogLine *line)
                                     line->text)),
             stdout);
     else
-        printf("[%u] %s\n", line->rank, line->text);
+        printf("[%u] %s%s%s\n", line->rank, plain ? "" : line->level, plain ? "" : ": ",
+               line->text);
 }
 
 struct reading {

@@ -47,6 +47,7 @@ static struct hardware_report *random_report(uint64_t seed)
     report->cores = (unsigned)random_below(seed, 0, index++, 512);
     report->oversubscribed = random_below(seed, 0, index++, 2);
     hardware_set_text(&report->address, random_below(seed, 8, 0, 2) ? "10.0.0.7" : "");
+    hardware_set_text(&report->release, random_below(seed, 9, 0, 2) ? "0.1.0" : "");
     report->memory_bytes = random_bits(seed, 0, index++) >> 1;
     for (uint64_t i = random_below(seed, 0, index++, 20); i; i--)
         hardware_report_add_cache(

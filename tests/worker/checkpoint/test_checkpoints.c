@@ -298,6 +298,59 @@ START_TEST(a_length_that_cannot_be_is_refused)
 }
 END_TEST
 
+/* A manifest with its right fingerprint, of one tensor and no shard; NULL: of no tensor. */
+static void put_shape(const char *shape, const struct box *told)
+{
+    struct manifest manifest = {
+        .tensors = &(struct manifest_tensor){.name = (char *)"wte", .whole = *told},
+        .tensor_count = shape ? 1 : 0,
+    };
+    char *path = path_of("manifest.json"), *tensor = xasprintf("\"wte\": %s", shape ? shape : "");
+    char *text = xasprintf("{\"apiVersion\": \"gimbal/v1\", \"kind\": \"Checkpoint\", "
+                           "\"job\": \"j-7\", \"epoch\": 2, \"step\": 40, \"model\": "
+                           "{\"fingerprint\": \"%016lx\", \"tensors\": {%s}}, \"data\": "
+                           "{\"seed\": \"0000000000000007\", \"global_batch\": 8}, "
+                           "\"shards\": []}",
+                           (unsigned long)manifest_fingerprint(&manifest), shape ? tensor : "");
+    struct error err = {""};
+    int rc = folder_make(folder, &err);
+    if (rc == 0)
+        rc = file_write(path, text, 0600, &err);
+    ck_assert_msg(rc == 0, "%s", err.text);
+    free(text);
+    free(tensor);
+    free(path);
+}
+
+START_TEST(a_shape_that_cannot_be_is_refused)
+{
+    static const struct {
+        const char *shape;
+        struct box told;
+        const char *words;
+    } cases[] = {
+        {"[4294967296, 4294967296]",
+         {.dims = 2, .high = {4294967296, 4294967296}},
+         "model.tensors.wte: no file holds a tensor of this shape, at most 2305843009213693951 "
+         "elements would be right"},
+        {"[2305843009213693952]", {.dims = 1, .high = {INT64_C(1) << 61}}, "no file holds"},
+        {"[3, 0]", {.dims = 2, .high = {3, 0}}, "length 1 is no whole number of 1 or more"},
+        {"[-1, -1]", {.dims = 2, .high = {-1, -1}}, "length 0 is no whole number"},
+        {"[3, \"4\"]", {.dims = 2, .high = {3, 0}}, "length 1 is no whole number"},
+        {"[1, 1, 1, 1, 1, 1]", {0}, "no list of up to 5 lengths"},
+        {"12", {0}, "no list of up to 5 lengths"},
+        {NULL, {0}, "model.tensors names no tensor"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        put_shape(cases[i].shape, &cases[i].told);
+        refused(-EINVAL, cases[i].words);
+    }
+    put_shape("[3, 4]", &(struct box){.dims = 2, .high = {3, 4}});
+    struct error err;
+    ck_assert_int_eq(checkpoint_verify(folder, NULL, &err), -ENODATA);
+}
+END_TEST
+
 START_TEST(what_is_dropped_or_left_behind_is_deleted)
 {
     static const char *const names[] = {"step-10.epoch-1", "step-20.epoch-1", "step-30.epoch-2",
@@ -344,6 +397,7 @@ int main(void)
     tcase_add_test(damage, what_is_there_is_not_overwritten);
     tcase_add_test(damage, a_full_disk_is_told_and_leaves_nothing);
     tcase_add_test(damage, a_length_that_cannot_be_is_refused);
+    tcase_add_test(damage, a_shape_that_cannot_be_is_refused);
     tcase_add_test(damage, what_is_dropped_or_left_behind_is_deleted);
     return suite_run("checkpoints", plans, damage, NULL);
 }

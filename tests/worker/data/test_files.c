@@ -96,6 +96,10 @@ START_TEST(a_file_without_permission_is_an_error_even_in_a_directory)
     check_refused("text: d", 2, 0, -EACCES, "data.text: cannot open 'd/b': Permission denied");
     if (getuid() == 0)
         ck_assert_int_eq(seteuid(0), 0);
+    ck_assert_int_eq(unlink("d/b"), 0);
+    ck_assert_int_eq(symlink("c", "d/c"), 0);
+    check_refused("text: d", 2, 0, -ELOOP,
+                  "data.text: cannot read 'd/c': Too many levels of symbolic links");
 }
 END_TEST
 

@@ -196,6 +196,41 @@ START_TEST(a_lost_instance_stops_its_executors_and_comes_back_as_a_new_one)
 }
 END_TEST
 
+START_TEST(a_worker_whose_place_another_has_taken_leaves)
+{
+    uint64_t rank = start_rank(&it, "job-1", 1);
+    ready(rank);
+    heartbeat(RPC_ALREADY_EXISTS, 0);
+    done(&it);
+    advance_to(&it, SUPERVISOR_HELLO);
+    answer_hello(&it, 1);
+    answer_report(&it, RPC_ALREADY_EXISTS);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_RECONNECT), 0);
+    ck_assert_str_eq(want(&it, SUPERVISOR_LOG)->text,
+                     "another gimbal-worker named 'node-a' has taken its place: give one of the "
+                     "two another --name");
+    ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGTERM);
+    done(&it);
+    rank_gone(&it, rank, "was killed");
+    advance_to(&it, SUPERVISOR_QUIT);
+    ck_assert_int_eq(want(&it, SUPERVISOR_QUIT)->status, 78);
+}
+END_TEST
+
+/* It waits until that one is gone. */
+START_TEST(a_worker_that_finds_its_name_taken_asks_again)
+{
+    struct supervised fresh;
+    supervised_open(&fresh, 1);
+    answer_hello(&fresh, 1);
+    answer_report(&fresh, RPC_ALREADY_EXISTS);
+    ck_assert_uint_eq(wanted(&fresh, SUPERVISOR_QUIT), 0);
+    done(&fresh);
+    advance_to(&fresh, SUPERVISOR_HELLO);
+    supervised_close(&fresh);
+}
+END_TEST
+
 START_TEST(assignments_that_are_missing_make_the_worker_start_anew)
 {
     supervisor_watch_broken(it.supervisor, RPC_OUT_OF_RANGE, "too far behind", it.now_ms,
@@ -234,6 +269,8 @@ int main(void)
     tcase_add_test(tcase, a_poll_that_was_lost_is_asked_again_after_two_heartbeats);
     tcase_add_test(tcase, a_heartbeat_of_an_ended_term_does_not_disturb_the_new_one);
     tcase_add_test(tcase, a_lost_instance_stops_its_executors_and_comes_back_as_a_new_one);
+    tcase_add_test(tcase, a_worker_whose_place_another_has_taken_leaves);
+    tcase_add_test(tcase, a_worker_that_finds_its_name_taken_asks_again);
     tcase_add_test(tcase, assignments_that_are_missing_make_the_worker_start_anew);
     tcase_add_test(tcase, a_worker_that_is_not_wanted_leaves);
     return suite_run("supervisor link", tcase, NULL);
