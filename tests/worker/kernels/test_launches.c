@@ -6,6 +6,7 @@
 
 #include <check.h>
 #include <stdlib.h>
+#include <string.h>
 
 extern int emulated_launches;
 
@@ -107,11 +108,113 @@ START_TEST(a_norm_of_whole_rows_takes_one_launch)
 }
 END_TEST
 
+/* ---- a sum and the norm of it, in one launch ---- */
+
+struct both {
+    struct trial *sum, *norm;
+    struct kernel_call *add, *normalise; /* theirs */
+    void *own;                           /* what the norm was of before */
+};
+
+static struct both make_both(const char *name)
+{
+    const struct trial_config sum = {.device = &device_cuda,
+                                     .operation = operation_find("add"),
+                                     .sizes = trial_sizes(2, 3, 40, 1, 1, 1, 1)};
+    struct trial_config norm = sum;
+    norm.operation = operation_find(name);
+    struct both both = {.sum = trial_create(&sum), .norm = trial_create(&norm)};
+    both.add = &both.sum->calls[0];
+    both.normalise = &both.norm->calls[0];
+    both.own = both.normalise->operand[0].data;
+    both.normalise->operand[0].data = both.add->operand[2].data;
+    return both;
+}
+
+static void destroy_both(const struct both *both)
+{
+    both->normalise->operand[0].data = both->own;
+    trial_destroy(both->sum);
+    trial_destroy(both->norm);
+}
+
+static bool run_both(const struct both *both)
+{
+    const struct kernel_pair *pair = device_cuda.pairs;
+    while (pair->second && strcmp(pair->second->name, both->norm->config.operation->name) != 0)
+        pair++;
+    ck_assert_ptr_nonnull(pair->second);
+    accelerator->enter(lane); /* a trial has one of its own */
+    return pair->run(both->add, both->normalise);
+}
+
+static double *output_of(const struct both *both, size_t *count)
+{
+    struct box box;
+    int output = operation_output(both->norm->config.operation);
+    double *values = trial_gather(both->norm, false, output, &box);
+    *count = (size_t)box_count(&box);
+    return values;
+}
+
+static const char *const norms_of_sums[] = {"norm", "rmsnorm"};
+
+START_TEST(a_sum_and_the_norm_of_it_take_one_launch_and_have_the_same_bits)
+{
+    struct both both = make_both(norms_of_sums[_i]);
+    size_t count;
+    trial_forward(both.sum);
+    trial_forward(both.norm);
+    double *apart = output_of(&both, &count);
+    int before = emulated_launches;
+    ck_assert(run_both(&both));
+    ck_assert_int_eq(emulated_launches - before, 1);
+    struct error err = {""};
+    ck_assert_msg(accelerator->finish(&err) == 0, "%s", err.text);
+    double *at_once = output_of(&both, &count);
+    ck_assert_mem_eq(apart, at_once, count * sizeof *apart);
+    free(apart);
+    free(at_once);
+    destroy_both(&both);
+}
+END_TEST
+
+/* Rows that are still to be added up would be written over. */
+START_TEST(what_the_norm_makes_may_not_lie_across_what_is_added)
+{
+    struct both both = make_both(norms_of_sums[_i]);
+    int output = operation_output(both.norm->config.operation), before = emulated_launches;
+    struct view *made = &both.normalise->operand[output], *sums = made + 1;
+    void *made_at = made->data, *sums_at = sums->data;
+    for (int i = 0; i < 2; i++) {
+        float *added = both.add->operand[i].data;
+        made->data = added + 40;
+        ck_assert(!run_both(&both));
+        made->data = made_at;
+        sums->data = added + 40;
+        ck_assert(!run_both(&both));
+        sums->data = sums_at;
+    }
+    ck_assert_int_eq(emulated_launches, before);
+    made->data = both.add->operand[1].data;
+    ck_assert(run_both(&both));
+    struct error err = {""};
+    ck_assert_msg(accelerator->finish(&err) == 0, "%s", err.text);
+    made->data = made_at;
+    destroy_both(&both);
+}
+END_TEST
+
 int main(void)
 {
-    TCase *updates = tcase_create("updates"), *norms = tcase_create("norms");
+    TCase *updates = tcase_create("updates"), *norms = tcase_create("norms"),
+          *pairs = tcase_create("pairs");
     tcase_add_checked_fixture(updates, setup, teardown);
     tcase_add_test(updates, many_slices_are_updated_in_one_launch);
     tcase_add_test(norms, a_norm_of_whole_rows_takes_one_launch);
-    return suite_run("launches", updates, norms, NULL);
+    tcase_add_checked_fixture(pairs, setup, teardown);
+    tcase_add_loop_test(pairs, a_sum_and_the_norm_of_it_take_one_launch_and_have_the_same_bits, 0,
+                        2);
+    tcase_add_loop_test(pairs, what_the_norm_makes_may_not_lie_across_what_is_added, 0, 2);
+    return suite_run("launches", updates, norms, pairs, NULL);
 }
