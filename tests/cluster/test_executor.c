@@ -1,4 +1,5 @@
 /* test_executor.c - gimbal-executor as a process, over its channel. */
+#include "common/base/memory.h"
 #include "common/profile/profile.h"
 #include "common/rpc/message.h"
 #include "tests/support/engine.h"
@@ -6,6 +7,9 @@
 #include "tests/support/suite.h"
 
 #include <check.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -111,6 +115,68 @@ START_TEST(an_executor_ends_when_its_parent_has_gone)
 }
 END_TEST
 
+/* By a process that has not started it. */
+static void terminate_as_stranger(void)
+{
+    pid_t stranger = fork();
+    int status;
+    if (stranger == 0)
+        _exit(kill(executor.pid, SIGTERM) != 0);
+    ck_assert_int_eq(waitpid(stranger, &status, 0), stranger);
+    ck_assert_int_eq(status, 0);
+}
+
+/* Start it with what it logs in a pipe; its end for reading. */
+static FILE *start_with_log(const char *const *arguments)
+{
+    int ends[2], own = dup(STDERR_FILENO);
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    ck_assert_int_eq(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    executor_start(&executor, EXECUTOR, arguments);
+    ck_assert_int_eq(dup2(own, STDERR_FILENO), STDERR_FILENO);
+    close(own);
+    close(ends[1]);
+    return fdopen(ends[0], "r");
+}
+
+static void await_line(FILE *log, const char *words)
+{
+    char line[512] = "";
+    while (!strstr(line, words))
+        ck_assert_msg(fgets(line, sizeof line, log) != NULL, "it ends without '%s'", words);
+}
+
+/* Its parent has heard from another rank, which stopped because of this one, that all is over. */
+START_TEST(an_executor_that_ends_by_a_signal_says_so_though_its_parent_wants_it_gone)
+{
+    char checkpoints[sizeof job.directory + 16];
+    make_job(1000000, 1, 2);
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", job.directory);
+    FILE *log = start_with_log((const char *[]){"--local", "2", "--job", job.job, "--plan",
+                                                job.plan, "--checkpoint", checkpoints, NULL});
+    while (seen.steps == 0) {
+        Gimbal__ExecutorEvent *event = executor_next(&executor);
+        ck_assert_ptr_nonnull(event);
+        executor_see(&seen, event);
+        message_free(&event->base);
+    }
+    terminate_as_stranger();
+    await_line(log, "all ranks stop behind a step");
+    ck_assert_int_eq(kill(executor.pid, SIGTERM), 0);
+    executor_see_all(&executor, &seen);
+    ck_assert(WIFEXITED(executor_finish(&executor)));
+    ck_assert_int_eq(seen.stopped, 2);
+    ck_assert_msg(strncmp(seen.reason, "SIGTERM: it was asked to stop, and did behind", 45) == 0 &&
+                      strstr(seen.reason, ", which is saved"),
+                  "%s", seen.reason);
+    fclose(log);
+    char *remove = xasprintf("rm -rf '%s'", checkpoints);
+    ck_assert_int_eq(system(remove), 0);
+    free(remove);
+    executor_job_clean(&job);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("executor");
@@ -120,5 +186,7 @@ int main(void)
     tcase_add_test(tcase, a_plan_for_more_ranks_is_refused_in_words);
     tcase_add_test(tcase, unreadable_data_is_refused_with_its_path);
     tcase_add_test(tcase, an_executor_ends_when_its_parent_has_gone);
+    tcase_add_test(tcase,
+                   an_executor_that_ends_by_a_signal_says_so_though_its_parent_wants_it_gone);
     return suite_run("executor", tcase, NULL);
 }

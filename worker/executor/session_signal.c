@@ -2,7 +2,11 @@
  *
  * From the process that started this one it means: now. That one has a command for stopping with a
  * checkpoint. From anybody else it asks for what the command asks for; where there is nothing to
- * save, and when it comes again, it ends the process too, and a line of the log says why. */
+ * save, and when it comes again, it ends the process too, and a line of the log says why.
+ *
+ * The ranks that stop because of a stranger's signal come to their ends at about the same time, and
+ * where another's is heard of first this process is to end at once. It comes to its own end
+ * instead: it alone can say why all of them have stopped. */
 #include "worker/executor/session_internal.h"
 
 #include "common/base/log.h"
@@ -51,8 +55,11 @@ void session_take_signal(struct session *session)
     struct signalfd_siginfo info;
     if (read(session->signal_fd, &info, sizeof info) != (ssize_t)sizeof info)
         return;
-    if ((pid_t)info.ssi_pid == session->parent)
-        die();
+    if ((pid_t)info.ssi_pid == session->parent) {
+        if (!session_terminated(session))
+            die();
+        return;
+    }
     pthread_mutex_lock(&session->lock);
     const char *why_not = obstacle(session);
     if (why_not)
