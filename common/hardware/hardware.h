@@ -19,6 +19,7 @@
 #define HARDWARE_TEXT_SIZE 1024    /* of any other text in a report */
 #define HARDWARE_PROFILE_SIZE 8192 /* of a device's profile */
 #define HARDWARE_DEVICES_MAX 1024u /* of one worker */
+#define HARDWARE_PIECES_MAX 64     /* of its cores: one process measures them all */
 
 enum hardware_kind { HARDWARE_CPU, HARDWARE_GPU };
 

@@ -3,10 +3,11 @@
 #define WORKER_EXECUTOR_CPUSET_H
 
 #include "common/base/error.h"
+#include "common/hardware/hardware.h"
 
 #include <sched.h>
 
-#define CPUSETS_MAX 64
+#define CPUSETS_MAX HARDWARE_PIECES_MAX
 
 /* "0-3,8" -> a set; -EINVAL with the text. */
 int cpuset_parse(const char *text, size_t size, cpu_set_t *out, struct error *err);

@@ -206,9 +206,9 @@ static int fill_devices(struct hardware_report *report, hwloc_topology_t topolog
 {
     if (count == 0)
         return 0;
-    if (count > HARDWARE_DEVICES_MAX)
-        return error_set(err, -EINVAL, "devices: %u is too many, a worker offers at most %u", count,
-                         HARDWARE_DEVICES_MAX);
+    if (count > HARDWARE_PIECES_MAX)
+        return error_set(err, -EINVAL, "devices: %u is too many, cores are cut into at most %d",
+                         count, HARDWARE_PIECES_MAX);
     bool shared = false;
     hwloc_cpuset_t *sets = xcalloc(count, sizeof(*sets));
     int rc = cores_split(topology, mine, count, sets, &shared, err);

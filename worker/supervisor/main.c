@@ -81,6 +81,13 @@ static int work(const struct daemon_options *options, int signal_fd, struct noti
     return status;
 }
 
+static int offer_status(int rc)
+{
+    return rc == -EINVAL   ? STATUS_CONFIGURATION
+           : rc == -ENODEV ? STATUS_UNAVAILABLE
+                           : STATUS_INTERNAL;
+}
+
 static int measure_and_work(const struct worker_settings *settings, const struct pass *pass,
                             const char *shim, const char *executor, int signal_fd)
 {
@@ -94,10 +101,7 @@ static int measure_and_work(const struct worker_settings *settings, const struct
     if (status == -EINTR) {
         status = leave(&err);
     } else if (status < 0) {
-        status = fail(status == -EINVAL   ? STATUS_CONFIGURATION
-                      : status == -ENODEV ? STATUS_UNAVAILABLE
-                                          : STATUS_INTERNAL,
-                      &err);
+        status = fail(offer_status(status), &err);
     } else {
         struct daemon_options options = {
             .report = report,
@@ -140,16 +144,37 @@ static int join_and_work(const struct worker_settings *settings, const char *shi
     return status;
 }
 
-static int run(const struct worker_settings *settings, const char *shim, const char *executor)
+static int claim_and_work(const struct worker_settings *settings, const char *shim,
+                          const char *executor, int signal_fd)
 {
     struct error err;
-    int claim = -1, signal_fd = open_signals(&err);
-    if (signal_fd < 0)
-        return fail(STATUS_INTERNAL, &err);
-    int rc = claim_open(settings->state, settings->name, &claim, &err);
+    int claim = -1, rc = claim_open(settings->state, settings->name, &claim, &err);
     int status = rc < 0 ? fail(rc == -EBUSY ? STATUS_CONFIGURATION : STATUS_IO, &err)
                         : join_and_work(settings, shim, executor, signal_fd);
     claim_close(claim);
+    return status;
+}
+
+/* It may be beside a worker that works. */
+static int look(const struct worker_settings *settings, const char *shim, const char *executor,
+                int signal_fd)
+{
+    struct error err;
+    int rc = pass_check(settings, &err);
+    if (rc < 0)
+        return fail(pass_status(rc), &err);
+    rc = offer_check(settings, shim, executor, signal_fd, &err);
+    return rc == -EINTR ? leave(&err) : rc < 0 ? fail(offer_status(rc), &err) : EXIT_SUCCESS;
+}
+
+static int run(const struct worker_settings *settings, const char *shim, const char *executor)
+{
+    struct error err;
+    int signal_fd = open_signals(&err);
+    if (signal_fd < 0)
+        return fail(STATUS_INTERNAL, &err);
+    int status = settings->dry_run ? look(settings, shim, executor, signal_fd)
+                                   : claim_and_work(settings, shim, executor, signal_fd);
     close(signal_fd);
     return status;
 }

@@ -2,6 +2,7 @@
 #include "worker/supervisor/offer.h"
 
 #include "common/base/log.h"
+#include "common/base/units.h"
 #include "worker/supervisor/cgroup.h"
 #include "worker/supervisor/hardware.h"
 #include "worker/supervisor/probe.h"
@@ -9,15 +10,16 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* Where ranks of other nodes find those of this one. */
 static int find_address(const struct worker_settings *settings, struct hardware_report *report,
                         struct error *err)
 {
     char address[ROUTE_ADDRESS_SIZE];
-    int rc = 0;
-    if (!settings->host_address)
-        rc = route_address(settings->coordinator, address, err);
+    int rc = settings->host_address ? route_check(settings->host_address, err)
+                                    : route_address(settings->coordinator, address, err);
     if (rc == 0)
         hardware_set_text(&report->address,
                           settings->host_address ? settings->host_address : address);
@@ -73,25 +75,69 @@ static int make_from(hwloc_topology_t topology, const char *host,
     return rc == 0 ? find_address(settings, *out, err) : rc;
 }
 
+static int find_executor(const char *executor, struct error *err)
+{
+    return access(executor, X_OK) == 0
+               ? 0
+               : error_set(err, -ENODEV, "executor: %s: %s", executor, strerror(errno));
+}
+
+/* All of it but what only measuring shows. */
+static int look(const struct worker_settings *settings, struct prober *prober,
+                struct hardware_report **out, struct error *err)
+{
+    struct hardware_report *report = NULL;
+    hwloc_topology_t topology;
+    char *host = NULL;
+    int rc = find_executor(prober->program, err);
+    if (rc == 0)
+        rc = hardware_topology_open(&topology, err);
+    if (rc < 0)
+        return rc;
+    rc = hardware_host(&host, err);
+    if (rc == 0)
+        rc = make_from(topology, host, settings, prober, &report, err);
+    hwloc_topology_destroy(topology);
+    free(host);
+    if (rc < 0) {
+        hardware_report_destroy(report);
+        return rc;
+    }
+    hardware_set_text(&report->release, GIMBAL_RELEASE);
+    *out = report;
+    return 0;
+}
+
+static void tell(const struct hardware_report *report, const char *what_next)
+{
+    char memory[32];
+    log_line(LOG_INFO, "%s: %zu device%s, %u core%s (%s), %s, at %s%s", report->node,
+             report->device_count, report->device_count == 1 ? "" : "s", report->cores,
+             report->cores == 1 ? "" : "s", report->cpuset,
+             units_print_bytes(memory, sizeof memory, (double)report->memory_bytes),
+             report->address, what_next);
+}
+
+int offer_check(const struct worker_settings *settings, const char *shim, const char *executor,
+                int stop_fd, struct error *err)
+{
+    struct prober prober = {.shim = shim, .program = executor, .devices = 1, .stop_fd = stop_fd};
+    struct hardware_report *report = NULL;
+    int rc = look(settings, &prober, &report, err);
+    if (rc == 0)
+        tell(report, "; nothing is measured");
+    hardware_report_destroy(report);
+    return rc;
+}
+
 int offer_make(const struct worker_settings *settings, const char *shim, const char *executor,
                int stop_fd, struct hardware_report **out, struct error *err)
 {
     struct prober prober = {.shim = shim, .program = executor, .devices = 1, .stop_fd = stop_fd};
     struct hardware_report *report = NULL;
-    hwloc_topology_t topology;
-    char *host = NULL;
-    int rc = hardware_topology_open(&topology, err);
-    if (rc < 0)
-        return rc;
-    rc = hardware_host(&host, err);
-    if (rc == 0)
-        rc = make_from(topology, host, settings, &prober, &report, err);
-    hwloc_topology_destroy(topology);
-    free(host);
+    int rc = look(settings, &prober, &report, err);
     if (rc == 0) {
-        hardware_set_text(&report->release, GIMBAL_RELEASE);
-        log_line(LOG_INFO, "%s: %zu devices, %u cores (%s), measuring them", report->node,
-                 report->device_count, report->cores, report->cpuset);
+        tell(report, "; measuring");
         prober.cpuset = report->cpuset;
         prober.devices = report->device_count;
         rc = probe_devices(&prober, report, err);

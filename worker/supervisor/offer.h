@@ -6,6 +6,11 @@
 #include "common/hardware/hardware.h"
 #include "worker/supervisor/settings.h"
 
+/* What would be offered, in a line of the log; nothing is measured, and nobody is told. Errors as
+ * of offer_make. */
+int offer_check(const struct worker_settings *settings, const char *shim, const char *executor,
+                int stop_fd, struct error *err);
+
 /* Waits for executors, which look and measure: seconds. -EINVAL: the settings do not fit the
  * machine; -ENODEV: it has no such device, or it cannot be measured; -EINTR: stop_fd could be read
  * before. The caller owns *out. */

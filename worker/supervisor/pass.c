@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define CALL_DEADLINE_MS 5000
 
@@ -115,15 +116,21 @@ static int join(const struct worker_settings *settings, int signal_fd, struct pa
     }
 }
 
+static int without_token(const struct worker_settings *settings, const char *path,
+                         struct error *err)
+{
+    return error_set(err, -EINVAL,
+                     "node '%s' has not joined: there is no %s; give --join TOKEN-FILE, with "
+                     "what 'gimbal cluster token worker' printed",
+                     settings->name, path);
+}
+
 static int join_and_keep(const struct worker_settings *settings, int signal_fd, const char *path,
                          struct pass *pass, struct error *err)
 {
     char *token;
     if (!settings->join)
-        return error_set(err, -EINVAL,
-                         "node '%s' has not joined: there is no %s; give --join TOKEN-FILE, with "
-                         "what 'gimbal cluster token worker' printed",
-                         settings->name, path);
+        return without_token(settings, path, err);
     int rc = credential_read_token(settings->join, &token, err);
     if (rc < 0)
         return error_prefix(err, -EINVAL, "join");
@@ -159,14 +166,32 @@ static int have_credential(const struct worker_settings *settings, int signal_fd
     return rc;
 }
 
+static int open_bundle(const struct worker_settings *settings, struct bundle **out,
+                       struct error *err)
+{
+    return bundle_load(settings->tls, 1u << BUNDLE_WORKER, (int64_t)time(NULL), out, err);
+}
+
+int pass_check(const struct worker_settings *settings, struct error *err)
+{
+    struct bundle *bundle = NULL;
+    int rc = settings->tls ? open_bundle(settings, &bundle, err) : 0;
+    if (rc == 0 && settings->tls && !settings->join) {
+        char *path = pass_path(settings->state, settings->name);
+        rc = access(path, F_OK) == 0 ? 0 : without_token(settings, path, err);
+        free(path);
+    }
+    bundle_destroy(bundle);
+    return rc;
+}
+
 int pass_open(const struct worker_settings *settings, int signal_fd, struct pass *out,
               struct error *err)
 {
     *out = (struct pass){0};
     if (!settings->tls)
         return 0;
-    int rc =
-        bundle_load(settings->tls, 1u << BUNDLE_WORKER, (int64_t)time(NULL), &out->bundle, err);
+    int rc = open_bundle(settings, &out->bundle, err);
     if (rc == 0) {
         out->tls =
             (struct rpc_tls){out->bundle->certificate, out->bundle->key, out->bundle->authority};

@@ -27,6 +27,8 @@ char *pass_path(const char *state, const char *node);
 int pass_open(const struct worker_settings *settings, int signal_fd, struct pass *out,
               struct error *err);
 void pass_finish(struct pass *pass);
+/* Could it be had? Nothing is asked of the coordinator. */
+int pass_check(const struct worker_settings *settings, struct error *err);
 
 /* What calls of this node need of it. */
 void pass_apply(const struct pass *pass, struct rpc_client_options *options);

@@ -1,4 +1,5 @@
-/* route.c - a datagram socket is connected, which sends nothing and chooses a source. */
+/* route.c - a datagram socket is connected, which sends nothing and chooses a source; an address
+ * that was given is bound to, once. */
 #include "worker/supervisor/route.h"
 
 #include "common/rpc/address.h"
@@ -55,4 +56,24 @@ int route_address(const char *coordinator, char out[ROUTE_ADDRESS_SIZE], struct 
                          "where other nodes reach this one",
                          host, strerror(-rc));
     return 0;
+}
+
+int route_check(const char *host_address, struct error *err)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST}, *found;
+    if (getaddrinfo(host_address, NULL, &hints, &found) != 0)
+        return error_set(err, -EINVAL,
+                         "host_address: '%s' is no IP address; write one of this host's, as in "
+                         "10.0.0.2, or leave it out",
+                         host_address);
+    int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), rc = 0;
+    if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) < 0)
+        rc = error_set(err, -EINVAL,
+                       "host_address: ranks cannot listen at '%s': %s; give an address of this "
+                       "host, or leave it out",
+                       host_address, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    freeaddrinfo(found);
+    return rc;
 }

@@ -11,4 +11,7 @@
  * otherwise. -EINVAL for what is no address; -EHOSTUNREACH in words when no route leads there. */
 int route_address(const char *coordinator, char out[ROUTE_ADDRESS_SIZE], struct error *err);
 
+/* Can ranks listen there? -EINVAL in words for what is no IP address or not one of this host. */
+int route_check(const char *host_address, struct error *err);
+
 #endif

@@ -43,6 +43,8 @@ const char worker_usage[] =
     "  --log-level LEVEL      debug, info, warn or error\n"
     "  --config FILE          settings, else " FILE_STANDARD "\n"
     "  --check                read the settings, say what is wrong with them, and end\n"
+    "  --dry-run              find out what this node would offer, say so, and end: nothing is\n"
+    "                         measured, and no coordinator is told\n"
     "  -h, --help             this text\n"
     "  -V, --version          the release\n"
     "\n"
@@ -99,8 +101,8 @@ static int set_flag(struct settings *settings, const char *flag, const char *val
 }
 
 /* Returns 0 or an exit status. */
-static int read_flags(int argc, char **argv, struct settings *settings, bool *check,
-                      struct error *err)
+static int read_flags(int argc, char **argv, struct settings *settings,
+                      struct worker_settings *values, struct error *err)
 {
     static const struct option names[] = {
         {"name", required_argument, NULL, 0},
@@ -120,6 +122,7 @@ static int read_flags(int argc, char **argv, struct settings *settings, bool *ch
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {"check", no_argument, NULL, 'k'},
+        {"dry-run", no_argument, NULL, 'd'},
         {NULL, 0, NULL, 0},
     };
     int option, index;
@@ -138,7 +141,9 @@ static int read_flags(int argc, char **argv, struct settings *settings, bool *ch
             return STATUS_USAGE;
         }
         if (option == 'k')
-            *check = true;
+            values->check = true;
+        if (option == 'd')
+            values->dry_run = true;
         if (option == 0 && set_flag(settings, names[index].name, optarg, err) < 0)
             return STATUS_USAGE;
     }
@@ -171,11 +176,11 @@ static int read_devices(struct worker_settings *values, const struct settings *s
     if (!text || text[strspn(text, letters)] == '\0')
         return 0;
     unsigned long count = text[strspn(text, digits)] == '\0' ? strtoul(text, NULL, 10) : 0;
-    if (count < 1 || count > HARDWARE_DEVICES_MAX)
+    if (count < 1 || count > HARDWARE_PIECES_MAX)
         return error_set(err, -EINVAL,
-                         "%s: '%s' says no devices: write 1 to %u, to cut the cores into so many, "
+                         "%s: '%s' says no devices: write 1 to %d, to cut the cores into so many, "
                          "or a kind, as cuda",
-                         settings_origin(settings, "devices"), text, HARDWARE_DEVICES_MAX);
+                         settings_origin(settings, "devices"), text, HARDWARE_PIECES_MAX);
     values->pieces = (unsigned)count;
     return 0;
 }
@@ -218,7 +223,7 @@ int worker_settings_read(int argc, char **argv, struct worker_settings *values,
     if (read_file(argc, argv, settings, err) < 0 || settings_read_environment(settings, err) < 0)
         status = STATUS_CONFIGURATION;
     if (status == 0)
-        status = read_flags(argc, argv, settings, &values->check, err);
+        status = read_flags(argc, argv, settings, values, err);
     if (status == 0 &&
         (settings_check(settings, err) < 0 || read_share(values, settings, err) < 0 ||
          read_devices(values, settings, err) < 0 || complete(values, err) < 0))

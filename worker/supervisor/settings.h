@@ -25,6 +25,7 @@ struct worker_settings {
     int64_t fleet;  /* be so many simulated nodes; 0: be one that works */
     int log_level;  /* an enum log_level */
     bool check;     /* only look at the settings, and end */
+    bool dry_run;   /* ... and at the machine */
 };
 
 extern const char worker_usage[];

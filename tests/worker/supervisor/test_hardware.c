@@ -242,7 +242,7 @@ START_TEST(options_that_do_not_fit_are_refused_in_words)
             "memory: 29.8 GiB is more than the 14.9 GiB that go with these cores, or that their "
             "control group may have");
     refused((struct hardware_options){.devices = 2000},
-            "devices: 2000 is too many, a worker offers at most 1024");
+            "devices: 2000 is too many, cores are cut into at most 64");
 }
 END_TEST
 
