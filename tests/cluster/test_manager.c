@@ -1,5 +1,6 @@
 /* test_manager.c - the daemons as a service manager sees them: ready, alive, stopping. */
 #include "tests/support/manager.h"
+#include "tests/support/port.h"
 #include "tests/support/suite.h"
 
 #include <signal.h>
@@ -87,8 +88,7 @@ END_TEST
 
 START_TEST(a_worker_is_ready_without_its_coordinator_and_says_how_the_link_is)
 {
-    start_coordinator("tcp://127.0.0.1:0");
-    stop_coordinator();
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%u", (unsigned)port_choose(2));
     worker = start((const char *const[]){WORKER, "--name", "a", "--executor", FAKE_EXECUTOR,
                                          "--state", state, "--coordinator", address, NULL});
     ck_assert_str_eq(manager_await(&manager, "STATUS="), "STATUS=node 'a': measuring its devices");
