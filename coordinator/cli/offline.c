@@ -80,13 +80,14 @@ static int read_job(const struct offline_request *request, struct offline *offli
 static int open_cluster(const struct offline_request *request, struct offline *offline,
                         struct error *err)
 {
-    char *text;
+    char *read = NULL;
     const struct job_devices *wanted = &offline->job->devices;
-    int rc = file_read(request->cluster_path, &text, err);
+    int rc = request->cluster_text ? 0 : file_read(request->cluster_path, &read, err);
     if (rc < 0)
         return exit_of_errno(rc);
+    const char *text = read ? read : request->cluster_text;
     rc = inventory_parse(text, strlen(text), request->cluster_path, &offline->inventory, err);
-    free(text);
+    free(read);
     if (rc < 0)
         return exit_of_errno(rc);
     const struct inventory *inventory = &offline->inventory;

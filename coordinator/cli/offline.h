@@ -12,6 +12,7 @@ struct offline_request {
     const char *plan_path;    /* a plan to take as it is; NULL: search */
     const char *dump_path;    /* where to write the problem's costs first; NULL: nowhere */
     const char *cluster_path; /* a cluster file to plan for; NULL: this machine */
+    const char *cluster_text; /* what would be read there; NULL: read it */
     uint64_t memory;          /* plan.memory; 0: the job's */
     enum planning_cost cost;  /* with a cluster file */
     int device_count;         /* of this machine: pieces of its cores, */

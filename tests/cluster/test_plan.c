@@ -69,6 +69,7 @@ static int run(const char *const *words)
     command_start(&command, words);
     return command_finish(&command);
 }
+#define NOBODY "tcp://127.0.0.1:1"
 #define RUN(...) run((const char *const[]){GIMBAL, __VA_ARGS__, NULL})
 #define PLAN "-f", in_folder("job.yaml"), "--cluster", in_folder("cluster.yaml")
 
@@ -313,8 +314,9 @@ START_TEST(a_frontier_of_nothing_is_told_in_words)
     expect_words("--plan is one plan");
     ck_assert_int_eq(RUN("plan", "frontier", PLAN, "more.yaml"), 64);
     expect_words("'more.yaml' is a second job file");
-    ck_assert_int_eq(RUN("plan", "frontier", "-f", in_folder("job.yaml")), 64);
-    expect_words("needs devices");
+    ck_assert_int_eq(RUN("plan", "frontier", in_folder("job.yaml"), "--address", NOBODY), 69);
+    expect_words("no coordinator answers at " NOBODY);
+    expect_words("or plan without one: --cluster FILE");
     write_job_of(65536, "");
     ck_assert_int_eq(RUN("plan", "frontier", PLAN, "--memory", "1MiB"), 3);
     expect_words("no plan fits");

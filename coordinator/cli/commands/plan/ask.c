@@ -1,7 +1,10 @@
 /* ask.c - flags to a request. */
 #include "coordinator/cli/commands/plan/ask.h"
+#include "coordinator/cli/client.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/living.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 int ask_request(const struct ask_values *ask, struct offline_request *request, struct error *err)
@@ -27,13 +30,21 @@ int ask_request(const struct ask_values *ask, struct offline_request *request, s
     return EXIT_DONE;
 }
 
-int ask_run(const struct ask_values *ask, struct offline *offline, struct error *err)
+int ask_run(const struct common *common, const struct ask_values *ask, struct offline *offline,
+            struct error *err)
 {
     struct offline_request request;
+    char *nodes = NULL;
     *offline = (struct offline){0};
-    if (!ask->local && !ask->cluster)
-        return error_set(err, EXIT_USAGE,
-                         "needs devices: --cluster FILE, or --local N for this machine's cores");
     int code = ask_request(ask, &request, err);
-    return code == EXIT_DONE ? offline_run(&request, offline, err) : code;
+    if (code == EXIT_DONE && !ask->local && !ask->cluster)
+        code = living_nodes(common, &nodes, err);
+    if (nodes) {
+        request.cluster_path = client_address(common);
+        request.cluster_text = nodes;
+    }
+    if (code == EXIT_DONE)
+        code = offline_run(&request, offline, err);
+    free(nodes);
+    return code;
 }

@@ -47,7 +47,8 @@ struct ask_values {
 /* Check what goes together, and the request that comes of it; for this machine or a cluster file,
  * not for a coordinator. EXIT_USAGE in words. */
 int ask_request(const struct ask_values *ask, struct offline_request *request, struct error *err);
-/* Plan. As offline_run; without devices EXIT_USAGE. */
-int ask_run(const struct ask_values *ask, struct offline *offline, struct error *err);
+/* Plan; where no devices are named, for the coordinator's living nodes. As offline_run. */
+int ask_run(const struct common *common, const struct ask_values *ask, struct offline *offline,
+            struct error *err);
 
 #endif

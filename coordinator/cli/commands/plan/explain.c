@@ -159,7 +159,7 @@ static int run(const struct invocation *invocation, struct error *err)
     struct offline offline;
     if (invocation->argument_count)
         ask.file = invocation->arguments[0];
-    int code = ask_run(&ask, &offline, err);
+    int code = ask_run(&invocation->common, &ask, &offline, err);
     if (code == EXIT_DONE)
         code = explain(&invocation->common, &offline, err);
     offline_finish(&offline);
@@ -173,6 +173,6 @@ const struct command command_plan_explain = {
     .arguments_max = 1,
     .flags = explain_flags,
     .values_size = sizeof(struct ask_values),
-    .takes = TAKES_OUTPUT | TAKES_DRAWING,
+    .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT | TAKES_DRAWING,
     .run = run,
 };

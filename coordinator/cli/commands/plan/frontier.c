@@ -87,7 +87,7 @@ static int run(const struct invocation *invocation, struct error *err)
     if (invocation->argument_count)
         ask.file = invocation->arguments[0];
     ask.frontier = true;
-    int code = ask_run(&ask, &offline, err);
+    int code = ask_run(&invocation->common, &ask, &offline, err);
     if (code == EXIT_DONE)
         code = show(&invocation->common, &offline, err);
     offline_finish(&offline);
@@ -101,6 +101,6 @@ const struct command command_plan_frontier = {
     .arguments_max = 1,
     .flags = frontier_flags,
     .values_size = sizeof(struct ask_values),
-    .takes = TAKES_OUTPUT | TAKES_DRAWING,
+    .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT | TAKES_DRAWING,
     .run = run,
 };

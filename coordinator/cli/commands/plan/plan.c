@@ -74,7 +74,7 @@ static int plan_here(const struct invocation *invocation, const struct ask_value
 {
     enum output output = (enum output)invocation->common.output;
     struct offline offline;
-    int code = ask_run(values, &offline, err);
+    int code = ask_run(&invocation->common, values, &offline, err);
     if (output == OUTPUT_SVG && offline.result.count > 0)
         frontier_draw(&offline.result, stdout);
     else if (output < OUTPUT_JSON && offline.result.count > 0)

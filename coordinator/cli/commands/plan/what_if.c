@@ -96,7 +96,7 @@ static int run(const struct invocation *invocation, struct error *err)
     struct offline offline;
     if (invocation->argument_count)
         ask.file = invocation->arguments[0];
-    int code = ask_run(&ask, &offline, err);
+    int code = ask_run(&invocation->common, &ask, &offline, err);
     if (code == EXIT_DONE)
         code = answer(invocation, &offline, err);
     offline_finish(&offline);
@@ -110,6 +110,6 @@ const struct command command_plan_what_if = {
     .arguments_max = 1,
     .flags = what_if_flags,
     .values_size = sizeof(struct what_if_values),
-    .takes = TAKES_OUTPUT,
+    .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT,
     .run = run,
 };

@@ -51,7 +51,7 @@ static int answer(const struct invocation *invocation, const struct offline *off
 static int run(const struct invocation *invocation, struct error *err)
 {
     struct offline offline;
-    int code = ask_run(invocation->values, &offline, err);
+    int code = ask_run(&invocation->common, invocation->values, &offline, err);
     if (code == EXIT_DONE)
         code = answer(invocation, &offline, err);
     offline_finish(&offline);
@@ -66,6 +66,6 @@ const struct command command_plan_why_not = {
     .arguments_max = 5,
     .flags = why_not_flags,
     .values_size = sizeof(struct ask_values),
-    .takes = TAKES_OUTPUT,
+    .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT,
     .run = run,
 };

@@ -1,0 +1,70 @@
+/* test_living.c - verbs of `gimbal plan` that plan by themselves, for the nodes of a cluster that
+ * runs. */
+#include "common/base/file.h"
+#include "common/base/memory.h"
+#include "tests/cluster/pair.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_PLAN 3
+
+/* A job has run on both nodes, so both are known. */
+static void set_up(void)
+{
+    struct command events;
+    pair_start();
+    pair_write_job(2, "%s", "");
+    pair_submit(&events);
+    ck_assert_int_eq(command_finish(&events), 0);
+}
+
+START_TEST(the_nodes_are_those_that_gimbal_nodes_lists)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/nodes.json", pair.folder);
+    ck_assert_int_eq(PAIR_GIMBAL("nodes", "-o", "json"), 0);
+    ck_assert_int_eq(file_write(path, pair.command.out, 0600, NULL), 0);
+    ck_assert_int_eq(PAIR_GIMBAL("plan", "explain", pair.job_path, "--cluster", path, "-o", "json"),
+                     0);
+    char *recorded = xstrdup(pair.command.out);
+    ck_assert_int_eq(PAIR_GIMBAL("plan", "explain", pair.job_path, "-o", "json"), 0);
+    ck_assert_str_eq(pair.command.out, recorded);
+    free(recorded);
+}
+END_TEST
+
+START_TEST(every_verb_asks_for_them)
+{
+    ck_assert_int_eq(PAIR_GIMBAL("plan", "explain", pair.job_path), 0);
+    ck_assert_msg(strstr(pair.command.out, "pp1·tp2") != NULL, "%s", pair.command.out);
+    ck_assert_int_eq(PAIR_GIMBAL("plan", "why-not", "dp=2", "-f", pair.job_path), 0);
+    ck_assert_int_eq(PAIR_GIMBAL("plan", "what-if", "--link", "network=4x", pair.job_path), 0);
+}
+END_TEST
+
+START_TEST(nodes_that_get_no_work_are_left_out)
+{
+    ck_assert_int_eq(PAIR_GIMBAL("drain", "node-b"), 0);
+    ck_assert_int_eq(PAIR_GIMBAL("plan", "explain", pair.job_path), NO_PLAN);
+    ck_assert_msg(strstr(pair.command.err, "the job needs 2 devices of one kind") != NULL, "%s",
+                  pair.command.err);
+    ck_assert_int_eq(PAIR_GIMBAL("drain", "node-a"), 0);
+    ck_assert_int_eq(PAIR_GIMBAL("plan", "explain", pair.job_path), 73);
+    ck_assert_msg(strstr(pair.command.err, "no node of the coordinator at tcp://127.0.0.1:") !=
+                      NULL,
+                  "%s", pair.command.err);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("living");
+    tcase_add_checked_fixture(tcase, set_up, pair_stop);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, the_nodes_are_those_that_gimbal_nodes_lists);
+    tcase_add_test(tcase, every_verb_asks_for_them);
+    tcase_add_test(tcase, nodes_that_get_no_work_are_left_out);
+    return suite_run("living", tcase, NULL);
+}
