@@ -1,5 +1,5 @@
-/* test_living.c - verbs of `gimbal plan` that plan by themselves, for the nodes of a cluster that
- * runs. */
+/* test_living.c - what is asked of a cluster that runs: lists of its nodes and jobs, and plans for
+ * its nodes by the verbs of `gimbal plan` that plan by themselves. */
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "tests/cluster/pair.h"
@@ -35,6 +35,32 @@ START_TEST(the_nodes_are_those_that_gimbal_nodes_lists)
 }
 END_TEST
 
+static size_t listed(const char *member)
+{
+    json_t *root = json_loads(pair.command.out, 0, NULL);
+    size_t count = json_array_size(json_object_get(root, member));
+    json_decref(root);
+    return count;
+}
+
+START_TEST(lists_are_of_those_that_are_named)
+{
+    ck_assert_int_eq(PAIR_GIMBAL("nodes", "node-b", "node-b", "-o", "json"), 0);
+    ck_assert_uint_eq(listed("nodes"), 1);
+    ck_assert_ptr_nonnull(strstr(pair.command.out, "\"node-b\""));
+    ck_assert_int_eq(PAIR_GIMBAL("nodes", "node-b", "node-a", "-o", "json"), 0);
+    ck_assert_uint_eq(listed("nodes"), 2);
+    ck_assert_int_eq(PAIR_GIMBAL("nodes", "node-c"), 65);
+    ck_assert_ptr_nonnull(strstr(pair.command.err, "there is no node 'node-c'"));
+    ck_assert_int_eq(PAIR_GIMBAL("jobs", "-o", "json"), 0);
+    ck_assert_uint_eq(listed("jobs"), 0);
+    ck_assert_int_eq(PAIR_GIMBAL("jobs", "j-1", "-o", "json"), 0); /* though it is over */
+    ck_assert_uint_eq(listed("jobs"), 1);
+    ck_assert_int_eq(PAIR_GIMBAL("jobs", "j-2"), 65);
+    ck_assert_ptr_nonnull(strstr(pair.command.err, "there is no job 'j-2'"));
+}
+END_TEST
+
 START_TEST(every_verb_asks_for_them)
 {
     ck_assert_int_eq(PAIR_GIMBAL("plan", "explain", pair.job_path), 0);
@@ -64,6 +90,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, pair_stop);
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, the_nodes_are_those_that_gimbal_nodes_lists);
+    tcase_add_test(tcase, lists_are_of_those_that_are_named);
     tcase_add_test(tcase, every_verb_asks_for_them);
     tcase_add_test(tcase, nodes_that_get_no_work_are_left_out);
     return suite_run("living", tcase, NULL);

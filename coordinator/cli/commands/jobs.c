@@ -2,6 +2,7 @@
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/jobtable.h"
+#include "coordinator/cli/named.h"
 #include "coordinator/cli/watching.h"
 
 #include "common/rpc/message.h"
@@ -50,13 +51,19 @@ static int print(const struct invocation *invocation, struct client *client, FIL
     if (code != EXIT_DONE)
         return code;
     Gimbal__ListJobsReply *list = (Gimbal__ListJobsReply *)reply;
-    size_t count = values->all ? list->n_jobs : bring_forward(list->jobs, list->n_jobs);
-    jobtable_print(&invocation->common, list->jobs, count, out);
-    if (count == 0 && invocation->common.output < OUTPUT_JSON && !invocation->common.quiet &&
-        !invocation->common.watch)
+    size_t count = 0;
+    if (invocation->argument_count > 0)
+        code = named_bring(invocation, (void **)list->jobs, list->n_jobs,
+                           offsetof(Gimbal__JobStatus, job), "job", &count, err);
+    else
+        count = values->all ? list->n_jobs : bring_forward(list->jobs, list->n_jobs);
+    if (code == EXIT_DONE)
+        jobtable_print(&invocation->common, list->jobs, count, out);
+    if (code == EXIT_DONE && count == 0 && invocation->common.output < OUTPUT_JSON &&
+        !invocation->common.quiet && !invocation->common.watch)
         explain_none(list->n_jobs);
     message_free(reply);
-    return EXIT_DONE;
+    return code;
 }
 
 static int run(const struct invocation *invocation, struct error *err)
@@ -68,7 +75,8 @@ const struct command command_jobs = {
     .name = "jobs",
     .alias = "squeue",
     .summary = "List the jobs: state, progress, loss, speed, plan",
-    .arguments = "",
+    .arguments = "[JOB ...]",
+    .arguments_max = NAMED_MAX,
     .flags = jobs_flags,
     .values_size = sizeof(struct jobs_values),
     .takes = TAKES_OUTPUT | TAKES_WATCH | TAKES_ADDRESS | TAKES_TIMEOUT,

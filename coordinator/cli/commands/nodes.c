@@ -1,6 +1,7 @@
 /* nodes.c - `gimbal nodes`: the machines and what they have. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/named.h"
 #include "coordinator/cli/nodetable.h"
 #include "coordinator/cli/watching.h"
 
@@ -15,9 +16,14 @@ static int print(const struct invocation *invocation, struct client *client, FIL
     if (code != EXIT_DONE)
         return code;
     const Gimbal__ListNodesReply *list = (const Gimbal__ListNodesReply *)reply;
-    nodetable_print(&invocation->common, list->nodes, list->n_nodes, out);
+    size_t count = list->n_nodes;
+    if (invocation->argument_count > 0)
+        code = named_bring(invocation, (void **)list->nodes, list->n_nodes,
+                           offsetof(Gimbal__NodeStatus, name), "node", &count, err);
+    if (code == EXIT_DONE)
+        nodetable_print(&invocation->common, list->nodes, count, out);
     message_free(reply);
-    return EXIT_DONE;
+    return code;
 }
 
 static int run(const struct invocation *invocation, struct error *err)
@@ -29,7 +35,8 @@ const struct command command_nodes = {
     .name = "nodes",
     .alias = "sinfo",
     .summary = "List the nodes: state, devices, memory, speed, jobs",
-    .arguments = "",
+    .arguments = "[NODE ...]",
+    .arguments_max = NAMED_MAX,
     .takes = TAKES_OUTPUT | TAKES_WATCH | TAKES_ADDRESS | TAKES_TIMEOUT,
     .run = run,
 };
