@@ -9,8 +9,6 @@ enum exit_code {
     EXIT_FAILED = 1,
     EXIT_WAITING = 2, /* accepted, but it cannot be placed now */
     EXIT_NO_PLAN = 3, /* no feasible plan */
-    EXIT_WARNINGS = 4,
-    EXIT_BLOCKING = 5,
     EXIT_USAGE = 64,
     EXIT_INPUT = 65,       /* a file or a name that is wrong */
     EXIT_UNAVAILABLE = 69, /* no coordinator answers */

@@ -17,12 +17,14 @@ static int compare_names(const struct dirent **one, const struct dirent **other)
     return strcmp((*one)->d_name, (*other)->d_name);
 }
 
+struct identity {
+    dev_t device;
+    ino_t inode;
+};
+
 /* Files that a directory has given, by what they are and not by name. */
 struct seen {
-    struct {
-        dev_t device;
-        ino_t inode;
-    } * items;
+    struct identity *items;
     size_t count, capacity;
 };
 
@@ -32,8 +34,7 @@ static bool see(struct seen *seen, const struct stat *status)
         if (seen->items[i].device == status->st_dev && seen->items[i].inode == status->st_ino)
             return true;
     seen->items = grow(seen->items, seen->count, &seen->capacity, sizeof *seen->items);
-    seen->items[seen->count].device = status->st_dev;
-    seen->items[seen->count++].inode = status->st_ino;
+    seen->items[seen->count++] = (struct identity){status->st_dev, status->st_ino};
     return false;
 }
 

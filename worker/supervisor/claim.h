@@ -9,8 +9,8 @@
 #include "common/base/error.h"
 
 /* Make the folder where it is missing, and take the name in it: *out is for claim_close(). -EBUSY:
- * another worker has it; -errno. Where the file system has no locks it is
- * said, and nobody is kept out. */
+ * another worker has it; -errno. Where the file system has no locks it is said, and nobody is kept
+ * out. */
 int claim_open(const char *state, const char *node, int *out, struct error *err);
 /* Accepts -1. The file stays: another worker may hold it already. */
 void claim_close(int claim);
