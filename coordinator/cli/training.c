@@ -102,6 +102,7 @@ static bool is_root(Gimbal__StoppedRequest__Cause cause)
     return cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT ||
            cause == GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED ||
            cause == GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY ||
+           cause == GIMBAL__STOPPED_REQUEST__CAUSE__HOST_MEMORY ||
            cause == GIMBAL__STOPPED_REQUEST__CAUSE__DATA;
 }
 

@@ -104,7 +104,9 @@ double service_slowdown(const struct service *service, const struct device_ref *
 void service_mark_slow(const struct service *service, struct device_view *views, size_t count);
 void service_forget_slow(struct service *service, uint64_t instance);
 
-/* memory.c: a rank of the job ran out of memory: how many bytes of its device are planned at most
+/* memory.c: is the host's memory all that the rank's device has? */
+bool service_has_host_memory(const struct service *service, const struct job *job, size_t rank);
+/* A rank of the job ran out of memory: how many bytes of its device are planned at most
  * from now on; 0: as many as it has. */
 uint64_t service_lower_memory(struct service *service, const struct job *job, size_t rank);
 /* May the rank's device have as much of the job as the plan says? And what may be planned for it,

@@ -35,12 +35,19 @@ static struct scarce_device *add(struct dossier *dossier, const struct device_re
     return scarce;
 }
 
-/* What its worker says that it has. */
-static uint64_t told_bytes(const struct service *service, const struct device_ref *device)
+/* What its worker says of it; NULL: it is not there. */
+static const struct hardware_device *told(const struct service *service,
+                                          const struct device_ref *device)
 {
     const struct worker *worker = membership_find(service->membership, device->worker);
     bool known = worker && device->index < worker->report->device_count;
-    return known ? worker->report->devices[device->index].memory_bytes : UINT64_MAX;
+    return known ? &worker->report->devices[device->index] : NULL;
+}
+
+bool service_has_host_memory(const struct service *service, const struct job *job, size_t rank)
+{
+    const struct hardware_device *device = told(service, &job->ranks[rank].device);
+    return device && device->kind == HARDWARE_CPU;
 }
 
 /* The largest rank of a stage may lie on a larger device. */
@@ -51,11 +58,12 @@ uint64_t service_lower_memory(struct service *service, const struct job *job, si
     if (!plan || rank >= (size_t)plan_ranks(plan))
         return 0;
     const struct device_ref *device = &job->ranks[rank].device;
-    uint64_t most = planned_bytes(plan, (int)rank), told = told_bytes(service, device);
+    const struct hardware_device *known = told(service, device);
+    uint64_t most = planned_bytes(plan, (int)rank), has = known ? known->memory_bytes : UINT64_MAX;
     struct scarce_device *scarce = find(dossier, device);
     if (!scarce)
         scarce = add(dossier, device);
-    most = told < most ? told : most;
+    most = has < most ? has : most;
     most = scarce->memory_max < most ? scarce->memory_max : most;
     scarce->memory_max = (uint64_t)(LESS * (double)most);
     spares_clear(&dossier->spares); /* they may take as much */

@@ -195,6 +195,7 @@ static struct job_event exit_of(const Gimbal__StoppedRequest *request)
     bool stalled = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__STALLED;
     bool memory = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY;
     bool fault = damaged || stalled || memory ||
+                 request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__HOST_MEMORY ||
                  request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DATA ||
                  request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
     return (struct job_event){.kind = JOB_EVENT_EXITED,
@@ -222,6 +223,8 @@ static void stopped(struct rpc_call *call, void *data)
         service_find_rank(service, call, request->job, request->epoch, &request->rank, &job, &err);
     if (rc == 0 && event.exited.damaged)
         service_damage_checkpoint(service, job, request->step, request->reason);
+    if (rc == 0 && request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__HOST_MEMORY)
+        event.exited.out_of_memory = service_has_host_memory(service, job, request->rank);
     if (rc == 0 && event.exited.out_of_memory)
         event.exited.memory_max = service_lower_memory(service, job, request->rank);
     if (rc == 0)

@@ -222,20 +222,26 @@ struct party *cluster_user(struct cluster *cluster)
 struct party *cluster_worker(struct cluster *cluster, const char *name, unsigned devices,
                              uint64_t memory_bytes)
 {
+    const struct hardware_device device = {.kind = HARDWARE_CPU,
+                                           .name = "EPYC",
+                                           .cpuset = "0-3",
+                                           .cores = 4,
+                                           .memory_bytes = memory_bytes,
+                                           .flops = 1e11,
+                                           .bandwidth = 2e10};
+    return cluster_worker_of(cluster, name, &device, devices);
+}
+
+struct party *cluster_worker_of(struct cluster *cluster, const char *name,
+                                const struct hardware_device *device, unsigned count)
+{
     struct party *party = add_party(cluster, name);
     struct hardware_report *report = hardware_report_create(name, "boot-1", "EPYC", "0-63");
     hardware_set_text(&report->address, "127.0.0.1");
-    report->cores = 4 * devices;
-    report->memory_bytes = devices * memory_bytes;
-    struct hardware_device device = {.kind = HARDWARE_CPU,
-                                     .name = "EPYC",
-                                     .cpuset = "0-3",
-                                     .cores = 4,
-                                     .memory_bytes = memory_bytes,
-                                     .flops = 1e11,
-                                     .bandwidth = 2e10};
-    for (unsigned i = 0; i < devices; i++)
-        hardware_report_add_device(report, &device);
+    report->cores = device->cores * count;
+    report->memory_bytes = device->memory_bytes * count;
+    for (unsigned i = 0; i < count; i++)
+        hardware_report_add_device(report, device);
     Gimbal__HardwareReport *message = hardware_report_to_wire(report);
     party_tell(party, COORDINATOR_REPORT_HARDWARE, message);
     gimbal__hardware_report__free_unpacked(message, NULL);

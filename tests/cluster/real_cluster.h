@@ -5,6 +5,7 @@
 #ifndef TESTS_CLUSTER_REAL_CLUSTER_H
 #define TESTS_CLUSTER_REAL_CLUSTER_H
 
+#include "common/hardware/hardware.h"
 #include "common/rpc/client.h"
 #include "common/rpc/services/coordinator.h"
 #include "common/rpc/watch.h"
@@ -53,6 +54,9 @@ struct party *cluster_user(struct cluster *cluster);
 /* A registered worker with so many CPU devices of so much memory, that follows its assignments. */
 struct party *cluster_worker(struct cluster *cluster, const char *name, unsigned devices,
                              uint64_t memory_bytes);
+/* The same with `count` devices like this one. */
+struct party *cluster_worker_of(struct cluster *cluster, const char *name,
+                                const struct hardware_device *device, unsigned count);
 /* Its connections close, as when it is killed. */
 void party_leave(struct cluster *cluster, struct party *party);
 

@@ -132,6 +132,31 @@ START_TEST(a_fault_leaves_the_plan_as_it_is)
 }
 END_TEST
 
+/* Only a device that has none of its own is out of memory when its host is. */
+START_TEST(what_the_host_lacks_says_nothing_of_a_device_with_its_own)
+{
+    const struct hardware_device device = {.kind = HARDWARE_GPU,
+                                           .name = "H200",
+                                           .cpuset = "0-3",
+                                           .cores = 4,
+                                           .memory_bytes = 100 * GIB,
+                                           .flops = 1e15,
+                                           .bandwidth = 4e12};
+    if (_i) {
+        party_leave(&cluster, worker);
+        worker = cluster_worker_of(&cluster, "node-a", &device, 1);
+    }
+    message_free(&submit(user, small, "devices: {max: 1}\n")->base);
+    const Gimbal__Assignment *assignment = await_assignment(&cluster, worker);
+    double first = planned(assignment);
+    tell_stopped(worker, assignment, GIMBAL__STOPPED_REQUEST__CAUSE__HOST_MEMORY,
+                 "no 9 GB of host memory for the copy of a checkpoint");
+    double second = planned(await_assignment(&cluster, worker));
+    ck_assert_msg(_i ? second == first : second < first, "%.0f after %.0f", second, first);
+    assert_job(user, "j-1", GIMBAL__JOB_STATUS__STATE__STARTING, "");
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("scarce");
@@ -139,6 +164,7 @@ int main(void)
     tcase_add_test(tcase, a_rank_that_ran_out_of_memory_is_planned_with_less_until_no_plan_fits);
     tcase_add_test(tcase, the_words_say_how_much_is_planned);
     tcase_add_test(tcase, what_was_learned_is_of_the_job_and_of_the_worker_s_life);
+    tcase_add_loop_test(tcase, what_the_host_lacks_says_nothing_of_a_device_with_its_own, 0, 2);
     tcase_add_test(tcase, a_fault_leaves_the_plan_as_it_is);
     return suite_run("scarce", tcase, NULL);
 }

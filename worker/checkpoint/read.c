@@ -141,7 +141,7 @@ static int read_slice(struct checkpoint *checkpoint, const struct found *found, 
     }
     if (!checkpoint->scratch) {
         checkpoint->scratch_size = 0;
-        return error_set(err, -ENOMEM, "no %" PRIu64 " bytes of memory to read a slice",
+        return error_set(err, -ENOBUFS, "no %" PRIu64 " bytes of memory to read a slice",
                          slice->bytes);
     }
     int rc = shard_file_read(found->file, checkpoint->scratch, slice->bytes,

@@ -131,7 +131,7 @@ static int reserve(struct saver *saver, struct error *err)
     void *copy = mmap(NULL, saver->slices.bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (copy == MAP_FAILED)
-        return error_set(err, -ENOMEM, "no %s of host memory for the copy of a checkpoint",
+        return error_set(err, -ENOBUFS, "no %s of host memory for the copy of a checkpoint",
                          units_print_bytes(size, sizeof size, (double)saver->slices.bytes));
     saver->copy = copy;
     return 0;

@@ -47,7 +47,7 @@ struct saver_config {
     void (*abandon)(void *context);
 };
 
-/* Lent until it is destroyed: program and rendezvous. -ENOMEM with the size of the copy; what the
+/* Lent until it is destroyed: program and rendezvous. -ENOBUFS with the size of the copy; what the
  * folder says. */
 int saver_create(const struct saver_config *config, struct saver **out, struct error *err);
 /* Copy the state behind `step`, unless that was done already; allocates nothing. Errors are those

@@ -59,7 +59,7 @@ int explain(struct error *err, const std::string &what)
     } catch (const failure &cause) {
         return error_set(err, cause.rc, "%s: %s", what.c_str(), cause.what());
     } catch (const std::bad_alloc &) {
-        return error_set(err, -ENOMEM, "%s: no memory for its buffers", what.c_str());
+        return error_set(err, -ENOBUFS, "%s: no memory for its buffers", what.c_str());
     } catch (const std::exception &cause) {
         return error_set(err, -EIO, "%s: %s", what.c_str(), cause.what());
     }

@@ -26,7 +26,7 @@ static int load(const struct trainer_config *config, struct interpreter *in, str
     if (rc == 0)
         rc = state_load(checkpoint, interpreter_program(in), buffer_of, in, err);
     checkpoint_close(checkpoint);
-    if (rc < 0 && rc != -ENOMEM)
+    if (rc < 0 && rc != -ENOBUFS)
         rc = -EBADMSG;
     return rc < 0 ? error_prefix(err, rc, "load the checkpoint '%s'", config->start) : 0;
 }

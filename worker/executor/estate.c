@@ -34,7 +34,7 @@ int estate_extend(struct estate *estate, struct record *record, struct error *er
     char size[32];
     if (record->bytes > INT64_MAX / 2 || fstat(estate->fd, &stat) < 0 ||
         ftruncate(estate->fd, stat.st_size + (off_t)estate_stretch(record)) < 0)
-        return error_set(err, -ENOMEM, "cannot reserve memory: state %s",
+        return error_set(err, -ENOBUFS, "cannot reserve memory: state %s",
                          units_print_bytes(size, sizeof size, (double)record->bytes));
     record->offset = (uint64_t)stat.st_size;
     return 0;

@@ -50,11 +50,11 @@ int estate_open(int fd, struct estate **out, struct error *err);
 /* What it has stays in the file. Accepts NULL. */
 void estate_close(struct estate *estate);
 /* The holdings that were left, each the caller's to release, the oldest first. Returns how many;
- * once. -ENOMEM. */
+ * once. -ENOBUFS. */
 int estate_take(struct estate *estate, struct holding *out[HOLDINGS_MAX], struct error *err);
 
 /* Memory of so many bytes, all zero, and a page behind it that faults; nobody finds it before it is
- * published. -ENOMEM, -EBUSY: there are too many. */
+ * published. -ENOBUFS, -EBUSY: there are too many. */
 int holding_create(struct estate *estate, uint64_t bytes, size_t share_count, struct holding **out,
                    struct error *err);
 /* Its memory is given back. Accepts NULL. */

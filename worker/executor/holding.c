@@ -27,13 +27,13 @@ static int map_stretch(struct holding *holding, struct error *err)
     size_t mapped = stretch + (size_t)sysconf(_SC_PAGESIZE);
     char *at = mmap(NULL, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), size[32];
     if (at == MAP_FAILED)
-        return error_set(err, -ENOMEM, "cannot reserve memory: state %s",
+        return error_set(err, -ENOBUFS, "cannot reserve memory: state %s",
                          units_print_bytes(size, sizeof size, (double)record->bytes));
     holding->mapping = at;
     holding->mapped = mapped;
     if (mmap(at, stretch, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, holding->estate->fd,
              (off_t)record->offset) == MAP_FAILED)
-        return error_set(err, -ENOMEM, "cannot map memory: state %s",
+        return error_set(err, -ENOBUFS, "cannot map memory: state %s",
                          units_print_bytes(size, sizeof size, (double)record->bytes));
     holding->shares = (struct share *)(void *)at;
     holding->journal =

@@ -163,7 +163,8 @@ struct reporter session_reporter(struct session *session, bool wait)
     };
 }
 
-/* Whoever was terminated was so before it was cancelled: because of that, most likely. */
+/* -ENOMEM is of the rank's device, -ENOBUFS of its host. Whoever was terminated was so before it
+ * was cancelled: because of that, most likely. */
 static Gimbal__StoppedRequest__Cause cause_of(struct session *session, int rc)
 {
     bool by_peer = rc == -ECONNRESET || rc == -ECANCELED || rc == -ETIMEDOUT;
@@ -174,6 +175,7 @@ static Gimbal__StoppedRequest__Cause cause_of(struct session *session, int rc)
            : by_peer                     ? GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST
            : rc == -EBADMSG              ? GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED
            : rc == -ENOMEM               ? GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY
+           : rc == -ENOBUFS              ? GIMBAL__STOPPED_REQUEST__CAUSE__HOST_MEMORY
            : rc == -ENODATA              ? GIMBAL__STOPPED_REQUEST__CAUSE__DATA
                                          : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
 }

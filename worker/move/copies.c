@@ -96,7 +96,7 @@ static int reserve(struct store *store, struct error *err)
         float *at = store->data[slot] = malloc(store->elements * sizeof *at + 1);
         if (!at)
             return error_set(
-                err, -ENOMEM, "no %s of memory for copies of state",
+                err, -ENOBUFS, "no %s of memory for copies of state",
                 units_print_bytes(size, sizeof size, (double)(store->elements * sizeof *at)));
         for (size_t i = 0; i < store->count; i++)
             for (int part = 0; part < CHECKPOINT_PARTS; part++) {

@@ -18,7 +18,7 @@
 struct copies;
 
 /* After the ranks have met, for those of the plan. fabric: theirs. nodes: of each rank, its node's
- * name; lent for this call. *out is NULL where the plan needs none. -ENOMEM with the size. */
+ * name; lent for this call. *out is NULL where the plan needs none. -ENOBUFS with the size. */
 int copies_create(const struct move *move, struct fabric *fabric, const char *const *nodes,
                   struct copies **out, struct error *err);
 /* Copy the state, which is of this age, and came of a step with these metrics, NULL where they are

@@ -128,7 +128,7 @@ static int reserve(struct filling *filling, uint64_t *bytes, struct error *err)
         for (int i = 0; i < 2; i++) {
             both[i]->data = malloc(both[i]->count * WORD + 1);
             if (!both[i]->data)
-                return error_set(err, -ENOMEM, "no %zu bytes of memory for state on its way",
+                return error_set(err, -ENOBUFS, "no %zu bytes of memory for state on its way",
                                  both[i]->count * WORD);
         }
         *bytes += filling->in[peer].count * WORD * CHECKPOINT_PARTS;

@@ -73,7 +73,7 @@ const struct move_decision *move_decided(const struct move *move);
  * before move_fill. */
 bool move_must_apply(const struct move *move, size_t index);
 /* After MOVE_MEMORY: fill the state of the new program, all ranks together; a rank that only gives
- * has no buffers. *bytes is what came from others. Errors of the fabric; -ENOMEM. */
+ * has no buffers. *bytes is what came from others. Errors of the fabric; -ENOBUFS. */
 int move_fill(struct move *move, state_buffer_cb *buffer, void *context, uint64_t *bytes,
               struct error *err);
 /* Accepts NULL. */

@@ -91,7 +91,7 @@ static void set_end(struct rank *rank, const struct executor_end *end)
     char *reason = xasprintf("the executor %s%s%s", end->how,
                              end->last_lines[0] ? "; its last lines: " : "", end->last_lines);
     rank_set_cause(rank,
-                   end->for_memory ? GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY
+                   end->for_memory ? GIMBAL__STOPPED_REQUEST__CAUSE__HOST_MEMORY
                                    : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT,
                    reason);
     free(reason);

@@ -35,6 +35,8 @@ static const char *cause_name(cause_t cause)
         return "stalled";
     case GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY:
         return "out of memory";
+    case GIMBAL__STOPPED_REQUEST__CAUSE__HOST_MEMORY:
+        return "out of the host's memory";
     case GIMBAL__STOPPED_REQUEST__CAUSE__DATA:
         return "data";
     default:
@@ -45,7 +47,8 @@ static const char *cause_name(cause_t cause)
 bool cause_is_fault(cause_t cause)
 {
     return cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT ||
-           cause == GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY;
+           cause == GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY ||
+           cause == GIMBAL__STOPPED_REQUEST__CAUSE__HOST_MEMORY;
 }
 
 void rank_finish(struct rank *rank)

@@ -189,7 +189,7 @@ static const struct {
 } endings[] = {
     {"says nothing", -1, false, false, false, CAUSE(FAULT), LEFT},
     {"killed", -1, false, true, false, CAUSE(FAULT), LEFT},
-    {"killed for memory", -1, false, true, true, CAUSE(OUT_OF_MEMORY), LEFT},
+    {"killed for memory", -1, false, true, true, CAUSE(HOST_MEMORY), LEFT},
     {"fault", CAUSE(FAULT), false, false, false, CAUSE(FAULT), "said"},
     {"fault, killed", CAUSE(FAULT), false, true, false, CAUSE(FAULT), "said"},
     {"out of memory", CAUSE(OUT_OF_MEMORY), false, false, false, CAUSE(OUT_OF_MEMORY), "said"},
@@ -197,7 +197,7 @@ static const struct {
     {"done, killed for memory", CAUSE(DONE), false, true, true, CAUSE(DONE), "said"},
     {"asked", -1, true, false, false, CAUSE(CANCELLED), "asked for"},
     {"asked, killed", -1, true, true, false, CAUSE(FAULT), LEFT},
-    {"asked, killed for memory", -1, true, true, true, CAUSE(OUT_OF_MEMORY), LEFT},
+    {"asked, killed for memory", -1, true, true, true, CAUSE(HOST_MEMORY), LEFT},
     {"asked, fault", CAUSE(FAULT), true, false, false, CAUSE(FAULT), "said"},
     {"asked, out of memory", CAUSE(OUT_OF_MEMORY), true, false, false, CAUSE(OUT_OF_MEMORY),
      "said"},
