@@ -81,12 +81,15 @@ static int open_cluster(const struct offline_request *request, struct offline *o
                         struct error *err)
 {
     char *read = NULL;
+    const char *text = request->cluster_text;
     const struct job_devices *wanted = &offline->job->devices;
-    int rc = request->cluster_text ? 0 : file_read(request->cluster_path, &read, err);
-    if (rc < 0)
-        return exit_of_errno(rc);
-    const char *text = read ? read : request->cluster_text;
-    rc = inventory_parse(text, strlen(text), request->cluster_path, &offline->inventory, err);
+    if (!text) {
+        int rc = file_read(request->cluster_path, &read, err);
+        if (rc < 0)
+            return exit_of_errno(rc);
+        text = read;
+    }
+    int rc = inventory_parse(text, strlen(text), request->cluster_path, &offline->inventory, err);
     free(read);
     if (rc < 0)
         return exit_of_errno(rc);

@@ -99,7 +99,7 @@ static int look(const struct worker_settings *settings, struct prober *prober,
         rc = make_from(topology, host, settings, prober, &report, err);
     hwloc_topology_destroy(topology);
     free(host);
-    if (rc < 0) {
+    if (rc != 0) {
         hardware_report_destroy(report);
         return rc;
     }
