@@ -7,7 +7,8 @@
 
 #include <stdint.h>
 
-/* The first of `count` neighbouring ports of 127.0.0.1 that are free now. */
+/* The first of `count`, at most 8, neighbouring ports of 127.0.0.1 that are free now. No other test
+ * is given them while this process lives. */
 uint16_t port_choose(unsigned count);
 
 #endif
