@@ -5,11 +5,15 @@
 #include "worker/collectives/members.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define POLL_NS 500000 /* at one that is being made: NCCL has nothing to wait for it by */
+/* NCCL has nothing to wait by for what it does in a thread of its own. To issue a call takes
+ * microseconds, which are asked for at once and again; to join takes as long as the others do. */
+#define EAGER_S 0.001
+#define POLL_NS 500000
 
 /* ---- opening and closing ---- */
 
@@ -72,16 +76,24 @@ static int meet(struct comms *comms, const struct comm *comm, const char *key, n
     return rendezvous->put(rendezvous->context, key, id, sizeof *id, err);
 }
 
+static void pause_since(double begin)
+{
+    const struct timespec pause = {0, POLL_NS};
+    if (comms_now() < begin + EAGER_S)
+        sched_yield();
+    else
+        nanosleep(&pause, NULL);
+}
+
 /* Until what was begun with this communicator is there, in the host's part of it; the lock is
  * held, and let go meanwhile. */
 static int settle(struct comms *comms, struct comm *comm, const char *call, ncclResult_t result,
                   struct error *err)
 {
-    double until = comms_now() + comms->timeout_s;
+    double begin = comms_now(), until = begin + comms->timeout_s;
     while (result == ncclInProgress && !comms->failed) {
-        const struct timespec pause = {0, POLL_NS};
         pthread_mutex_unlock(&comms->lock);
-        nanosleep(&pause, NULL);
+        pause_since(begin);
         pthread_mutex_lock(&comms->lock);
         if (!comms->failed && ncclCommGetAsyncError(comm->handle, &result) != ncclSuccess)
             result = ncclInternalError;
@@ -125,12 +137,13 @@ int comm_join(struct comms *comms, struct comm *comm, const int *ranks, int coun
 
 /* ---- issuing ---- */
 
-/* One that has landed, or a new one. */
+/* One that has landed, or a new one; taken for the caller. */
 static int find_flight(struct comms *comms, struct flight **out, struct error *err)
 {
     for (size_t i = 0; i < comms->flight_count; i++)
         if (!comms->flights[i]->under_way) {
             *out = comms->flights[i];
+            (*out)->under_way = true;
             return 0;
         }
     struct flight *flight = xcalloc(1, sizeof *flight);
@@ -140,6 +153,7 @@ static int find_flight(struct comms *comms, struct flight **out, struct error *e
     int rc = comms->accelerator->mark_create(&flight->begun, err);
     if (rc == 0)
         rc = comms->accelerator->mark_create(&flight->ended, err);
+    flight->under_way = true;
     *out = flight;
     return rc;
 }
@@ -147,33 +161,40 @@ static int find_flight(struct comms *comms, struct flight **out, struct error *e
 static int issue_now(struct comms *comms, struct comm *comm, const char *call, comm_issue_fn *issue,
                      const void *arguments, struct error *err)
 {
-    const struct accelerator *accelerator = comms->accelerator;
-    struct flight *flight;
-    int rc = find_flight(comms, &flight, err);
-    if (rc < 0)
-        return rc;
-    accelerator->mark_set(flight->begun);
     ncclResult_t result = ncclGroupStart();
     if (result == ncclSuccess)
-        result = issue(comm, accelerator->native(), arguments);
+        result = issue(comm, comms->accelerator->native(), arguments);
     ncclResult_t ended = ncclGroupEnd();
     if (result == ncclSuccess || result == ncclInProgress)
         result = ended;
-    rc = settle(comms, comm, call, result, err);
-    if (rc < 0)
-        return rc;
-    accelerator->mark_set(flight->ended);
-    *flight = (struct flight){flight->begun, flight->ended, call, comm, 0, true};
-    return 0;
+    return settle(comms, comm, call, result, err);
 }
 
+/* A mark waits where its lane is full, perhaps of what waits for a peer that is gone: the lock is
+ * not held then, for the watch has to end that. */
 int comm_call(struct comms *comms, struct comm *comm, const char *call, comm_issue_fn *issue,
               const void *arguments, struct error *err)
 {
+    const struct accelerator *accelerator = comms->accelerator;
+    struct flight *flight = NULL;
     pthread_mutex_lock(&comms->lock);
-    int rc = comms_failed(comms, err);
+    int rc = find_flight(comms, &flight, err);
+    if (rc == 0)
+        *flight = (struct flight){flight->begun, flight->ended, call, comm, 0, true, false};
+    pthread_mutex_unlock(&comms->lock);
+    if (rc < 0)
+        return rc;
+    accelerator->mark_set(flight->begun);
+    pthread_mutex_lock(&comms->lock);
+    rc = comms_failed(comms, err);
     if (rc == 0)
         rc = issue_now(comms, comm, call, issue, arguments, err);
+    pthread_mutex_unlock(&comms->lock);
+    if (rc == 0)
+        accelerator->mark_set(flight->ended);
+    pthread_mutex_lock(&comms->lock);
+    flight->issued = rc == 0;
+    flight->under_way = rc == 0;
     pthread_mutex_unlock(&comms->lock);
     return rc;
 }

@@ -21,13 +21,14 @@ struct comm {
     int count, me;
 };
 
-/* An exchange that was issued: its place in the lane. */
+/* An exchange: its place in the lane. */
 struct flight {
     struct mark *begun, *ended;
     const char *call;
     const struct comm *comm;
     double since_s; /* that it has been seen under way; 0: not yet */
-    bool under_way;
+    bool under_way; /* nobody else's, from before it is issued */
+    bool issued;    /* both marks are set */
 };
 
 struct comms {

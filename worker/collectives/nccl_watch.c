@@ -37,17 +37,20 @@ int comm_explain(ncclResult_t result, const char *call, const struct comm *comm,
 
 /* ---- failing: the lock is held ---- */
 
+/* Together: the end of one waits for the device, and there for kernels of the others. */
 void comms_end(struct comms *comms, int rc, const struct error *cause)
 {
     if (comms->failed)
         return;
     comms->failed = rc;
     comms->failure = *cause;
+    ncclGroupStart();
     for (struct comm *comm = comms->list; comm; comm = comm->next) {
         if (comm->handle)
             ncclCommAbort(comm->handle);
         comm->handle = NULL;
     }
+    ncclGroupEnd();
     pthread_cond_broadcast(&comms->changed);
 }
 
@@ -90,6 +93,8 @@ static void look_at(struct comms *comms, struct flight *flight, double time_s)
 {
     struct error cause;
     const struct accelerator *accelerator = comms->accelerator;
+    if (!flight->issued)
+        return;
     if (accelerator->mark_passed(flight->ended))
         flight->under_way = false;
     else if (flight->since_s == 0 && accelerator->mark_passed(flight->begun))

@@ -30,19 +30,21 @@ static size_t pages(uint64_t bytes)
     return (bytes + page - 1) / page * page;
 }
 
-/* The region's end lies against the guard page; sizes are multiples of a cache line. */
+/* With an accelerator these are images in the host's memory. The region's end lies against the
+ * guard page; sizes are multiples of a cache line. */
 static int reserve(struct arena *arena, int region, uint64_t bytes)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | (arena->accelerator ? MAP_NORESERVE : 0);
     size_t page = (size_t)sysconf(_SC_PAGESIZE), usable = pages(bytes);
     char *mapping = mmap(NULL, usable + page, PROT_NONE, flags, -1, 0);
+    int scarce = arena->accelerator ? -ENOBUFS : -ENOMEM;
     if (mapping == MAP_FAILED)
-        return -ENOMEM;
+        return scarce;
     arena->regions[region].mapping = mapping;
     arena->regions[region].mapped = usable + page;
     arena->regions[region].start = mapping + (usable - bytes);
     arena->regions[region].bytes = bytes;
-    return usable && mprotect(mapping, usable, PROT_READ | PROT_WRITE) < 0 ? -ENOMEM : 0;
+    return usable && mprotect(mapping, usable, PROT_READ | PROT_WRITE) < 0 ? scarce : 0;
 }
 
 /* One reservation for all regions. */

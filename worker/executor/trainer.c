@@ -148,10 +148,10 @@ static int run_prepared(struct run *run, struct error *err)
             run, &(struct behind){.config = config, .in = in, .times = times, .saver = saver}, err);
     if (rc == 0)
         rc = interpreter_quiesce(in, err);
-    if (rc == 0 && config->job->eval.sample > 0)
-        rc = sample_run(config, in, err);
     if (rc == 0 && saver)
         rc = saver_finish(saver, err);
+    if (rc == 0 && config->job->eval.sample > 0)
+        rc = sample_run(config, in, err);
     saver_destroy(saver);
     times_destroy(times);
     return rc;

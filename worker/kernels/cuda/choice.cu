@@ -56,7 +56,7 @@ struct memo *memo_here(void)
     if (cudaGetDevice(&index) != cudaSuccess || cudaGetDeviceProperties(&device, index))
         (void)cudaGetLastError();
     std::string title =
-        "gimbal products 1, cuBLASLt " + std::to_string(cublasLtGetVersion()) + ", " + device.name;
+        "gimbal products 2, cuBLASLt " + std::to_string(cublasLtGetVersion()) + ", " + device.name;
     std::string folder = memo_folder();
     std::string path = folder + "/products-" + std::to_string(hash_text(HASH_START, title.c_str()));
     bool kept = !folder.empty() && folder_make(folder.c_str(), &err) == 0;
@@ -227,6 +227,8 @@ cublasStatus_t ask(const lane *lane, const product *product,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     cublasLtMatmulPreference_t preference;
     size_t workspace = lane_product_bytes(lane);
+    /* Parts of sums are added up in f32, not in what the result is rounded to. */
+    const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     cublasStatus_t status = cublasLtMatmulPreferenceCreate(&preference);
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;
@@ -236,6 +238,9 @@ cublasStatus_t ask(const lane *lane, const product *product,
         if (status == CUBLAS_STATUS_SUCCESS)
             status = cublasLtMatmulPreferenceSetAttribute(
                 preference, alignment, &product->shape.aligned, sizeof product->shape.aligned);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = cublasLtMatmulPreferenceSetAttribute(
+            preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = cublasLtMatmulAlgoGetHeuristic(lane->handle, product->operation, product->a,
                                                 product->b, product->d, product->d, preference,

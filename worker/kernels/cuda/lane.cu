@@ -7,6 +7,10 @@
 #include "worker/kernels/cuda/tape.h"
 #include "worker/kernels/cuda/words.h"
 
+extern "C" {
+#include "common/base/units.h"
+}
+
 #include <cassert>
 #include <cerrno>
 
@@ -75,7 +79,13 @@ static int room(uint64_t *bytes, struct error *err)
 
 static int pin(uint64_t bytes, void **out, struct error *err)
 {
+    char size[32];
     cudaError_t status = cudaMallocHost(out, bytes > 0 ? bytes : 1);
+    if (status == cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError();
+        return error_set(err, -ENOBUFS, "no %s of the host's memory can be pinned",
+                         units_print_bytes(size, sizeof size, (double)bytes));
+    }
     return status == cudaSuccess ? 0 : lane_words(err, status, "pinning memory of the host");
 }
 

@@ -45,8 +45,11 @@ int cuda_list(struct device_info *out, int most, struct error *err)
     return count < most ? count : most;
 }
 
-/* The runtime reads this when it is first called, for all threads. */
+/* The runtime reads these when it is first called, for all threads. Each lane is a stream, and each
+ * channel to another rank; with the 8 queues that are standard, a message that waits for its
+ * receiver would hold up what has nothing to do with it. */
 void cuda_choose(const char *id)
 {
     setenv("CUDA_VISIBLE_DEVICES", id, 1);
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 }

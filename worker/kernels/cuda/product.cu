@@ -83,10 +83,11 @@ static const product *product_of(lane *lane, const struct shape &shape, const vo
     return product;
 }
 
-/* The largest power of two, up to 256, that divides all addresses. */
+/* The largest power of two, up to 16, that divides all addresses: no load is wider, so what lies at
+ * rounder addresses is no other product. */
 static uint32_t alignment(const void *a, const void *b, const void *d)
 {
-    uintptr_t bits = (uintptr_t)a | (uintptr_t)b | (uintptr_t)d | 256;
+    uintptr_t bits = (uintptr_t)a | (uintptr_t)b | (uintptr_t)d | 16;
     return (uint32_t)(bits & (~bits + 1));
 }
 

@@ -100,6 +100,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     bool workspace = attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
     if (size != (workspace ? sizeof preference->workspace : sizeof preference->alignment))
         return CUBLAS_STATUS_INVALID_VALUE;
+    if (attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK)
+        return CUBLAS_STATUS_SUCCESS; /* sums are taken in double */
     if (workspace)
         memcpy(&preference->workspace, value, size);
     else

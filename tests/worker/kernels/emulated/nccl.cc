@@ -5,11 +5,17 @@
 #include "tests/worker/kernels/emulated/cuda_runtime.h"
 
 #include <cstdio>
+#include <functional>
 #include <string>
 
+#define LOOKS 2 /* at a call that is not issued yet */
+
+/* A call of a communicator that does not block is issued by and by. */
 struct ncclComm {
     std::shared_ptr<hub> where;
     int rank;
+    std::function<void()> pending;
+    int looks; /* until it is issued */
 };
 
 namespace
@@ -17,6 +23,7 @@ namespace
 
 std::map<std::string, std::shared_ptr<hub>> hubs; /* by unique id */
 
+thread_local int depth;
 thread_local ncclComm_t grouped;
 thread_local cudaStream_t grouped_stream;
 thread_local std::vector<hub_operation> group;
@@ -55,7 +62,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int count, ncclUniqueId id
             where = std::make_shared<hub>();
         where->count = count;
         where->joined++;
-        *comm = new ncclComm{where, rank};
+        *comm = new ncclComm{where, rank, {}, 0};
     });
     if (config->blocking)
         hub_die("joining would block");
@@ -64,6 +71,15 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int count, ncclUniqueId id
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 {
+    bool aborted = false;
+    emulated_change([&] { aborted = comm->where->aborted; });
+    if (comm->pending && !aborted && comm->looks-- > 0) {
+        *state = ncclInProgress;
+        return ncclSuccess;
+    }
+    if (comm->pending && !aborted)
+        comm->pending();
+    comm->pending = {};
     emulated_change([&] {
         *state = comm->where->aborted                       ? ncclRemoteError
                  : comm->where->joined < comm->where->count ? ncclInProgress
@@ -72,8 +88,11 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
     return ncclSuccess;
 }
 
+/* It waits for the device, where kernels of others may wait for what never comes. */
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
+    if (depth == 0)
+        hub_die("communicators are not aborted together");
     emulated_change([&] { comm->where->aborted = true; });
     delete comm;
     return ncclSuccess;
@@ -87,11 +106,13 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 
 ncclResult_t ncclGroupStart(void)
 {
+    depth++;
     return ncclSuccess;
 }
 
 ncclResult_t ncclGroupEnd(void)
 {
+    depth--;
     if (group.empty())
         return ncclSuccess;
     bool sends = true;
@@ -100,14 +121,18 @@ ncclResult_t ncclGroupEnd(void)
     auto all =
         std::make_shared<hub_call>(hub_call{grouped->where, grouped->rank, group, {}, {}, {}});
     group.clear();
-    emulated_issue(grouped_stream, [all] {
-        all->begin();
-        emulated_notify();
-        emulated_await([&] { return all->ended(); });
-    });
-    if (sends)
-        emulated_hasten(grouped_stream);
-    return ncclSuccess;
+    cudaStream_t stream = grouped_stream;
+    grouped->looks = LOOKS;
+    grouped->pending = [all, stream, sends] {
+        emulated_issue(stream, [all] {
+            all->begin();
+            emulated_notify();
+            emulated_await([&] { return all->ended(); });
+        });
+        if (sends)
+            emulated_hasten(stream);
+    };
+    return ncclInProgress;
 }
 
 ncclResult_t ncclAllReduce(const void *source, void *destination, size_t count, ncclDataType_t type,
