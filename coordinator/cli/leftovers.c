@@ -5,14 +5,15 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -121,7 +122,7 @@ static void find_processes(char **left)
         each_process(take_child, &search);
         if (search.child == 0)
             return;
-        int pidfd = pidfd_open(search.child, 0);
+        int pidfd = (int)syscall(SYS_pidfd_open, search.child, 0);
         struct pollfd ended = {.fd = pidfd, .events = POLLIN};
         if (pidfd >= 0 && poll(&ended, 1, PATIENCE_MS) == 0) {
             add(left, "process", search.child_name);

@@ -49,7 +49,9 @@ struct fabric_config {
     /* staged: the same ranks, joined for what lies in the host's memory; lent. */
     const struct collectives *host;
     struct fabric *host_fabric;
-    const char *interface; /* gloo: address to bind to; NULL: 127.0.0.1 */
+    /* The address of this host that others reach it by. gloo: to bind to; NULL: 127.0.0.1. nccl:
+     * its interface is used; NULL: any. */
+    const char *interface;
 };
 
 /* A tensor of a call that moves several: a chunk per member, counts[i] long. */

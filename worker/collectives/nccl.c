@@ -10,6 +10,7 @@
  * Its maximum passes over NaN. Only data in lanes is exchanged: what is in the host's memory goes
  * another way. */
 #include "worker/collectives/nccl_fabric.h"
+#include "worker/collectives/nccl_network.h"
 
 #include "common/base/hash.h"
 #include "common/base/memory.h"
@@ -28,6 +29,7 @@ static int nccl_open(const struct fabric_config *config, struct fabric **out, st
     if (!(config->timeout_s > 0))
         return error_set(err, -EINVAL, "nccl: a limit of %g s: more than 0 is needed",
                          config->timeout_s);
+    nccl_interface_use(config->interface);
     struct fabric *fabric = xcalloc(1, sizeof *fabric);
     int rc = comms_open(&fabric->comms, config, err);
     if (rc < 0)
@@ -73,6 +75,21 @@ static uint64_t hash_members(const int *ranks, int count)
     return hash;
 }
 
+struct all_reduce {
+    enum element element;
+    void *data;
+    size_t count;
+    enum reduction reduction;
+};
+
+static ncclResult_t issue_all_reduce(const struct comm *comm, cudaStream_t stream,
+                                     const void *arguments)
+{
+    const struct all_reduce *a = arguments;
+    return ncclAllReduce(a->data, a->data, a->count, nccl_type(a->element),
+                         a->reduction == REDUCTION_MAX ? ncclMax : ncclSum, comm->handle, stream);
+}
+
 /* Groups of the same ranks are told apart by the order in which their members create them. */
 static int nccl_group(struct fabric *fabric, const int *ranks, int count, struct fabric_group **out,
                       struct error *err)
@@ -88,22 +105,10 @@ static int nccl_group(struct fabric *fabric, const int *ranks, int count, struct
     group->next = fabric->groups;
     fabric->groups = group;
     *out = group;
-    return comm_join(&fabric->comms, &group->comm, ranks, count, key, err);
-}
-
-struct all_reduce {
-    enum element element;
-    void *data;
-    size_t count;
-    enum reduction reduction;
-};
-
-static ncclResult_t issue_all_reduce(const struct comm *comm, cudaStream_t stream,
-                                     const void *arguments)
-{
-    const struct all_reduce *a = arguments;
-    return ncclAllReduce(a->data, a->data, a->count, nccl_type(a->element),
-                         a->reduction == REDUCTION_MAX ? ncclMax : ncclSum, comm->handle, stream);
+    const struct all_reduce greeting = {ELEMENT_F32, fabric->comms.word, 1, REDUCTION_MAX};
+    int rc = comm_join(&fabric->comms, &group->comm, ranks, count, key, err);
+    return rc == 0 ? comm_greet(&fabric->comms, &group->comm, issue_all_reduce, &greeting, err)
+                   : rc;
 }
 
 static int nccl_all_reduce(struct fabric_group *group, enum element element, void *data,

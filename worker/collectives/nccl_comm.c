@@ -14,8 +14,20 @@
  * microseconds, which are asked for at once and again; to join takes as long as the others do. */
 #define EAGER_S 0.001
 #define POLL_NS 500000
+/* The first exchange in a step may wait for members that still load and choose kernels. */
+#define FIRST_CALL 1 /* 0 is the greeting */
+#define FIRST_FACTOR 10
+#define WORD_BYTES 4
 
 /* ---- opening and closing ---- */
+
+static void finish(struct comms *comms)
+{
+    comms->accelerator->lane_close(comms->lane);
+    comms->accelerator->release(comms->word);
+    pthread_cond_destroy(&comms->changed);
+    pthread_mutex_destroy(&comms->lock);
+}
 
 int comms_open(struct comms *comms, const struct fabric_config *config, struct error *err)
 {
@@ -30,8 +42,14 @@ int comms_open(struct comms *comms, const struct fabric_config *config, struct e
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&comms->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    int rc = pthread_create(&comms->watch, NULL, comms_watch, comms);
-    return rc ? error_set(err, -rc, "nccl: no thread to watch it: %s", strerror(rc)) : 0;
+    int rc = comms->accelerator->reserve(WORD_BYTES, &comms->word, err);
+    if (rc == 0)
+        rc = comms->accelerator->lane_open(&comms->lane, false, err);
+    if (rc == 0 && (rc = -pthread_create(&comms->watch, NULL, comms_watch, comms)) < 0)
+        error_set(err, rc, "nccl: no thread to watch it: %s", strerror(-rc));
+    if (rc < 0)
+        finish(comms);
+    return rc;
 }
 
 /* Nothing is on its way any more. */
@@ -57,8 +75,7 @@ void comms_close(struct comms *comms)
         free(comms->flights[i]);
     }
     free(comms->flights);
-    pthread_cond_destroy(&comms->changed);
-    pthread_mutex_destroy(&comms->lock);
+    finish(comms);
 }
 
 /* ---- joining ---- */
@@ -72,7 +89,7 @@ static int meet(struct comms *comms, const struct comm *comm, const char *key, n
         return rendezvous->get(rendezvous->context, key, id, &size, err);
     ncclResult_t result = ncclGetUniqueId(id);
     if (result != ncclSuccess)
-        return comm_explain(result, "meeting", comm, err);
+        return comm_explain(comms, result, "meeting", comm, err);
     return rendezvous->put(rendezvous->context, key, id, sizeof *id, err);
 }
 
@@ -88,9 +105,9 @@ static void pause_since(double begin)
 /* Until what was begun with this communicator is there, in the host's part of it; the lock is
  * held, and let go meanwhile. */
 static int settle(struct comms *comms, struct comm *comm, const char *call, ncclResult_t result,
-                  struct error *err)
+                  double limit_s, struct error *err)
 {
-    double begin = comms_now(), until = begin + comms->timeout_s;
+    double begin = comms_now(), until = begin + limit_s;
     while (result == ncclInProgress && !comms->failed) {
         pthread_mutex_unlock(&comms->lock);
         pause_since(begin);
@@ -102,7 +119,7 @@ static int settle(struct comms *comms, struct comm *comm, const char *call, nccl
             comms_end(comms,
                       error_set(&cause, -ETIMEDOUT,
                                 "%s in group %s: a member has not come within %g s", call,
-                                comm->name, comms->timeout_s),
+                                comm->name, limit_s),
                       &cause);
         }
     }
@@ -130,7 +147,8 @@ int comm_join(struct comms *comms, struct comm *comm, const int *ranks, int coun
         rc = comms_failed(comms, err);
     if (rc == 0)
         rc = settle(comms, comm, "joining",
-                    ncclCommInitRankConfig(&comm->handle, count, id, comm->me, &config), err);
+                    ncclCommInitRankConfig(&comm->handle, count, id, comm->me, &config),
+                    comms->timeout_s, err);
     pthread_mutex_unlock(&comms->lock);
     return rc;
 }
@@ -158,8 +176,8 @@ static int find_flight(struct comms *comms, struct flight **out, struct error *e
     return rc;
 }
 
-static int issue_now(struct comms *comms, struct comm *comm, const char *call, comm_issue_fn *issue,
-                     const void *arguments, struct error *err)
+static int issue_now(struct comms *comms, struct comm *comm, const struct flight *flight,
+                     comm_issue_fn *issue, const void *arguments, struct error *err)
 {
     ncclResult_t result = ncclGroupStart();
     if (result == ncclSuccess)
@@ -167,7 +185,12 @@ static int issue_now(struct comms *comms, struct comm *comm, const char *call, c
     ncclResult_t ended = ncclGroupEnd();
     if (result == ncclSuccess || result == ncclInProgress)
         result = ended;
-    return settle(comms, comm, call, result, err);
+    return settle(comms, comm, flight->call, result, flight->limit_s, err);
+}
+
+static double limit_of(const struct comms *comms, const struct comm *comm)
+{
+    return comms->timeout_s * (comm->calls == FIRST_CALL ? FIRST_FACTOR : 1);
 }
 
 /* A mark waits where its lane is full, perhaps of what waits for a peer that is gone: the lock is
@@ -180,7 +203,13 @@ int comm_call(struct comms *comms, struct comm *comm, const char *call, comm_iss
     pthread_mutex_lock(&comms->lock);
     int rc = find_flight(comms, &flight, err);
     if (rc == 0)
-        *flight = (struct flight){flight->begun, flight->ended, call, comm, 0, true, false};
+        *flight = (struct flight){.begun = flight->begun,
+                                  .ended = flight->ended,
+                                  .call = call,
+                                  .comm = comm,
+                                  .limit_s = limit_of(comms, comm),
+                                  .under_way = true};
+    comm->calls++;
     pthread_mutex_unlock(&comms->lock);
     if (rc < 0)
         return rc;
@@ -188,7 +217,7 @@ int comm_call(struct comms *comms, struct comm *comm, const char *call, comm_iss
     pthread_mutex_lock(&comms->lock);
     rc = comms_failed(comms, err);
     if (rc == 0)
-        rc = issue_now(comms, comm, call, issue, arguments, err);
+        rc = issue_now(comms, comm, flight, issue, arguments, err);
     pthread_mutex_unlock(&comms->lock);
     if (rc == 0)
         accelerator->mark_set(flight->ended);
@@ -196,5 +225,20 @@ int comm_call(struct comms *comms, struct comm *comm, const char *call, comm_iss
     flight->issued = rc == 0;
     flight->under_way = rc == 0;
     pthread_mutex_unlock(&comms->lock);
+    return rc;
+}
+
+int comm_greet(struct comms *comms, struct comm *comm, comm_issue_fn *issue, const void *arguments,
+               struct error *err)
+{
+    const struct accelerator *accelerator = comms->accelerator;
+    struct lane *here = accelerator->inside();
+    accelerator->enter(comms->lane);
+    int rc = comm_call(comms, comm, "greeting", issue, arguments, err);
+    if (rc == 0)
+        rc = accelerator->finish(err);
+    if (rc == 0)
+        rc = comms_check(comms, err);
+    accelerator->enter(here);
     return rc;
 }

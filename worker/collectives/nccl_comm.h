@@ -19,6 +19,7 @@ struct comm {
     ncclComm_t handle; /* NULL: ended */
     char *name;        /* "{0,2,5}" */
     int count, me;
+    int calls; /* that were issued */
 };
 
 /* An exchange: its place in the lane. */
@@ -26,7 +27,8 @@ struct flight {
     struct mark *begun, *ended;
     const char *call;
     const struct comm *comm;
-    double since_s; /* that it has been seen under way; 0: not yet */
+    double limit_s; /* for it to be done, */
+    double since_s; /* from when it was seen under way; 0: not yet */
     bool under_way; /* nobody else's, from before it is issued */
     bool issued;    /* both marks are set */
 };
@@ -36,6 +38,8 @@ struct comms {
     const struct rendezvous *rendezvous;
     int rank, count;
     double timeout_s;
+    struct lane *lane;    /* for greetings, */
+    void *word;           /* of which each has one element here */
     pthread_mutex_t lock; /* of all below, and of calls to NCCL */
     pthread_cond_t changed;
     struct comm *list;
@@ -65,13 +69,21 @@ typedef ncclResult_t comm_issue_fn(const struct comm *comm, cudaStream_t stream,
                                    const void *arguments);
 int comm_call(struct comms *comms, struct comm *comm, const char *call, comm_issue_fn *issue,
               const void *arguments, struct error *err);
+/* The same in a lane of its own, waited for; all members call it as soon as they have joined. NCCL
+ * connects members when they first exchange something: here nobody is in a step yet, where the host
+ * would wait for the others in the midst of issuing, and where connections take memory that nobody
+ * has counted. */
+int comm_greet(struct comms *comms, struct comm *comm, comm_issue_fn *issue, const void *arguments,
+               struct error *err);
 
 /* ---- nccl_watch.c ---- */
 
 /* The thread that looks; ends by comms->closing. */
 void *comms_watch(void *comms);
-/* -errno and words for a result that is none to go on with. */
-int comm_explain(ncclResult_t result, const char *call, const struct comm *comm, struct error *err);
+/* -errno and words for a result that is none to go on with. -ENOMEM: the device has no memory left
+ * for what NCCL needs beside the rank's own. */
+int comm_explain(const struct comms *comms, ncclResult_t result, const char *call,
+                 const struct comm *comm, struct error *err);
 double comms_now(void);
 /* With the lock held. All communicators end for this cause, unless there was one before; */
 void comms_end(struct comms *comms, int rc, const struct error *cause);

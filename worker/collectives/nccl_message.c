@@ -7,40 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int nccl_channel(struct fabric *fabric, int from, int to, uint32_t tag, struct error *err)
-{
-    const struct accelerator *accelerator = fabric->comms.accelerator;
-    const int ends[2] = {from, to};
-    char key[NCCL_KEY_SIZE];
-    struct fabric_request *channel = xcalloc(1, sizeof *channel);
-    *channel =
-        (struct fabric_request){.next = fabric->channels, .from = from, .to = to, .tag = tag};
-    fabric->channels = channel;
-    int rc = 0;
-    if (from == fabric->comms.rank) {
-        rc = accelerator->lane_open(&channel->lane, false, err);
-        if (rc == 0)
-            rc = accelerator->mark_create(&channel->filled, err);
-        if (rc == 0)
-            rc = accelerator->mark_create(&channel->sent, err);
-    }
-    snprintf(key, sizeof key, "nccl/channel/%d/%d/%u", from, to, tag);
-    return rc == 0 ? comm_join(&fabric->comms, &channel->comm, ends, 2, key, err) : rc;
-}
-
-static int find(struct fabric *fabric, int from, int to, uint32_t tag, struct fabric_request **out,
-                struct error *err)
-{
-    struct fabric_request *channel = fabric->channels;
-    while (channel && (channel->from != from || channel->to != to || channel->tag != tag))
-        channel = channel->next;
-    *out = channel;
-    return channel ? 0
-                   : error_set(err, -EINVAL,
-                               "message from rank %d to rank %d, tag %u: nobody has prepared it",
-                               from, to, tag);
-}
-
 struct message {
     enum element element;
     void *data;
@@ -60,6 +26,46 @@ static ncclResult_t issue_receive(const struct comm *comm, cudaStream_t stream,
     const struct message *message = arguments;
     return ncclRecv(message->data, message->count, nccl_type(message->element), 0, comm->handle,
                     stream);
+}
+
+int nccl_channel(struct fabric *fabric, int from, int to, uint32_t tag, struct error *err)
+{
+    const struct accelerator *accelerator = fabric->comms.accelerator;
+    const struct message greeting = {ELEMENT_F32, fabric->comms.word, 1};
+    const int ends[2] = {from, to};
+    char key[NCCL_KEY_SIZE];
+    struct fabric_request *channel = xcalloc(1, sizeof *channel);
+    *channel =
+        (struct fabric_request){.next = fabric->channels, .from = from, .to = to, .tag = tag};
+    fabric->channels = channel;
+    int rc = 0;
+    if (from == fabric->comms.rank) {
+        rc = accelerator->lane_open(&channel->lane, false, err);
+        if (rc == 0)
+            rc = accelerator->mark_create(&channel->filled, err);
+        if (rc == 0)
+            rc = accelerator->mark_create(&channel->sent, err);
+    }
+    snprintf(key, sizeof key, "nccl/channel/%d/%d/%u", from, to, tag);
+    if (rc == 0)
+        rc = comm_join(&fabric->comms, &channel->comm, ends, 2, key, err);
+    return rc == 0
+               ? comm_greet(&fabric->comms, &channel->comm,
+                            from == fabric->comms.rank ? issue_send : issue_receive, &greeting, err)
+               : rc;
+}
+
+static int find(struct fabric *fabric, int from, int to, uint32_t tag, struct fabric_request **out,
+                struct error *err)
+{
+    struct fabric_request *channel = fabric->channels;
+    while (channel && (channel->from != from || channel->to != to || channel->tag != tag))
+        channel = channel->next;
+    *out = channel;
+    return channel ? 0
+                   : error_set(err, -EINVAL,
+                               "message from rank %d to rank %d, tag %u: nobody has prepared it",
+                               from, to, tag);
 }
 
 int nccl_send(struct fabric *fabric, int peer, uint32_t tag, enum element element,

@@ -5,6 +5,8 @@
 #include <time.h>
 
 #define WATCH_NS 50000000 /* between two looks at all communicators */
+/* Room on the device that is too little: NCCL reserves tens of MiB at a time. */
+#define SCARCE_BYTES (UINT64_C(128) << 20)
 
 double comms_now(void)
 {
@@ -13,26 +15,41 @@ double comms_now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-int comm_explain(ncclResult_t result, const char *call, const struct comm *comm, struct error *err)
+/* It says of a reservation that was refused no more than of a device that failed. */
+static bool is_scarce(const struct comms *comms)
 {
-    static const struct {
+    struct error err;
+    uint64_t room;
+    return comms->accelerator->room(&room, &err) == 0 && room < SCARCE_BYTES;
+}
+
+int comm_explain(const struct comms *comms, ncclResult_t result, const char *call,
+                 const struct comm *comm, struct error *err)
+{
+    const struct {
         ncclResult_t result;
         int rc;
         const char *advice;
     } rows[] = {
         {ncclRemoteError, -ECONNRESET, "a peer is gone, or the network to it"},
-        {ncclSystemError, -ECONNRESET, "a peer is gone, or this system refuses what it needs"},
+        {ncclSystemError, comm->calls > 0 ? -ECONNRESET : -EIO,
+         "a peer is gone, or this system refuses sockets, /dev/shm or locked memory"},
         {ncclUnhandledCudaError, -EIO, "the device failed"},
         {ncclInvalidUsage, -EINVAL,
          "the ranks do not fit each other; are two of them on one device, or are their versions of "
          "NCCL different?"},
     };
+    const char *details = ncclGetLastError(comm->handle);
+    if (result == ncclUnhandledCudaError && is_scarce(comms))
+        return error_set(err, -ENOMEM,
+                         "%s in group %s: the device has no memory left for NCCL (NCCL: %s)", call,
+                         comm->name, details);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].result == result)
-            return error_set(err, rows[i].rc, "%s in group %s: %s (NCCL: %s)", call, comm->name,
-                             rows[i].advice, ncclGetErrorString(result));
-    return error_set(err, -EIO, "%s in group %s: NCCL: %s; NCCL_DEBUG=WARN makes it say more", call,
-                     comm->name, ncclGetErrorString(result));
+            return error_set(err, rows[i].rc, "%s in group %s: %s (NCCL: %s; %s)", call, comm->name,
+                             rows[i].advice, ncclGetErrorString(result), details);
+    return error_set(err, -EIO, "%s in group %s: NCCL: %s; %s; NCCL_DEBUG=WARN makes it say more",
+                     call, comm->name, ncclGetErrorString(result), details);
 }
 
 /* ---- failing: the lock is held ---- */
@@ -65,7 +82,7 @@ int comms_fail_by(struct comms *comms, ncclResult_t result, const char *call,
                   const struct comm *comm, struct error *err)
 {
     struct error cause;
-    comms_end(comms, comm_explain(result, call, comm, &cause), &cause);
+    comms_end(comms, comm_explain(comms, result, call, comm, &cause), &cause);
     return comms_failed(comms, err);
 }
 
@@ -99,10 +116,10 @@ static void look_at(struct comms *comms, struct flight *flight, double time_s)
         flight->under_way = false;
     else if (flight->since_s == 0 && accelerator->mark_passed(flight->begun))
         flight->since_s = time_s;
-    else if (flight->since_s > 0 && time_s - flight->since_s > comms->timeout_s)
+    else if (flight->since_s > 0 && time_s - flight->since_s > flight->limit_s)
         comms_end(comms,
                   error_set(&cause, -ETIMEDOUT, "%s in group %s: not done within %g s",
-                            flight->call, flight->comm->name, comms->timeout_s),
+                            flight->call, flight->comm->name, flight->limit_s),
                   &cause);
 }
 

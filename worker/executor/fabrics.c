@@ -8,8 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Seconds without an answer from a peer after which a collective gives up. */
-#define FABRIC_TIMEOUT_S 30
+/* Seconds without an answer from a peer after which a collective gives up: so many, and the time
+ * that a step's kernels are predicted to take so many times over, for a peer may be in one. Ranks
+ * that are threads of one process end together: they wait for each other as long as it takes. */
+#define LIMIT_S 30
+#define LIMIT_STEPS 10
+#define LIMIT_THREADS_S 86400
 #define APART_SIZE 256 /* of a key */
 
 /* ---- a rendezvous of its own for the meeting ---- */
@@ -38,13 +42,18 @@ static struct rendezvous apart_from(struct rendezvous *inner)
 
 /* ---- joining ---- */
 
+static double limit_of(const struct work *work)
+{
+    return work->hub ? LIMIT_THREADS_S : LIMIT_S + LIMIT_STEPS * work->compute_s;
+}
+
 static struct fabric_config config_of(const struct rank *rank, int count,
                                       const struct rendezvous *rendezvous)
 {
     const struct work *work = rank->work;
     return (struct fabric_config){.rank = rank->rank,
                                   .count = count,
-                                  .timeout_s = FABRIC_TIMEOUT_S,
+                                  .timeout_s = limit_of(work),
                                   .rendezvous = rendezvous,
                                   .interface = work->interface,
                                   .shared = work->hub,

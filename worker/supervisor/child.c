@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -107,7 +107,7 @@ int child_start(const struct child_options *options, struct child *out, struct e
     const struct ends ends = {fds[WRITE], fds[CHILD], fds[TRAIL]};
     if (rc == 0 && (rc = spawn(options, &ends, &pid)) < 0)
         error_set(err, rc, "%s: %s", options->shim, strerror(-rc));
-    if (rc == 0 && (pid_fd = pidfd_open(pid, 0)) < 0) {
+    if (rc == 0 && (pid_fd = (int)syscall(SYS_pidfd_open, pid, 0)) < 0) {
         rc = error_set(err, -errno, "pidfd_open: %s", strerror(errno));
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);

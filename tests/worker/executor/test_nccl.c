@@ -5,6 +5,7 @@
 #include "tests/support/engine.h"
 #include "tests/support/ranks.h"
 #include "tests/support/suite.h"
+#include "worker/collectives/nccl_network.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -70,6 +71,64 @@ START_TEST(a_model_trains_under_random_plans)
     char name[32];
     snprintf(name, sizeof name, "seed %lu", (unsigned long)seed);
     check_plan(engine_plan_random(graph, seed, 4, 8), name);
+}
+END_TEST
+
+/* ---- messages that cross ---- */
+
+#define WORDS 8
+
+static void run_crossing(struct test_rank *rank)
+{
+    const struct accelerator *accelerator = device_cuda.accelerator;
+    const float sent[WORDS] = {(float)rank->rank + 1};
+    float received[WORDS] = {0};
+    int peer = 1 - rank->rank;
+    struct fabric_request *request;
+    struct lane *lane;
+    void *memory;
+    struct error err = {""};
+    for (int from = 0; from < 2; from++)
+        ck_assert_int_eq(rank->library->channel(rank->fabric, from, 1 - from, 0, &err), 0);
+    ck_assert_int_eq(accelerator->lane_open(&lane, false, &err), 0);
+    ck_assert_int_eq(accelerator->reserve(2 * sizeof sent, &memory, &err), 0);
+    float *here = memory;
+    accelerator->enter(lane);
+    accelerator->upload(here, sent, sizeof sent);
+    int rc = rank->library->send(rank->fabric, peer, 0, ELEMENT_F32, here, WORDS, &request, &err);
+    if (rc == 0)
+        rc = rank->library->receive(rank->fabric, peer, 0, ELEMENT_F32, here + WORDS, WORDS, &err);
+    accelerator->download(received, here + WORDS, sizeof received);
+    if (rc == 0)
+        rc = accelerator->finish(&err);
+    ck_assert_msg(rc == 0 && rank->library->check(rank->fabric, &err) == 0, "%s", err.text);
+    ck_assert(received[0] == (float)peer + 1);
+    pthread_barrier_wait(rank->barrier);
+    accelerator->enter(NULL);
+    accelerator->lane_close(lane);
+    accelerator->release(memory);
+}
+
+/* Both send before they receive: nobody's host waits until the other has come for the message, not
+ * even for the first one, which connects them. */
+START_TEST(first_messages_may_cross)
+{
+    test_ranks_run_on(device_cuda.accelerator, &collectives_nccl, 2, 20, run_crossing, NULL);
+}
+END_TEST
+
+/* ---- the network ---- */
+
+START_TEST(an_address_has_its_interface)
+{
+    struct error err = {""};
+    char name[16];
+    ck_assert_int_eq(nccl_interface_find("127.0.0.1", name, sizeof name, &err), 0);
+    ck_assert_str_eq(name, "lo");
+    ck_assert_int_eq(nccl_interface_find("192.0.2.1", name, sizeof name, &err), -ENOENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "192.0.2.1"));
+    ck_assert_int_eq(nccl_interface_find("no.such.host.invalid", name, sizeof name, &err), -EINVAL);
+    ck_assert_int_eq(nccl_interface_find("127.0.0.1", name, 2, &err), -ENAMETOOLONG);
 }
 END_TEST
 
@@ -169,6 +228,8 @@ int main(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, a_model_trains_under_every_role, 0, 6);
     tcase_add_loop_test(tcase, a_model_trains_under_random_plans, 0, test_share(4));
+    tcase_add_test(tcase, first_messages_may_cross);
+    tcase_add_test(tcase, an_address_has_its_interface);
     tcase_add_test(tcase, a_rank_that_leaves_is_noticed);
     tcase_add_test(tcase, a_rank_that_stays_away_is_waited_for_until_the_limit);
     tcase_add_test(tcase, a_new_fabric_follows_one_that_failed);

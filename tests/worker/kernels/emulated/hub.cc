@@ -70,6 +70,11 @@ std::vector<float> compute(const hub_round &all)
     return result;
 }
 
+bool is_message(const hub_operation &operation)
+{
+    return operation.kind == HUB_SEND || operation.kind == HUB_RECEIVE;
+}
+
 void leave(const hub_operation &operation, const float *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -99,6 +104,24 @@ void perform(hub_round &all)
 }
 
 } // namespace
+
+void hub_call::reach()
+{
+    for (const hub_operation &operation : operations)
+        for (int other = 0; other < where->count; other++)
+            if (!is_message(operation) || other == operation.peer)
+                where->reached.insert({rank, other});
+}
+
+bool hub_call::connected() const
+{
+    bool all = true;
+    for (const hub_operation &operation : operations)
+        for (int other = 0; other < where->count; other++)
+            if (!is_message(operation) || other == operation.peer)
+                all = all && where->reached.count({other, rank}) > 0;
+    return all || where->aborted;
+}
 
 void hub_call::begin()
 {

@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 enum hub_kind {
@@ -50,6 +51,7 @@ struct hub {
     std::map<uint64_t, std::shared_ptr<hub_round>> rounds;
     std::map<int, uint64_t> begun; /* rounds, by member */
     std::map<std::pair<int, int>, std::deque<std::shared_ptr<hub_mail>>> mails;
+    std::set<std::pair<int, int>> reached; /* who has called what needs whom */
 };
 
 /* What one call of a member still waits for. */
@@ -61,6 +63,9 @@ struct hub_call {
     std::vector<std::shared_ptr<hub_mail>> sent;
     std::deque<hub_operation> receives;
 
+    /* A first call connects its members, each of whom has to come for it. */
+    void reach();
+    bool connected() const;
     void begin();
     /* Takes what has come meanwhile. */
     bool ended();

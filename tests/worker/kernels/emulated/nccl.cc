@@ -10,10 +10,12 @@
 
 #define LOOKS 2 /* at a call that is not issued yet */
 
-/* A call of a communicator that does not block is issued by and by. */
+/* A call of a communicator that does not block is issued by and by, once its members are connected.
+ */
 struct ncclComm {
     std::shared_ptr<hub> where;
     int rank;
+    std::shared_ptr<hub_call> call;
     std::function<void()> pending;
     int looks; /* until it is issued */
 };
@@ -46,6 +48,12 @@ const char *ncclGetErrorString(ncclResult_t result)
                                      : "an error of the emulated NCCL";
 }
 
+const char *ncclGetLastError(ncclComm_t comm)
+{
+    (void)comm;
+    return "nothing more is known";
+}
+
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
     static int number;
@@ -62,7 +70,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int count, ncclUniqueId id
             where = std::make_shared<hub>();
         where->count = count;
         where->joined++;
-        *comm = new ncclComm{where, rank, {}, 0};
+        *comm = new ncclComm{where, rank, {}, {}, 0};
     });
     if (config->blocking)
         hub_die("joining would block");
@@ -71,9 +79,12 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int count, ncclUniqueId id
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 {
-    bool aborted = false;
-    emulated_change([&] { aborted = comm->where->aborted; });
-    if (comm->pending && !aborted && comm->looks-- > 0) {
+    bool aborted = false, connected = true;
+    emulated_change([&] {
+        aborted = comm->where->aborted;
+        connected = !comm->pending || comm->call->connected();
+    });
+    if (comm->pending && !aborted && (!connected || comm->looks-- > 0)) {
         *state = ncclInProgress;
         return ncclSuccess;
     }
@@ -122,7 +133,9 @@ ncclResult_t ncclGroupEnd(void)
         std::make_shared<hub_call>(hub_call{grouped->where, grouped->rank, group, {}, {}, {}});
     group.clear();
     cudaStream_t stream = grouped_stream;
+    emulated_change([&] { all->reach(); });
     grouped->looks = LOOKS;
+    grouped->call = all;
     grouped->pending = [all, stream, sends] {
         emulated_issue(stream, [all] {
             all->begin();

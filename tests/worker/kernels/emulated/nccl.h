@@ -38,6 +38,7 @@ typedef enum { ncclFloat, ncclBfloat16 } ncclDataType_t;
 typedef enum { ncclSum, ncclMax } ncclRedOp_t;
 
 const char *ncclGetErrorString(ncclResult_t result);
+const char *ncclGetLastError(ncclComm_t comm);
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id);
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int count, ncclUniqueId id, int rank,
                                     ncclConfig_t *config);
