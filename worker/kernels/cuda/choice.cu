@@ -132,22 +132,25 @@ struct bench {
 
 void bench_close(struct bench *bench)
 {
-    cudaFree(bench->first);
-    cudaFree(bench->other);
+    for (uint32_t *memory : {bench->first, bench->other})
+        if (memory && cudaFreeAsync(memory, bench->lane->stream) != cudaSuccess)
+            (void)cudaGetLastError();
     if (bench->begin)
         cudaEventDestroy(bench->begin);
     if (bench->end)
         cudaEventDestroy(bench->end);
 }
 
+/* Memory comes and goes in the order of the lane. What waits for the whole device would wait for
+ * messages of other lanes too, whose receivers may do the same. */
 bool bench_open(struct bench *bench)
 {
     const struct shape &s = bench->product->shape;
     size_t bytes = ((size_t)(s.rows * s.columns) * element_size(s.to) + 3) / 4 * 4;
     cudaStream_t stream = bench->lane->stream;
     bench->words = (int64_t)(bytes / 4);
-    if (cudaMalloc((void **)&bench->first, bytes) == cudaSuccess &&
-        cudaMalloc((void **)&bench->other, bytes) == cudaSuccess &&
+    if (cudaMallocAsync((void **)&bench->first, bytes, stream) == cudaSuccess &&
+        cudaMallocAsync((void **)&bench->other, bytes, stream) == cudaSuccess &&
         cudaEventCreateWithFlags(&bench->begin, cudaEventDefault) == cudaSuccess &&
         cudaEventCreateWithFlags(&bench->end, cudaEventDefault) == cudaSuccess &&
         cudaMemsetAsync(bench->first, 0, bytes, stream) == cudaSuccess &&

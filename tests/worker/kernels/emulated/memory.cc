@@ -56,19 +56,35 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
     return cudaSuccess;
 }
 
+static void release(void *memory)
+{
+    auto found = reservations.find((uintptr_t)memory);
+    if (found == reservations.end())
+        die("what is freed is no reservation");
+    reserved -= found->second;
+    reservations.erase(found);
+    free(memory);
+}
+
 /* Waits for the device, as the real one does. */
 cudaError_t cudaFree(void *memory)
 {
     std::lock_guard<std::recursive_mutex> guard(emulated_lock);
     emulated_finish_all();
-    if (!memory)
-        return cudaSuccess;
-    auto found = reservations.find((uintptr_t)memory);
-    if (found == reservations.end())
-        die("cudaFree of what is no reservation");
-    reserved -= found->second;
-    reservations.erase(found);
-    free(memory);
+    if (memory)
+        release(memory);
+    return cudaSuccess;
+}
+
+/* There at once: a stream that uses it has nothing to wait for. */
+cudaError_t cudaMallocAsync(void **out, size_t bytes, cudaStream_t)
+{
+    return cudaMalloc(out, bytes);
+}
+
+cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
+{
+    emulated_issue(stream, [memory] { release(memory); });
     return cudaSuccess;
 }
 
