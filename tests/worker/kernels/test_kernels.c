@@ -139,6 +139,20 @@ START_TEST(every_size_gives_the_same_as_plain_c)
 }
 END_TEST
 
+/* More rows than a device looks at together, and more columns than it adds up at once. */
+START_TEST(a_large_table_gives_the_same_as_plain_c)
+{
+    struct trial_config config = {.sizes = trial_sizes(3, 190, 1050, 2, 4, 7, 23),
+                                  .wanted = WANTED_ALL};
+    config.device = choose(_i, &config.operation);
+    if (!config.device || strcmp(config.operation->name, "embed") != 0)
+        return;
+    struct trial *plain = run_plain(&config);
+    check_trial(&config, plain);
+    trial_destroy(plain);
+}
+END_TEST
+
 START_TEST(each_gradient_can_be_had_alone)
 {
     struct trial_config config = {.sizes = trial_sizes(2, 9, 13, 2, 8, 11, 10)};
@@ -381,6 +395,7 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, every_operation_has_its_kernels_or_says_that_none_has, 0, pairs);
     tcase_add_loop_test(tcase, every_size_gives_the_same_as_plain_c, 0, pairs);
+    tcase_add_loop_test(tcase, a_large_table_gives_the_same_as_plain_c, 0, pairs);
     tcase_add_loop_test(tcase, pieces_together_are_the_whole, 0, pairs);
     tcase_add_loop_test(tcase, each_gradient_can_be_had_alone, 0, pairs);
     tcase_add_loop_test(tcase, gradients_are_the_slopes_of_the_output, 0, pairs);

@@ -1,9 +1,13 @@
 /* embed.cu - y[row] = w[token[row]]; tokens of another rank's vocabulary give zeros.
  *
  * Backward, a block takes the rows of one token, from the first to the last: it is the block of
- * the token's first row, and nobody else adds to that row of the table. So the sum has an order. */
+ * the token's first row, and nobody else adds to that row of the table. So the sum has an order.
+ * The block looks at as many tokens at once as it has threads, lists the rows that count, and then
+ * takes these together. */
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/launch.h"
+
+#define COLUMNS 4 /* that a thread adds up at once */
 
 namespace
 {
@@ -37,19 +41,65 @@ __device__ bool seen_before(const struct lookup *lookup, int64_t row)
     return false;
 }
 
+/* Rows of which one thread of the block each has asked, in order. */
+struct listing {
+    int64_t rows[THREADS];
+    int counts[WARPS];
+};
+
+/* Lists the row of every thread that counts it; returns how many these are. All of the block. */
+__device__ int list_rows(struct listing *listing, int64_t row, bool counts)
+{
+    unsigned votes = __ballot_sync(0xffffffffu, counts);
+    int warp = (int)threadIdx.x / WARP, before = 0, all = 0;
+    if (lane_of() == 0)
+        listing->counts[warp] = __popc(votes);
+    __syncthreads();
+    for (int other = 0; other < WARPS; other++) {
+        before += other < warp ? listing->counts[other] : 0;
+        all += listing->counts[other];
+    }
+    if (counts)
+        listing->rows[before + __popc(votes & ((1u << lane_of()) - 1))] = row;
+    __syncthreads();
+    return all;
+}
+
+/* Adds up, from this row on, what rows of the token have in columns from `first`: this thread's. */
+template <typename E>
+__device__ void sum_rows(const struct lookup *lookup, const E *dy, int64_t row, int64_t first,
+                         struct listing *listing, float sums[COLUMNS])
+{
+    int32_t token = lookup->tokens[row];
+    for (int64_t from = row; from < lookup->rows; from += THREADS) {
+        int64_t other = from + threadIdx.x;
+        bool same = other < lookup->rows && lookup->tokens[other] == token;
+        if (!__syncthreads_or(same))
+            continue;
+        int count = list_rows(listing, other, same);
+        for (int k = 0; k < count; k++)
+            for (int c = 0; c < COLUMNS; c++) {
+                int64_t i = first + c * THREADS;
+                sums[c] += i < lookup->hidden ? wide(dy[listing->rows[k] * lookup->hidden + i]) : 0;
+            }
+    }
+}
+
 template <typename E, typename Out>
 __global__ void scatter(struct lookup lookup, const E *dy, Out *dw)
 {
+    __shared__ struct listing listing;
     for (int64_t row = blockIdx.x; row < lookup.rows; row += gridDim.x) {
         int32_t token = lookup.tokens[row];
         if (token < lookup.low || token >= lookup.high || seen_before(&lookup, row))
             continue;
-        for (int64_t i = threadIdx.x; i < lookup.hidden; i += THREADS) {
-            float sum = 0;
-            for (int64_t other = row; other < lookup.rows; other++)
-                if (lookup.tokens[other] == token)
-                    sum += wide(dy[other * lookup.hidden + i]);
-            put_at(&dw[(token - lookup.low) * lookup.hidden + i], true, sum);
+        for (int64_t part = 0; part < lookup.hidden; part += COLUMNS * THREADS) {
+            float sums[COLUMNS] = {};
+            int64_t first = part + threadIdx.x;
+            sum_rows(&lookup, dy, row, first, &listing, sums);
+            for (int c = 0; c < COLUMNS && first + c * THREADS < lookup.hidden; c++)
+                put_at(&dw[(token - lookup.low) * lookup.hidden + first + c * THREADS], true,
+                       sums[c]);
         }
     }
 }

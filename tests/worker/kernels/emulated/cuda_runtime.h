@@ -68,6 +68,19 @@ template <typename Value> Value __shfl_xor_sync(unsigned mask, Value value, int 
     return __shfl_sync(mask, value, (int)(emulated_lane() ^ (unsigned)apart));
 }
 
+inline unsigned __ballot_sync(unsigned mask, int predicate)
+{
+    unsigned votes = 0;
+    for (int lane = 0; lane < 32; lane++)
+        votes |= (unsigned)(__shfl_sync(mask, predicate != 0, lane) ? 1 : 0) << lane;
+    return votes;
+}
+
+inline int __popc(unsigned bits)
+{
+    return __builtin_popcount(bits);
+}
+
 /* ---- of the host ---- */
 
 enum cudaError_t {
