@@ -1,40 +1,59 @@
 /* sample.c - from a plan over many ranks to a plan of one, and one byte after the other.
  *
  * Of every slice the rank that counts it in the global norm sends it to rank 0, which puts the
- * wholes together in the arena of a one-rank program. */
+ * wholes together in the arena of a one-rank program. That lies beside what is trained: rank 0 says
+ * first whether there is memory for it. */
 #include "worker/executor/sample.h"
 
+#include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "common/program/lower.h"
 #include "worker/kernels/call.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define TEMPERATURE 0.8
-#define TAG_FIRST 0x80000000u /* above those of programs */
+#define TAG_READY 0x80000000u /* above those of programs */
+#define TAG_FIRST (TAG_READY + 1)
 
+static int send(const struct trainer_config *config, int to, uint32_t tag, const float *data,
+                size_t count, struct error *err)
+{
+    struct fabric_request *request;
+    int rc =
+        config->collectives->send(config->fabric, to, tag, ELEMENT_F32, data, count, &request, err);
+    return rc == 0 ? config->collectives->wait(config->fabric, request, err) : rc;
+}
+
+static int tell_ready(const struct trainer_config *config, bool ready, struct error *err)
+{
+    const float word = ready ? 1 : 0;
+    int rc = 0;
+    for (int rank = 1; rank < plan_ranks(config->plan) && rc == 0; rank++)
+        rc = send(config, rank, TAG_READY, &word, 1, err);
+    return rc;
+}
+
+/* Where rank 0 is ready for them. */
 static int send_slices(const struct trainer_config *config, struct interpreter *in,
                        struct error *err)
 {
     const struct program *program = interpreter_program(in);
-    for (size_t i = 0; i < program->parameter_count; i++) {
+    float ready = 0;
+    int rc =
+        config->collectives->receive(config->fabric, 0, TAG_READY, ELEMENT_F32, &ready, 1, err);
+    for (size_t i = 0; i < program->parameter_count && ready > 0 && rc == 0; i++) {
         const struct parameter *parameter = &program->parameters[i];
-        struct fabric_request *request;
-        if (!parameter->counted || box_count(&parameter->box) == 0)
-            continue;
-        int rc =
-            config->collectives->send(config->fabric, 0, TAG_FIRST + (uint32_t)parameter->tensor,
-                                      ELEMENT_F32, interpreter_buffer(in, parameter->master),
-                                      (size_t)box_count(&parameter->box), &request, err);
-        if (rc == 0)
-            rc = config->collectives->wait(config->fabric, request, err);
-        if (rc < 0)
-            return rc;
+        if (parameter->counted && box_count(&parameter->box) > 0)
+            rc = send(config, 0, TAG_FIRST + (uint32_t)parameter->tensor,
+                      interpreter_buffer(in, parameter->master), (size_t)box_count(&parameter->box),
+                      err);
     }
-    return 0;
+    return rc;
 }
 
 /* A rank's slices into the wholes, which are the masters of the one-rank program. */
@@ -171,23 +190,44 @@ static int generate(const struct trainer_config *config, struct interpreter *who
 }
 
 static int gather_and_generate(const struct trainer_config *config, struct interpreter *in,
-                               const struct plan *alone, struct error *err)
+                               struct interpreter *whole, struct context *context,
+                               struct error *err)
+{
+    int rc = take_all(config, in, whole, err);
+    if (rc == 0)
+        rc = interpreter_store_state(whole, err);
+    return rc == 0 ? generate(config, whole, context, err) : rc;
+}
+
+/* A one-rank program in memory, on the device. */
+static int prepare(const struct trainer_config *config, const struct plan *alone,
+                   const struct feed *feed, struct program **program, struct interpreter **whole,
+                   struct error *err)
+{
+    const struct interpreter_config prepare = {.device = config->device, .feed = feed};
+    int rc = lower(config->graph, alone, 0, program, err);
+    return rc == 0 ? interpreter_prepare(*program, &prepare, whole, err) : rc;
+}
+
+/* A training that has ended well does not fail for want of memory for its sample. */
+static int try(const struct trainer_config *config, struct interpreter *in,
+               const struct plan *alone, struct error *err)
 {
     struct program *program = NULL;
     struct interpreter *whole = NULL;
     struct context context = {.seq = sizes_get(&config->graph->sizes, 's')};
     context.tokens = xcalloc((size_t)context.seq, sizeof *context.tokens);
-    struct feed feed = {&context, fill, no_targets};
-    struct interpreter_config prepare = {.device = config->device, .feed = &feed};
-    int rc = lower(config->graph, alone, 0, &program, err);
-    if (rc == 0)
-        rc = interpreter_prepare(program, &prepare, &whole, err);
-    if (rc == 0)
-        rc = take_all(config, in, whole, err);
-    if (rc == 0)
-        rc = interpreter_store_state(whole, err);
-    if (rc == 0)
-        rc = generate(config, whole, &context, err);
+    const struct feed feed = {&context, fill, no_targets};
+    struct error why = {""};
+    int prepared = prepare(config, alone, &feed, &program, &whole, &why);
+    int rc = tell_ready(config, prepared == 0, err);
+    if (prepared == -ENOMEM || prepared == -ENOBUFS)
+        log_line(LOG_WARN, "no sample: the whole model has no room beside what was trained: %s",
+                 why.text);
+    else if (prepared < 0)
+        rc = error_set(err, prepared, "%s", why.text);
+    else if (rc == 0)
+        rc = gather_and_generate(config, in, whole, &context, err);
     interpreter_release(whole);
     program_destroy(program);
     free(context.tokens);
@@ -205,7 +245,7 @@ int sample_run(const struct trainer_config *config, struct interpreter *in, stru
         return send_slices(config, in, err);
     struct plan *alone = plan_create(1, (int)config->graph->block_count);
     alone->stages[0].block_count = alone->block_count;
-    rc = gather_and_generate(config, in, alone, err);
+    rc = try(config, in, alone, err);
     plan_destroy(alone);
     return rc < 0 ? error_prefix(err, rc, "sample") : 0;
 }

@@ -117,6 +117,7 @@ struct rank *ranks_add(struct supervisor *supervisor, Gimbal__Assignment *assign
         .assigned_in = supervisor->link.term,
         .assignment = assignment,
         .keeps = assignment->keeps,
+        .fetches = assignment->device[0] != '\0',
         .kill_at_ms = UINT64_MAX,
         .reason = xstrdup(""),
         .step = assignment->start_step,

@@ -104,12 +104,17 @@ void ranks_stop_all(struct supervisor *supervisor, cause_t cause, const char *re
             rank_stop(&supervisor->ranks[i], cause, reason, now_ms, actions);
 }
 
+static uint64_t leaving_ms(const struct rank *rank)
+{
+    return rank->fetches ? SUPERVISOR_FETCH_MS : SUPERVISOR_PATIENCE_MS;
+}
+
 static void quiesce(struct rank *rank, bool save, uint64_t now_ms,
                     struct supervisor_actions *actions)
 {
     rank->state = RANK_LEAVING;
     rank->saving = save;
-    rank->kill_at_ms = now_ms + (save ? SUPERVISOR_SAVING_MS : SUPERVISOR_PATIENCE_MS);
+    rank->kill_at_ms = now_ms + (save ? SUPERVISOR_SAVING_MS : leaving_ms(rank));
     act_on_rank(actions, SUPERVISOR_QUIESCE, rank);
 }
 

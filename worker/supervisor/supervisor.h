@@ -24,6 +24,9 @@
 
 /* An executor that was asked to stop has so long before it is killed. */
 #define SUPERVISOR_PATIENCE_MS 2000
+/* One that leaves its epoch and has its state in a device's memory, which it is to fetch: what is
+ * not fetched is lost with the process. Some tens of GB. */
+#define SUPERVISOR_FETCH_MS 20000
 /* An executor that keeps the state of its job is asked for it within so long, or ends. */
 #define SUPERVISOR_KEEP_MS 600000
 /* One that was asked to save first, behind a step, has so long for all of it. */
@@ -101,6 +104,7 @@ struct rank {
     enum rank_state state;
     bool going;           /* Go was passed on */
     bool keeps;           /* its executor can leave an epoch and stay */
+    bool fetches;         /* ... with a state that is in the memory of its device */
     bool left;            /* its executor left the epoch before it ended: that was reported */
     bool leaves;          /* its executor is gone, and its state is held for the next one */
     uint64_t let_go_ms;   /* ... until then */

@@ -120,6 +120,7 @@ static void assign_as(struct supervised *supervised, const char *job, uint64_t e
     assignment.rank = rank;
     assignment.device_index = device;
     assignment.keeps = keeps;
+    assignment.device = supervised->afar ? "cuda:GPU-0" : "";
     assignment.orphan_ms = supervised->orphan_ms;
     assignment.checkpoint_folder = supervised->saves ? "/checkpoints/j" : "";
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_ASSIGNMENT;

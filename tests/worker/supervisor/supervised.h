@@ -16,6 +16,7 @@ struct supervised {
     uint64_t revision;
     uint64_t orphan_ms; /* of the ranks that are assigned */
     bool saves;         /* of the jobs that are assigned: they have checkpoints */
+    bool afar;          /* their ranks compute on devices with memory of their own */
 };
 
 void supervised_open(struct supervised *supervised, uint64_t seed);
