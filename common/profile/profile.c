@@ -19,12 +19,37 @@ struct profile profile_analytic(double flops_per_s, double bytes_per_s, double s
     };
 }
 
-static const struct profile_rate *find_rate(const struct profile *profile, const char *operation)
+/* That of the element, else that in f32. */
+static const struct profile_rate *find_rate(const struct profile *profile, const char *operation,
+                                            enum element element)
 {
-    for (size_t i = 0; i < profile->rate_count; i++)
-        if (strcmp(profile->rates[i].operation, operation) == 0)
-            return &profile->rates[i];
-    return NULL;
+    const struct profile_rate *found = NULL;
+    for (size_t i = 0; i < profile->rate_count; i++) {
+        const struct profile_rate *rate = &profile->rates[i];
+        if (strcmp(rate->operation, operation) != 0)
+            continue;
+        if (rate->element == element)
+            return rate;
+        if (rate->element == ELEMENT_F32)
+            found = rate;
+    }
+    return found;
+}
+
+static const struct profile_rate *rate_of(const struct profile *profile,
+                                          const struct program *program,
+                                          const struct instruction *instruction)
+{
+    const struct graph *graph = program->graph;
+    return find_rate(profile, graph->nodes[instruction->kernel.node].operation->name,
+                     element_of_size(graph->element_bytes));
+}
+
+static double flop_seconds(const struct profile *profile, const struct program *program)
+{
+    bool narrow = element_of_size(program->graph->element_bytes) == ELEMENT_BF16;
+    return narrow && profile->seconds_per_flop_bf16 > 0 ? profile->seconds_per_flop_bf16
+                                                        : profile->seconds_per_flop;
 }
 
 /* A measured rate is the truth for its operation; without one, whichever of arithmetic and
@@ -32,14 +57,13 @@ static const struct profile_rate *find_rate(const struct profile *profile, const
 static double kernel_seconds(const struct profile *profile, const struct program *program,
                              const struct instruction *instruction)
 {
-    const char *name = program->graph->nodes[instruction->kernel.node].operation->name;
-    const struct profile_rate *rate = find_rate(profile, name);
+    const struct profile_rate *rate = rate_of(profile, program, instruction);
     double flops = instruction_flops(program, instruction);
     if (rate)
         return rate->fixed_s[instruction->kernel.direction] +
                flops * rate->seconds_per_flop[instruction->kernel.direction];
     return profile->overhead_s +
-           fmax(flops * profile->seconds_per_flop,
+           fmax(flops * flop_seconds(profile, program),
                 instruction_bytes(program, instruction) * profile->seconds_per_byte);
 }
 
@@ -48,8 +72,7 @@ double profile_fixed_seconds(const struct profile *profile, const struct program
 {
     if (instruction->kind != INSTRUCTION_KERNEL)
         return 0;
-    const struct node *node = &program->graph->nodes[instruction->kernel.node];
-    const struct profile_rate *rate = find_rate(profile, node->operation->name);
+    const struct profile_rate *rate = rate_of(profile, program, instruction);
     return rate ? rate->fixed_s[instruction->kernel.direction] : profile->overhead_s;
 }
 
@@ -72,6 +95,7 @@ void profile_slow_down(struct profile *profile, double factor)
             profile->rates[i].seconds_per_flop[direction] *= factor;
         }
     profile->seconds_per_flop *= factor;
+    profile->seconds_per_flop_bf16 *= factor;
     profile->seconds_per_byte *= factor;
     profile->overhead_s *= factor;
 }
@@ -101,29 +125,43 @@ static json_t *encode_link(const struct profile_link *link)
                      link->seconds_per_byte);
 }
 
-char *profile_encode(const struct profile *profile)
+static json_t *encode_rates(const struct profile *profile, enum element element)
 {
     json_t *rates = json_object();
-    for (size_t i = 0; i < profile->rate_count; i++)
-        json_object_set_new(rates, profile->rates[i].operation,
-                            json_pack("[[f, f], [f, f]]", profile->rates[i].fixed_s[FORWARD],
-                                      profile->rates[i].seconds_per_flop[FORWARD],
-                                      profile->rates[i].fixed_s[BACKWARD],
-                                      profile->rates[i].seconds_per_flop[BACKWARD]));
+    for (size_t i = 0; i < profile->rate_count; i++) {
+        const struct profile_rate *rate = &profile->rates[i];
+        if (rate->element == element)
+            json_object_set_new(rates, rate->operation,
+                                json_pack("[[f, f], [f, f]]", rate->fixed_s[FORWARD],
+                                          rate->seconds_per_flop[FORWARD], rate->fixed_s[BACKWARD],
+                                          rate->seconds_per_flop[BACKWARD]));
+    }
+    return rates;
+}
+
+char *profile_encode(const struct profile *profile)
+{
     json_t *root =
-        json_pack("{s:o, s:f, s:f, s:f, s:o, s:o, s:f}", "rates", rates, "seconds_per_flop",
-                  profile->seconds_per_flop, "seconds_per_byte", profile->seconds_per_byte,
-                  "overhead_s", profile->overhead_s, "host", encode_link(&profile->host), "network",
-                  encode_link(&profile->network), "overlap", profile->overlap);
+        json_pack("{s:o, s:f, s:f, s:f, s:o, s:o, s:f}", "rates",
+                  encode_rates(profile, ELEMENT_F32), "seconds_per_flop", profile->seconds_per_flop,
+                  "seconds_per_byte", profile->seconds_per_byte, "overhead_s", profile->overhead_s,
+                  "host", encode_link(&profile->host), "network", encode_link(&profile->network),
+                  "overlap", profile->overlap);
+    if (profile->seconds_per_flop_bf16 > 0)
+        json_object_set_new(root, "bf16",
+                            json_pack("{s:o, s:f}", "rates", encode_rates(profile, ELEMENT_BF16),
+                                      "seconds_per_flop", profile->seconds_per_flop_bf16));
     char *text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(6));
     json_decref(root);
     return text;
 }
 
-static int decode_rates(json_t *rates, struct profile *out, struct error *err)
+static int decode_rates(json_t *rates, enum element element, struct profile *out, struct error *err)
 {
     const char *name;
     json_t *value;
+    if (!json_is_object(rates))
+        return error_set(err, -EINVAL, "profile: rates has to be an object, by operation");
     json_object_foreach(rates, name, value)
     {
         if (out->rate_count == PROFILE_RATES_MAX || strlen(name) >= PROFILE_NAME_SIZE)
@@ -138,6 +176,7 @@ static int decode_rates(json_t *rates, struct profile *out, struct error *err)
                              "profile: rates.%s is not a fixed time and a time per operation for "
                              "forward and for backward, none negative",
                              name);
+        rate->element = element;
         strcpy(rate->operation, name);
         out->rate_count++;
     }
@@ -150,6 +189,7 @@ static int check_members(const struct profile *profile, struct error *err)
         const char *name;
         double value;
     } members[] = {{"seconds_per_flop", profile->seconds_per_flop},
+                   {"bf16.seconds_per_flop", profile->seconds_per_flop_bf16},
                    {"seconds_per_byte", profile->seconds_per_byte},
                    {"overhead_s", profile->overhead_s},
                    {"host.latency_s", profile->host.latency_s},
@@ -169,23 +209,24 @@ static int check_members(const struct profile *profile, struct error *err)
 int profile_decode(const char *text, struct profile *out, struct error *err)
 {
     json_error_t where;
-    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &where), *rates = NULL;
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &where), *rates = NULL, *narrow = NULL;
     struct profile profile = {.overlap = PROFILE_OVERLAP};
     if (!root)
         return error_set(err, -EINVAL, "profile: %s", where.text);
     int rc = json_unpack_ex(
-        root, &where, 0, "{s:o, s:F, s:F, s:F, s:{s:F, s:F}, s:{s:F, s:F}, s?F}", "rates", &rates,
-        "seconds_per_flop", &profile.seconds_per_flop, "seconds_per_byte",
+        root, &where, 0, "{s:o, s:F, s:F, s:F, s:{s:F, s:F}, s:{s:F, s:F}, s?F, s?{s:o, s:F}}",
+        "rates", &rates, "seconds_per_flop", &profile.seconds_per_flop, "seconds_per_byte",
         &profile.seconds_per_byte, "overhead_s", &profile.overhead_s, "host", "latency_s",
         &profile.host.latency_s, "seconds_per_byte", &profile.host.seconds_per_byte, "network",
         "latency_s", &profile.network.latency_s, "seconds_per_byte",
-        &profile.network.seconds_per_byte, "overlap", &profile.overlap);
+        &profile.network.seconds_per_byte, "overlap", &profile.overlap, "bf16", "rates", &narrow,
+        "seconds_per_flop", &profile.seconds_per_flop_bf16);
     if (rc < 0)
         rc = error_set(err, -EINVAL, "profile: %s", where.text);
-    else if (!json_is_object(rates))
-        rc = error_set(err, -EINVAL, "profile: rates has to be an object, by operation");
     else
-        rc = decode_rates(rates, &profile, err);
+        rc = decode_rates(rates, ELEMENT_F32, &profile, err);
+    if (rc == 0 && narrow)
+        rc = decode_rates(narrow, ELEMENT_BF16, &profile, err);
     json_decref(root);
     if (rc == 0)
         rc = check_members(&profile, err);
@@ -196,7 +237,7 @@ int profile_decode(const char *text, struct profile *out, struct error *err)
 
 static bool same_rate(const struct profile_rate *a, const struct profile_rate *b)
 {
-    bool same = strcmp(a->operation, b->operation) == 0;
+    bool same = strcmp(a->operation, b->operation) == 0 && a->element == b->element;
     for (int direction = 0; direction < DIRECTIONS; direction++)
         same = same && a->fixed_s[direction] == b->fixed_s[direction] &&
                a->seconds_per_flop[direction] == b->seconds_per_flop[direction];
@@ -211,6 +252,7 @@ static bool same_link(const struct profile_link *a, const struct profile_link *b
 bool profile_equal(const struct profile *a, const struct profile *b)
 {
     bool same = a->rate_count == b->rate_count && a->seconds_per_flop == b->seconds_per_flop &&
+                a->seconds_per_flop_bf16 == b->seconds_per_flop_bf16 &&
                 a->seconds_per_byte == b->seconds_per_byte && a->overhead_s == b->overhead_s &&
                 same_link(&a->host, &b->host) && same_link(&a->network, &b->network) &&
                 a->overlap == b->overlap;

@@ -1,18 +1,22 @@
 /* profile.h - how fast a device and its links are: what a probe measured, or a datasheet says.
  *
- * It prices the instructions of a program: kernels by the measured rate of their operation,
- * everything else by bytes, messages by latency and bytes. Times in seconds. */
+ * It prices the instructions of a program: kernels by the measured rate of their operation, with
+ * the graph's element or else in f32, everything else by bytes, messages by latency and bytes.
+ * Times in seconds. */
 #ifndef COMMON_PROFILE_PROFILE_H
 #define COMMON_PROFILE_PROFILE_H
 
+#include "common/base/element.h"
 #include "common/program/program.h"
 
-#define PROFILE_RATES_MAX 32
+#define PROFILE_RATES_MAX 64
 #define PROFILE_NAME_SIZE 24
 
-/* Of one operation, each direction: an instruction takes fixed_s + flops x seconds_per_flop. */
+/* Of one operation that computes with an element, each direction: an instruction takes
+ * fixed_s + flops x seconds_per_flop. */
 struct profile_rate {
     char operation[PROFILE_NAME_SIZE];
+    enum element element;
     double fixed_s[DIRECTIONS], seconds_per_flop[DIRECTIONS];
 };
 
@@ -25,8 +29,9 @@ struct profile {
     struct profile_rate rates[PROFILE_RATES_MAX];
     size_t rate_count;
     double seconds_per_flop; /* of an operation that has no rate: the mean of the matrix products */
-    double seconds_per_byte; /* copies, sums and the optimizer */
-    double overhead_s;       /* of every instruction that has no rate */
+    double seconds_per_flop_bf16;      /* ... in bf16; 0: not measured, as in f32 */
+    double seconds_per_byte;           /* copies, sums and the optimizer */
+    double overhead_s;                 /* of every instruction that has no rate */
     struct profile_link host, network; /* between devices of one host; of two */
     double overlap; /* how many times as long computing and moving data take beside each other */
 };

@@ -2,6 +2,7 @@
  * for them: the module of CUDA's kernels is the emulated one. They are found, measured and planned
  * for, and a job trains on them as it does on cores, whatever happens to an executor. */
 #include "common/base/memory.h"
+#include "common/profile/profile.h"
 #include "tests/cluster/limited.h"
 #include "tests/cluster/pair.h"
 #include "tests/support/suite.h"
@@ -105,6 +106,11 @@ START_TEST(devices_are_found_and_measured)
     static const char *const rates[] = {"flops", "bandwidth", "upload", "download"};
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
         ck_assert_double_gt(json_number_value(json_object_get(device, rates[i])), 0);
+    static struct profile profile;
+    ck_assert_int_eq(
+        profile_decode(json_string_value(json_object_get(device, "profile")), &profile, NULL), 0);
+    ck_assert_double_gt(profile.seconds_per_flop, 0);
+    ck_assert_double_gt(profile.seconds_per_flop_bf16, 0);
     json_int_t memory = json_integer_value(json_object_get(device, "memory_bytes")),
                libraries = json_integer_value(json_object_get(device, "library_bytes"));
     ck_assert_int_gt(libraries, 1 << 20);

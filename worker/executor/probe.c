@@ -153,13 +153,14 @@ static void fit(double work, double seconds, double less_work, double less_secon
     *fixed = fmax(0, less_seconds - *slope * less_work);
 }
 
-void probe_fill_rates(struct profile *profile, const struct sums *big, const struct sums *little,
-                      double crowd)
+void probe_fill_rates(struct profile *profile, enum element element, const struct sums *big,
+                      const struct sums *little, double crowd)
 {
     double seconds = 0, flops = 0;
-    for (size_t i = 0; i < big->count; i++) {
+    for (size_t i = 0; i < big->count && profile->rate_count < PROFILE_RATES_MAX; i++) {
         struct profile_rate *rate = &profile->rates[profile->rate_count++];
         strncpy(rate->operation, big->rates[i].operation, sizeof rate->operation - 1);
+        rate->element = element;
         for (int d = 0; d < DIRECTIONS; d++) {
             double count = big->rates[i].instructions[d];
             if (count == 0)
@@ -174,6 +175,10 @@ void probe_fill_rates(struct profile *profile, const struct sums *big, const str
             seconds = big->rates[i].seconds[FORWARD];
             flops = big->rates[i].flops[FORWARD];
         }
+    }
+    if (element == ELEMENT_BF16) {
+        profile->seconds_per_flop_bf16 = crowd * seconds / flops;
+        return;
     }
     profile->seconds_per_flop = crowd * seconds / flops;
     double count = big->other_instructions;
@@ -192,7 +197,7 @@ static int time_kernels(struct prober *prober, struct error *err)
     if (rc == 0)
         rc = probe_steps(device, &small, 1, &little, err);
     if (rc == 0)
-        probe_fill_rates(&prober->probe->profiles[prober->index], &big, &little,
+        probe_fill_rates(&prober->probe->profiles[prober->index], ELEMENT_F32, &big, &little,
                          prober->probe->crowd);
     return rc;
 }

@@ -1,6 +1,8 @@
 /* probe_device.c - a device with memory of its own: kernels, memory, and the way to the host. */
 #include "worker/executor/probe_internal.h"
 
+#include "common/base/log.h"
+
 #include <math.h>
 
 /* From hardly anything to what fills the largest devices; each has more work than the one before.
@@ -29,22 +31,30 @@ static double step_seconds(const struct sums *sums)
     return seconds;
 }
 
-static int time_kernels(const struct device *device, double crowd, struct profile *out,
-                        struct error *err)
+static int time_size(const struct device *device, size_t size, enum element element,
+                     struct sums *sums, struct error *err)
 {
-    struct sums pair[2] = {0};
-    int rc = probe_steps(device, &sizes[0].model, sizes[0].samples, &pair[0], err);
+    struct model_config model = sizes[size].model;
+    model.element = element;
+    *sums = (struct sums){0};
+    return probe_steps(device, &model, sizes[size].samples, sums, err);
+}
+
+static int time_kernels(const struct device *device, enum element element, double crowd,
+                        struct profile *out, struct error *err)
+{
+    struct sums pair[2];
+    int rc = time_size(device, 0, element, &pair[0], err);
     size_t i = 1;
     for (; i < SIZES && rc == 0; i++) {
-        pair[i % 2] = (struct sums){0};
-        rc = probe_steps(device, &sizes[i].model, sizes[i].samples, &pair[i % 2], err);
+        rc = time_size(device, i, element, &pair[i % 2], err);
         if (rc == 0 && step_seconds(&pair[i % 2]) >= BUSY_S) {
             i++;
             break;
         }
     }
     if (rc == 0)
-        probe_fill_rates(out, &pair[(i - 1) % 2], &pair[i % 2], crowd);
+        probe_fill_rates(out, element, &pair[(i - 1) % 2], &pair[i % 2], crowd);
     return rc;
 }
 
@@ -122,8 +132,12 @@ int probe_device(const struct device *device, double crowd, struct profile_link 
                  struct profile *out, struct probe_figures *figures, struct error *err)
 {
     double rates[WAYS] = {0};
+    struct error why;
     *out = (struct profile){.overlap = PROFILE_OVERLAP};
-    int rc = time_kernels(device, crowd, out, err);
+    int rc = time_kernels(device, ELEMENT_F32, crowd, out, err);
+    if (rc == 0 && time_kernels(device, ELEMENT_BF16, crowd, out, &why) < 0)
+        log_line(LOG_WARN, "bf16 is planned as if it were f32, for it cannot be measured: %s",
+                 why.text);
     if (rc == 0)
         rc = time_memory(device, rates, figures, err);
     if (rc < 0)

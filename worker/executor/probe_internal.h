@@ -52,9 +52,10 @@ struct sums {
 /* Steps of a one-layer model, after one to warm up. */
 int probe_steps(const struct device *device, const struct model_config *model, int64_t samples,
                 struct sums *sums, struct error *err);
-/* The lines through what two models took; `crowd` times as slow. */
-void probe_fill_rates(struct profile *profile, const struct sums *big, const struct sums *little,
-                      double crowd);
+/* The lines through what two models took that computed with this element; `crowd` times as slow. In
+ * f32 also of what has no rate of its own. */
+void probe_fill_rates(struct profile *profile, enum element element, const struct sums *big,
+                      const struct sums *little, double crowd);
 /* Every rank calls it: latency and speed of the links among them, and how much computing and moving
  * data slow each other. */
 int probe_links(struct prober *prober, struct profile_link *link, double *overlap,
