@@ -22,6 +22,7 @@ struct arena {
     } regions[REGIONS];
     const struct accelerator *accelerator; /* or NULL */
     void *reservation;
+    bool pinned; /* the image of the state */
 };
 
 static size_t pages(uint64_t bytes)
@@ -93,6 +94,8 @@ void arena_release(struct arena *arena)
 {
     if (!arena)
         return;
+    if (arena->pinned)
+        arena->accelerator->host_unregister(arena->regions[REGION_STATE].start);
     for (int region = 0; region < REGIONS; region++)
         if (arena->regions[region].mapping)
             munmap(arena->regions[region].mapping, arena->regions[region].mapped);
@@ -111,24 +114,33 @@ char *arena_image(const struct arena *arena, enum region region)
     return arena->regions[region].start;
 }
 
-int arena_fetch(const struct arena *arena, enum region region, uint64_t offset, uint64_t bytes,
-                struct error *err)
+int arena_pin_state(struct arena *arena, struct error *err)
 {
-    if (!arena->accelerator)
+    uint64_t bytes = arena->regions[REGION_STATE].bytes;
+    if (!arena->accelerator || arena->pinned || bytes == 0)
         return 0;
-    arena->accelerator->download(arena_image(arena, region) + offset,
-                                 arena_region(arena, region) + offset, bytes);
-    return arena->accelerator->finish(err);
+    int rc = arena->accelerator->host_register(arena->regions[REGION_STATE].start, bytes, err);
+    arena->pinned = rc == 0;
+    return rc;
 }
 
-int arena_store(const struct arena *arena, enum region region, uint64_t offset, uint64_t bytes,
-                struct error *err)
+void arena_fetch(const struct arena *arena, enum region region, uint64_t offset, uint64_t bytes)
 {
-    if (!arena->accelerator)
-        return 0;
-    arena->accelerator->upload(arena_region(arena, region) + offset,
-                               arena_image(arena, region) + offset, bytes);
-    return arena->accelerator->finish(err);
+    if (arena->accelerator)
+        arena->accelerator->download(arena_image(arena, region) + offset,
+                                     arena_region(arena, region) + offset, bytes);
+}
+
+void arena_store(const struct arena *arena, enum region region, uint64_t offset, uint64_t bytes)
+{
+    if (arena->accelerator)
+        arena->accelerator->upload(arena_region(arena, region) + offset,
+                                   arena_image(arena, region) + offset, bytes);
+}
+
+int arena_finish(const struct arena *arena, struct error *err)
+{
+    return arena->accelerator ? arena->accelerator->finish(err) : 0;
 }
 
 void arena_poison(struct arena *arena)

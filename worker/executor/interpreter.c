@@ -201,7 +201,8 @@ static int measure(struct interpreter *in, struct error *err)
         in->update = update_step_unseen(&in->config.optimizer, in->step, metrics_of(in));
         return 0;
     }
-    int rc = arena_fetch(in->arena, metrics->region, metrics->offset, metrics->bytes, err);
+    arena_fetch(in->arena, metrics->region, metrics->offset, metrics->bytes);
+    int rc = arena_finish(in->arena, err);
     if (rc == 0)
         rc = interpreter_check(in, err);
     if (rc < 0)

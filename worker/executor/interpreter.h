@@ -62,8 +62,9 @@ struct stamp {
 
 struct interpreter;
 
-/* Program and what config points to are lent until release. -ENOMEM with the sizes; errors of
- * the fabric. All ranks prepare together. */
+/* Program and what config points to are lent until release. -ENOMEM with the sizes, and
+ * -ENOBUFS where it is a device's host that has no memory; errors of the fabric. All ranks prepare
+ * together. */
 int interpreter_prepare(const struct program *program, const struct interpreter_config *config,
                         struct interpreter **out, struct error *err);
 /* Step `step` counts from 0; an evaluation's is the index of its batch. Errors are the fabric's;
@@ -101,6 +102,9 @@ int interpreter_store(struct interpreter *interpreter, int buffer, struct error 
 /* The same of all parameters and their moments. */
 int interpreter_fetch_state(struct interpreter *interpreter, struct error *err);
 int interpreter_store_state(struct interpreter *interpreter, struct error *err);
+/* It is to be fetched time and again: its image is pinned, where it is one. -ENOBUFS: it cannot be,
+ * and is fetched more slowly. Not during a run. */
+int interpreter_pin_state(struct interpreter *interpreter, struct error *err);
 /* Seconds spent so far in each instruction of the program, and before it in waiting for the other
  * queue; and how often it ran: in steps that were timed. */
 const double *interpreter_seconds(const struct interpreter *interpreter);

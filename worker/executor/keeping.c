@@ -47,7 +47,8 @@ static bool bring(struct interpreter *in)
     if (!in->lanes)
         return true;
     lanes_enter(in->lanes, QUEUE_COMPUTE);
-    int rc = arena_fetch(in->arena, REGION_STATE, 0, in->program->bytes[REGION_STATE], &ignored);
+    arena_fetch(in->arena, REGION_STATE, 0, in->program->bytes[REGION_STATE]);
+    int rc = arena_finish(in->arena, &ignored);
     lanes_leave(in->lanes);
     if (rc == 0)
         holding_offer(in->holding);

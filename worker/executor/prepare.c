@@ -120,11 +120,11 @@ static int find_kernels(struct interpreter *in, struct error *err)
 
 static int poison(struct interpreter *in, struct error *err)
 {
-    int rc = 0;
     arena_poison(in->arena);
     lanes_enter(in->lanes, QUEUE_COMPUTE);
-    for (int region = 0; region < REGIONS && rc == 0; region++)
-        rc = arena_store(in->arena, (enum region)region, 0, in->program->bytes[region], err);
+    for (int region = 0; region < REGIONS; region++)
+        arena_store(in->arena, (enum region)region, 0, in->program->bytes[region]);
+    int rc = arena_finish(in->arena, err);
     lanes_leave(in->lanes);
     return rc;
 }
@@ -216,48 +216,60 @@ void *interpreter_buffer(struct interpreter *in, int buffer)
     return arena_image(in->arena, b->region) + b->offset;
 }
 
-int interpreter_fetch(struct interpreter *in, int buffer, struct error *err)
+typedef void carry_fn(const struct arena *arena, enum region region, uint64_t offset,
+                      uint64_t bytes);
+
+static int carry(struct interpreter *in, carry_fn *way, const int *buffers, size_t count,
+                 struct error *err)
 {
-    const struct buffer *b = &in->program->buffers[buffer];
     lanes_enter(in->lanes, QUEUE_COMPUTE);
-    int rc = arena_fetch(in->arena, b->region, b->offset, b->bytes, err);
+    for (size_t i = 0; i < count; i++) {
+        const struct buffer *b = &in->program->buffers[buffers[i]];
+        way(in->arena, b->region, b->offset, b->bytes);
+    }
+    int rc = arena_finish(in->arena, err);
     lanes_leave(in->lanes);
     return rc;
+}
+
+int interpreter_fetch(struct interpreter *in, int buffer, struct error *err)
+{
+    return carry(in, arena_fetch, &buffer, 1, err);
 }
 
 int interpreter_store(struct interpreter *in, int buffer, struct error *err)
 {
-    const struct buffer *b = &in->program->buffers[buffer];
-    lanes_enter(in->lanes, QUEUE_COMPUTE);
-    int rc = arena_store(in->arena, b->region, b->offset, b->bytes, err);
-    lanes_leave(in->lanes);
-    return rc;
+    return carry(in, arena_store, &buffer, 1, err);
 }
 
-typedef int carry_fn(struct interpreter *in, int buffer, struct error *err);
-
-static int carry_state(struct interpreter *in, carry_fn *carry, struct error *err)
+static int carry_state(struct interpreter *in, carry_fn *way, struct error *err)
 {
-    int rc = 0;
-    for (size_t i = 0; i < in->program->parameter_count && rc == 0; i++) {
+    size_t count = 0;
+    int *buffers = xcalloc(3 * in->program->parameter_count, sizeof *buffers);
+    for (size_t i = 0; i < in->program->parameter_count; i++) {
         const struct parameter *parameter = &in->program->parameters[i];
-        rc = carry(in, parameter->master, err);
-        if (rc == 0)
-            rc = carry(in, parameter->first, err);
-        if (rc == 0)
-            rc = carry(in, parameter->second, err);
+        buffers[count++] = parameter->master;
+        buffers[count++] = parameter->first;
+        buffers[count++] = parameter->second;
     }
+    int rc = carry(in, way, buffers, count, err);
+    free(buffers);
     return rc;
 }
 
 int interpreter_fetch_state(struct interpreter *in, struct error *err)
 {
-    return carry_state(in, interpreter_fetch, err);
+    return carry_state(in, arena_fetch, err);
 }
 
 int interpreter_store_state(struct interpreter *in, struct error *err)
 {
-    return carry_state(in, interpreter_store, err);
+    return carry_state(in, arena_store, err);
+}
+
+int interpreter_pin_state(struct interpreter *in, struct error *err)
+{
+    return arena_pin_state(in->arena, err);
 }
 
 const double *interpreter_seconds(const struct interpreter *in)

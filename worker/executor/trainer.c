@@ -1,6 +1,7 @@
 /* trainer.c - the training loop of one rank. */
 #include "worker/executor/trainer.h"
 
+#include "common/base/log.h"
 #include "common/program/lower.h"
 #include "worker/executor/begin.h"
 #include "worker/executor/behind.h"
@@ -131,6 +132,13 @@ static int begin(struct run *run, struct error *err)
     return 0;
 }
 
+static void pin_state(struct interpreter *in)
+{
+    struct error why;
+    if (interpreter_pin_state(in, &why) < 0)
+        log_line(LOG_WARN, "copies and checkpoints leave the device more slowly: %s", why.text);
+}
+
 static int run_prepared(struct run *run, struct error *err)
 {
     const struct trainer_config *config = run->config;
@@ -141,6 +149,8 @@ static int run_prepared(struct run *run, struct error *err)
     int rc = begin(run, err);
     if (rc == 0)
         rc = open_saver(config, in, &saver, err);
+    if (rc == 0 && (run->begun.copies || saver))
+        pin_state(in);
     if (rc == 0 && reporter->ready)
         rc = reporter->ready(reporter->context, config->rank, run->hash, err);
     if (rc == 0)
@@ -202,11 +212,11 @@ static void keep(struct run *run, bool broken)
     } else {
         copies_destroy(run->begun.copies);
     }
+    interpreter_release(run->in);
     if (holding && (first || holding_standing(holding)->armed))
         kept_add(kept, holding);
     else
         holding_release(holding);
-    interpreter_release(run->in);
     program_destroy(run->program);
 }
 

@@ -32,9 +32,14 @@ struct accelerator {
     /* What a lane that computes holds for kernels of libraries, beside what is reserved: all of
      * it from its opening on, and never more. */
     int (*libraries)(uint64_t *bytes, struct error *err);
-    /* Memory of the host that the device reads and writes by itself. */
+    /* Memory of the host that the device reads and writes by itself; -ENOBUFS: so much cannot be
+     * pinned. */
     int (*pin)(uint64_t bytes, void **out, struct error *err);
     void (*unpin)(void *memory); /* accepts NULL */
+    /* The same of memory that there is already, until host_unregister: before it is unmapped.
+     * -ENOBUFS: so much cannot be pinned. */
+    int (*host_register)(void *memory, uint64_t bytes, struct error *err);
+    void (*host_unregister)(void *memory);
 
     /* Only one that computes runs kernels; others copy, add and exchange. -ENOMEM with the sizes:
      * there is no memory for libraries. */

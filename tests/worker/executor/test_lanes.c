@@ -2,12 +2,15 @@
  * and random plans, ranks as threads that share the device, with the queues of a step as lanes. */
 #include "tests/support/suite.h"
 #include "tests/worker/executor/small_families.h"
+#include "worker/executor/arena.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define LIMIT 1e-5
+#define STATE_BYTES 65536
 
 static const struct device *cuda; /* NULL: this machine has none */
 static struct graph *graphs[FAMILIES];
@@ -76,6 +79,39 @@ START_TEST(families_train_under_random_plans)
 }
 END_TEST
 
+/* Before and after it is pinned; the caller's memory is mapped as long as it is. */
+START_TEST(a_state_comes_back_as_it_was_stored)
+{
+    uint64_t bytes[REGIONS] = {STATE_BYTES, 64, 64, 64};
+    char *state =
+        mmap(NULL, STATE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const struct accelerator *accelerator = cuda ? cuda->accelerator : NULL;
+    struct lane *lane;
+    struct arena *arena;
+    struct error err;
+    if (!cuda)
+        return;
+    ck_assert_int_eq(accelerator->lane_open(&lane, false, &err), 0);
+    ck_assert_int_eq(arena_reserve(bytes, state, accelerator, &arena, &err), 0);
+    accelerator->enter(lane);
+    for (int round = 0; round < 2; round++) {
+        memset(state, 'a' + round, STATE_BYTES);
+        arena_store(arena, REGION_STATE, 0, STATE_BYTES);
+        ck_assert_int_eq(arena_finish(arena, &err), 0);
+        memset(state, 0, STATE_BYTES);
+        arena_fetch(arena, REGION_STATE, 256, STATE_BYTES - 256);
+        ck_assert_int_eq(arena_finish(arena, &err), 0);
+        for (size_t i = 0; i < STATE_BYTES; i++)
+            ck_assert_int_eq(state[i], i < 256 ? 0 : 'a' + round);
+        ck_assert_int_eq(arena_pin_state(arena, &err), 0);
+    }
+    accelerator->enter(NULL);
+    accelerator->lane_close(lane);
+    arena_release(arena);
+    munmap(state, STATE_BYTES);
+}
+END_TEST
+
 START_TEST(what_the_device_cannot_hold_is_refused_with_the_sizes)
 {
     struct model_config large = families[0];
@@ -126,6 +162,7 @@ int main(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, families_train_under_every_role, 0, 6);
     tcase_add_loop_test(tcase, families_train_under_random_plans, 0, test_share(4));
+    tcase_add_test(tcase, a_state_comes_back_as_it_was_stored);
     tcase_add_test(tcase, what_the_device_cannot_hold_is_refused_with_the_sizes);
     tcase_add_test(tcase, heads_that_are_too_wide_are_refused_in_words);
     return suite_run("lanes", tcase, NULL);

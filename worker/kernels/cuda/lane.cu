@@ -77,10 +77,9 @@ static int room(uint64_t *bytes, struct error *err)
     return status == cudaSuccess ? 0 : lane_words(err, status, "asking for the free memory");
 }
 
-static int pin(uint64_t bytes, void **out, struct error *err)
+static int pinned(cudaError_t status, uint64_t bytes, struct error *err)
 {
     char size[32];
-    cudaError_t status = cudaMallocHost(out, bytes > 0 ? bytes : 1);
     if (status == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError();
         return error_set(err, -ENOBUFS, "no %s of the host's memory can be pinned",
@@ -89,9 +88,24 @@ static int pin(uint64_t bytes, void **out, struct error *err)
     return status == cudaSuccess ? 0 : lane_words(err, status, "pinning memory of the host");
 }
 
+static int pin(uint64_t bytes, void **out, struct error *err)
+{
+    return pinned(cudaMallocHost(out, bytes > 0 ? bytes : 1), bytes, err);
+}
+
 static void unpin(void *memory)
 {
     cudaFreeHost(memory);
+}
+
+static int host_register(void *memory, uint64_t bytes, struct error *err)
+{
+    return pinned(cudaHostRegister(memory, bytes, cudaHostRegisterDefault), bytes, err);
+}
+
+static void host_unregister(void *memory)
+{
+    cudaHostUnregister(memory);
 }
 
 static void lane_close(struct lane *lane)
@@ -248,6 +262,8 @@ const struct accelerator cuda_accelerator = {
     .libraries = libraries,
     .pin = pin,
     .unpin = unpin,
+    .host_register = host_register,
+    .host_unregister = host_unregister,
     .lane_open = lane_open,
     .lane_close = lane_close,
     .enter = enter,

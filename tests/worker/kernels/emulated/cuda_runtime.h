@@ -139,6 +139,9 @@ cudaError_t cudaMallocAsync(void **out, size_t bytes, cudaStream_t stream);
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream);
 cudaError_t cudaMallocHost(void **out, size_t bytes);
 cudaError_t cudaFreeHost(void *memory);
+constexpr unsigned cudaHostRegisterDefault = 0;
+cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned flags);
+cudaError_t cudaHostUnregister(void *memory);
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *whole_bytes);
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);

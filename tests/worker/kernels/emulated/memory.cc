@@ -104,6 +104,31 @@ cudaError_t cudaFreeHost(void *memory)
     return cudaSuccess;
 }
 
+/* It has to be mapped: the real one takes hold of every page. */
+cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned)
+{
+    std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    if (bytes == 0)
+        return cudaErrorInvalidValue;
+    if (!pinned.emplace((uintptr_t)memory, bytes).second)
+        die("memory of the host is registered twice");
+    for (size_t i = 0; i < bytes; i += 4096)
+        ((volatile char *)memory)[i] = ((volatile char *)memory)[i];
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostUnregister(void *memory)
+{
+    std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    auto found = pinned.find((uintptr_t)memory);
+    if (found == pinned.end())
+        die("what is unregistered is no registered memory of the host");
+    for (size_t i = 0; i < found->second; i += 4096)
+        ((volatile char *)memory)[i] = ((volatile char *)memory)[i]; /* still mapped */
+    pinned.erase(found);
+    return cudaSuccess;
+}
+
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *whole_bytes)
 {
     std::lock_guard<std::recursive_mutex> guard(emulated_lock);
