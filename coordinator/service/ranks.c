@@ -161,7 +161,8 @@ static void ready(struct rpc_call *call, void *data)
     if (rc == 0 && job->state == JOB_STARTING)
         rc = check_data(service, job, request, &err);
     if (rc == 0) {
-        replan_ready(&dossier_find(service, job->id)->replan, request);
+        if (job->ranks[request->rank].state == JOB_RANK_WAITING)
+            replan_ready(&dossier_find(service, job->id)->replan, request);
         struct job_event event = {.kind = JOB_EVENT_READY,
                                   .job = request->job,
                                   .epoch = (uint32_t)request->epoch,
@@ -211,6 +212,21 @@ static struct job_event exit_of(const Gimbal__StoppedRequest *request)
                                          .out_of_memory = memory}};
 }
 
+/* What follows for others than the job, once: the worker says it again where it heard no answer. */
+static void judge_exit(struct service *service, const struct job *job,
+                       const Gimbal__StoppedRequest *request, struct job_event *event)
+{
+    if (job->ranks[request->rank].state >= JOB_RANK_EXITED)
+        return;
+    if (event->exited.damaged)
+        service_damage_checkpoint(service, job, request->step, request->reason);
+    if (request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__HOST_MEMORY)
+        event->exited.out_of_memory = service_has_host_memory(service, job, request->rank);
+    if (event->exited.out_of_memory)
+        event->exited.memory_max = service_lower_memory(service, job, request->rank);
+    event->exited.refused = refusal_of(job, request);
+}
+
 /* Of a job that has ended it is no news, and no mistake. */
 static void stopped(struct rpc_call *call, void *data)
 {
@@ -221,14 +237,8 @@ static void stopped(struct rpc_call *call, void *data)
     struct error err;
     int rc =
         service_find_rank(service, call, request->job, request->epoch, &request->rank, &job, &err);
-    if (rc == 0 && event.exited.damaged)
-        service_damage_checkpoint(service, job, request->step, request->reason);
-    if (rc == 0 && request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__HOST_MEMORY)
-        event.exited.out_of_memory = service_has_host_memory(service, job, request->rank);
-    if (rc == 0 && event.exited.out_of_memory)
-        event.exited.memory_max = service_lower_memory(service, job, request->rank);
     if (rc == 0)
-        event.exited.refused = refusal_of(job, request);
+        judge_exit(service, job, request, &event);
     if (rc == 0)
         rc = service_apply(service, &event, &err);
     if (rc < 0) {

@@ -26,8 +26,9 @@ static int restore_plan(struct service *service, const struct job *job, struct p
                         struct error *err)
 {
     struct store_plan stored;
+    struct error why;
     int rc = store_read_plan(service->options.store, job, &stored, err);
-    if (rc == 0 && stored.json && (rc = plan_decode(stored.json, &planning->plan, err)) == 0) {
+    if (rc == 0 && stored.json && plan_decode(stored.json, &planning->plan, &why) == 0) {
         planning->json = stored.json;
         planning->candidates = stored.candidates;
         planning->hashes = stored.hashes;
@@ -35,6 +36,8 @@ static int restore_plan(struct service *service, const struct job *job, struct p
         planning->rank_count = stored.rank_count;
         return 0;
     }
+    if (rc == 0 && stored.json)
+        log_line(LOG_WARN, "the plan of %s is not understood any more: %s", job->id, why.text);
     store_plan_finish(&stored);
     return rc < 0 ? error_prefix(err, rc, "its plan") : 0;
 }
@@ -88,6 +91,22 @@ static void lose_ranks(struct service *service, const struct job *job)
     }
 }
 
+/* A job that goes by a plan that is not understood any more is planned again. */
+static void lose_plan(struct service *service, const struct job *job)
+{
+    bool goes = job->state == JOB_STARTING || job->state == JOB_RUNNING ||
+                job->state == JOB_PAUSING || job->state == JOB_PAUSED;
+    if (!goes || dossier_find(service, job->id)->planning.plan)
+        return;
+    struct job_event event = {.kind = JOB_EVENT_EXITED,
+                              .job = job->id,
+                              .epoch = job->epoch,
+                              .words =
+                                  "the coordinator that came back does not understand its plan",
+                              .exited = {.status = EXIT_FAILURE}};
+    service_apply(service, &event, NULL);
+}
+
 /* Of the events that are read in order, the first says where the stream begins. */
 static int restore_event(void *data, uint64_t revision, const Gimbal__Event *event)
 {
@@ -123,8 +142,10 @@ int service_restore(struct service *service, struct error *err)
     if (rc < 0)
         return error_prefix(err, rc, "take up what is stored");
     service->events_woken = stream_revision(service->events);
-    for (size_t i = 0; i < jobs_count(service->jobs); i++)
+    for (size_t i = 0; i < jobs_count(service->jobs); i++) {
         lose_ranks(service, jobs_at(service->jobs, i));
+        lose_plan(service, jobs_at(service->jobs, i));
+    }
     service_turn(service);
     return service_commit(service, err);
 }

@@ -4,6 +4,7 @@
 #include "tests/cluster/small_job.h"
 #include "tests/support/suite.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +105,49 @@ START_TEST(numbers_of_jobs_and_events_go_on)
 }
 END_TEST
 
+/* As if another release had written it. */
+static void spoil_plans(void)
+{
+    char path[96];
+    sqlite3 *store;
+    snprintf(path, sizeof path, "%s/state/store.db", cluster.directory);
+    ck_assert_int_eq(sqlite3_open(path, &store), SQLITE_OK);
+    ck_assert_int_eq(
+        sqlite3_exec(store, "UPDATE plans SET json = '{\"version\": 0}'", NULL, NULL, NULL),
+        SQLITE_OK);
+    ck_assert_int_eq(sqlite3_changes(store), 1);
+    sqlite3_close(store);
+}
+
+static void cancel(struct party *user, struct party *worker, const Gimbal__Assignment *assignment)
+{
+    Gimbal__CancelRequest request = GIMBAL__CANCEL_REQUEST__INIT;
+    request.job = assignment->job;
+    party_tell(user, COORDINATOR_CANCEL, &request);
+    tell_stopped(worker, assignment, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, "");
+}
+
+/* One that goes by it is planned again; of one that has ended nobody needs it. */
+START_TEST(a_plan_that_is_not_understood_any_more_keeps_no_coordinator_from_starting)
+{
+    struct party *user = cluster_user(&cluster);
+    struct party *worker = cluster_worker(&cluster, "node-a", 1, GIB);
+    message_free(&submit(user, small, "")->base);
+    const Gimbal__Assignment *assignment = await_assignment(&cluster, worker);
+    if (_i)
+        cancel(user, worker, assignment);
+    cluster_kill(&cluster);
+    spoil_plans();
+    cluster_restart(&cluster, NULL);
+    user = cluster_user(&cluster);
+    if (_i)
+        assert_job(user, "j-1", GIMBAL__JOB_STATUS__STATE__CANCELLED, "");
+    else
+        assert_job(user, "j-1", GIMBAL__JOB_STATUS__STATE__PENDING,
+                   "the coordinator that came back does not understand its plan");
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("restart");
@@ -113,5 +157,7 @@ int main(void)
                    a_job_that_cannot_be_stored_is_not_accepted_and_the_coordinator_leaves_with_74);
     tcase_add_test(tcase, a_second_coordinator_on_the_same_store_is_refused);
     tcase_add_test(tcase, numbers_of_jobs_and_events_go_on);
+    tcase_add_loop_test(
+        tcase, a_plan_that_is_not_understood_any_more_keeps_no_coordinator_from_starting, 0, 2);
     return suite_run("restart", tcase, NULL);
 }

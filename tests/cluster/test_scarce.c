@@ -96,6 +96,22 @@ START_TEST(the_words_say_how_much_is_planned)
 }
 END_TEST
 
+/* A worker says how its rank ended until it hears an answer, and once more when all are to leave.
+ */
+START_TEST(what_is_said_again_counts_once)
+{
+    struct party *other = cluster_worker(&cluster, "node-b", 1, GIB);
+    message_free(&submit(user, small, "devices: {min: 2, max: 2}\n")->base);
+    const Gimbal__Assignment *assignment = await_assignment(&cluster, worker);
+    const Gimbal__Assignment *others = await_assignment(&cluster, other);
+    ck_assert(goes_on());
+    for (int i = 0; i < 50; i++)
+        run_out(assignment);
+    tell_stopped(other, others, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, "");
+    ck_assert(goes_on());
+}
+END_TEST
+
 /* Another job, and another life of the worker, begin with all that it says it has. */
 START_TEST(what_was_learned_is_of_the_job_and_of_the_worker_s_life)
 {
@@ -162,6 +178,7 @@ int main(void)
     TCase *tcase = tcase_create("scarce");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_rank_that_ran_out_of_memory_is_planned_with_less_until_no_plan_fits);
+    tcase_add_test(tcase, what_is_said_again_counts_once);
     tcase_add_test(tcase, the_words_say_how_much_is_planned);
     tcase_add_test(tcase, what_was_learned_is_of_the_job_and_of_the_worker_s_life);
     tcase_add_loop_test(tcase, what_the_host_lacks_says_nothing_of_a_device_with_its_own, 0, 2);
