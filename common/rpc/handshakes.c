@@ -44,8 +44,8 @@ int accept(int listener, struct sockaddr *address, socklen_t *size)
 
 void handshakes_sent(int fd, const struct msghdr *message)
 {
-    if (fd >= DESCRIPTORS_MAX || atomic_load(&accepted_ms[fd]) == 0 || message->msg_iovlen == 0 ||
-        message->msg_iov[0].iov_len == 0)
+    if (fd < 0 || fd >= DESCRIPTORS_MAX || atomic_load(&accepted_ms[fd]) == 0 ||
+        message->msg_iovlen == 0 || message->msg_iov[0].iov_len == 0)
         return;
     unsigned char first = *(const unsigned char *)message->msg_iov[0].iov_base;
     if (first != TLS_HANDSHAKE && first != TLS_ALERT)

@@ -4,11 +4,13 @@
 #include "common/base/memory.h"
 #include "common/trust/secret.h"
 
-#include <ctype.h>
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 int credential_read(const char *path, struct credential *out, struct error *err)
 {
@@ -30,6 +32,47 @@ int credential_write(const char *path, const struct credential *credential, stru
     char *text = xasprintf("%s %s\n", credential->name, credential->secret);
     int rc = secret_write(path, text, err);
     secret_free(text);
+    return rc;
+}
+
+static int draw(char secret[CREDENTIAL_SECRET_SIZE], struct error *err)
+{
+    uint8_t bytes[(CREDENTIAL_SECRET_SIZE - 1) / 2];
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+        return error_set(err, -EIO, "no random numbers for a credential: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(secret + 2 * i, 3, "%02x", bytes[i]);
+    explicit_bzero(bytes, sizeof bytes);
+    return 0;
+}
+
+static char *offered_at(const char *path)
+{
+    return xasprintf("%s.offered", path);
+}
+
+int credential_offer(const char *path, const char *name, struct credential *out, struct error *err)
+{
+    char *offered = offered_at(path);
+    int rc = 0;
+    if (credential_read(offered, out, err) < 0 || strcmp(out->name, name) != 0) {
+        *out = (struct credential){0};
+        snprintf(out->name, sizeof out->name, "%s", name);
+        rc = draw(out->secret, err);
+        if (rc == 0)
+            rc = credential_write(offered, out, err);
+    }
+    free(offered);
+    return rc;
+}
+
+int credential_keep(const char *path, const struct credential *credential, struct error *err)
+{
+    char *offered = offered_at(path);
+    int rc = credential_write(path, credential, err);
+    if (rc == 0)
+        unlink(offered);
+    free(offered);
     return rc;
 }
 

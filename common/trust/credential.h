@@ -17,6 +17,12 @@ struct credential {
 int credential_read(const char *path, struct credential *out, struct error *err);
 /* As secret_write. */
 int credential_write(const char *path, const struct credential *credential, struct error *err);
+/* What is offered when joining: what an attempt before this one has offered for `path` and was not
+ * told to be taken, for it may have been; else a secret drawn here, and put beside it. Errors as
+ * secret_write. */
+int credential_offer(const char *path, const char *name, struct credential *out, struct error *err);
+/* It was taken, and is at `path` from here on. As secret_write. */
+int credential_keep(const char *path, const struct credential *credential, struct error *err);
 
 /* A join token from a file of one line, yours by secret_free. Errors as secret_read, and -EINVAL
  * when it is empty. */

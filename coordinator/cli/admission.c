@@ -67,23 +67,20 @@ int admission_issue(const struct common *common, const struct admission_token *w
     return exit_of_errno(rc);
 }
 
-static int change_token(struct client *client, char *token, struct credential *credential,
+static int change_token(struct client *client, char *token, const struct credential *credential,
                         struct error *err)
 {
     Gimbal__JoinRequest request = GIMBAL__JOIN_REQUEST__INIT;
     ProtobufCMessage *message;
     request.token = token;
+    request.credential = (char *)credential->secret;
     int code = client_call(client, COORDINATOR_JOIN, &request.base, 0, &message, err);
-    if (code != EXIT_DONE)
-        return code;
-    Gimbal__JoinReply *reply = (Gimbal__JoinReply *)message;
-    snprintf(credential->secret, sizeof credential->secret, "%s", reply->credential);
-    explicit_bzero(reply->credential, strlen(reply->credential));
-    message_free(message);
-    return EXIT_DONE;
+    if (code == EXIT_DONE)
+        message_free(message);
+    return code;
 }
 
-static int join_as(const struct common *common, char *token, struct credential *credential,
+static int join_as(const struct common *common, char *token, const struct credential *credential,
                    struct error *err)
 {
     struct client client = {0};
@@ -97,23 +94,22 @@ static int join_as(const struct common *common, char *token, struct credential *
 int admission_join(const struct common *common, const char *token_file, const char *name,
                    struct error *err)
 {
-    struct credential credential = {0};
+    struct credential credential;
     char *path = client_credential_path(common), *token;
     if (!path)
         return error_set(err, EXIT_USAGE,
                          "needs --tls DIR, or GIMBAL_TLS: the user's folder of "
                          "'gimbal cluster init'");
-    snprintf(credential.name, sizeof credential.name, "%s", name ? name : client_login());
-    int rc = credential_read_token(token_file, &token, err);
-    int code = exit_of_errno(rc);
-    if (rc == 0) {
-        code = join_as(common, token, &credential, err);
+    int code = exit_of_errno(credential_read_token(token_file, &token, err));
+    if (code == EXIT_DONE) {
+        code =
+            exit_of_errno(credential_offer(path, name ? name : client_login(), &credential, err));
+        if (code == EXIT_DONE)
+            code = join_as(common, token, &credential, err);
         secret_free(token);
     }
-    if (code == EXIT_DONE) {
-        rc = credential_write(path, &credential, err);
-        code = exit_of_errno(rc);
-    }
+    if (code == EXIT_DONE)
+        code = exit_of_errno(credential_keep(path, &credential, err));
     if (code == EXIT_DONE && !common->quiet)
         fprintf(stderr, "joined as '%s'; the credential is in %s\n", credential.name, path);
     explicit_bzero(&credential, sizeof credential);

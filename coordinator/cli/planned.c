@@ -96,7 +96,7 @@ static int open_dry(struct client *client, const struct planned_flags *flags, st
     code = client_call(client, COORDINATOR_PLAN, &request.base, 0, &message, err);
     free(request.job_yaml);
     if (code != EXIT_DONE)
-        return client->status == RPC_RESOURCE_EXHAUSTED ? EXIT_NO_PLAN : code;
+        return client->status == COORDINATOR_NO_PLAN ? EXIT_NO_PLAN : code;
     const Gimbal__PlanReply *reply = (const Gimbal__PlanReply *)message;
     code = reply->plan ? take_plan(reply->plan->json, out, err)
                        : error_set(err, EXIT_INTERNAL, "the coordinator's answer has no plan");

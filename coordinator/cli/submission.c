@@ -38,7 +38,7 @@ int submission_send(struct client *client, const char *name, const char *yaml, c
     if (plan)
         free(given.id);
     if (code != EXIT_DONE)
-        return client->status == RPC_RESOURCE_EXHAUSTED ? EXIT_NO_PLAN : code;
+        return client->status == COORDINATOR_NO_PLAN ? EXIT_NO_PLAN : code;
     const Gimbal__SubmitReply *reply = (const Gimbal__SubmitReply *)message;
     submission->job = xstrdup(reply->job);
     submission->waiting = xstrdup(reply->waiting_reason);

@@ -7,11 +7,16 @@
 #include <string.h>
 
 /* May the name get a credential by this token? One that has or had one only by a token that names
- * it: else whoever holds any token could take a name over. */
+ * it: else whoever holds any token could take a name over. One that was revoked never again. */
 static int check_name(const struct identity_credential *older, const struct identity_token *token,
-                      struct error *err)
+                      const char *secret, struct error *err)
 {
     const char *role = identity_role_names[token->role];
+    if (older && older->revoked_ms && secret_matches(older->hash, secret))
+        return error_set(err, -EACCES,
+                         "join: what is to be the credential of %s '%s' was revoked: remove its "
+                         "file, and the one '.offered' beside it",
+                         role, older->name);
     if (!older || token->name[0])
         return 0;
     if (older->revoked_ms)
@@ -25,19 +30,33 @@ static int check_name(const struct identity_credential *older, const struct iden
                      role, older->name, role, older->name);
 }
 
+static bool is_secret(const char *text)
+{
+    size_t digits = strspn(text, "0123456789abcdef");
+    return digits == IDENTITY_SECRET_SIZE - 1 && text[digits] == '\0';
+}
+
 int identity_join(struct identity *identity, enum identity_role role, const char *name,
-                  const char *text, uint64_t now_ms, const uint8_t random[IDENTITY_RANDOM_BYTES],
+                  const char *text, const char *secret, uint64_t now_ms,
                   struct identity_joined *out, struct error *err)
 {
     struct identity_token *token = NULL;
+    *out = (struct identity_joined){NULL, NULL};
     if (!hardware_name_valid(name))
         return error_set(err, -EINVAL, "join: '%.64s' is no name for a %s", name,
                          identity_role_names[role]);
+    if (!is_secret(secret))
+        return error_set(err, -EINVAL,
+                         "join: what is to be the credential of %s '%s' is not 64 hexadecimal "
+                         "digits",
+                         identity_role_names[role], name);
+    if (identity_admit(identity, role, name, secret, err) == 0)
+        return 0;
     int rc = identity_find_good(identity, role, name, text, now_ms, &token, err);
     if (rc < 0)
         return rc;
     struct identity_credential *credential = identity_find_credential(identity, role, name);
-    rc = check_name(credential, token, err);
+    rc = check_name(credential, token, secret, err);
     if (rc < 0)
         return rc;
     if (!credential && identity->credential_count >= IDENTITY_COUNT_MAX)
@@ -46,9 +65,8 @@ int identity_join(struct identity *identity, enum identity_role role, const char
         credential = identity_add_credential(identity);
     *credential = (struct identity_credential){.role = role, .issued_ms = now_ms};
     snprintf(credential->name, sizeof credential->name, "%s", name);
+    secret_hash(secret, credential->hash);
     token->uses_left--;
-    secret_print(out->secret, random, SECRET_BYTES);
-    secret_hash(out->secret, credential->hash);
     out->token = token;
     out->credential = credential;
     return 0;

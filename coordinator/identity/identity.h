@@ -78,18 +78,20 @@ int identity_register(struct identity *identity, const struct identity_grant *gr
                       const char *text, uint64_t now_ms, const struct identity_token **out,
                       struct error *err);
 
-/* What joining has changed. */
+/* What joining has changed: nothing, and both are NULL, where the credential is that of the name
+ * already, for who joins and hears no answer tries again. */
 struct identity_joined {
     const struct identity_token *token;
     const struct identity_credential *credential;
-    char secret[IDENTITY_SECRET_SIZE]; /* told once, and not kept here */
 };
 
-/* Change a use of the token for a credential of that name. -EKEYREJECTED: no such token of this
- * role, or it was used up or has expired. -EACCES: it is for another name, or the name was revoked
- * and the token is not for it. -EEXIST: the name has joined, and the token is not for it. */
+/* Change a use of the token for a credential of that name: a secret that the caller has drawn, 64
+ * hexadecimal digits, of which a hash is kept. -EINVAL: it is no such. -EKEYREJECTED: no such token
+ * of this role, or it was used up or has expired. -EACCES: it is for another name, or the name was
+ * revoked and the token is not for it. -EEXIST: the name has joined, and the token is not for it.
+ */
 int identity_join(struct identity *identity, enum identity_role role, const char *name,
-                  const char *token, uint64_t now_ms, const uint8_t random[IDENTITY_RANDOM_BYTES],
+                  const char *token, const char *secret, uint64_t now_ms,
                   struct identity_joined *out, struct error *err);
 
 /* Is it who it says it is? -EKEYREJECTED, or -EACCES where it was revoked. */

@@ -102,6 +102,10 @@ int membership_heartbeat(struct membership *membership, const char *name, uint64
 void membership_disconnect(struct membership *membership, const char *name, uint64_t instance,
                            uint64_t now_ms, struct membership_events *events);
 
+/* It is put out: lost at once, whatever its connection does. */
+void membership_expel(struct membership *membership, const char *name, const char *reason,
+                      uint64_t now_ms, struct membership_events *events);
+
 /* The coordinator itself was busy for so long until now and took no calls: what workers said
  * meanwhile waits, so this is not their silence. Less than a heartbeat is passed over. */
 void membership_excuse(struct membership *membership, uint64_t busy_ms, uint64_t now_ms);

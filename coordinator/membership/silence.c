@@ -100,3 +100,11 @@ void membership_disconnect(struct membership *membership, const char *name, uint
     if (worker && !worker->dead && worker->instance == instance && !deaf)
         worker_lose(worker, now_ms, "its connection closed", events);
 }
+
+void membership_expel(struct membership *membership, const char *name, const char *reason,
+                      uint64_t now_ms, struct membership_events *events)
+{
+    struct worker *worker = membership_lookup(membership, name);
+    if (worker && !worker->dead)
+        worker_lose(worker, now_ms, reason, events);
+}

@@ -6,6 +6,7 @@
 
 #include "common/base/memory.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 struct asker *asker_add(struct service *service, enum asks kind)
@@ -47,12 +48,20 @@ static void end_spare(struct service *service, const struct asker *asker)
         dossier->spares.asked = false;
 }
 
+static void fail(struct rpc_call *call, const struct planning_answer *answer)
+{
+    if (answer->rc == -ENOSPC)
+        rpc_call_fail(call, COORDINATOR_NO_PLAN, "%s", answer->err.text);
+    else
+        rpc_call_fail_errno(call, answer->rc, &answer->err);
+}
+
 static void answer(struct service *service, struct asker *asker, struct planning_answer *answer)
 {
     switch (asker->kind) {
     case ASKS_CALL:
         if (answer->rc < 0)
-            rpc_call_fail_errno(asker->call, answer->rc, &answer->err);
+            fail(asker->call, answer);
         else
             asker->answer_cb(asker->call, &answer->planning);
         break;

@@ -69,6 +69,16 @@ static void issue(struct rpc_call *call, void *data)
     explicit_bzero(random, sizeof random);
 }
 
+static void keep_joined(struct service *service, const struct identity_joined *joined)
+{
+    const struct identity_credential *credential = joined->credential;
+    store_put_token(service->options.store, joined->token);
+    store_put_credential(service->options.store, credential);
+    service_tell(service, "joined", "", credential->role == IDENTITY_WORKER ? credential->name : "",
+                 NULL, "%s %s joined by token %s", identity_role_names[credential->role],
+                 credential->name, joined->token->id);
+}
+
 static void join(struct rpc_call *call, void *data)
 {
     struct service *service = data;
@@ -76,7 +86,6 @@ static void join(struct rpc_call *call, void *data)
     unsigned from = rpc_call_roles(call);
     enum identity_role role = from & RPC_WORKER ? IDENTITY_WORKER : IDENTITY_USER;
     struct identity_joined joined;
-    uint8_t random[IDENTITY_RANDOM_BYTES];
     struct error err;
     if (refuse_plain(call))
         return;
@@ -85,42 +94,24 @@ static void join(struct rpc_call *call, void *data)
                       "an administrator needs no credential: the certificate is enough");
         return;
     }
-    draw(random);
     int rc = identity_join(service->identity, role, rpc_call_envelope(call)->caller, request->token,
-                           service_now_ms(service), random, &joined, &err);
-    explicit_bzero(random, sizeof random);
+                           request->credential, service_now_ms(service), &joined, &err);
     if (rc < 0) {
         service_note_refusal(service, rpc_call_envelope(call), &err);
         rpc_call_fail_errno(call, rc, &err);
         return;
     }
-    store_put_token(service->options.store, joined.token);
-    store_put_credential(service->options.store, joined.credential);
-    service_tell(service, "joined", "", role == IDENTITY_WORKER ? joined.credential->name : "",
-                 NULL, "%s %s joined by token %s", identity_role_names[role],
-                 joined.credential->name, joined.token->id);
+    if (joined.token)
+        keep_joined(service, &joined);
     Gimbal__JoinReply reply = GIMBAL__JOIN_REPLY__INIT;
-    reply.credential = joined.secret;
     service_turn(service);
     rpc_call_reply(call, &reply.base);
-    explicit_bzero(joined.secret, sizeof joined.secret);
 }
 
 static void put_token(void *data, const struct identity_token *token)
 {
     struct service *service = data;
     store_put_token(service->options.store, token);
-}
-
-/* A worker that is put out is lost at once. */
-static void lose_worker(struct service *service, const struct identity_credential *credential)
-{
-    const struct worker *worker = credential->role == IDENTITY_WORKER
-                                      ? membership_find(service->membership, credential->name)
-                                      : NULL;
-    if (worker && !worker->dead)
-        membership_disconnect(service->membership, credential->name, worker->instance,
-                              service_now_ms(service), &service->happened);
 }
 
 static void revoke(struct rpc_call *call, void *data)
@@ -145,7 +136,9 @@ static void revoke(struct rpc_call *call, void *data)
     service_tell(service, "revoked", "", role == IDENTITY_WORKER ? credential->name : "", NULL,
                  "%s %s was revoked by %s", request->role, credential->name,
                  rpc_call_envelope(call)->caller);
-    lose_worker(service, credential);
+    if (role == IDENTITY_WORKER)
+        membership_expel(service->membership, credential->name, "its credential was revoked",
+                         service_now_ms(service), &service->happened);
     Gimbal__RevokeReply reply = GIMBAL__REVOKE_REPLY__INIT;
     service_turn(service);
     rpc_server_dismiss(service->server, role == IDENTITY_WORKER ? RPC_WORKER : RPC_USER,

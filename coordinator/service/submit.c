@@ -145,7 +145,7 @@ static void answer(const struct service *service, const struct submitter *submit
     Gimbal__SubmitReply reply = GIMBAL__SUBMIT_REPLY__INIT;
     bool unfit = job->reason == JOB_REASON_INFEASIBLE_MEMORY;
     if (job->state == JOB_FAILED && (unfit || job->reason == JOB_REASON_PLAN_REFUSED)) {
-        rpc_call_fail(submitter->call, unfit ? RPC_RESOURCE_EXHAUSTED : RPC_INVALID_ARGUMENT,
+        rpc_call_fail(submitter->call, unfit ? COORDINATOR_NO_PLAN : RPC_INVALID_ARGUMENT,
                       "%s (%s): %s", job->id, job->name, job->words);
         return;
     }

@@ -71,7 +71,7 @@ static void identify(struct store *store)
     }
     if (store->cluster != 0 || sql->rc != 0)
         return;
-    while (store->cluster == 0)
+    while (store->cluster == 0 && sql->rc == 0)
         if (getrandom(&store->cluster, sizeof store->cluster, 0) < 0)
             sql_fail(sql, -errno, "getrandom: %s", strerror(errno));
     sql_put(sql, "INSERT INTO cluster (id, term) VALUES (?, 0)", "u", store->cluster);

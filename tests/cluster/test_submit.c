@@ -23,7 +23,7 @@ static const struct {
     {small, "devices: {max: 2}\nplan: {search: uniform, pin: {tp: 3}}\n", RPC_INVALID_ARGUMENT,
      "plan.pin"},
     {"family: gpt, layers: 2, hidden: 512, heads: 4, seq: 512",
-     "devices: {max: 2}\nplan: {search: uniform, memory: 1MiB}\n", RPC_RESOURCE_EXHAUSTED,
+     "devices: {max: 2}\nplan: {search: uniform, memory: 1MiB}\n", COORDINATOR_NO_PLAN,
      "no plan fits: the smallest of"},
     {"family: bert, layers: 2, hidden: 32, heads: 4, seq: 16", "", RPC_UNIMPLEMENTED,
      "model.family bert can be planned, not trained: no data is masked for it yet"},

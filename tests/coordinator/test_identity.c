@@ -45,14 +45,25 @@ static const char *issue(enum identity_role role, const char *name, uint32_t use
     return out;
 }
 
+static void draw_secret(char out[IDENTITY_SECRET_SIZE])
+{
+    const uint8_t *random = draw();
+    for (int i = 0; i < (IDENTITY_SECRET_SIZE - 1) / 2; i++)
+        snprintf(out + 2 * i, 3, "%02x", random[IDENTITY_RANDOM_BYTES - 1]);
+}
+
 /* Join at a time; the secret goes to *out, which may be NULL. */
 static int join_at(enum identity_role role, const char *name, const char *token, uint64_t now_ms,
                    char *out)
 {
     struct identity_joined joined;
-    int rc = identity_join(identity, role, name, token, now_ms, draw(), &joined, &err);
-    if (rc == 0 && out)
-        memcpy(out, joined.secret, sizeof joined.secret);
+    char secret[IDENTITY_SECRET_SIZE];
+    draw_secret(secret);
+    if (out)
+        memcpy(out, secret, sizeof secret);
+    int rc = identity_join(identity, role, name, token, secret, now_ms, &joined, &err);
+    if (rc == 0)
+        ck_assert(joined.token && joined.credential);
     return rc;
 }
 
@@ -159,6 +170,42 @@ START_TEST(what_is_no_token_is_refused)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_refused(join_at(IDENTITY_WORKER, "a", wrong[i], NOW_MS, NULL), -EKEYREJECTED,
                        "this is no token");
+}
+END_TEST
+
+/* The token has no use left by then, or another name has come. */
+START_TEST(who_heard_no_answer_joins_again_with_what_it_offered)
+{
+    struct identity_joined joined;
+    char secret[IDENTITY_SECRET_SIZE];
+    const char *token = issue(IDENTITY_WORKER, "", 1);
+    ck_assert_int_eq(join_at(IDENTITY_WORKER, "a", token, NOW_MS, secret), 0);
+    ck_assert_int_eq(
+        identity_join(identity, IDENTITY_WORKER, "a", token, secret, NOW_MS, &joined, &err), 0);
+    ck_assert(!joined.token && !joined.credential);
+    ck_assert_int_eq(identity_admit(identity, IDENTITY_WORKER, "a", secret, &err), 0);
+    assert_refused(
+        identity_join(identity, IDENTITY_WORKER, "b", token, secret, NOW_MS, &joined, &err),
+        -EKEYREJECTED, "was used up");
+    ck_assert_uint_eq(identity_credential_count(identity), 1);
+}
+END_TEST
+
+START_TEST(a_credential_is_a_secret_of_64_digits_that_was_never_revoked)
+{
+    static const char *const wrong[] = {"", "0123456789abcdef", "A", "not hexadecimal"};
+    struct identity_joined joined;
+    char secret[IDENTITY_SECRET_SIZE];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_refused(identity_join(identity, IDENTITY_WORKER, "a", issue(IDENTITY_WORKER, "", 1),
+                                     wrong[i], NOW_MS, &joined, &err),
+                       -EINVAL, "is not 64 hexadecimal digits");
+    ck_assert_int_eq(join_at(IDENTITY_WORKER, "a", issue(IDENTITY_WORKER, "", 1), NOW_MS, secret),
+                     0);
+    revoke(IDENTITY_WORKER, "a");
+    assert_refused(identity_join(identity, IDENTITY_WORKER, "a", issue(IDENTITY_WORKER, "a", 1),
+                                 secret, NOW_MS, &joined, &err),
+                   -EACCES, "was revoked: remove its file");
 }
 END_TEST
 
@@ -270,6 +317,8 @@ int main(void)
     tcase_add_test(tokens, what_is_no_token_is_refused);
     tcase_add_test(tokens, grants_out_of_bounds_are_refused);
     tcase_add_test(tokens, a_token_agreed_upon_is_registered_once_and_keeps_its_count);
+    tcase_add_test(names, who_heard_no_answer_joins_again_with_what_it_offered);
+    tcase_add_test(names, a_credential_is_a_secret_of_64_digits_that_was_never_revoked);
     tcase_add_test(names, a_name_that_has_joined_is_not_taken_over_by_any_token);
     tcase_add_test(names, credentials_are_of_one_role_and_one_name);
     tcase_add_test(names, a_revoked_name_is_out_and_so_are_the_tokens_for_it);

@@ -134,6 +134,17 @@ START_TEST(a_connection_that_closed_while_nobody_listened_loses_nobody_who_speak
 }
 END_TEST
 
+START_TEST(who_is_put_out_is_lost_at_once_whoever_listened)
+{
+    join("node-a", 1, 1, 0);
+    membership_excuse(members, 5000, 6000);
+    membership_expel(members, "node-a", "its credential was revoked", 6001, &events);
+    membership_expel(members, "node-a", "its credential was revoked", 6002, &events);
+    membership_expel(members, "node-b", "its credential was revoked", 6002, &events);
+    events_are("joined node-a 1; lost node-a 1: its credential was revoked");
+}
+END_TEST
+
 START_TEST(the_dead_are_forgotten_after_a_while)
 {
     join("node-a", 1, 1, 0);
@@ -173,6 +184,7 @@ int main(void)
     tcase_add_test(tcase, a_late_heartbeat_does_not_turn_time_back);
     tcase_add_test(tcase, a_closed_connection_loses_at_once);
     tcase_add_test(tcase, a_connection_that_closed_while_nobody_listened_loses_nobody_who_speaks);
+    tcase_add_test(tcase, who_is_put_out_is_lost_at_once_whoever_listened);
     tcase_add_test(tcase, the_dead_are_forgotten_after_a_while);
     tcase_add_test(tcase, a_lease_shorter_than_three_heartbeats_is_refused);
     return suite_run("silence", tcase, NULL);

@@ -112,9 +112,14 @@ int face_group(::fabric *face, const int *ranks, int count, ::fabric_group **out
         collective_members_check(ranks, count, fabric->world.rank, fabric->world.count, &me, err);
     if (rc < 0)
         return rc;
-    fabric->groups.emplace_back(fabric->world, ranks, count, me, group_id(fabric, ranks, count));
-    *out = reinterpret_cast<::fabric_group *>(&fabric->groups.back());
-    return 0;
+    try {
+        fabric->groups.emplace_back(fabric->world, ranks, count, me,
+                                    group_id(fabric, ranks, count));
+        *out = reinterpret_cast<::fabric_group *>(&fabric->groups.back());
+        return 0;
+    } catch (...) {
+        return explain(err, "a group of " + std::to_string(count) + " ranks");
+    }
 }
 
 template <class body>
@@ -198,15 +203,17 @@ int face_send(::fabric *face, int peer, uint32_t tag, enum element element, cons
     int rc = collective_peer_check("send", peer, fabric->world.rank, fabric->world.count, err);
     if (rc < 0)
         return rc;
-    request *request = request_take(fabric);
-    request->tag = tag;
+    request *request = nullptr;
     try {
+        request = request_take(fabric);
+        request->tag = tag;
         request->message = fabric->world.send(peer, message_slot(tag, element, count), source,
                                               count * element_size(element));
         *out = reinterpret_cast<::fabric_request *>(request);
         return 0;
     } catch (...) {
-        request_release(fabric, request);
+        if (request)
+            request_release(fabric, request);
         return explain(err, message_name("send to rank ", peer, tag));
     }
 }

@@ -1,12 +1,16 @@
 /* loop.c - one thread for any number of nodes: wait until something happens to one of them. */
+#include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/rpc/clock.h"
 #include "worker/supervisor/parts.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/signalfd.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 struct loop {
@@ -75,12 +79,13 @@ static void take_signal(struct loop *loop)
             daemon_terminate(loop->daemons[i]);
 }
 
-static void turn(struct loop *loop)
+/* -errno: it can wait for nothing any more. */
+static int turn(struct loop *loop)
 {
     size_t fd_count = list_fds(loop), at = 1;
     int wait_ms = notify_timeout_ms(loop->notify, timeout_ms(loop), daemon_now_ms());
     if (poll(loop->fds, fd_count, wait_ms) < 0)
-        return; /* a signal that is not ours */
+        return errno == EINTR ? 0 : -errno; /* a signal that is not ours */
     uint64_t now_ms = daemon_now_ms();
     for (size_t i = 0; i < loop->count; i++) {
         struct daemon *daemon = loop->daemons[i];
@@ -91,6 +96,7 @@ static void turn(struct loop *loop)
     }
     if (loop->fds[0].revents)
         take_signal(loop);
+    return 0;
 }
 
 /* True when all have ended, or when one has that was not told to. */
@@ -121,12 +127,16 @@ int daemons_run(struct daemon *const *daemons, size_t count, int signal_fd, stru
 {
     struct loop loop = {
         .daemons = daemons, .count = count, .signal_fd = signal_fd, .notify = notify};
-    int status = EXIT_SUCCESS;
+    int status = EXIT_SUCCESS, rc = 0;
     tell_manager(&loop);
     notify_ready(notify);
-    while (!is_over(&loop, &status)) {
-        turn(&loop);
+    while (rc == 0 && !is_over(&loop, &status)) {
+        rc = turn(&loop);
         tell_manager(&loop);
+    }
+    if (rc < 0) {
+        log_line(LOG_ERROR, "cannot wait for what happens, and leaves: poll: %s", strerror(-rc));
+        status = EX_OSERR;
     }
     notify_stopping(notify);
     for (size_t i = 0; i < count; i++)

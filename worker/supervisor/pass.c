@@ -48,26 +48,22 @@ static enum rpc_status say_hello(struct rpc_client *client, struct error *err)
 }
 
 static enum rpc_status change_token(struct rpc_client *client, char *token,
-                                    struct credential *credential, struct error *err)
+                                    const struct credential *credential, struct error *err)
 {
     Gimbal__JoinRequest request = GIMBAL__JOIN_REQUEST__INIT;
     struct rpc_call_options options = {.deadline_ms = CALL_DEADLINE_MS};
     ProtobufCMessage *reply;
     request.token = token;
+    request.credential = (char *)credential->secret;
     enum rpc_status status =
         rpc_client_call(client, COORDINATOR_JOIN, &request.base, &options, &reply, err);
-    if (status != RPC_OK)
-        return status;
-    snprintf(credential->secret, sizeof credential->secret, "%s",
-             ((Gimbal__JoinReply *)reply)->credential);
-    explicit_bzero(((Gimbal__JoinReply *)reply)->credential,
-                   strlen(((Gimbal__JoinReply *)reply)->credential));
-    message_free(reply);
-    return RPC_OK;
+    if (status == RPC_OK)
+        message_free(reply);
+    return status;
 }
 
 /* One attempt, over a connection of its own: the credential is of the next one. */
-static enum rpc_status try_join(const struct worker_settings *settings, struct pass *pass,
+static enum rpc_status try_join(const struct worker_settings *settings, const struct pass *pass,
                                 char *token, struct error *err)
 {
     struct rpc_client *client;
@@ -94,7 +90,7 @@ static bool will_pass(enum rpc_status status)
 }
 
 /* Until the coordinator answers; what keeps it from that is said when it changes. */
-static int join(const struct worker_settings *settings, int signal_fd, struct pass *pass,
+static int join(const struct worker_settings *settings, int signal_fd, const struct pass *pass,
                 char *token, struct error *err)
 {
     struct pollfd stop = {.fd = signal_fd, .events = POLLIN};
@@ -136,10 +132,12 @@ static int join_and_keep(const struct worker_settings *settings, int signal_fd, 
         return error_prefix(err, -EINVAL, "join");
     rc = folder_make(settings->state, err);
     if (rc == 0)
+        rc = credential_offer(path, settings->name, &pass->credential, err);
+    if (rc == 0)
         rc = join(settings, signal_fd, pass, token, err);
     secret_free(token);
     if (rc == 0)
-        rc = credential_write(path, &pass->credential, err);
+        rc = credential_keep(path, &pass->credential, err);
     if (rc == 0)
         log_line(LOG_INFO,
                  "joined as '%s'; the credential is in %s, and the token is not needed "
@@ -158,10 +156,8 @@ static int have_credential(const struct worker_settings *settings, int signal_fd
                        pass->credential.name, settings->name);
     if (rc == -EACCES)
         rc = -EINVAL; /* ours to set right */
-    if (rc == -ENOENT) {
-        snprintf(pass->credential.name, sizeof pass->credential.name, "%s", settings->name);
+    if (rc == -ENOENT)
         rc = join_and_keep(settings, signal_fd, path, pass, err);
-    }
     free(path);
     return rc;
 }

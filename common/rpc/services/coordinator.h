@@ -39,6 +39,9 @@ enum coordinator_method {
     COORDINATOR_METHOD_COUNT
 };
 
+/* Submit and Plan end with it where no plan fits the devices there are, and with nothing else. */
+#define COORDINATOR_NO_PLAN RPC_OUT_OF_RANGE
+
 extern const struct rpc_service service_coordinator;
 
 #endif

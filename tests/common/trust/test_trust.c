@@ -306,6 +306,27 @@ START_TEST(a_credential_is_read_as_it_was_written)
 }
 END_TEST
 
+/* Until it was taken, for who knows whether it was; then another time another one. */
+START_TEST(what_was_offered_is_offered_again_until_it_was_taken)
+{
+    struct credential first, second;
+    struct error err;
+    ck_assert_msg(credential_offer(at("new"), "node-a", &first, &err) == 0, "%s", err.text);
+    ck_assert_str_eq(first.name, "node-a");
+    ck_assert_uint_eq(strspn(first.secret, "0123456789abcdef"), CREDENTIAL_SECRET_SIZE - 1);
+    ck_assert_int_eq(credential_read(at("new"), &second, &err), -ENOENT);
+    ck_assert_int_eq(credential_offer(at("new"), "node-a", &second, &err), 0);
+    ck_assert_str_eq(second.secret, first.secret);
+    ck_assert_int_eq(credential_offer(at("new"), "node-b", &second, &err), 0);
+    ck_assert_str_ne(second.secret, first.secret);
+    ck_assert_int_eq(credential_keep(at("new"), &second, &err), 0);
+    ck_assert_int_eq(credential_read(at("new"), &first, &err), 0);
+    ck_assert_str_eq(second.secret, first.secret);
+    ck_assert_int_eq(credential_offer(at("new"), "node-b", &second, &err), 0);
+    ck_assert_str_ne(second.secret, first.secret);
+}
+END_TEST
+
 START_TEST(a_token_is_the_word_of_its_file)
 {
     struct error err = {""};
@@ -340,6 +361,7 @@ int main(void)
     tcase_add_test(bundles, a_bundle_of_another_role_is_refused);
     tcase_add_test(bundles, a_common_name_says_the_role_where_there_is_no_unit);
     tcase_add_test(files, a_credential_is_read_as_it_was_written);
+    tcase_add_test(files, what_was_offered_is_offered_again_until_it_was_taken);
     tcase_add_test(files, a_token_is_the_word_of_its_file);
     return suite_run("trust", authorities, bundles, files, NULL);
 }

@@ -126,7 +126,7 @@ static int plan_there(const struct invocation *invocation, const struct ask_valu
         request.cluster_yaml = cluster ? cluster : (char *)"";
         request.cost = (char *)(values->cost ? values->cost : "");
         code = client_call(&client, COORDINATOR_PLAN, &request.base, 0, &reply, err);
-        if (client.status == RPC_RESOURCE_EXHAUSTED)
+        if (client.status == COORDINATOR_NO_PLAN)
             code = EXIT_NO_PLAN;
     }
     if (code == EXIT_DONE) {
