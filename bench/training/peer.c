@@ -29,6 +29,7 @@ static void run(const struct peer_config *config, const int in[2], const int out
         snprintf(numbers[i], sizeof numbers[i], "%" PRId64, values[i]);
     dup2(in[0], STDIN_FILENO);
     dup2(out[1], STDOUT_FILENO);
+    unsetenv("LD_LIBRARY_PATH"); /* it has libraries of its own */
     python = python ? python : "python3";
     execlp(python, python, script ? script : TORCH_GPT, config->where,
            model->element == ELEMENT_BF16 ? "bf16" : "f32", config->mode, numbers[0], numbers[1],

@@ -6,9 +6,9 @@
  * sent have a lane of their own, which waits for the sender's at that place and then for the
  * receiver, while the sender's goes on.
  *
- * NCCL sums in an order of its own: the same on all members, and in every run of the same ranks.
- * Its maximum passes over NaN. Only data in lanes is exchanged: what is in the host's memory goes
- * another way. */
+ * NCCL sums in an order of its own: the same on all members, and in every run of the same ranks,
+ * for switches that sum as data comes in are not asked. Its maximum passes over NaN. Only data in
+ * lanes is exchanged: what is in the host's memory goes another way. */
 #include "worker/collectives/nccl_fabric.h"
 #include "worker/collectives/nccl_network.h"
 
@@ -30,6 +30,7 @@ static int nccl_open(const struct fabric_config *config, struct fabric **out, st
         return error_set(err, -EINVAL, "nccl: a limit of %g s: more than 0 is needed",
                          config->timeout_s);
     nccl_interface_use(config->interface);
+    nccl_ways_use();
     struct fabric *fabric = xcalloc(1, sizeof *fabric);
     int rc = comms_open(&fabric->comms, config, err);
     if (rc < 0)

@@ -77,3 +77,9 @@ void nccl_interface_use(const char *address)
     snprintf(exactly, sizeof exactly, "=%s", name);
     setenv(VARIABLE, exactly, 1);
 }
+
+void nccl_ways_use(void)
+{
+    setenv("NCCL_NVLS_ENABLE", "0", 0);
+    setenv("NCCL_RUNTIME_CONNECT", "0", 0);
+}

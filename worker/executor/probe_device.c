@@ -11,8 +11,8 @@ static const struct {
     struct model_config model;
     int64_t samples;
 } sizes[] = {
-    {{.family = "gpt", .layers = 1, .hidden = 32, .heads = 4, .seq = 16, .vocab = 256}, 1},
-    {{.family = "gpt", .layers = 1, .hidden = 32, .heads = 4, .seq = 32, .vocab = 256}, 2},
+    {{.family = "gpt", .layers = 1, .hidden = 64, .heads = 2, .seq = 16, .vocab = 256}, 1},
+    {{.family = "gpt", .layers = 1, .hidden = 64, .heads = 2, .seq = 32, .vocab = 256}, 2},
     {{.family = "gpt", .layers = 1, .hidden = 256, .heads = 8, .seq = 128, .vocab = 256}, 8},
     {{.family = "gpt", .layers = 1, .hidden = 1024, .heads = 16, .seq = 512, .vocab = 8192}, 8},
     {{.family = "gpt", .layers = 1, .hidden = 2048, .heads = 32, .seq = 1024, .vocab = 8192}, 16},

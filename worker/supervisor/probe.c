@@ -14,9 +14,11 @@
 #include <time.h>
 
 /* On a machine that is busy elsewhere the usual second of computing takes however long it takes:
- * the limits are of a time without any computing, and of computing per device. */
+ * the limits are of a time without any computing, and of computing per device: one with libraries
+ * of its own loads them and has them compile, and is waited for by a thread that asks again and
+ * again. */
 #define PROBE_TIMEOUT_MS 30000
-#define PROBE_COMPUTING_S 30
+#define PROBE_COMPUTING_S 180
 #define GONE_TIMEOUT_MS 2000
 
 static void ignore_line(void *data, const char *line)

@@ -67,8 +67,9 @@ START_TEST(parts_become_smaller_in_order)
         bytes = sdpa_backward_bytes(&part);
     }
     ck_assert(!sdpa_smaller(&whole, &part));
-    /* Three heads of 128 x 128 scores, and of two gradients that are summed, in bf16. */
-    ck_assert_int_eq(bytes, 3 * 128 * 128 * 2 + 2 * 3 * 128 * 8 * 2);
+    /* Three heads of 128 x 128 scores, and of two gradients that are summed, in bf16; and of sums.
+     */
+    ck_assert_int_eq(bytes, 3 * 128 * 128 * 2 + 3 * 128 * 4 + 256 + 2 * 3 * 128 * 8 * 2);
 }
 END_TEST
 

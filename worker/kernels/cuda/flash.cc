@@ -59,6 +59,9 @@ bool aligned(const struct view *view)
     return (uintptr_t)view->data % 16 == 0;
 }
 
+/* It accepts less than it was seen to compute right. */
+constexpr int64_t width_least = 32, seq_least = 16;
+
 bool takes(const struct kernel_call *call, const struct sdpa_shape *shape)
 {
     const struct box *q = &call->operand[Q].box, *k = &call->operand[K].box;
@@ -67,7 +70,8 @@ bool takes(const struct kernel_call *call, const struct sdpa_shape *shape)
             return false;
     return call->element == ELEMENT_BF16 && strcmp(call->node->operation->name, "attend") != 0 &&
            q->low[1] == k->low[1] && q->high[1] == k->high[1] && shape->batch > 0 &&
-           shape->seq > 1 && shape->heads() > 0 && shape->width % 8 == 0;
+           shape->seq >= seq_least && shape->heads() > 0 && shape->width >= width_least &&
+           shape->width % 8 == 0;
 }
 
 bool takes_gradients(const struct kernel_call *call)

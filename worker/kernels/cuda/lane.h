@@ -11,7 +11,7 @@
 /* Of libraries, which take turns: this share of the device's memory, up to a limit. The more, the
  * fewer parts attention is run in. */
 #define WORKSPACE_SHARE 64
-#define WORKSPACE_BYTES_MAX (UINT64_C(256) << 20)
+#define WORKSPACE_BYTES_MAX (UINT64_C(1) << 30)
 /* Of those, what matrix products are asked to do with. */
 #define PRODUCT_BYTES_MAX (UINT64_C(32) << 20)
 

@@ -52,4 +52,7 @@ void cuda_choose(const char *id)
 {
     setenv("CUDA_VISIBLE_DEVICES", id, 1);
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    /* Else a kernel's first launch waits until the device stands still, and other threads wait for
+     * it; the device may be waiting for what one of those is about to send. */
+    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 }

@@ -223,7 +223,8 @@ int64_t sdpa_backward_bytes(const struct sdpa_shape *shape)
     int64_t heads = shape->batch * shape->heads();
     int64_t seq = (shape->seq + 127) / 128 * 128; /* the kernels' blocks */
     int64_t shared = shape->group > 1 ? 2 * heads * shape->seq * shape->width * 2 : 0;
-    return heads * seq * seq * 2 + shared;
+    int64_t sums = heads * seq * (int64_t)sizeof(float) + 256; /* of a row's gradients */
+    return heads * seq * seq * 2 + sums + shared;
 }
 
 static int64_t next_divisor(int64_t whole, int64_t below)
