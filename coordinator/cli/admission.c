@@ -14,18 +14,6 @@
 #include <string.h>
 #include <time.h>
 
-/* Open, call, close; the reply is yours. */
-static int call_once(const struct common *common, unsigned method, const ProtobufCMessage *request,
-                     ProtobufCMessage **reply, struct error *err)
-{
-    struct client client = {0};
-    int code = client_open(common, &client, err);
-    if (code == EXIT_DONE)
-        code = client_call(&client, method, request, 0, reply, err);
-    client_close(&client);
-    return code;
-}
-
 static void print_token(const struct common *common, const Gimbal__IssueTokenReply *reply,
                         bool with_text)
 {
@@ -50,7 +38,7 @@ int admission_issue(const struct common *common, const struct admission_token *w
     request.name = (char *)(wanted->name ? wanted->name : "");
     request.ttl_ms = (uint64_t)(wanted->ttl_s * 1000);
     request.uses = (uint32_t)wanted->uses;
-    int code = call_once(common, COORDINATOR_ISSUE_TOKEN, &request.base, &message, err);
+    int code = client_call_once(common, COORDINATOR_ISSUE_TOKEN, &request.base, &message, err);
     if (code != EXIT_DONE)
         return code;
     Gimbal__IssueTokenReply *reply = (Gimbal__IssueTokenReply *)message;
@@ -124,7 +112,7 @@ int admission_revoke(const struct common *common, const char *role, const char *
     ProtobufCMessage *reply;
     request.role = (char *)role;
     request.name = (char *)name;
-    int code = call_once(common, COORDINATOR_REVOKE, &request.base, &reply, err);
+    int code = client_call_once(common, COORDINATOR_REVOKE, &request.base, &reply, err);
     if (code == EXIT_DONE)
         message_free(reply);
     return code;
@@ -206,7 +194,7 @@ int admission_list(const struct common *common, struct error *err)
 {
     Gimbal__ListCredentialsRequest request = GIMBAL__LIST_CREDENTIALS_REQUEST__INIT;
     ProtobufCMessage *message;
-    int code = call_once(common, COORDINATOR_LIST_CREDENTIALS, &request.base, &message, err);
+    int code = client_call_once(common, COORDINATOR_LIST_CREDENTIALS, &request.base, &message, err);
     if (code != EXIT_DONE)
         return code;
     const Gimbal__ListCredentialsReply *reply = (const Gimbal__ListCredentialsReply *)message;

@@ -176,3 +176,14 @@ int client_call(struct client *client, unsigned method, const ProtobufCMessage *
         err->text[0] = '\0'; /* of the first time */
     return exit_of_status(status);
 }
+
+int client_call_once(const struct common *common, unsigned method, const ProtobufCMessage *request,
+                     ProtobufCMessage **reply, struct error *err)
+{
+    struct client client = {0};
+    int code = client_open(common, &client, err);
+    if (code == EXIT_DONE)
+        code = client_call(&client, method, request, 0, reply, err);
+    client_close(&client);
+    return code;
+}

@@ -36,5 +36,8 @@ void client_close(struct client *client);
  * On EXIT_DONE *reply, any reply message, is the caller's, for message_free. */
 int client_call(struct client *client, unsigned method, const ProtobufCMessage *request,
                 uint32_t delay_ms, ProtobufCMessage **reply, struct error *err);
+/* Open, call, close. */
+int client_call_once(const struct common *common, unsigned method, const ProtobufCMessage *request,
+                     ProtobufCMessage **reply, struct error *err);
 
 #endif

@@ -42,6 +42,7 @@ extern const struct command command_plan_why_not;
 extern const struct command command_replan;
 extern const struct command command_resume;
 extern const struct command command_submit;
+extern const struct command command_times;
 extern const struct command command_trace;
 extern const struct command command_train;
 extern const struct command command_undrain;

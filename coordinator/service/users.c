@@ -70,6 +70,29 @@ static void list_evaluations(const struct job_telemetry *measured, Gimbal__GetJo
     }
 }
 
+/* As above. */
+static void list_times(const struct job_telemetry *measured, Gimbal__GetJobReply *reply)
+{
+    const struct instructions *instructions = &measured->instructions;
+    if (instructions->count == 0)
+        return;
+    Gimbal__InstructionTimes *items = xcalloc(instructions->count, sizeof *items);
+    reply->times = xcalloc(instructions->count, sizeof(Gimbal__InstructionTimes *));
+    for (; reply->n_times < instructions->count; reply->n_times++) {
+        struct instruction_sums *kind = &instructions->kinds[reply->n_times];
+        Gimbal__InstructionTimes *item = &items[reply->n_times];
+        gimbal__instruction_times__init(item);
+        item->block_type = kind->block;
+        item->instruction = kind->class;
+        item->count = kind->count;
+        item->seconds = kind->measured_s;
+        item->predicted_seconds = kind->predicted_s;
+        item->median_seconds = instruction_time_median_s(kind);
+        item->median_ratio = instruction_ratio_median(kind);
+        reply->times[reply->n_times] = item;
+    }
+}
+
 static void get_job(struct rpc_call *call, void *data)
 {
     struct service *service = data;
@@ -96,6 +119,7 @@ static void get_job(struct rpc_call *call, void *data)
         reply.candidates = dossier->planning.candidates;
     if (measured) {
         list_evaluations(measured, &reply);
+        list_times(measured, &reply);
         reply.sample.data = (uint8_t *)measured->evaluations.text;
         reply.sample.len = measured->evaluations.text_size;
     }
@@ -107,6 +131,9 @@ static void get_job(struct rpc_call *call, void *data)
     if (reply.n_evaluations > 0)
         free(reply.evaluations[0]);
     free(reply.evaluations);
+    if (reply.n_times > 0)
+        free(reply.times[0]);
+    free(reply.times);
     gimbal__job_status__free_unpacked(reply.status, NULL);
 }
 

@@ -13,6 +13,7 @@
 
 enum { PREDICTED, MEASURED, TRACKS };
 #define NOT_YET 73 /* exit status: EXIT_PRECONDITION */
+#define STEPS 12
 
 static struct job_config *job;
 static struct graph *graph;
@@ -174,8 +175,41 @@ START_TEST(a_trace_has_the_instructions_of_the_program_predicted_and_measured)
 }
 END_TEST
 
+/* Of a job that is over: its ranks have told of all their steps. */
+START_TEST(times_are_those_of_all_steps_of_all_ranks)
+{
+    static struct command events;
+    double ratios = 0, seconds = 0;
+    size_t index;
+    json_t *item;
+    pair_write_job(STEPS, "%s", "");
+    pair_submit(&events);
+    pair_await(&events, "\"event\":\"job-done\"");
+    command_finish(&events);
+    ck_assert_int_eq(PAIR_GIMBAL("times", "j-1"), 0);
+    ck_assert_msg(strstr(pair.command.out, "TIMES AS LONG") != NULL, "%s", pair.command.out);
+    ck_assert_int_eq(PAIR_GIMBAL("times", "j-1", "-o", "json"), 0);
+    json_error_t why;
+    json_t *root = json_loads(pair.command.out, 0, &why), *all = json_object_get(root, "times");
+    ck_assert_msg(json_array_size(all) > 4, "%s", pair.command.out);
+    json_array_foreach(all, index, item)
+    {
+        double own = json_number_value(json_object_get(item, "seconds"));
+        ck_assert(index == 0 || own <= seconds); /* what takes longest comes first */
+        seconds = own;
+        ck_assert_int_eq(json_integer_value(json_object_get(item, "steps")) % STEPS, 0);
+        ratios += json_number_value(json_object_get(item, "median_ratio"));
+    }
+    ck_assert_double_gt(ratios, 0);
+    json_decref(root);
+}
+END_TEST
+
 START_TEST(what_has_no_trace_says_so)
 {
+    ck_assert_int_eq(PAIR_GIMBAL("times", "j-7"), 65);
+    ck_assert_int_eq(PAIR_GIMBAL("times"), 64);
+
     ck_assert_int_eq(PAIR_GIMBAL("trace", "j-7"), 65);
     ck_assert_msg(strstr(pair.command.err, "there is no job 'j-7'"), "%s", pair.command.err);
     ck_assert_int_eq(PAIR_GIMBAL("plan", "trace", "j-7"), 65);
@@ -190,6 +224,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, pair_start, pair_stop);
     tcase_set_timeout(tcase, 100);
     tcase_add_test(tcase, a_trace_has_the_instructions_of_the_program_predicted_and_measured);
+    tcase_add_test(tcase, times_are_those_of_all_steps_of_all_ranks);
     tcase_add_test(tcase, what_has_no_trace_says_so);
     return suite_run("traces", tcase, NULL);
 }

@@ -75,16 +75,13 @@ static void print_table(const struct common *common, const Gimbal__GetJobReply *
 static int ask(const struct invocation *invocation, const char *job, Gimbal__GetJobReply **out,
                struct error *err)
 {
-    struct client client = {0};
     Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;
     ProtobufCMessage *reply;
     request.job = (char *)job;
-    int code = client_open(&invocation->common, &client, err);
-    if (code == EXIT_DONE)
-        code = client_call(&client, COORDINATOR_GET_JOB, &request.base, 0, &reply, err);
+    int code =
+        client_call_once(&invocation->common, COORDINATOR_GET_JOB, &request.base, &reply, err);
     if (code == EXIT_DONE)
         *out = (Gimbal__GetJobReply *)reply;
-    client_close(&client);
     return code;
 }
 

@@ -1,0 +1,118 @@
+/* times.c - `gimbal times JOB`: where the time of a job's steps goes, and which of the figures that
+ * it was planned by are off. */
+#include "coordinator/cli/client.h"
+#include "coordinator/cli/commands.h"
+#include "coordinator/cli/exit.h"
+#include "coordinator/cli/output.h"
+
+#include "common/base/units.h"
+#include "common/rpc/message.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static const struct column columns[] = {
+    {.name = "BLOCK"},
+    {.name = "INSTRUCTION"},
+    {.name = "STEPS", .right = true},
+    {.name = "A STEP", .right = true},
+    {.name = "SHARE", .right = true},
+    {.name = "PREDICTED", .right = true},
+    {.name = "TIMES AS LONG", .right = true},
+};
+
+/* What takes longest comes first. */
+static int by_time(const void *first, const void *second)
+{
+    const Gimbal__InstructionTimes *a = *(Gimbal__InstructionTimes *const *)first;
+    const Gimbal__InstructionTimes *b = *(Gimbal__InstructionTimes *const *)second;
+    return (a->seconds < b->seconds) - (a->seconds > b->seconds);
+}
+
+/* Of the ranks together, each with its own. */
+static double whole_of(const Gimbal__GetJobReply *job)
+{
+    double seconds = 0;
+    for (size_t i = 0; i < job->n_times; i++)
+        seconds += job->times[i]->seconds;
+    return seconds;
+}
+
+static void add_row(struct table *table, const Gimbal__InstructionTimes *times, double whole_s)
+{
+    char text[32] = "";
+    table_add(table, "%s", times->block_type);
+    table_add(table, "%s", times->instruction);
+    table_add(table, "%" PRIu64, times->count);
+    table_add(table, "%s", units_print_seconds(text, sizeof text, times->median_seconds));
+    table_add(table, "%.1f %%", whole_s > 0 ? 100 * times->seconds / whole_s : 0);
+    if (times->predicted_seconds > 0) {
+        table_add(table, "%s",
+                  units_print_seconds(text, sizeof text,
+                                      times->predicted_seconds / (double)times->count));
+        table_add(table, "%.2f", times->median_ratio);
+    } else {
+        table_add(table, "%s", "");
+        table_add(table, "%s", "");
+    }
+}
+
+static void print_table(const struct common *common, const Gimbal__GetJobReply *job)
+{
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; i < job->n_times; i++)
+        add_row(table, job->times[i], whole_of(job));
+    table_print(table, common->output == OUTPUT_WIDE, !common->no_headers, stdout);
+    table_destroy(table);
+}
+
+static void print_json(const struct common *common, const Gimbal__GetJobReply *job)
+{
+    json_t *items = json_array();
+    for (size_t i = 0; i < job->n_times; i++) {
+        const Gimbal__InstructionTimes *times = job->times[i];
+        json_array_append_new(
+            items,
+            output_object("InstructionTimes",
+                          json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:f}", "block",
+                                    times->block_type, "instruction", times->instruction, "steps",
+                                    (json_int_t)times->count, "seconds", times->seconds,
+                                    "predicted_seconds", times->predicted_seconds, "median_seconds",
+                                    times->median_seconds, "median_ratio", times->median_ratio)));
+    }
+    output_print_list((enum output)common->output, "InstructionTimesList", "times", items, stdout);
+}
+
+static int run(const struct invocation *invocation, struct error *err)
+{
+    const struct common *common = &invocation->common;
+    Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;
+    ProtobufCMessage *message;
+    request.job = (char *)invocation->arguments[0];
+    int code = client_call_once(common, COORDINATOR_GET_JOB, &request.base, &message, err);
+    if (code != EXIT_DONE)
+        return code;
+    const Gimbal__GetJobReply *job = (const Gimbal__GetJobReply *)message;
+    if (job->n_times > 1)
+        qsort(job->times, job->n_times, sizeof(Gimbal__InstructionTimes *), by_time);
+    if (common->output >= OUTPUT_JSON)
+        print_json(common, job);
+    else if (job->n_times > 0)
+        print_table(common, job);
+    else if (!common->quiet)
+        fprintf(stderr, "%s has told no times yet: ranks do every few seconds, and at their end\n",
+                request.job);
+    message_free(message);
+    return EXIT_DONE;
+}
+
+const struct command command_times = {
+    .name = "times",
+    .summary =
+        "Show where a job's time goes, instruction by instruction, beside what was predicted",
+    .arguments = "JOB",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT,
+    .run = run,
+};
