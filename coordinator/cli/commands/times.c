@@ -21,11 +21,19 @@ static const struct column columns[] = {
     {.name = "TIMES AS LONG", .right = true},
 };
 
-/* What takes longest comes first. */
+/* What was predicted is the sum of all kernels. */
+static bool is_sum(const Gimbal__InstructionTimes *times)
+{
+    return times->predicted_seconds > 0;
+}
+
+/* Sums come first, then what takes longest. */
 static int by_time(const void *first, const void *second)
 {
     const Gimbal__InstructionTimes *a = *(Gimbal__InstructionTimes *const *)first;
     const Gimbal__InstructionTimes *b = *(Gimbal__InstructionTimes *const *)second;
+    if (is_sum(a) != is_sum(b))
+        return is_sum(a) ? -1 : 1;
     return (a->seconds < b->seconds) - (a->seconds > b->seconds);
 }
 
@@ -34,7 +42,7 @@ static double whole_of(const Gimbal__GetJobReply *job)
 {
     double seconds = 0;
     for (size_t i = 0; i < job->n_times; i++)
-        seconds += job->times[i]->seconds;
+        seconds += is_sum(job->times[i]) ? 0 : job->times[i]->seconds;
     return seconds;
 }
 
@@ -45,13 +53,14 @@ static void add_row(struct table *table, const Gimbal__InstructionTimes *times, 
     table_add(table, "%s", times->instruction);
     table_add(table, "%" PRIu64, times->count);
     table_add(table, "%s", units_print_seconds(text, sizeof text, times->median_seconds));
-    table_add(table, "%.1f %%", whole_s > 0 ? 100 * times->seconds / whole_s : 0);
-    if (times->predicted_seconds > 0) {
+    if (is_sum(times)) {
+        table_add(table, "%s", "");
         table_add(table, "%s",
                   units_print_seconds(text, sizeof text,
                                       times->predicted_seconds / (double)times->count));
         table_add(table, "%.2f", times->median_ratio);
     } else {
+        table_add(table, "%.1f %%", whole_s > 0 ? 100 * times->seconds / whole_s : 0);
         table_add(table, "%s", "");
         table_add(table, "%s", "");
     }
