@@ -106,22 +106,31 @@ static int do_all(const struct joined *host, int count, bool can, bool *all, str
     return rc;
 }
 
+int fabrics_load(const char *name, const struct collectives **out, struct error *err)
+{
+    const void *found = NULL;
+    char *symbol = xasprintf("collectives_%s", name);
+    int rc = module_load(name, symbol, &found, err);
+    free(symbol);
+    if (rc == 0)
+        *out = found;
+    return rc;
+}
+
 /* The library that the device names, if all ranks have it; else through the host's memory. */
 static int choose(const struct rank *rank, const struct joined *host,
                   const struct collectives **out, struct error *err)
 {
     const char *name = rank->work->device->collectives;
     struct error why = {""};
-    const void *found = NULL;
+    const struct collectives *found = NULL;
     bool all = false;
     *out = &collectives_staged;
     if (!name)
         return 0;
-    char *symbol = xasprintf("collectives_%s", name);
-    bool can = module_load(name, symbol, &found, &why) == 0;
-    free(symbol);
+    bool can = fabrics_load(name, &found, &why) == 0;
     int rc = do_all(host, plan_ranks(rank->work->plan), can, &all, err);
-    if (rc == 0 && all)
+    if (rc == 0 && can && all)
         *out = found;
     else if (rc == 0)
         log_line(LOG_WARN, "rank %d exchanges data through the host's memory, not by %s: %s",

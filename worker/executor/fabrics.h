@@ -22,4 +22,7 @@ struct fabrics {
 int fabrics_open(struct fabrics *out, const struct rank *rank, int givers, struct error *err);
 void fabrics_close(struct fabrics *fabrics);
 
+/* The library of this name, from its module. -ENODEV. */
+int fabrics_load(const char *name, const struct collectives **out, struct error *err);
+
 #endif

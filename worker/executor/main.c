@@ -18,6 +18,7 @@ static const char usage[] =
     "usage: gimbal-executor --channel FD [--state FD] [--devices SET]       one rank, as assigned\n"
     "       gimbal-executor --channel FD --local N --job FILE --plan FILE   N ranks as threads\n"
     "       gimbal-executor --channel FD --probe [--devices SETS]           measure devices\n"
+    "       gimbal-executor --channel FD --probe --links --device NAME      links of devices\n"
     "       gimbal-executor --channel FD --list KIND                        devices of a kind, or "
     "of all: \"\"\n"
     "       gimbal-executor --verify-checkpoint DIRECTORY                   read all of it\n"
@@ -29,6 +30,7 @@ static const char usage[] =
     "  --device NAME   what N ranks compute on, or what is measured: cuda, or cuda:GPU-6f0c... "
     "for\n"
     "                  one of several; else the cores\n"
+    "  --links         measure what is between devices: --device cuda:GPU-6f0c...,GPU-91d2...\n"
     "  --fabric NAME   what the probe measures links with: local or gloo\n"
     "  --checkpoint DIR  where N ranks save, in place of the job's checkpoint.dir\n"
     "  --resume        N ranks go on from the newest checkpoint there\n"
@@ -66,6 +68,9 @@ static int take(int option, struct executor_options *options)
         break;
     case 'q':
         options->probe = true;
+        break;
+    case 'o':
+        options->links = true;
         break;
     case 'd':
         options->devices = optarg;
@@ -110,6 +115,7 @@ static int parse(int argc, char **argv, struct executor_options *options)
         {"job", required_argument, NULL, 'j'},
         {"plan", required_argument, NULL, 'p'},
         {"probe", no_argument, NULL, 'q'},
+        {"links", no_argument, NULL, 'o'},
         {"devices", required_argument, NULL, 'd'},
         {"device", required_argument, NULL, 'n'},
         {"list", required_argument, NULL, 'i'},
@@ -131,7 +137,9 @@ static int parse(int argc, char **argv, struct executor_options *options)
     if (options->verify)
         return optind < argc || local || options->probe ? -EINVAL : 0;
     return options->channel < 0 || options->local < 0 || !(options->crowd >= 1) || optind < argc ||
-                   (local && options->probe) || (local && (!options->job || !options->plan))
+                   (local && options->probe) ||
+                   (options->links && !(options->probe && options->device)) ||
+                   (local && (!options->job || !options->plan))
                ? -EINVAL
                : 0;
 }
@@ -148,6 +156,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is told by write */
     int rc = options.verify  ? checkpoint_verify(options.verify, stdout, &err)
+             : options.links ? executor_links(&options, &err)
              : options.probe ? executor_probe(&options, &err)
              : options.list  ? executor_list(&options, &err)
              : options.local ? executor_local(&options, &err)

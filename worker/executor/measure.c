@@ -1,6 +1,7 @@
 /* measure.c - an executor that looks at devices: which there are, and how fast they are. */
 #include "worker/executor/modes.h"
 
+#include "worker/executor/fabrics.h"
 #include "worker/executor/probe.h"
 #include "worker/executor/session.h"
 #include "worker/kernels/modules.h"
@@ -82,6 +83,53 @@ int executor_probe(const struct executor_options *options, struct error *err)
         send_profiles(session, profiles, count, &figures);
     session_destroy(session);
     return count < 0 ? count : 0;
+}
+
+/* As many as have commas between them. */
+static int count_named(const char *names)
+{
+    int count = 1;
+    for (const char *at = names; (at = strchr(at, ',')); at++)
+        count++;
+    return count;
+}
+
+static int measure_links(const char *names, struct profile_link *out, struct error *err)
+{
+    const struct device *device;
+    const struct collectives *library;
+    int count = count_named(names);
+    if (count < 2)
+        return error_set(err, -EINVAL, "links of '%s': name two devices at least", names);
+    int rc = device_open(names, &device, err);
+    if (rc == 0 && (!device->collectives || !device->accelerator))
+        rc = error_set(err, -EINVAL, "links of '%s': they have no library to exchange data by",
+                       names);
+    if (rc < 0)
+        return rc;
+    rc = fabrics_load(device->collectives, &library, err);
+    if (rc == 0)
+        rc = probe_peers(device, library, count, out, err);
+    return rc < 0 ? error_prefix(err, rc, "links by %s", device->collectives) : 0;
+}
+
+int executor_links(const struct executor_options *options, struct error *err)
+{
+    Gimbal__ExecutorLinks links = GIMBAL__EXECUTOR_LINKS__INIT;
+    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    struct profile_link link = {0};
+    struct session *session = session_create(options->channel);
+    int rc = measure_links(options->device, &link, err);
+    links.latency_s = link.latency_s;
+    links.seconds_per_byte = link.seconds_per_byte;
+    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_LINKS;
+    event.links = &links;
+    if (rc < 0)
+        session_stopped(session, 0, rc, false, err);
+    else
+        session_send(session, &event);
+    session_destroy(session);
+    return rc;
 }
 
 /* What an executor opens. */

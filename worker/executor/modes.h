@@ -16,6 +16,7 @@ struct executor_options {
     const char *job;  /* file: what to train */
     const char *plan; /* file: the plan's JSON */
     bool probe;
+    bool links;             /* of the probe: those between the devices that are named */
     const char *devices;    /* cores of each device, or NULL */
     const char *device;     /* what the ranks compute on, or NULL: the cores */
     const char *list;       /* the kind of devices to be listed, "": all; or NULL */
@@ -31,6 +32,7 @@ struct executor_options {
 int executor_rank(const struct executor_options *options, struct error *err);
 int executor_local(const struct executor_options *options, struct error *err);
 int executor_probe(const struct executor_options *options, struct error *err);
+int executor_links(const struct executor_options *options, struct error *err);
 int executor_list(const struct executor_options *options, struct error *err);
 
 /* The sets of --devices, or else shares of what this process may use; `count` of them, unless it

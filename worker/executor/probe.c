@@ -262,9 +262,9 @@ int probe_run(const cpu_set_t *sets, int count, const struct device *device,
                           .devices = count,
                           .ranks = count > 1 ? count : 2,
                           .lock = PTHREAD_MUTEX_INITIALIZER,
-                          .changed = PTHREAD_COND_INITIALIZER,
                           .err = err};
     memset(out, 0, (size_t)count * sizeof *out);
+    board_init(&probe.board);
     probe.hub = local_hub_create(probe.ranks);
     pthread_barrier_init(&probe.barrier, NULL, (unsigned)probe.ranks);
     struct prober *probers = xcalloc((size_t)probe.ranks, sizeof *probers);
@@ -277,7 +277,7 @@ int probe_run(const cpu_set_t *sets, int count, const struct device *device,
     }
     for (int i = 0; i < started; i++)
         pthread_join(probers[i].thread, NULL);
-    probe_forget(&probe);
+    board_finish(&probe.board);
     free(probers);
     pthread_barrier_destroy(&probe.barrier);
     local_hub_destroy(probe.hub);

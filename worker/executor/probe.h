@@ -31,4 +31,10 @@ struct probe_figures {
 int probe_device(const struct device *device, double crowd, struct profile_link host,
                  struct profile *out, struct probe_figures *figures, struct error *err);
 
+/* The links between `count` of them, 2 or more, that this process sees: by all-reduces of two sizes
+ * over the library, of what lies in their memory, as the slowest of them sees it. Ends when one
+ * fails, with its words: -ENODEV, -ENOMEM, -EIO, or what the library says. */
+int probe_peers(const struct device *device, const struct collectives *library, int count,
+                struct profile_link *out, struct error *err);
+
 #endif

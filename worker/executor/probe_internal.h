@@ -3,6 +3,7 @@
 #define WORKER_EXECUTOR_PROBE_INTERNAL_H
 
 #include "common/models/model.h"
+#include "worker/executor/board.h"
 #include "worker/executor/probe.h"
 
 #include <pthread.h>
@@ -16,18 +17,10 @@ struct probe {
     int devices, ranks; /* ranks: of the link's probe, at least 2 */
     struct local_hub *hub;
     pthread_barrier_t barrier;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    struct entry *entries; /* the ranks' key-value store */
+    struct board board;   /* where the ranks meet */
+    pthread_mutex_t lock; /* of what follows */
     int rc;
     struct error *err;
-};
-
-struct entry {
-    char *key;
-    void *value;
-    size_t size;
-    struct entry *next;
 };
 
 struct prober {
@@ -62,7 +55,9 @@ int probe_links(struct prober *prober, struct profile_link *link, double *overla
                 struct error *err);
 int probe_overlap(struct prober *prober, struct fabric_group *group, double *out,
                   struct error *err);
-/* Empty the ranks' key-value store. */
-void probe_forget(struct probe *probe);
+/* From what the best all-reduces of next to nothing and of so many bytes took: as
+ * profile_seconds() prices them. */
+void probe_fill_link(struct profile_link *link, int ranks, double bytes, double little,
+                     double much);
 
 #endif

@@ -6,7 +6,8 @@
  * another. A thread issues to the lane that it has entered. What goes wrong in a lane shows when
  * it is finished, and from then on nothing in it counts.
  *
- * A process has one such device: the one that was chosen, else the first that it can see. */
+ * A process has one such device: the one that was chosen, else the first that it can see. Only
+ * where several were chosen, a thread may be bound to another of them. */
 #ifndef WORKER_KERNELS_ACCELERATOR_H
 #define WORKER_KERNELS_ACCELERATOR_H
 
@@ -23,6 +24,10 @@ struct mark;
 struct tape;
 
 struct accelerator {
+    /* All that the calling thread asks for from here on is of this one of the devices that were
+     * chosen, from 0; without it of the first. Whatever it has made there may be used, and given
+     * back, by this thread and by others of that device. -ENODEV: there are fewer. */
+    int (*bind)(int index, struct error *err);
     /* Memory of the device, at a multiple of 256 bytes; -ENOMEM with the sizes. May wait for the
      * device: not during a step. */
     int (*reserve)(uint64_t bytes, void **out, struct error *err);

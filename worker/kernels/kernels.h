@@ -98,8 +98,9 @@ struct device {
     /* Where a machine may have several: those that this process sees, at most `most`. Returns how
      * many, or fails as probe. (optional) */
     int (*list)(struct device_info *out, int most, struct error *err);
-    /* The one with this id is all that this process sees; before anything else is asked of the
-     * device, and before there are threads. probe says whether it is there. (optional) */
+    /* The one with this id is all that this process sees, or those of several with commas between
+     * them; before anything else is asked of the device, and before there are threads. probe says
+     * whether the first is there. (optional) */
     void (*choose)(const char *id);
     /* 0, or -ENODEV with the reason in err: the machine has none. */
     int (*probe)(struct error *err);

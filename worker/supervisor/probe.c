@@ -1,9 +1,8 @@
 /* probe.c - an executor, and the one event that it answers with. */
-#include "worker/supervisor/probe.h"
+#include "worker/supervisor/probe_internal.h"
 
 #include "common/base/memory.h"
 #include "common/rpc/message.h"
-#include "proto/executor.pb-c.h"
 #include "worker/supervisor/child.h"
 
 #include <errno.h>
@@ -105,10 +104,9 @@ static bool is_stopped(int stop_fd)
     return poll(&stop, 1, 0) > 0;
 }
 
-/* Start an executor with these arguments, until it has said what it has to; yours. */
-static int ask(const struct prober *prober, const char *const *arguments,
-               Gimbal__ExecutorEvent__EventCase wanted, Gimbal__ExecutorEvent **out,
-               struct error *err)
+int probe_ask(const struct prober *prober, const char *const *arguments,
+              Gimbal__ExecutorEvent__EventCase wanted, Gimbal__ExecutorEvent **out,
+              struct error *err)
 {
     struct child_options options = {.shim = prober->shim,
                                     .program = prober->program,
@@ -143,7 +141,7 @@ int probe_find(const struct prober *prober, const char *kind, struct hardware_fo
     const char *const arguments[] = {"--list", kind ? kind : "", NULL};
     Gimbal__ExecutorEvent *event;
     *out = (struct hardware_found){0};
-    int rc = ask(prober, arguments, GIMBAL__EXECUTOR_EVENT__EVENT_DEVICES, &event, err);
+    int rc = probe_ask(prober, arguments, GIMBAL__EXECUTOR_EVENT__EVENT_DEVICES, &event, err);
     if (rc != 0)
         return rc;
     const Gimbal__ExecutorDevices *answer = event->devices;
@@ -161,7 +159,7 @@ int probe_find(const struct prober *prober, const char *kind, struct hardware_fo
 static int ask_profiles(const struct prober *prober, const char *const *arguments, size_t count,
                         Gimbal__ExecutorEvent **out, struct error *err)
 {
-    int rc = ask(prober, arguments, GIMBAL__EXECUTOR_EVENT__EVENT_PROFILE, out, err);
+    int rc = probe_ask(prober, arguments, GIMBAL__EXECUTOR_EVENT__EVENT_PROFILE, out, err);
     if (rc != 0 || (*out)->profile->n_device_json == count)
         return rc;
     rc = error_set(err, -EPROTO, "probe by %s: it measured %zu devices of %zu", prober->program,
@@ -216,5 +214,5 @@ int probe_devices(const struct prober *prober, struct hardware_report *report, s
     for (size_t i = 0; i < report->device_count && rc == 0; i++)
         if (report->devices[i].kind == HARDWARE_GPU)
             rc = measure_one(prober, &report->devices[i], err);
-    return rc;
+    return rc == 0 ? probe_links(prober, report, err) : rc;
 }

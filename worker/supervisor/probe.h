@@ -17,9 +17,10 @@ struct prober {
  * none. *out is yours to finish. */
 int probe_find(const struct prober *prober, const char *kind, struct hardware_found *out,
                struct error *err);
-/* Measure all CPU devices of the report at once, and the others one by one, and set their profiles
- * and rates. Waits for the executors, which takes a second or two for each; -ETIMEDOUT when one
- * does not compute or does so without an end, and -EINTR when it was to stop. */
+/* Measure all CPU devices of the report at once, the others one by one, and then the links between
+ * those, and set their profiles and rates. Waits for the executors, which takes a second or two for
+ * each; -ETIMEDOUT when one does not compute or does so without an end, and -EINTR when it was to
+ * stop. */
 int probe_devices(const struct prober *prober, struct hardware_report *report, struct error *err);
 
 #endif

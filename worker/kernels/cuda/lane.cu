@@ -52,6 +52,14 @@ int lane_words(struct error *err, cudaError_t status, const char *what)
     return words_set(err, (int)status, cudaGetErrorName(status), cudaGetErrorString(status), what);
 }
 
+static int bind_thread(int index, struct error *err)
+{
+    cudaError_t status = cudaSetDevice(index);
+    if (status == cudaSuccess)
+        status = cudaFree(NULL); /* makes the context, as for the first in probe */
+    return status == cudaSuccess ? 0 : lane_words(err, status, "taking one of several devices");
+}
+
 static int reserve(uint64_t bytes, void **out, struct error *err)
 {
     cudaError_t status = cudaMalloc(out, bytes > 0 ? bytes : 1);
@@ -256,6 +264,7 @@ static bool mark_passed(const struct mark *mark)
 }
 
 const struct accelerator cuda_accelerator = {
+    .bind = bind_thread,
     .reserve = reserve,
     .release = release,
     .room = room,

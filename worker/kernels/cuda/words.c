@@ -17,6 +17,7 @@ static const struct {
      "there is no driver, or it is older than this program's CUDA; a newer one is needed"},
     {46, -ENODEV, "another process has the device for itself; its compute mode should be default"},
     {100, -ENODEV, "there is no NVIDIA device, or CUDA_VISIBLE_DEVICES hides it"},
+    {101, -ENODEV, "there is no such device, or CUDA_VISIBLE_DEVICES hides it"},
     {209, -ENODEV,
      "this program has no code for such a device; it is made for compute capability 8.0, 9.0 and "
      "10.0"},

@@ -88,6 +88,7 @@ enum cudaError_t {
     cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
     cudaErrorNoDevice = 100,
+    cudaErrorInvalidDevice = 101,
     cudaErrorNotReady = 600,
     cudaErrorIllegalAddress = 700,
     cudaErrorNotSupported = 801,
@@ -113,8 +114,9 @@ struct cudaLaunchConfig_t {
     cudaStream_t stream;
 };
 
-/* As many devices as EMULATED_DEVICES says, else one, of which CUDA_VISIBLE_DEVICES may name one.
- */
+/* As many devices as EMULATED_DEVICES says, else one, of which CUDA_VISIBLE_DEVICES may name some,
+ * with commas between them: those behind one that is not there are not seen. What a stream and a
+ * communicator belong to is checked; memory is one for all. */
 struct cudaUUID_t {
     char bytes[16];
 };
@@ -125,6 +127,7 @@ struct cudaDeviceProp {
 };
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaGetDevice(int *device);
+cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device);
 cudaError_t cudaPeekAtLastError(void);
 cudaError_t cudaGetLastError(void);
@@ -175,6 +178,8 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
 
 /* Work for the stream, done when somebody waits for it. */
 void emulated_issue(cudaStream_t stream, std::function<void()> work);
+/* The one that was the calling thread's when it made the stream. */
+int emulated_device(cudaStream_t stream);
 /* By the work at hand. */
 void emulated_spend(cudaStream_t stream, float time_ms);
 /* From such work: let others run until this holds; who changes what it looks at, notifies. */

@@ -18,6 +18,7 @@ struct ncclComm {
     std::shared_ptr<hub_call> call;
     std::function<void()> pending;
     int looks; /* until it is issued */
+    int device;
 };
 
 namespace
@@ -34,6 +35,8 @@ ncclResult_t add(const hub_operation &operation, ncclComm_t comm, cudaStream_t s
 {
     if (!group.empty() && (grouped != comm || grouped_stream != stream))
         hub_die("a grouped call is of several communicators");
+    if (emulated_device(stream) != comm->device)
+        hub_die("a call is issued to a stream of another device than its communicator's");
     grouped = comm;
     grouped_stream = stream;
     group.push_back(operation);
@@ -64,13 +67,15 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int count, ncclUniqueId id, int rank,
                                     ncclConfig_t *config)
 {
+    int device = 0;
+    cudaGetDevice(&device);
     emulated_change([&] {
         std::shared_ptr<hub> &where = hubs[id.internal];
         if (!where)
             where = std::make_shared<hub>();
         where->count = count;
         where->joined++;
-        *comm = new ncclComm{where, rank, {}, {}, 0};
+        *comm = new ncclComm{where, rank, {}, {}, 0, device};
     });
     if (config->blocking)
         hub_die("joining would block");

@@ -3,37 +3,73 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace
+{
+
+thread_local int current;
 
 /* Device i has the UUID GPU-0000..i. */
-static int last_digit(const char *uuid)
+int last_digit(const std::string &uuid)
 {
-    size_t length = strlen(uuid);
-    return length > 0 ? uuid[length - 1] - '0' : -1;
+    return uuid.empty() ? -1 : uuid.back() - '0';
 }
+
+/* Those that this process sees. */
+std::vector<int> visible()
+{
+    const char *all = getenv("EMULATED_DEVICES"), *names = getenv("CUDA_VISIBLE_DEVICES");
+    int count = all ? atoi(all) : 1;
+    std::vector<int> seen;
+    if (!names) {
+        for (int i = 0; i < count; i++)
+            seen.push_back(i);
+        return seen;
+    }
+    std::istringstream list(names);
+    for (std::string name; std::getline(list, name, ',');) {
+        int index = last_digit(name);
+        if (index < 0 || index >= count)
+            break;
+        seen.push_back(index);
+    }
+    return seen;
+}
+
+} // namespace
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
-    const char *all = getenv("EMULATED_DEVICES"), *visible = getenv("CUDA_VISIBLE_DEVICES");
-    *count = all ? atoi(all) : 1;
-    if (visible)
-        *count = last_digit(visible) >= 0 && last_digit(visible) < *count;
+    *count = (int)visible().size();
     return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device)
 {
-    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-    int index = visible ? last_digit(visible) : device;
+    std::vector<int> seen = visible();
+    if (device < 0 || device >= (int)seen.size())
+        return cudaErrorInvalidDevice;
     *out = cudaDeviceProp{};
     snprintf(out->name, sizeof out->name, "emulated device");
-    out->uuid.bytes[15] = (char)index;
-    out->pciBusID = 16 + index;
+    out->uuid.bytes[15] = (char)seen[(size_t)device];
+    out->pciBusID = 16 + seen[(size_t)device];
     return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int *device)
 {
-    *device = 0;
+    *device = current;
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    if (device < 0 || device >= (int)visible().size())
+        return cudaErrorInvalidDevice;
+    current = device;
     return cudaSuccess;
 }
 
@@ -49,7 +85,9 @@ cudaError_t cudaGetLastError(void)
 
 const char *cudaGetErrorName(cudaError_t status)
 {
-    return status == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "cudaErrorUnknown";
+    return status == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation"
+           : status == cudaErrorInvalidDevice  ? "cudaErrorInvalidDevice"
+                                               : "cudaErrorUnknown";
 }
 
 const char *cudaGetErrorString(cudaError_t)

@@ -22,6 +22,7 @@ struct emulated_stream {
     uint64_t done, issued;
     float spent_ms;
     int hasteners;
+    int device;
     bool running; /* some thread is at its first work, and may have let others go on */
 };
 
@@ -67,6 +68,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned)
 {
     std::lock_guard<std::recursive_mutex> guard(emulated_lock);
     *out = new emulated_stream();
+    cudaGetDevice(&(*out)->device);
     streams.insert(*out);
     return cudaSuccess;
 }
@@ -173,6 +175,11 @@ cudaError_t cudaEventElapsedTime(float *time_ms, cudaEvent_t begin, cudaEvent_t 
 {
     *time_ms = end->time_ms - begin->time_ms;
     return cudaSuccess;
+}
+
+int emulated_device(cudaStream_t stream)
+{
+    return stream->device;
 }
 
 void emulated_spend(cudaStream_t stream, float time_ms)
