@@ -105,18 +105,6 @@ int graph_node(struct graph *graph, const struct operation *operation, const cha
     return tensor;
 }
 
-int graph_users(const struct graph *graph, int tensor, int *nodes, int max)
-{
-    int count = 0;
-    for (size_t n = 0; n < graph->node_count; n++) {
-        const struct node *node = &graph->nodes[n];
-        for (int i = 0; i < operation_output(node->operation); i++)
-            if (node->operands[i] == tensor && count < max)
-                nodes[count++] = (int)n;
-    }
-    return count;
-}
-
 struct sizes graph_sizes(const struct graph *graph, int64_t batch)
 {
     struct sizes sizes = graph->sizes;

@@ -71,9 +71,6 @@ int graph_weight(struct graph *graph, const char *name, const char *dims, struct
 int graph_node(struct graph *graph, const struct operation *operation, const char *output,
                const int *operands);
 
-/* The users of a weight in order: fills nodes (at most max) and returns how many there are.
- * The first owns it. */
-int graph_users(const struct graph *graph, int tensor, int *nodes, int max);
 /* Elements of the tensor when a micro-batch has `batch` samples. */
 int64_t graph_tensor_count(const struct graph *graph, int tensor, int64_t batch);
 int64_t graph_parameter_count(const struct graph *graph);

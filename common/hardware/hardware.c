@@ -133,6 +133,11 @@ bool hardware_report_equal(const struct hardware_report *a, const struct hardwar
     return equal;
 }
 
+const char *hardware_kind_name(enum hardware_kind kind)
+{
+    return kind == HARDWARE_GPU ? "gpu" : "cpu";
+}
+
 /* A letter or digit as ASCII has them, whatever the locale. */
 static bool alphanumeric(char c)
 {

@@ -13,7 +13,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #define HARDWARE_NAME_SIZE 64      /* of a node's name, with its final NUL */
 #define HARDWARE_TEXT_SIZE 1024    /* of any other text in a report */
@@ -96,10 +95,6 @@ bool hardware_name_valid(const char *name);
 
 /* "cpu", "gpu". */
 const char *hardware_kind_name(enum hardware_kind kind);
-
-/* One row of `gimbal nodes`; state is the coordinator's word for the worker, or "-". */
-void hardware_print_header(FILE *out);
-void hardware_report_print(const struct hardware_report *report, const char *state, FILE *out);
 
 /* JSON in base units; the caller owns the result. Reading ignores members that it does not know
  * and checks what it read; *out is written on success only, and the caller's. */

@@ -45,11 +45,6 @@ enum rpc_status rpc_status_of_errno(int rc)
     return RPC_UNKNOWN;
 }
 
-int rpc_status_errno(enum rpc_status status)
-{
-    return -statuses[rpc_status_of_number((unsigned)status)].error;
-}
-
 enum rpc_status rpc_status_of_number(unsigned number)
 {
     return number < RPC_STATUS_COUNT ? (enum rpc_status)number : RPC_UNKNOWN;

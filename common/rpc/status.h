@@ -27,8 +27,6 @@ enum rpc_status {
 const char *rpc_status_name(enum rpc_status status);
 /* The status that tells a caller of a handler's negative errno; RPC_OK for 0. */
 enum rpc_status rpc_status_of_errno(int rc);
-/* The negative errno of a status, 0 for RPC_OK. */
-int rpc_status_errno(enum rpc_status status);
 /* A status as it came off the wire: RPC_UNKNOWN where we know no such number. */
 enum rpc_status rpc_status_of_number(unsigned number);
 

@@ -39,7 +39,8 @@ bool jobtable_is_final(Gimbal__JobStatus__State state)
            state == GIMBAL__JOB_STATUS__STATE__CANCELLED;
 }
 
-double jobtable_seconds_left(const Gimbal__JobStatus *job)
+/* Seconds that are left at the measured step time; 0 when that is not known. */
+static double seconds_left(const Gimbal__JobStatus *job)
 {
     if (jobtable_is_final(job->state) || job->state == GIMBAL__JOB_STATUS__STATE__PAUSED ||
         job->step >= job->step_count)
@@ -47,7 +48,7 @@ double jobtable_seconds_left(const Gimbal__JobStatus *job)
     return job->step_time_s * (double)(job->step_count - job->step);
 }
 
-json_t *jobtable_json(const Gimbal__JobStatus *job)
+static json_t *json_of(const Gimbal__JobStatus *job)
 {
     json_t *devices = json_array();
     for (size_t i = 0; i < job->n_devices; i++)
@@ -58,12 +59,11 @@ json_t *jobtable_json(const Gimbal__JobStatus *job)
         "job", job->job, "name", job->name, "user", job->user, "state", jobtable_state(job->state),
         "reason", job->reason, "epoch", (json_int_t)job->epoch, "step", (json_int_t)job->step,
         "step_count", (json_int_t)job->step_count, "loss", job->loss, "tokens_per_s",
-        job->tokens_per_s, "step_time_s", job->step_time_s, "eta_s", jobtable_seconds_left(job),
-        "plan", job->plan_id, "devices", devices, "submitted_unix_s",
-        (double)job->submitted_unix_ms / 1000, "finished_unix_s",
-        (double)job->finished_unix_ms / 1000, "restarts", (json_int_t)job->restarts, "restarts_max",
-        (json_int_t)job->restarts_max, "checkpoint_step", (json_int_t)job->checkpoint_step,
-        "checkpoint", job->checkpoint);
+        job->tokens_per_s, "step_time_s", job->step_time_s, "eta_s", seconds_left(job), "plan",
+        job->plan_id, "devices", devices, "submitted_unix_s", (double)job->submitted_unix_ms / 1000,
+        "finished_unix_s", (double)job->finished_unix_ms / 1000, "restarts",
+        (json_int_t)job->restarts, "restarts_max", (json_int_t)job->restarts_max, "checkpoint_step",
+        (json_int_t)job->checkpoint_step, "checkpoint", job->checkpoint);
     return output_object("Job", members);
 }
 
@@ -91,7 +91,7 @@ static void add_time(struct table *table, uint64_t unix_ms)
 static void add_numbers(struct table *table, const Gimbal__JobStatus *job)
 {
     char text[32];
-    double left = jobtable_seconds_left(job);
+    double left = seconds_left(job);
     if (job->step_count)
         table_add(table, "%.1f%%", 100.0 * (double)job->step / (double)job->step_count);
     else
@@ -132,7 +132,7 @@ void jobtable_print(const struct common *common, Gimbal__JobStatus *const *jobs,
     if (common->output >= OUTPUT_JSON) {
         json_t *items = json_array();
         for (size_t i = 0; i < count; i++)
-            json_array_append_new(items, jobtable_json(jobs[i]));
+            json_array_append_new(items, json_of(jobs[i]));
         output_print_list((enum output)common->output, "JobList", "jobs", items, out);
         return;
     }

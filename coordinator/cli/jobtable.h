@@ -9,10 +9,7 @@
 const char *jobtable_state(Gimbal__JobStatus__State state);
 /* Done, failed or cancelled: nothing will change any more. */
 bool jobtable_is_final(Gimbal__JobStatus__State state);
-/* Seconds that are left at the measured step time; 0 when that is not known. */
-double jobtable_seconds_left(const Gimbal__JobStatus *job);
 
-json_t *jobtable_json(const Gimbal__JobStatus *job);
 void jobtable_print(const struct common *common, Gimbal__JobStatus *const *jobs, size_t count,
                     FILE *out);
 

@@ -24,7 +24,8 @@ static const struct column columns[] = {
 };
 #define COLUMNS (sizeof columns / sizeof *columns)
 
-const char *nodetable_state(Gimbal__NodeStatus__State state)
+/* "ALIVE" */
+static const char *state_name(Gimbal__NodeStatus__State state)
 {
     const ProtobufCEnumValue *value =
         protobuf_c_enum_descriptor_get_value(&gimbal__node_status__state__descriptor, (int)state);
@@ -37,10 +38,9 @@ json_t *nodetable_json(const Gimbal__NodeStatus *node)
     json_t *jobs = json_array();
     for (size_t i = 0; i < node->n_device_jobs; i++)
         json_array_append_new(jobs, json_string(node->device_jobs[i]));
-    json_t *members =
-        json_pack("{s:s, s:s, s:s, s:f, s:o}", "name", node->name, "state",
-                  nodetable_state(node->state), "reason", node->reason, "heartbeat_age_s",
-                  (double)node->heartbeat_age_ms / 1000, "device_jobs", jobs);
+    json_t *members = json_pack("{s:s, s:s, s:s, s:f, s:o}", "name", node->name, "state",
+                                state_name(node->state), "reason", node->reason, "heartbeat_age_s",
+                                (double)node->heartbeat_age_ms / 1000, "device_jobs", jobs);
     if (node->hardware && hardware_report_from_wire(node->hardware, &report, NULL) == 0) {
         json_t *hardware = hardware_report_to_json(report);
         json_object_update(members, hardware);
@@ -113,7 +113,7 @@ static void add_row(struct table *table, const Gimbal__NodeStatus *node)
     char memory[32];
     double flops = 0, bandwidth = 0;
     table_add(table, "%s", node->name);
-    table_add(table, "%s", nodetable_state(node->state));
+    table_add(table, "%s", state_name(node->state));
     add_devices(table, hardware, &flops, &bandwidth);
     table_add(table, "%u", hardware->core_count);
     table_add(table, "%s", hardware->cpuset);

@@ -5,8 +5,6 @@
 #include "coordinator/cli/options.h"
 #include "proto/cluster.pb-c.h"
 
-/* "ALIVE" */
-const char *nodetable_state(Gimbal__NodeStatus__State state);
 /* What common/hardware writes of a recorded node, and how the node is now. */
 json_t *nodetable_json(const Gimbal__NodeStatus *node);
 void nodetable_print(const struct common *common, Gimbal__NodeStatus *const *nodes, size_t count,

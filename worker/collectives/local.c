@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void local_cond_init(pthread_cond_t *cond)
+static void cond_init(pthread_cond_t *cond)
 {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -46,7 +46,7 @@ struct local_hub *local_hub_create(int count)
     hub->count = count;
     hub->ranks = xcalloc((size_t)count, sizeof *hub->ranks);
     for (int i = 0; i < count; i++) {
-        local_cond_init(&hub->ranks[i].changed);
+        cond_init(&hub->ranks[i].changed);
         hub->ranks[i].inbox_end = &hub->ranks[i].inbox;
     }
     return hub;
@@ -176,7 +176,7 @@ static struct meeting *meeting_create(const int *ranks, int count)
     meeting->joined = xcalloc((size_t)count, sizeof *meeting->joined);
     meeting->arrivals = xcalloc((size_t)count, sizeof *meeting->arrivals);
     meeting->name = collective_members_print(ranks, count);
-    local_cond_init(&meeting->changed);
+    cond_init(&meeting->changed);
     return meeting;
 }
 

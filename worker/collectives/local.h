@@ -92,8 +92,7 @@ struct fabric {
     size_t block_count, block_capacity; /* block i holds REQUESTS << i */
 };
 
-void local_cond_init(pthread_cond_t *cond);
-/* Now + timeout_s on the clock of local_cond_init. */
+/* Now + timeout_s on the clock by which all here is waited for. */
 struct timespec local_deadline(double timeout_s);
 
 /* Elements of owner's data that another rank has copied. */

@@ -65,7 +65,6 @@ char *holding_memory(const struct holding *holding);
 /* Its state is whole; of the program of an epoch. */
 void holding_publish(struct holding *holding, const struct share *shares, uint64_t ran_in,
                      const struct standing *standing);
-bool holding_published(const struct holding *holding);
 /* The state goes on elsewhere, in the memory of a device: until it is offered again what is here is
  * not what it stands for, and no successor finds it. */
 void holding_withdraw(struct holding *holding);

@@ -114,11 +114,6 @@ void holding_publish(struct holding *holding, const struct share *shares, uint64
     atomic_store(&record->published, true);
 }
 
-bool holding_published(const struct holding *holding)
-{
-    return atomic_load(&holding->record->published);
-}
-
 void holding_withdraw(struct holding *holding)
 {
     atomic_store(&holding->record->published, false);

@@ -82,8 +82,7 @@ void interpreter_arm(struct interpreter *in);
 void interpreter_begin_update(struct interpreter *in, const float *metrics);
 void interpreter_end_update(struct interpreter *in);
 
-/* A buffer's memory in a slot, and a piece of an instruction there: the device's. */
-char *interpreter_address(const struct interpreter *in, int buffer, int slot);
+/* A piece of an instruction in a slot: the device's memory. */
 struct view interpreter_view(const struct interpreter *in, const struct instruction *instruction,
                              int index, int slot);
 

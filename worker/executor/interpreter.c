@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-char *interpreter_address(const struct interpreter *in, int buffer, int slot)
+/* A buffer's memory in a slot: the device's. */
+static char *address_of(const struct interpreter *in, int buffer, int slot)
 {
     const struct buffer *b = &in->program->buffers[buffer];
     char *base = arena_region(in->arena, b->region) + b->offset;
@@ -20,8 +21,7 @@ static struct view view_of(const struct interpreter *in, const struct piece *pie
         return view;
     const struct buffer *buffer = &in->program->buffers[piece->buffer];
     view.element = element_of_size(buffer->element_bytes);
-    view.data =
-        interpreter_address(in, piece->buffer, slot) + piece->offset * buffer->element_bytes;
+    view.data = address_of(in, piece->buffer, slot) + piece->offset * buffer->element_bytes;
     return view;
 }
 
@@ -45,7 +45,7 @@ struct kernel_call interpreter_call(const struct interpreter *in,
         .phase = instruction->kernel.phase,
     };
     if (instruction->kernel.workspace >= 0)
-        call.workspace = interpreter_address(in, instruction->kernel.workspace, slot);
+        call.workspace = address_of(in, instruction->kernel.workspace, slot);
     const struct piece *pieces = program_pieces(in->program, instruction);
     for (int i = 0; i < instruction->piece_count; i++) {
         int operand = pieces[i].operand;
@@ -93,10 +93,10 @@ static void update(struct interpreter *in, const struct instruction *instruction
     }
     const struct update_slice slice = {
         .tensor = parameter->tensor,
-        .parameter = (float *)(void *)interpreter_address(in, parameter->master, 0),
+        .parameter = (float *)(void *)address_of(in, parameter->master, 0),
         .gradient = interpreter_view(in, instruction, 0, 0).data,
-        .first = (float *)(void *)interpreter_address(in, parameter->first, 0),
-        .second = (float *)(void *)interpreter_address(in, parameter->second, 0),
+        .first = (float *)(void *)address_of(in, parameter->first, 0),
+        .second = (float *)(void *)address_of(in, parameter->second, 0),
         .count = (size_t)box_count(&parameter->box),
     };
     bool last = (size_t)instruction->parameter + 1 == in->program->parameter_count;
@@ -111,7 +111,7 @@ static void update(struct interpreter *in, const struct instruction *instruction
 
 static float *metrics_of(const struct interpreter *in)
 {
-    return (float *)(void *)interpreter_address(in, in->program->metrics, 0);
+    return (float *)(void *)address_of(in, in->program->metrics, 0);
 }
 
 int interpreter_execute(struct interpreter *in, const struct program_cursor *cursor,

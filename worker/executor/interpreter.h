@@ -94,12 +94,12 @@ void interpreter_initialize(struct interpreter *interpreter, uint64_t seed);
 const struct program *interpreter_program(const struct interpreter *interpreter);
 struct arena *interpreter_arena(struct interpreter *interpreter);
 /* A buffer as the host sees it, in slot 0 where it has slots. That of a device with memory of its
- * own is an image: it is as the device left it once it was fetched, and the device has what was
- * written to it once it was stored. Not during a run. Else neither does anything. */
+ * own is an image, and as the device left it once it was fetched; of any other fetching does
+ * nothing. Not during a run. */
 void *interpreter_buffer(struct interpreter *interpreter, int buffer);
 int interpreter_fetch(struct interpreter *interpreter, int buffer, struct error *err);
-int interpreter_store(struct interpreter *interpreter, int buffer, struct error *err);
-/* The same of all parameters and their moments. */
+/* The same of all parameters and their moments; once they are stored, the device has what was
+ * written to their images. */
 int interpreter_fetch_state(struct interpreter *interpreter, struct error *err);
 int interpreter_store_state(struct interpreter *interpreter, struct error *err);
 /* It is to be fetched time and again: its image is pinned, where it is one. -ENOBUFS: it cannot be,

@@ -237,11 +237,6 @@ int interpreter_fetch(struct interpreter *in, int buffer, struct error *err)
     return carry(in, arena_fetch, &buffer, 1, err);
 }
 
-int interpreter_store(struct interpreter *in, int buffer, struct error *err)
-{
-    return carry(in, arena_store, &buffer, 1, err);
-}
-
 static int carry_state(struct interpreter *in, carry_fn *way, struct error *err)
 {
     size_t count = 0;

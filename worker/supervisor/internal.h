@@ -5,7 +5,7 @@
 #include "worker/supervisor/supervisor.h"
 
 enum link_state {
-    LINK_IDLE,    /* not started yet */
+    LINK_IDLE,    /* not started yet: nothing is ever due */
     LINK_WAITING, /* until link.due_ms, then Hello */
     LINK_HELLO,   /* said, not answered */
     LINK_REPORT,

@@ -4,6 +4,7 @@
 #include "common/base/memory.h"
 #include "common/rpc/message.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,6 +83,7 @@ void supervisor_actions_finish(struct supervisor_actions *actions)
 
 void supervisor_start(struct supervisor *supervisor, struct supervisor_actions *actions)
 {
+    assert(supervisor->link.state == LINK_IDLE); /* once */
     link_begin(supervisor, actions);
 }
 

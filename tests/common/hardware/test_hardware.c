@@ -1,4 +1,4 @@
-/* test_hardware.c - reports: copying, checking, JSON there and back, the table row. */
+/* test_hardware.c - reports: copying, checking, JSON there and back. */
 #include "common/hardware/wire.h"
 
 #include <errno.h>
@@ -215,24 +215,6 @@ START_TEST(an_infinite_rate_is_refused)
 }
 END_TEST
 
-START_TEST(a_row_stands_under_its_header)
-{
-    char *text = NULL;
-    size_t size;
-    struct hardware_report *report = sample("node-a");
-    FILE *out = open_memstream(&text, &size);
-    hardware_print_header(out);
-    hardware_report_print(report, "ALIVE", out);
-    fclose(out);
-    ck_assert_str_eq(text, "NODE             STATE      CORES     MEMORY  DEVICES"
-                           "                  PROCESSOR\n"
-                           "node-a           ALIVE          8   32.0 GiB  2 cpu x 4 cores"
-                           "          EPYC \"9554\"\n");
-    free(text);
-    hardware_report_destroy(report);
-}
-END_TEST
-
 int main(void)
 {
     TCase *tcase = tcase_create("hardware");
@@ -243,6 +225,5 @@ int main(void)
     tcase_add_test(tcase, two_recorded_nodes_with_one_name_are_refused);
     tcase_add_loop_test(tcase, a_wrong_member_is_named, 0, sizeof wrong / sizeof *wrong);
     tcase_add_test(tcase, an_infinite_rate_is_refused);
-    tcase_add_test(tcase, a_row_stands_under_its_header);
     return suite_run("hardware", tcase, NULL);
 }

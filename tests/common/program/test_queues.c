@@ -181,7 +181,7 @@ END_TEST
 struct timeline {
     const struct program *program;
     double backward_begins[8], backward_ends[8], gathered[2][8], forward_ends[8];
-    double first_reduced, forwards_end;
+    double first_reduced;
 };
 
 static void note(void *context, int rank, const struct program_cursor *cursor, double begin,
