@@ -120,7 +120,7 @@ bool hardware_report_equal(const struct hardware_report *a, const struct hardwar
                  a->cores == b->cores && a->oversubscribed == b->oversubscribed &&
                  a->memory_bytes == b->memory_bytes && a->cache_count == b->cache_count &&
                  a->numa_count == b->numa_count && a->device_count == b->device_count &&
-                 text_equal(a->release, b->release);
+                 text_equal(a->address, b->address) && text_equal(a->release, b->release);
     for (size_t i = 0; equal && i < a->cache_count; i++)
         equal = a->caches[i].level == b->caches[i].level &&
                 a->caches[i].size_bytes == b->caches[i].size_bytes &&

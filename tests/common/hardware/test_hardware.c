@@ -129,6 +129,24 @@ START_TEST(a_copy_is_equal_and_shares_nothing)
 }
 END_TEST
 
+/* Where others reach a worker, and what it runs, are parts of what it is. */
+START_TEST(another_address_or_release_is_another_report)
+{
+    struct hardware_report *report = sample("node-a"), *copy = hardware_report_copy(report);
+    hardware_set_text(&copy->address, "10.0.0.7");
+    ck_assert(!hardware_report_equal(report, copy));
+    hardware_set_text(&report->address, "10.0.0.7");
+    ck_assert(hardware_report_equal(report, copy));
+    hardware_set_text(&copy->address, "10.0.0.8");
+    ck_assert(!hardware_report_equal(report, copy));
+    hardware_set_text(&copy->address, "10.0.0.7");
+    hardware_set_text(&copy->release, "0.2.0");
+    ck_assert(!hardware_report_equal(report, copy));
+    hardware_report_destroy(report);
+    hardware_report_destroy(copy);
+}
+END_TEST
+
 START_TEST(a_recorded_cluster_comes_back_in_order)
 {
     struct error err = {""};
@@ -221,6 +239,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_report_comes_back_from_json_as_it_was, 0, 200);
     tcase_add_loop_test(tcase, a_report_comes_back_from_the_wire_as_it_was, 0, 200);
     tcase_add_test(tcase, a_copy_is_equal_and_shares_nothing);
+    tcase_add_test(tcase, another_address_or_release_is_another_report);
     tcase_add_test(tcase, a_recorded_cluster_comes_back_in_order);
     tcase_add_test(tcase, two_recorded_nodes_with_one_name_are_refused);
     tcase_add_loop_test(tcase, a_wrong_member_is_named, 0, sizeof wrong / sizeof *wrong);
