@@ -183,13 +183,14 @@ static int decode_head(json_t *root, struct plan *plan, struct error *err)
     const char *schedule = json_string_value(json_object_get(root, "schedule"));
     json_int_t memory = 0;
     int64_t micro_batches = 0;
+    char known[128];
     if (id && strlen(id) >= sizeof plan->id)
         return error_set(err, -EINVAL, "id has more than %zu bytes", sizeof plan->id - 1);
     strcpy(plan->id, id ? id : "");
     plan->schedule = schedule ? schedule_find(schedule) : NULL;
     if (!plan->schedule)
-        return error_set(err, -EINVAL, "unknown schedule '%.64s'; known: %s, %s",
-                         schedule ? schedule : "(no text)", schedules[0]->name, schedules[1]->name);
+        return error_set(err, -EINVAL, "unknown schedule '%.64s'; known: %s",
+                         schedule ? schedule : "(no text)", schedule_list(known, sizeof known));
     const json_t *overlap = json_object_get(root, "overlap");
     if (overlap && !json_is_boolean(overlap))
         return error_set(err, -EINVAL, "overlap is neither true nor false");

@@ -5,6 +5,8 @@
 
 #include "common/graph/operation.h"
 
+#include <stddef.h>
+
 struct event {
     enum direction direction;
     int micro_batch;
@@ -23,6 +25,8 @@ struct schedule {
 /* Ends with NULL. On no stage does any need fewer slots than the first. */
 extern const struct schedule *const schedules[];
 const struct schedule *schedule_find(const char *name);
+/* "1f1b, gpipe": the names there are, for a sentence; at most size characters. */
+char *schedule_list(char *out, size_t size);
 
 /* The order, with slots: the lowest free one at each forward. Returns how many there are. */
 int schedule_events(const struct schedule *schedule, int stage, int stages, int micro_batches,

@@ -3,6 +3,7 @@
 
 #include "common/base/memory.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,14 @@ const struct schedule *schedule_find(const char *name)
         if (strcmp(schedules[i]->name, name) == 0)
             return schedules[i];
     return NULL;
+}
+
+char *schedule_list(char *out, size_t size)
+{
+    size_t used = 0;
+    for (int i = 0; schedules[i] && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, i ? ", %s" : "%s", schedules[i]->name);
+    return out;
 }
 
 int schedule_events(const struct schedule *schedule, int stage, int stages, int micro_batches,

@@ -167,8 +167,8 @@ static int check_names(const struct job_plan *plan, struct error *err)
     char known[128];
     const char *schedule = plan->schedule;
     if (schedule && !schedule_find(schedule))
-        return error_set(err, -EINVAL, "plan.schedule '%s' is unknown; known: %s, %s", schedule,
-                         schedules[0]->name, schedules[1]->name);
+        return error_set(err, -EINVAL, "plan.schedule '%s' is unknown; known: %s", schedule,
+                         schedule_list(known, sizeof known));
     for (size_t i = 0; i < plan->forbid.roles.count; i++)
         if (!role_find(plan->forbid.roles.items[i]))
             return error_set(err, -EINVAL, "plan.forbid.roles: '%s' is unknown; known: %s",
