@@ -6,6 +6,7 @@
  * last of its threads to get a core returns its memory, and only then is its death seen. */
 #include "worker/checkpoint/saver.h"
 
+#include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/base/units.h"
@@ -20,7 +21,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <time.h>
 
 /* setpriority(2): 1.5 % of a core that others want too. */
 #define WRITER_NICENESS 19
@@ -39,13 +39,6 @@ struct saver {
     uint64_t step; /* of the copy; 0: none yet */
     double waited_s;
 };
-
-static double now_s(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 static int write_own(struct saver *saver, const char *folder, struct manifest_shard *shard,
                      struct error *err)
@@ -165,14 +158,14 @@ int saver_create(const struct saver_config *config, struct saver **out, struct e
 int saver_take(struct saver *saver, uint64_t step, state_buffer_cb *buffer, void *context,
                struct error *err)
 {
-    double begin = now_s();
+    double begin = clock_now_s();
     int rc = teller_failed(saver->teller, err);
     if (rc < 0 || step == saver->step)
         return rc;
     pthread_mutex_lock(&saver->lock);
     while (saver->filled)
         pthread_cond_wait(&saver->changed, &saver->lock);
-    saver->waited_s = now_s() - begin;
+    saver->waited_s = clock_now_s() - begin;
     pthread_mutex_unlock(&saver->lock);
     state_copy(&saver->slices, buffer, context, saver->copy);
     pthread_mutex_lock(&saver->lock);

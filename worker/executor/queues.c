@@ -1,6 +1,7 @@
 /* queues.c - two threads in one step, and what they tell each other: how far they are. */
 #include "worker/executor/queues.h"
 
+#include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "common/program/walk.h"
 #include "worker/executor/internal.h"
@@ -9,7 +10,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct queues {
     struct interpreter *in;
@@ -28,13 +28,6 @@ struct queues {
     pthread_t thread;
     uint64_t begun, ended; /* steps */
 };
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 static void wake(struct queues *queues)
 {
@@ -56,7 +49,7 @@ static bool await(struct queues *queues, enum queue queue, uint64_t number)
     enum queue other = program_other_queue(queue);
     if (atomic_load(&queues->done[other]) >= number)
         return true;
-    footprints_await(queues->in->footprints, queue, queues->in->step, now());
+    footprints_await(queues->in->footprints, queue, queues->in->step, clock_now_s());
     pthread_mutex_lock(&queues->lock);
     atomic_store(&queues->sleeps[queue], true);
     while (atomic_load(&queues->done[other]) < number && !atomic_load(&queues->failed))
@@ -147,7 +140,7 @@ static void run_queue(struct queues *queues, enum queue queue)
 {
     struct interpreter *in = queues->in;
     struct program_walk *walk = &queues->walks[queue];
-    double begin = now();
+    double begin = clock_now_s();
     while (walk_next(walk)) {
         const struct instruction *instruction = walk->cursor.instruction;
         int index = (int)(instruction - in->program->instructions);
@@ -157,7 +150,7 @@ static void run_queue(struct queues *queues, enum queue queue)
             return;
         if (number > 0) {
             bool there = await(queues, queue, number);
-            double ready = now();
+            double ready = clock_now_s();
             in->waited[index] += ready - begin;
             begin = ready;
             if (!there)
@@ -170,7 +163,7 @@ static void run_queue(struct queues *queues, enum queue queue)
             rc = execute(in, walk, &err);
         if (rc == 0 && in->lanes && in->timed)
             rc = lanes_finish(in->lanes, &err);
-        double end = now();
+        double end = clock_now_s();
         footprints_end(in->footprints, queue, end);
         if (rc < 0) {
             error_prefix(&err, rc, "rank %d, step %llu, %s", in->program->rank,

@@ -1,13 +1,13 @@
 /* times.c - sums over the interpreter's clock. */
 #include "worker/executor/times.h"
 
+#include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "worker/executor/trainer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct class
 {
@@ -26,13 +26,6 @@ struct times {
     double compute_s;  /* predicted of a step's kernels */
     double reported_s; /* when the last report was */
 };
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 static struct class class_make(const struct program *program, const struct instruction *instruction)
 {
@@ -57,7 +50,7 @@ struct times *times_create(const struct program *program, double compute_s)
     struct times *times = xcalloc(1, sizeof *times);
     times->program = program;
     times->compute_s = compute_s;
-    times->reported_s = now();
+    times->reported_s = clock_now_s();
     times->class_of = xcalloc(program->instruction_count, sizeof *times->class_of);
     times->seconds = xcalloc(program->instruction_count, sizeof *times->seconds);
     times->runs = xcalloc(program->instruction_count, sizeof *times->runs);
@@ -117,13 +110,13 @@ static double seconds_of_kernels(const struct times *times, const struct interpr
 
 bool times_due(const struct times *times)
 {
-    return now() >= times->reported_s + TIMES_EVERY_S;
+    return clock_now_s() >= times->reported_s + TIMES_EVERY_S;
 }
 
 void times_report(struct times *times, const struct interpreter *in, int rank,
                   const struct reporter *reporter)
 {
-    times->reported_s = now();
+    times->reported_s = clock_now_s();
     if (steps_since(times, in) == 0)
         return;
     double *sums = xcalloc(times->count, sizeof *sums);

@@ -1,6 +1,7 @@
 /* trainer.c - the training loop of one rank. */
 #include "worker/executor/trainer.h"
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/program/lower.h"
 #include "worker/executor/begin.h"
@@ -10,7 +11,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 struct run {
     const struct trainer_config *config;
@@ -19,13 +19,6 @@ struct run {
     struct interpreter *in;
     struct begun begun;
 };
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 static enum data_split split_of(enum program_kind kind)
 {
@@ -70,7 +63,7 @@ static int train(struct run *run, struct behind *behind, struct error *err)
         bool wish = reporter->wants_pause && reporter->wants_pause(reporter->context, pauses);
         interpreter_wish(in, wish, reporter->wants_stop && reporter->wants_stop(reporter->context));
         interpreter_time(in, behind_traces(step + 1));
-        double begin = now();
+        double begin = clock_now_s();
         rc = interpreter_run(in, PROGRAM_TRAIN, step, &result, err);
         if (rc < 0)
             return rc;
@@ -78,7 +71,8 @@ static int train(struct run *run, struct behind *behind, struct error *err)
             kept_clear(config->kept);
         rc = copy_behind(run, step + 1, err);
         if (reporter->step)
-            reporter->step(reporter->context, config->rank, step + 1, &result, now() - begin);
+            reporter->step(reporter->context, config->rank, step + 1, &result,
+                           clock_now_s() - begin);
         bool last = step + 1 == steps, stop = result.stop && !last;
         if (rc == 0)
             rc = stop ? behind_stop(behind, step + 1, err)
@@ -122,11 +116,11 @@ static int open_saver(const struct trainer_config *config, struct interpreter *i
 static int begin(struct run *run, struct error *err)
 {
     const struct reporter *reporter = run->config->reporter;
-    double started = now();
+    double started = clock_now_s();
     int rc = begin_state(run->config, run->in, &run->begun, err);
     if (rc < 0)
         return rc;
-    run->begun.told.fill_s = now() - started;
+    run->begun.told.fill_s = clock_now_s() - started;
     if (reporter->begun)
         reporter->begun(reporter->context, run->config->rank, &run->begun.told);
     return 0;
@@ -180,7 +174,7 @@ static int prepare(struct run *run, const struct feed *feed, struct error *err)
         .estate = config->kept ? config->kept->estate : NULL,
         .epoch = config->epoch,
     };
-    double started = now();
+    double started = clock_now_s();
     int rc = lower(config->graph, config->plan, config->rank, &run->program, err);
     if (rc < 0)
         return rc;
@@ -193,7 +187,7 @@ static int prepare(struct run *run, const struct feed *feed, struct error *err)
                          config->rank, (unsigned long long)run->hash,
                          (unsigned long long)config->hash);
     rc = interpreter_prepare(run->program, &prepare, &run->in, err);
-    run->begun.told.prepare_s = now() - started;
+    run->begun.told.prepare_s = clock_now_s() - started;
     return rc;
 }
 
@@ -235,9 +229,9 @@ int trainer_give(const struct trainer_config *config, struct error *err)
 {
     const struct reporter *reporter = config->reporter;
     struct beginning beginning = {0};
-    double started = now();
+    double started = clock_now_s();
     int rc = begin_give(config, &beginning, err);
-    beginning.fill_s = now() - started;
+    beginning.fill_s = clock_now_s() - started;
     if (rc == 0 && reporter->begun)
         reporter->begun(reporter->context, config->rank, &beginning);
     if (rc == 0 && reporter->ready)
