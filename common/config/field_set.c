@@ -1,6 +1,7 @@
 /* field_set.c - one value from text into the struct, or a sentence that says what is right. */
 #include "common/base/memory.h"
 #include "common/base/units.h"
+#include "common/base/utf8.h"
 #include "common/config/fields.h"
 
 #include <ctype.h>
@@ -118,30 +119,11 @@ static int set_choice(const struct field *field, const char *text, int *at, stru
     return 0;
 }
 
-/* Well-formed UTF-8: no stray or missing continuation, no overlong form, no surrogate. */
-static bool is_utf8(const char *text)
-{
-    static const uint32_t leasts[] = {0, 0, 0x80, 0x800, 0x10000};
-    for (const unsigned char *at = (const unsigned char *)text; *at;) {
-        int size = *at < 0x80 ? 1 : *at >> 5 == 6 ? 2 : *at >> 4 == 14 ? 3 : *at >> 3 == 30 ? 4 : 0;
-        uint32_t letter = size == 1 ? *at : *at & (0x7fu >> size);
-        for (int i = 1; i < size; i++) {
-            if (at[i] >> 6 != 2)
-                return false;
-            letter = letter << 6 | (at[i] & 0x3f);
-        }
-        if (size == 0 || letter < leasts[size] || letter > 0x10ffff || letter >> 11 == 27)
-            return false;
-        at += size;
-    }
-    return true;
-}
-
 static int check_text(const struct field *field, const char *text, struct error *err)
 {
     if (!*text)
         return refuse(field, text, "empty", err);
-    if (!is_utf8(text))
+    if (!utf8_valid(text))
         return refuse(field, text, "not UTF-8", err);
     return 0;
 }

@@ -2,6 +2,7 @@
 #include "common/rpc/message.h"
 
 #include "common/base/memory.h"
+#include "common/base/utf8.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -37,63 +38,17 @@ size_t message_quota(size_t size)
     return ((size_t)64 << 10) + 32 * size;
 }
 
-/* Bytes of the UTF-8 sequence that starts with lead; 0 where none does. */
-static size_t sequence_size(unsigned char lead)
-{
-    if (lead < 0x80)
-        return 1;
-    if (lead >= 0xc2 && lead < 0xe0)
-        return 2;
-    if (lead >= 0xe0 && lead < 0xf0)
-        return 3;
-    return lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
-}
-
-/* Bytes of the character at at, 0 where there is none. RFC 3629: no overlong forms, no
- * surrogates, nothing beyond U+10FFFF. */
-static size_t character_size(const unsigned char *at)
-{
-    size_t size = sequence_size(at[0]);
-    for (size_t i = 1; i < size; i++)
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) ||
-        (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f))
-        return 0;
-    return size;
-}
-
-/* Most text is ASCII: eight characters of that are seen at once. */
-static bool is_utf8(const char *text)
-{
-    const unsigned char *at = (const unsigned char *)text, *end = at + strlen(text);
-    while (at < end) {
-        uint64_t eight;
-        if (end - at >= (ptrdiff_t)sizeof eight) {
-            memcpy(&eight, at, sizeof eight);
-            if (!(eight & 0x8080808080808080)) {
-                at += sizeof eight;
-                continue;
-            }
-        }
-        size_t size = character_size(at);
-        if (size == 0)
-            return false;
-        at += size;
-    }
-    return true;
-}
-
 void message_mend_text(char *text)
 {
-    unsigned char *at = (unsigned char *)text;
-    while (*at) {
-        size_t size = character_size(at);
+    size_t left = strlen(text);
+    while (left > 0) {
+        size_t size = utf8_size(text, left);
         if (size == 0) {
-            *at = '?';
+            *text = '?';
             size = 1;
         }
-        at += size;
+        text += size;
+        left -= size;
     }
 }
 
@@ -106,7 +61,7 @@ static int check_value(const ProtobufCFieldDescriptor *field, void *const *value
         return 0;
     if (field->type == PROTOBUF_C_TYPE_MESSAGE)
         return check_message(*value, err);
-    if (!is_utf8(*value))
+    if (!utf8_valid(*value))
         return error_set(err, -EINVAL, "field '%s' is not UTF-8 text", field->name);
     return 0;
 }

@@ -2,6 +2,7 @@
 #include "coordinator/cli/output.h"
 
 #include "common/base/memory.h"
+#include "common/base/utf8.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -55,30 +56,12 @@ void output_print_list(enum output output, const char *kind, const char *member,
     output_print_object(output, output_object(kind, json_pack("{s:o}", member, items)), out);
 }
 
-/* Length of the UTF-8 character at text (RFC 3629), or 0 when there is none. */
-static size_t character_length(const unsigned char *text, size_t left)
-{
-    size_t length = text[0] < 0x80                       ? 1
-                    : text[0] >= 0xc2 && text[0] < 0xe0  ? 2
-                    : text[0] >= 0xe0 && text[0] < 0xf0  ? 3
-                    : text[0] >= 0xf0 && text[0] <= 0xf4 ? 4
-                                                         : 0;
-    if (length == 0 || length > left)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    bool overlong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
-    bool outside = (text[0] == 0xed && text[1] > 0x9f) || (text[0] == 0xf4 && text[1] > 0x8f);
-    return overlong || outside ? 0 : length;
-}
-
 char *output_clean(const void *bytes, size_t size)
 {
     const unsigned char *from = bytes;
     char *text = xcalloc(size + 1, 1);
     for (size_t i = 0, length; i < size; i += length ? length : 1) {
-        length = character_length(&from[i], size - i);
+        length = utf8_size(&from[i], size - i);
         bool control = (length == 1 && from[i] < ' ' && from[i] != '\n' && from[i] != '\t') ||
                        from[i] == 127 || (length == 2 && from[i] == 0xc2 && from[i + 1] < 0xa0);
         if (length == 0 || control)

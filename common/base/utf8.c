@@ -1,0 +1,52 @@
+/* utf8.c - see utf8.h. */
+#include "common/base/utf8.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* Bytes of the sequence that starts with lead; 0 where none does. */
+static size_t sequence_size(unsigned char lead)
+{
+    if (lead < 0x80)
+        return 1;
+    if (lead >= 0xc2 && lead < 0xe0)
+        return 2;
+    if (lead >= 0xe0 && lead < 0xf0)
+        return 3;
+    return lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
+}
+
+size_t utf8_size(const void *text, size_t left)
+{
+    const unsigned char *at = text;
+    size_t size = left > 0 ? sequence_size(at[0]) : 0;
+    if (size > left)
+        return 0;
+    for (size_t i = 1; i < size; i++)
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    if (size < 3)
+        return size;
+    bool overlong = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xf0 && at[1] < 0x90);
+    bool outside = (at[0] == 0xed && at[1] > 0x9f) || (at[0] == 0xf4 && at[1] > 0x8f);
+    return overlong || outside ? 0 : size;
+}
+
+/* Most text is ASCII: eight characters of that are seen at once. */
+bool utf8_valid(const char *text)
+{
+    size_t left = strlen(text);
+    while (left > 0) {
+        uint64_t eight;
+        size_t size = sizeof eight;
+        if (left >= size)
+            memcpy(&eight, text, size);
+        if (left < size || eight & 0x8080808080808080)
+            size = utf8_size(text, left);
+        if (size == 0)
+            return false;
+        text += size;
+        left -= size;
+    }
+    return true;
+}

@@ -1,0 +1,12 @@
+/* utf8.h - UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing past U+10FFFF. */
+#ifndef COMMON_BASE_UTF8_H
+#define COMMON_BASE_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Bytes of the character at text, of which `left` are there; 0 where there is none. */
+size_t utf8_size(const void *text, size_t left);
+bool utf8_valid(const char *text);
+
+#endif

@@ -1,0 +1,86 @@
+/* test_utf8.c - every character, and what is like one and is none. */
+#include "common/base/utf8.h"
+
+#include "tests/support/suite.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* By the table of RFC 3629, section 3. */
+static size_t encode(uint32_t point, char *out)
+{
+    static const unsigned char leads[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    size_t size = point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
+    for (size_t i = size - 1; i > 0; i--, point >>= 6)
+        out[i] = (char)(0x80 | (point & 0x3f));
+    out[0] = (char)(leads[size] | point);
+    return size;
+}
+
+START_TEST(every_character_has_its_size_and_no_part_of_it_is_one)
+{
+    for (uint32_t point = 0; point < 0x120000; point++) {
+        char text[4];
+        size_t size = encode(point, text);
+        bool is_character = point < 0x110000 && point >> 11 != 0xd800 >> 11;
+        ck_assert_msg(utf8_size(text, size) == (is_character ? size : 0), "U+%04X", point);
+        ck_assert_msg(utf8_size(text, size - 1) == 0, "part of U+%04X", point);
+    }
+}
+END_TEST
+
+/* RFC 3629, section 4: leads and second bytes by their pairs, the rest 80 to BF. */
+START_TEST(nothing_else_is_a_character)
+{
+    static const unsigned char bounds[] = {0x00, 0x7f, 0x80, 0xbf, 0xc0, 0xff};
+    size_t found[5] = {0};
+    for (unsigned pair = 0; pair < 0x10000; pair++)
+        for (size_t third = 0; third < sizeof bounds; third++)
+            for (size_t fourth = 0; fourth < sizeof bounds; fourth++) {
+                const unsigned char text[] = {(unsigned char)(pair >> 8), (unsigned char)pair,
+                                              bounds[third], bounds[fourth]};
+                found[utf8_size(text, sizeof text)]++;
+            }
+    ck_assert_uint_eq(found[1], 128 * 256 * 36);
+    ck_assert_uint_eq(found[2], 30 * 64 * 36);
+    ck_assert_uint_eq(found[3], (32 + 12 * 64 + 32 + 2 * 64) * 2 * 6);
+    ck_assert_uint_eq(found[4], (48 + 3 * 64 + 16) * 2 * 2);
+}
+END_TEST
+
+/* At every place of two words of eight, of which all but one character are ASCII. */
+START_TEST(a_text_is_as_good_as_its_worst_byte)
+{
+    static const struct {
+        const char *bytes;
+        bool valid;
+    } parts[] = {{"a", true},
+                 {"\u00e9", true},
+                 {"\u20ac", true},
+                 {"\U0001f600", true},
+                 {"\x80", false},
+                 {"\xc3", false},
+                 {"\xff", false},
+                 {"\xc0\xaf", false},
+                 {"\xed\xa0\x80", false},
+                 {"\xf4\x90\x80\x80", false}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        for (size_t place = 0; place < 16; place++) {
+            char text[32] = "";
+            memset(text, 'x', place);
+            strcpy(&text[place], parts[i].bytes);
+            memset(&text[strlen(text)], 'y', _i ? 16 - place : 0);
+            ck_assert_msg(utf8_valid(text) == parts[i].valid, "'%s'", text);
+        }
+    ck_assert(utf8_valid(""));
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("utf8");
+    tcase_add_test(tcase, every_character_has_its_size_and_no_part_of_it_is_one);
+    tcase_add_test(tcase, nothing_else_is_a_character);
+    tcase_add_loop_test(tcase, a_text_is_as_good_as_its_worst_byte, 0, 2);
+    return suite_run("utf8", tcase, NULL);
+}
