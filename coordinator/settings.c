@@ -1,12 +1,11 @@
 /* settings.c - one row per setting; every row is a flag, a variable and a key of the file. */
 #include "coordinator/settings.h"
 
-#include "common/base/memory.h"
-
 #include <errno.h>
 #include <getopt.h>
 #include <stddef.h>
-#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
 
 #define FILE_STANDARD "/etc/gimbal/coordinator.yaml"
 
@@ -49,25 +48,25 @@ const struct field coordinator_fields[] = {
     {.key = NULL},
 };
 
+#define SETTINGS (sizeof coordinator_fields / sizeof *coordinator_fields - 1)
+#define NAME_SIZE 32 /* of a setting's flag, with its final NUL */
+
+/* What getopt says of a flag: of a setting FLAG_SETTING and its row. */
 enum { FLAG_CONFIG = 256, FLAG_CHECK, FLAG_SETTING };
 
-static const struct option options[] = {
+static const struct option own[] = {
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {"config", required_argument, NULL, FLAG_CONFIG},
     {"check", no_argument, NULL, FLAG_CHECK},
-    {"address", required_argument, NULL, FLAG_SETTING},
-    {"address-file", required_argument, NULL, FLAG_SETTING + 1},
-    {"state", required_argument, NULL, FLAG_SETTING + 2},
-    {"heartbeat", required_argument, NULL, FLAG_SETTING + 3},
-    {"dead-after", required_argument, NULL, FLAG_SETTING + 4},
-    {"log-level", required_argument, NULL, FLAG_SETTING + 5},
-    {"tls", required_argument, NULL, FLAG_SETTING + 6},
-    {"join-tokens", required_argument, NULL, FLAG_SETTING + 7},
-    {"drills", required_argument, NULL, FLAG_SETTING + 8},
-    {0},
 };
-#define SETTINGS (sizeof coordinator_fields / sizeof *coordinator_fields - 1)
+#define OWN (sizeof own / sizeof *own)
+
+/* As getopt wants them: those that are no settings, then one per setting. */
+struct flags {
+    struct option options[OWN + SETTINGS + 1];
+    char names[SETTINGS][NAME_SIZE];
+};
 
 /* What the command line says, the settings among it as texts. */
 struct line {
@@ -76,11 +75,28 @@ struct line {
     const char *values[SETTINGS];
 };
 
+/* A setting's flag is its key, with dashes. */
+static void flags_make(struct flags *flags)
+{
+    *flags = (struct flags){0};
+    memcpy(flags->options, own, sizeof own);
+    for (size_t row = 0; row < SETTINGS; row++) {
+        char *name = flags->names[row];
+        snprintf(name, NAME_SIZE, "%s", coordinator_fields[row].key);
+        for (char *dash = name; (dash = strchr(dash, '_'));)
+            *dash = '-';
+        flags->options[OWN + row] =
+            (struct option){name, required_argument, NULL, FLAG_SETTING + (int)row};
+    }
+}
+
 static int read_line(int argc, char **argv, struct line *line, struct error *err)
 {
+    struct flags flags;
+    flags_make(&flags);
     opterr = 0;
     optind = 1;
-    for (int flag; (flag = getopt_long(argc, argv, ":hV", options, NULL)) != -1;) {
+    for (int flag; (flag = getopt_long(argc, argv, ":hV", flags.options, NULL)) != -1;) {
         if (flag == 'h')
             line->command = COORDINATOR_HELP;
         else if (flag == 'V')

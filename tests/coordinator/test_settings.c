@@ -1,0 +1,131 @@
+/* test_settings.c - the coordinator's command line: every setting has a flag, which sets that. */
+#include "coordinator/settings.h"
+
+#include "common/base/memory.h"
+#include "tests/support/suite.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ARGUMENTS_MAX 8
+
+static struct coordinator_settings values;
+static struct settings *settings;
+static enum coordinator_command command;
+static bool usage;
+static struct error err;
+
+/* A file of its own, whatever this machine has. */
+static char path[] = "/tmp/gimbal-settings-XXXXXX";
+
+static void setup(void)
+{
+    static const char text[] = "log_level: warn\n";
+    int descriptor = mkstemp(path);
+    ck_assert_int_ge(descriptor, 0);
+    ck_assert_int_eq(write(descriptor, text, strlen(text)), (ssize_t)strlen(text));
+    close(descriptor);
+    settings = settings_create(coordinator_fields, &values);
+}
+
+static void teardown(void)
+{
+    unlink(path);
+    settings_destroy(settings);
+}
+
+static int read_words(const char *first, const char *second, const char *third, const char *fourth)
+{
+    const char *words[] = {
+        "gimbal-coordinator", "--config", path, first, second, third, fourth, NULL};
+    char *argv[ARGUMENTS_MAX];
+    int argc = 0;
+    for (; words[argc]; argc++)
+        argv[argc] = xstrdup(words[argc]);
+    argv[argc] = NULL;
+    int rc = coordinator_settings_read(settings, argc, argv, &command, &usage, &err);
+    for (int i = 0; i < argc; i++)
+        free(argv[i]);
+    return rc;
+}
+
+/* A value that is right, and not the standard. */
+static const char *example_of(const struct field *field)
+{
+    switch (field->kind) {
+    case FIELD_TEXT:
+        return field->key;
+    case FIELD_DURATION:
+        return "7s";
+    case FIELD_CHOICE:
+        return field->words[0];
+    case FIELD_BOOLEAN:
+        return "true";
+    default:
+        ck_abort_msg("%s: say what a value of it looks like", field->key);
+    }
+}
+
+START_TEST(every_setting_has_a_flag_that_sets_it_alone)
+{
+    const struct field *field = &coordinator_fields[_i];
+    char *flag = xasprintf("--%s", field->key);
+    for (char *dash = flag; (dash = strchr(dash, '_'));)
+        *dash = '-';
+    ck_assert_msg(read_words(flag, example_of(field), NULL, NULL) == 0, "%s", err.text);
+    char *text = field_print(field, &values);
+    ck_assert_str_eq(text, example_of(field));
+    for (const struct field *each = coordinator_fields; each->key; each++)
+        ck_assert_msg((strcmp(settings_origin(settings, each->key), flag) == 0) == (each == field),
+                      "%s: %s", flag, each->key);
+    free(text);
+    free(flag);
+}
+END_TEST
+
+START_TEST(a_flag_is_what_its_name_says)
+{
+    ck_assert_int_eq(read_words("--tls", "/bundle", "--join-tokens", "/tokens"), 0);
+    ck_assert_str_eq(values.tls, "/bundle");
+    ck_assert_str_eq(values.join_tokens, "/tokens");
+    ck_assert_int_eq(command, COORDINATOR_RUN);
+    ck_assert(!values.drills);
+}
+END_TEST
+
+START_TEST(what_is_no_setting_has_its_own_flag)
+{
+    ck_assert_int_eq(read_words("--check", NULL, NULL, NULL), 0);
+    ck_assert_int_eq(command, COORDINATOR_CHECK);
+    ck_assert_int_eq(read_words("--version", NULL, NULL, NULL), 0);
+    ck_assert_int_eq(command, COORDINATOR_VERSION);
+}
+END_TEST
+
+START_TEST(a_flag_that_is_none_or_lacks_its_value_is_named)
+{
+    ck_assert_int_eq(read_words("--join_tokens", "/tokens", NULL, NULL), -EINVAL);
+    ck_assert_str_eq(err.text, "--join_tokens is no flag; see --help");
+    ck_assert(usage);
+    ck_assert_int_eq(read_words("--tls", NULL, NULL, NULL), -EINVAL);
+    ck_assert_str_eq(err.text, "--tls wants a value; see --help");
+    ck_assert_int_eq(read_words("tls", NULL, NULL, NULL), -EINVAL);
+    ck_assert_str_eq(err.text, "'tls' is no flag; see --help");
+}
+END_TEST
+
+int main(void)
+{
+    int count = 0;
+    while (coordinator_fields[count].key)
+        count++;
+    TCase *tcase = tcase_create("coordinator settings");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_loop_test(tcase, every_setting_has_a_flag_that_sets_it_alone, 0, count);
+    tcase_add_test(tcase, a_flag_is_what_its_name_says);
+    tcase_add_test(tcase, what_is_no_setting_has_its_own_flag);
+    tcase_add_test(tcase, a_flag_that_is_none_or_lacks_its_value_is_named);
+    return suite_run("coordinator settings", tcase, NULL);
+}
