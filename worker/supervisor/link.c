@@ -16,10 +16,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sysexits.h>
 
 #define HEARTBEAT_MS_STANDARD 1000
-#define STATUS_PERMISSION 77
-#define STATUS_CONFIGURATION 78
 
 static void wait_then_hello(struct supervisor *supervisor, uint64_t now_ms)
 {
@@ -59,8 +58,7 @@ static void give_up(struct supervisor *supervisor, enum rpc_status status, const
     bool permission = status == RPC_PERMISSION_DENIED || status == RPC_UNAUTHENTICATED;
     act_log(actions, LOG_ERROR, "the coordinator refuses node '%s': %s", supervisor->node, text);
     wait_then_hello(supervisor, now_ms);
-    supervisor_leave(supervisor, permission ? STATUS_PERMISSION : STATUS_CONFIGURATION, text,
-                     now_ms, actions);
+    supervisor_leave(supervisor, permission ? EX_NOPERM : EX_CONFIG, text, now_ms, actions);
 }
 
 /* It had registered as this instance, and a later one has its name now. */
@@ -79,7 +77,7 @@ static void make_way(struct supervisor *supervisor, uint64_t now_ms,
              supervisor->node);
     complain(supervisor, text, actions);
     wait_then_hello(supervisor, now_ms);
-    supervisor_leave(supervisor, STATUS_CONFIGURATION, text, now_ms, actions);
+    supervisor_leave(supervisor, EX_CONFIG, text, now_ms, actions);
 }
 
 void link_begin(struct supervisor *supervisor, struct supervisor_actions *actions)

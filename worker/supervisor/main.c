@@ -17,13 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sysexits.h>
 #include <unistd.h>
-
-#define STATUS_UNAVAILABLE 69
-#define STATUS_INTERNAL 70
-#define STATUS_IO 74
-#define STATUS_PERMISSION 77
-#define STATUS_CONFIGURATION 78
 
 /* The path of a program beside this one; yours to free. */
 static char *beside(const char *program)
@@ -83,9 +78,7 @@ static int work(const struct daemon_options *options, int signal_fd, struct noti
 
 static int offer_status(int rc)
 {
-    return rc == -EINVAL   ? STATUS_CONFIGURATION
-           : rc == -ENODEV ? STATUS_UNAVAILABLE
-                           : STATUS_INTERNAL;
+    return rc == -EINVAL ? EX_CONFIG : rc == -ENODEV ? EX_UNAVAILABLE : EX_SOFTWARE;
 }
 
 static int measure_and_work(const struct worker_settings *settings, const struct pass *pass,
@@ -115,7 +108,7 @@ static int measure_and_work(const struct worker_settings *settings, const struct
                      ? fleet_run(&options, (unsigned)settings->fleet, signal_fd, &notify, &err)
                      : work(&options, signal_fd, &notify, &err);
         if (status < 0)
-            status = fail(status == -EINVAL ? STATUS_CONFIGURATION : STATUS_INTERNAL, &err);
+            status = fail(status == -EINVAL ? EX_CONFIG : EX_SOFTWARE, &err);
     }
     hardware_report_destroy(report);
     notify_close(&notify);
@@ -124,7 +117,7 @@ static int measure_and_work(const struct worker_settings *settings, const struct
 
 static int pass_status(int rc)
 {
-    return rc == -EACCES ? STATUS_PERMISSION : rc == -EINVAL ? STATUS_CONFIGURATION : STATUS_IO;
+    return rc == -EACCES ? EX_NOPERM : rc == -EINVAL ? EX_CONFIG : EX_IOERR;
 }
 
 static int join_and_work(const struct worker_settings *settings, const char *shim,
@@ -149,7 +142,7 @@ static int claim_and_work(const struct worker_settings *settings, const char *sh
 {
     struct error err;
     int claim = -1, rc = claim_open(settings->state, settings->name, &claim, &err);
-    int status = rc < 0 ? fail(rc == -EBUSY ? STATUS_CONFIGURATION : STATUS_IO, &err)
+    int status = rc < 0 ? fail(rc == -EBUSY ? EX_CONFIG : EX_IOERR, &err)
                         : join_and_work(settings, shim, executor, signal_fd);
     claim_close(claim);
     return status;
@@ -172,7 +165,7 @@ static int run(const struct worker_settings *settings, const char *shim, const c
     struct error err;
     int signal_fd = open_signals(&err);
     if (signal_fd < 0)
-        return fail(STATUS_INTERNAL, &err);
+        return fail(EX_SOFTWARE, &err);
     int status = settings->dry_run ? look(settings, shim, executor, signal_fd)
                                    : claim_and_work(settings, shim, executor, signal_fd);
     close(signal_fd);

@@ -12,11 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #define FILE_STANDARD "/etc/gimbal/worker.yaml"
-#define STATUS_USAGE 64
-#define STATUS_CONFIGURATION 78
 
 const char worker_usage[] =
     "usage: gimbal-worker [OPTION...]\n"
@@ -138,19 +137,19 @@ static int read_flags(int argc, char **argv, struct settings *settings,
         }
         if (option == '?') {
             error_set(err, 0, "%s is no option, or lacks its value; see --help", argv[optind - 1]);
-            return STATUS_USAGE;
+            return EX_USAGE;
         }
         if (option == 'k')
             values->check = true;
         if (option == 'd')
             values->dry_run = true;
         if (option == 0 && set_flag(settings, names[index].name, optarg, err) < 0)
-            return STATUS_USAGE;
+            return EX_USAGE;
     }
     if (optind == argc)
         return 0;
     error_set(err, 0, "'%s': gimbal-worker takes options only; see --help", argv[optind]);
-    return STATUS_USAGE;
+    return EX_USAGE;
 }
 
 static int read_share(struct worker_settings *values, const struct settings *settings,
@@ -221,13 +220,13 @@ int worker_settings_read(int argc, char **argv, struct worker_settings *values,
     struct settings *settings = settings_create(fields, values);
     int status = 0;
     if (read_file(argc, argv, settings, err) < 0 || settings_read_environment(settings, err) < 0)
-        status = STATUS_CONFIGURATION;
+        status = EX_CONFIG;
     if (status == 0)
         status = read_flags(argc, argv, settings, values, err);
     if (status == 0 &&
         (settings_check(settings, err) < 0 || read_share(values, settings, err) < 0 ||
          read_devices(values, settings, err) < 0 || complete(values, err) < 0))
-        status = STATUS_CONFIGURATION;
+        status = EX_CONFIG;
     if (status != 0) {
         settings_destroy(settings);
         return status;

@@ -18,9 +18,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sysexits.h>
 #include <unistd.h>
 
-#define STATUS_USAGE 64
 #define STATUS_FAILED 126
 #define STATUS_NO_PROGRAM 127
 
@@ -166,7 +166,7 @@ int main(int argc, char **argv)
     struct error err;
     if (!parse(argc, argv, &shim)) {
         fputs(usage, stderr);
-        return STATUS_USAGE;
+        return EX_USAGE;
     }
     if (prepare(&shim, &err) < 0) {
         fprintf(stderr, "gimbal-shim: %s\n", err.text);
