@@ -57,8 +57,8 @@ static int take_step(struct service *service, struct rpc_call *call,
         .epoch = job->epoch,
         .step = record->step,
         .loss = record->loss,
-        .tokens =
-            config ? (uint64_t)(config->train.global_batch * config->model.seq) : record->tokens,
+        /* Nobody knows how many of a job whose file is not understood any more. */
+        .tokens = config ? (uint64_t)(config->train.global_batch * config->model.seq) : 0,
         .time_s = record->seconds,
         .end_ms = service_now_ms(service),
     };

@@ -54,7 +54,6 @@ static void tell_step(struct executor *executor)
     step.skipped = executor->crew->spoiled;
     step.loss = step.skipped ? NAN : 1.0 / (double)executor->step;
     step.seconds = (double)executor->step_ms / 1000;
-    step.tokens = 64;
     record.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_STEP;
     record.step = &step;
     tell(executor, &record);
