@@ -215,7 +215,7 @@ static int run(const struct coordinator_settings *settings, struct notify *notif
     return rc;
 }
 
-/* PRODUCT: 74 I/O, 78 configuration. */
+/* By what has to be mended: the configuration, or else what the machine lacks or has in use. */
 static int exit_code(int rc)
 {
     if (rc == 0)

@@ -27,7 +27,7 @@ struct rpc_call {
     nng_ctx ctx;
     nng_aio *aio;
     enum call_state state;
-    struct rpc_call *next; /* in the queue of arrivals */
+    struct rpc_call *next; /* of those that arrived, that wait for release, or that are woken */
 
     nng_msg *frame;
     nng_pipe pipe;

@@ -1,7 +1,7 @@
 /* dispatch.c - from a frame to its handler: the checks, in order, and what each answers.
  *
  * Nothing of a call is believed before it is checked, and what costs memory comes last: frame,
- * version, method, role, identity, patience, term, size, and only then the request itself. */
+ * version, method, role, identity, deadline, term, size, and only then the request itself. */
 #include "common/rpc/call.h"
 
 #include "common/rpc/clock.h"

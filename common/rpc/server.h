@@ -39,8 +39,9 @@ struct rpc_call;
 struct stream;
 
 typedef void (*rpc_handler_cb)(struct rpc_call *call, void *data);
-/* (optional) Is this caller who it says it is? Asked before anything else of the call is
- * looked at. -EKEYREJECTED or -EACCES, with the reason. */
+/* (optional) Is this caller who it says it is? Asked once the frame is read, and version, method
+ * and role are right; not where the method is open to strangers. The request is not read yet.
+ * -EKEYREJECTED or -EACCES, with the reason. */
 typedef int (*rpc_admit_cb)(void *data, unsigned roles, const Gimbal__Envelope *envelope,
                             struct error *err);
 /* (optional) A call of this caller has passed all checks, and its handler runs next. A parked call

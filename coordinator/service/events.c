@@ -1,4 +1,4 @@
-/* events.c - the history that `gimbal events` follows, and the page. */
+/* events.c - the history that `gimbal events` follows. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/log.h"
