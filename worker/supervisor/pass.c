@@ -20,7 +20,8 @@
 
 #define CALL_DEADLINE_MS 5000
 
-char *pass_path(const char *state, const char *node)
+/* The file of the node of that name; yours. */
+static char *path_of(const char *state, const char *node)
 {
     return xasprintf("%s/%s.credential", state, node);
 }
@@ -149,7 +150,7 @@ static int join_and_keep(const struct worker_settings *settings, int signal_fd, 
 static int have_credential(const struct worker_settings *settings, int signal_fd, struct pass *pass,
                            struct error *err)
 {
-    char *path = pass_path(settings->state, settings->name);
+    char *path = path_of(settings->state, settings->name);
     int rc = credential_read(path, &pass->credential, err);
     if (rc == 0 && strcmp(pass->credential.name, settings->name) != 0)
         rc = error_set(err, -EINVAL, "%s is the credential of node '%s', and this is '%s'", path,
@@ -173,7 +174,7 @@ int pass_check(const struct worker_settings *settings, struct error *err)
     struct bundle *bundle = NULL;
     int rc = settings->tls ? open_bundle(settings, &bundle, err) : 0;
     if (rc == 0 && settings->tls && !settings->join) {
-        char *path = pass_path(settings->state, settings->name);
+        char *path = path_of(settings->state, settings->name);
         rc = access(path, F_OK) == 0 ? 0 : without_token(settings, path, err);
         free(path);
     }

@@ -18,9 +18,6 @@ struct pass {
     struct rpc_tls tls; /* lends from the bundle */
 };
 
-/* The file of the node of that name; yours. */
-char *pass_path(const char *state, const char *node);
-
 /* Have certificates and a credential, and join where there is none, for as long as it takes to
  * reach the coordinator; a signal ends that. -EINTR then; -EINVAL for what is set wrong, -EACCES
  * when the coordinator refuses, else -errno. */
