@@ -187,7 +187,7 @@ START_TEST(times_are_those_of_all_steps_of_all_ranks)
     pair_await(&events, "\"event\":\"job-done\"");
     command_finish(&events);
     ck_assert_int_eq(PAIR_GIMBAL("times", "j-1"), 0);
-    ck_assert_msg(strstr(pair.command.out, "TIMES AS LONG") != NULL, "%s", pair.command.out);
+    ck_assert_msg(strstr(pair.command.out, "MEASURED/PREDICTED") != NULL, "%s", pair.command.out);
     ck_assert_int_eq(PAIR_GIMBAL("times", "j-1", "-o", "json"), 0);
     json_error_t why;
     json_t *root = json_loads(pair.command.out, 0, &why), *all = json_object_get(root, "times");

@@ -18,7 +18,7 @@ static const struct column columns[] = {
     {.name = "A STEP", .right = true},
     {.name = "SHARE", .right = true},
     {.name = "PREDICTED", .right = true},
-    {.name = "TIMES AS LONG", .right = true},
+    {.name = "MEASURED/PREDICTED", .right = true},
 };
 
 /* What was predicted is the sum of all kernels. */
