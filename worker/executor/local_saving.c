@@ -40,7 +40,7 @@ int local_saving_open(const struct job_config *job, bool resume, struct session 
     saving->session = session;
     saving->root = xasprintf("%s/%s-local", job->checkpoint.dir, job->name);
     saving->job = xstrdup(job->name);
-    saving->meeting = meeting_create();
+    saving->meeting = meeting_create(MEETING_TAKEN);
     saving->rendezvous = meeting_rendezvous(saving->meeting);
     int rc = listing_open(saving->root, (size_t)job->checkpoint.keep, &saving->listing, err);
     if (rc == 0)

@@ -19,12 +19,14 @@ struct meeting {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct value *values;
+    enum meeting_values kind;
     bool abandoned;
 };
 
-struct meeting *meeting_create(void)
+struct meeting *meeting_create(enum meeting_values values)
 {
     struct meeting *meeting = xcalloc(1, sizeof *meeting);
+    meeting->kind = values;
     pthread_mutex_init(&meeting->lock, NULL);
     pthread_cond_init(&meeting->changed, NULL);
     return meeting;
@@ -66,37 +68,44 @@ static int put(void *context, const char *key, const void *bytes, size_t size, s
     return 0;
 }
 
-/* Out of the list; NULL when it is not there. Under the lock. */
-static struct value *take(struct meeting *meeting, const char *key)
+/* Where in the list it is, or where the list ends. */
+static struct value **find(struct meeting *meeting, const char *key)
 {
     struct value **link = &meeting->values;
     while (*link && strcmp((*link)->key, key) != 0)
         link = &(*link)->next;
+    return link;
+}
+
+static void take(struct value **link)
+{
     struct value *value = *link;
-    if (value)
-        *link = value->next;
-    return value;
+    *link = value->next;
+    value_free(value);
+}
+
+static int hand_over(const struct value *value, void *bytes, size_t *size, struct error *err)
+{
+    if (value->size > *size)
+        return error_set(err, -EMSGSIZE, "the value of '%s' has %zu bytes, room is for %zu",
+                         value->key, value->size, *size);
+    memcpy(bytes, value->bytes, value->size);
+    *size = value->size;
+    return 0;
 }
 
 static int get(void *context, const char *key, void *bytes, size_t *size, struct error *err)
 {
     struct meeting *meeting = context;
-    struct value *value;
+    struct value **link;
     pthread_mutex_lock(&meeting->lock);
-    while (!(value = take(meeting, key)) && !meeting->abandoned)
+    while (!*(link = find(meeting, key)) && !meeting->abandoned)
         pthread_cond_wait(&meeting->changed, &meeting->lock);
+    int rc = *link ? hand_over(*link, bytes, size, err)
+                   : error_set(err, -ECANCELED, "a rank that was waited for has ended");
+    if (*link && meeting->kind == MEETING_TAKEN)
+        take(link);
     pthread_mutex_unlock(&meeting->lock);
-    if (!value)
-        return error_set(err, -ECANCELED, "a rank that was waited for has ended");
-    int rc = 0;
-    if (value->size > *size) {
-        rc = error_set(err, -EMSGSIZE, "the value of '%s' has %zu bytes, room is for %zu", key,
-                       value->size, *size);
-    } else {
-        memcpy(bytes, value->bytes, value->size);
-        *size = value->size;
-    }
-    value_free(value);
     return rc;
 }
 

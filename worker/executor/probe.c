@@ -264,7 +264,7 @@ int probe_run(const cpu_set_t *sets, int count, const struct device *device,
                           .lock = PTHREAD_MUTEX_INITIALIZER,
                           .err = err};
     memset(out, 0, (size_t)count * sizeof *out);
-    board_init(&probe.board);
+    probe.meeting = meeting_create(MEETING_STAYING);
     probe.hub = local_hub_create(probe.ranks);
     pthread_barrier_init(&probe.barrier, NULL, (unsigned)probe.ranks);
     struct prober *probers = xcalloc((size_t)probe.ranks, sizeof *probers);
@@ -277,7 +277,7 @@ int probe_run(const cpu_set_t *sets, int count, const struct device *device,
     }
     for (int i = 0; i < started; i++)
         pthread_join(probers[i].thread, NULL);
-    board_finish(&probe.board);
+    meeting_destroy(probe.meeting);
     free(probers);
     pthread_barrier_destroy(&probe.barrier);
     local_hub_destroy(probe.hub);

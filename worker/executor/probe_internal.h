@@ -3,7 +3,7 @@
 #define WORKER_EXECUTOR_PROBE_INTERNAL_H
 
 #include "common/models/model.h"
-#include "worker/executor/board.h"
+#include "worker/executor/meeting.h"
 #include "worker/executor/probe.h"
 
 #include <pthread.h>
@@ -17,8 +17,8 @@ struct probe {
     int devices, ranks; /* ranks: of the link's probe, at least 2 */
     struct local_hub *hub;
     pthread_barrier_t barrier;
-    struct board board;   /* where the ranks meet */
-    pthread_mutex_t lock; /* of what follows */
+    struct meeting *meeting; /* of the ranks */
+    pthread_mutex_t lock;    /* of what follows */
     int rc;
     struct error *err;
 };

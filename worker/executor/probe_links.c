@@ -39,7 +39,7 @@ int probe_links(struct prober *prober, struct profile_link *link, double *overla
                 struct error *err)
 {
     struct probe *probe = prober->probe;
-    struct rendezvous rendezvous = board_rendezvous(&probe->board);
+    struct rendezvous rendezvous = meeting_rendezvous(probe->meeting);
     struct fabric_config config = {.rank = prober->index,
                                    .count = probe->ranks,
                                    .timeout_s = TIMEOUT_S,

@@ -2,7 +2,7 @@
  * library that they exchange data by, from one thread for each.
  *
  * Ranks of a job are processes; the ways between their devices are the same. Whoever fails ends
- * all: those who wait for it before they have joined at the board, the others in the fabric. */
+ * all: those who wait for it before they have joined, at the meeting, the others in the fabric. */
 #include "worker/executor/probe_internal.h"
 
 #include "common/base/memory.h"
@@ -27,7 +27,7 @@ struct peers {
     const struct device *device;
     const struct collectives *library;
     int count;
-    struct board board;
+    struct meeting *meeting;
     struct rendezvous rendezvous;
     pthread_mutex_t lock;
     struct peer *all; /* those of them that have joined have a fabric */
@@ -52,7 +52,7 @@ static void end_all(struct peers *peers, int index, int rc, const struct error *
     if (peers->rc == 0) {
         peers->rc =
             error_set(peers->err, rc, "device %d of %d: %s", index + 1, peers->count, err->text);
-        board_end(&peers->board);
+        meeting_abandon(peers->meeting);
         for (int i = 0; i < peers->count; i++)
             if (peers->all[i].fabric)
                 peers->library->abort(peers->all[i].fabric);
@@ -199,8 +199,8 @@ int probe_peers(const struct device *device, const struct collectives *library, 
                           .err = err};
     struct error why;
     int started = 0, rc = 0;
-    board_init(&peers.board);
-    peers.rendezvous = board_rendezvous(&peers.board);
+    peers.meeting = meeting_create(MEETING_STAYING);
+    peers.rendezvous = meeting_rendezvous(peers.meeting);
     peers.all = xcalloc((size_t)count, sizeof *peers.all);
     for (int i = 0; i < count; i++)
         peers.all[i] = (struct peer){.peers = &peers, .index = i};
@@ -217,6 +217,6 @@ int probe_peers(const struct device *device, const struct collectives *library, 
     }
     free(peers.all);
     pthread_mutex_destroy(&peers.lock);
-    board_finish(&peers.board);
+    meeting_destroy(peers.meeting);
     return peers.rc;
 }
