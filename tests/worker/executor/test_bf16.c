@@ -86,6 +86,39 @@ START_TEST(families_train_under_random_plans)
 }
 END_TEST
 
+/* Wide and long enough for a library's attention, where the device has one. */
+START_TEST(attention_of_common_widths_trains_as_plain_c)
+{
+    static const struct model_config round = {
+        .family = "gpt", .layers = 1, .hidden = 64, .heads = 2, .seq = 64, .vocab = 36, .ffn = 64};
+    const struct device *const used[] = {&device_plain, &device_plain, cuda};
+    struct graph *graphs[3];
+    struct engine_result results[3];
+    struct error err = {""};
+    const char *worst = "";
+    if (!cuda)
+        return;
+    for (int i = 0; i < 3; i++) {
+        struct model_config config = round;
+        config.element = i == 0 ? ELEMENT_F32 : ELEMENT_BF16;
+        ck_assert_msg(model_build(&config, &graphs[i], &err) == 0, "%s", err.text);
+        struct plan *plan = engine_plan_one(graphs[i], 1, FAMILIES_SAMPLES);
+        run(used[i], graphs[i], plan, used[i]->name, &results[i]);
+        plan_destroy(plan);
+    }
+    double loss = engine_loss_difference(&results[2], &results[0], FAMILIES_STEPS);
+    double plain = engine_gradient_difference(&results[1], &results[0], graphs[0], &worst);
+    double gradient = engine_gradient_difference(&results[2], &results[0], graphs[0], &worst);
+    ck_assert_msg(loss <= LOSS_LIMIT, "loss differs by %g", loss);
+    ck_assert_msg(gradient <= GRADIENT_SHARE * plain,
+                  "gradient of %s differs by %g, that of plain C by %g", worst, gradient, plain);
+    for (int i = 0; i < 3; i++) {
+        engine_result_finish(&results[i]);
+        graph_destroy(graphs[i]);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("bf16");
@@ -93,5 +126,6 @@ int main(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, families_train_under_every_role, 0, 6);
     tcase_add_loop_test(tcase, families_train_under_random_plans, 0, test_share(6));
+    tcase_add_test(tcase, attention_of_common_widths_trains_as_plain_c);
     return suite_run("bf16", tcase, NULL);
 }
