@@ -8,6 +8,7 @@
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/jobfile.h"
 #include "coordinator/cli/planfile.h"
+#include "coordinator/cli/searching.h"
 #include "coordinator/planner/report/dump.h"
 
 #include <errno.h>
@@ -29,11 +30,16 @@ static int take_plan(const struct offline_request *request, struct offline *offl
     return rc < 0 ? error_prefix(err, rc, "'%s'", request->plan_path) : 0;
 }
 
-static int search(struct offline *offline, struct error *err)
+static int search(struct offline *offline, bool quiet, struct error *err)
 {
     uint64_t begin = rpc_clock_ms();
+    struct planner_progress progress = {0};
     struct error words;
+    struct searching *searching = quiet ? NULL : searching_begin(&progress);
+    offline->request.progress = &progress;
     int rc = planner_run(&offline->request, &offline->result, &words);
+    offline->request.progress = NULL;
+    searching_end(searching);
     double wall_s = (double)(rpc_clock_ms() - begin) / 1000;
     for (size_t i = 0; i < offline->result.count; i++)
         offline->result.candidates[i].plan->predicted.wall_s = wall_s;
@@ -135,7 +141,8 @@ int offline_run(const struct offline_request *request, struct offline *offline, 
         return code;
     if (request->dump_path && dump(request->dump_path, &offline->request, err) < 0)
         return EXIT_INPUT;
-    int rc = request->plan_path ? take_plan(request, offline, err) : search(offline, err);
+    int rc = request->plan_path ? take_plan(request, offline, err)
+                                : search(offline, request->quiet, err);
     offline->best = offline->result.best;
     /* Nothing legal at all is as infeasible as nothing that fits. */
     if (rc == -ENOSPC || (rc == -EINVAL && !request->plan_path))

@@ -41,12 +41,14 @@ static int open_file(const struct planned_flags *flags, struct planned *out, str
     return code;
 }
 
-static int open_local(const struct planned_flags *flags, struct planned *out, struct error *err)
+static int open_local(const struct planned_flags *flags, bool quiet, struct planned *out,
+                      struct error *err)
 {
     struct offline_request request = {.job_path = flags->file,
                                       .search = flags->search,
                                       .plan_path = flags->plan,
-                                      .device_count = (int)flags->local};
+                                      .device_count = (int)flags->local,
+                                      .quiet = quiet};
     struct offline offline;
     int code = offline_run(&request, &offline, err);
     if (code == EXIT_DONE) {
@@ -125,7 +127,7 @@ int planned_open(const struct common *common, const struct planned_flags *flags,
     if (code != EXIT_DONE)
         return code;
     if (flags->local)
-        return open_local(flags, out, err);
+        return open_local(flags, common->quiet, out, err);
     if (flags->plan)
         return open_file(flags, out, err);
     code = client_open(common, &client, err);

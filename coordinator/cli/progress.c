@@ -103,13 +103,15 @@ static void draw(struct progress *progress)
 
 void progress_update(struct progress *progress, const struct progress_state *state, double now_s)
 {
-    if (progress->quiet)
-        return;
     char line[sizeof progress->last];
-    progress_format(line, sizeof line, state);
-    if (progress->last_shown && strcmp(line, progress->last) == 0)
+    progress_show(progress, progress_format(line, sizeof line, state), now_s);
+}
+
+void progress_show(struct progress *progress, const char *line, double now_s)
+{
+    if (progress->quiet || (progress->last_shown && strcmp(line, progress->last) == 0))
         return;
-    memcpy(progress->last, line, sizeof line);
+    snprintf(progress->last, sizeof progress->last, "%s", line);
     progress->last_shown = false;
     if (progress->live) {
         draw(progress);
@@ -136,6 +138,15 @@ void progress_note(struct progress *progress, const char *format, ...)
     if (progress->drawn)
         draw(progress);
     fflush(progress->out);
+}
+
+void progress_clear(struct progress *progress)
+{
+    if (progress->drawn)
+        fputs("\r\033[K", progress->out);
+    fflush(progress->out);
+    progress->drawn = false;
+    progress->last[0] = '\0';
 }
 
 void progress_close(struct progress *progress)

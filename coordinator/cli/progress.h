@@ -1,4 +1,4 @@
-/* progress.h - how far a training is: one live line on a terminal, else a line now and then.
+/* progress.h - how far something is: one live line on a terminal, else a line now and then.
  *
  * Progress goes to stderr: stdout is data. On a terminal the line is rewritten in place; where
  * stderr is no terminal, CI is set or the terminal is "dumb", whole lines come at the start,
@@ -43,9 +43,13 @@ struct progress {
 /* out: a borrowed stream, stderr. */
 void progress_open(struct progress *progress, FILE *out, bool quiet);
 void progress_update(struct progress *progress, const struct progress_state *state, double now_s);
+/* The same of something else than a training, in its own words. */
+void progress_show(struct progress *progress, const char *line, double now_s);
 /* A line that stays, above the live one. */
 void progress_note(struct progress *progress, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Nothing of it is worth to stay: the live line is taken away. */
+void progress_clear(struct progress *progress);
 /* Leaves the last state as a line that stays. */
 void progress_close(struct progress *progress);
 

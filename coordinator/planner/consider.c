@@ -98,8 +98,10 @@ static int lower_all(const struct planner_request *request, const struct plan *p
         int like =
             alike && rank > 0 ? program_like(programs[0], &plan->stages[0].mesh, rank) : rank;
         programs[rank] = programs[like];
-        if (like == rank)
-            rc = lower_with(ways, request->graph, plan, rank, &programs[rank], err);
+        if (like != rank)
+            continue;
+        rc = lower_with(ways, request->graph, plan, rank, &programs[rank], err);
+        planner_tell_work(request);
     }
     ways_destroy(ways);
     return rc;
@@ -170,6 +172,8 @@ int planner_consider(const struct planner_request *request, struct plan *plan,
         strcpy(plan->predicted.referee, "simulation");
         planner_balance(plan);
         planner_add(out, &candidate);
+        if (candidate.fits)
+            planner_tell_best(request, simulation.step_s);
     } else {
         plan_destroy(plan);
     }

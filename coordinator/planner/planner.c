@@ -190,6 +190,21 @@ bool planner_stopped(const struct planner_request *request)
     return request->stop && atomic_load_explicit(request->stop, memory_order_relaxed);
 }
 
+void planner_tell_work(const struct planner_request *request)
+{
+    if (request->progress)
+        atomic_fetch_add_explicit(&request->progress->work, 1, memory_order_relaxed);
+}
+
+void planner_tell_best(const struct planner_request *request, double best_s)
+{
+    if (!request->progress)
+        return;
+    double so_far = atomic_load_explicit(&request->progress->best_s, memory_order_relaxed);
+    if (so_far == 0 || best_s < so_far)
+        atomic_store_explicit(&request->progress->best_s, best_s, memory_order_relaxed);
+}
+
 int planner_run(const struct planner_request *request, struct planner_result *out,
                 struct error *err)
 {

@@ -21,6 +21,12 @@ struct planner_device {
     bool ran_out; /* memory_bytes is less than it has: a rank of the job ran out of memory there */
 };
 
+/* How far a search is, for another thread to show: searches write, it reads. */
+struct planner_progress {
+    atomic_size_t work;    /* programs of plans, or of their parts, that were priced */
+    _Atomic double best_s; /* of the best so far: a step, as the search reckons; 0: none yet */
+};
+
 struct planner_request {
     const struct graph *graph;
     const struct job_config *job; /* batch, limits, pins, the search */
@@ -28,12 +34,16 @@ struct planner_request {
     const struct planner_device *devices;
     int device_count;
     const atomic_bool *stop; /* (optional) set by another thread: the answer is not wanted */
-    bool hurry;              /* somebody stands still meanwhile: a search may look at less */
-    bool any; /* does anything fit? A search may answer with the first plan that does */
+    struct planner_progress *progress; /* (optional) */
+    bool hurry; /* somebody stands still meanwhile: a search may look at less */
+    bool any;   /* does anything fit? A search may answer with the first plan that does */
 };
 
 /* Is the answer no longer wanted? Searches ask in their loops and break off where they are. */
 bool planner_stopped(const struct planner_request *request);
+/* For those who price programs, and who compare plans. */
+void planner_tell_work(const struct planner_request *request);
+void planner_tell_best(const struct planner_request *request, double best_s);
 
 struct candidate {
     struct plan *plan; /* predicted values filled in */

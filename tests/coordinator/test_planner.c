@@ -395,6 +395,21 @@ START_TEST(a_graph_computes_in_what_its_job_says)
 }
 END_TEST
 
+START_TEST(a_search_tells_how_far_it_is)
+{
+    static const char *const wanted[] = {"plan: {search: uniform}\n", "plan: {search: exact}\n"};
+    struct planner_progress progress = {0};
+    struct scene scene;
+    scene_open(&scene, wanted[_i]);
+    scene.request.progress = &progress;
+    run_or_fail(&scene);
+    ck_assert_uint_gt(atomic_load(&progress.work), 0);
+    ck_assert_double_gt(atomic_load(&progress.best_s), 0);
+    ck_assert_double_lt(atomic_load(&progress.best_s), INFINITY);
+    scene_close(&scene);
+}
+END_TEST
+
 START_TEST(a_search_that_is_stopped_says_so)
 {
     const atomic_bool stop = true;
@@ -446,6 +461,7 @@ int main(void)
     tcase_add_loop_test(words, what_cannot_be_is_refused_in_words, 0,
                         (int)(sizeof refused / sizeof *refused));
     tcase_add_test(words, a_graph_computes_in_what_its_job_says);
+    tcase_add_loop_test(words, a_search_tells_how_far_it_is, 0, 2);
     tcase_add_test(words, a_search_that_is_stopped_says_so);
     tcase_add_test(words, devices_that_take_no_time_are_not_believed);
     return suite_run("planner", search, words, NULL);

@@ -114,7 +114,8 @@ static int run(const struct invocation *invocation, struct error *err)
                                       .plan_path = values->plan,
                                       .device_count = (int)values->local,
                                       .device = values->device,
-                                      .to_train = true};
+                                      .to_train = true,
+                                      .quiet = invocation->common.quiet};
     struct offline offline;
     int code = offline_run(&request, &offline, err);
     if (offline.result.count > 0 && !invocation->common.quiet)

@@ -47,6 +47,7 @@ static int lower_rank(struct costs *costs, const struct staged_part *part, int r
     *out = part_cost_price(&pricing, &lowered);
     lower_part_done(costs->ways, &lowered);
     costs->lowered++;
+    planner_tell_work(costs->request);
     return 0;
 }
 

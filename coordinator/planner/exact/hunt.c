@@ -64,6 +64,8 @@ void hunt_add(struct hunt *hunt, struct plan *plan, double formula_s)
 {
     double again_s, bound_s;
     bool fits;
+    hunt->best_s = fmin(hunt->best_s, formula_s);
+    planner_tell_best(hunt->request, formula_s);
     plan_name(plan);
     for (size_t i = 0; i < hunt->found_count; i++)
         if (strcmp(hunt->found[i].plan->id, plan->id) == 0) { /* with few roles already */

@@ -73,7 +73,8 @@ int hunt_points(struct hunt *hunt, int least, int most, struct error *err);
  * the last point. 0 and found_count 0: none fits. */
 int hunt_run(struct hunt *hunt, int least, int most, struct error *err);
 
-/* For those who look for plans: takes the plan; is all known that is wanted? */
+/* For those who look for plans: takes a plan that fits, which may be the best; is all known that is
+ * wanted? */
 void hunt_add(struct hunt *hunt, struct plan *plan, double formula_s);
 bool hunt_is_enough(const struct hunt *hunt);
 

@@ -138,7 +138,6 @@ static void offer_guess(struct hunt *hunt, struct plan *guess)
     if (guess && evaluate_plan(&hunt->costs, guess, &formula_s, &bound_s, &fits, NULL) == 0 &&
         fits && formula_s < hunt->best_s * (1 + hunt->limits.enough)) {
         hunt_add(hunt, guess, formula_s);
-        hunt->best_s = fmin(hunt->best_s, formula_s);
     } else {
         plan_destroy(guess);
     }
@@ -157,8 +156,6 @@ static int open_whole(struct hunt *hunt, struct hunt_point *at, double upper_s, 
     if (rc == 0) {
         if (plan)
             hunt_add(hunt, plan, formula_s);
-        if (plan && formula_s < hunt->best_s)
-            hunt->best_s = formula_s;
         learn(hunt, at, least_s, instance_bound(&instance));
     }
     instance_finish(&instance);
@@ -189,7 +186,6 @@ static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s
         learn(hunt, at, again_s, 0);
     if (*done || (fits && again_s < hunt->best_s)) {
         hunt_add(hunt, plan, again_s);
-        hunt->best_s = fmin(hunt->best_s, again_s);
     } else {
         plan_destroy(plan);
     }

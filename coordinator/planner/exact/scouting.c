@@ -60,7 +60,6 @@ static void scout_one(struct hunt *hunt, struct hunt_point *point)
         return;
     hunt->opened++;
     if (formula_s < hunt->best_s) {
-        hunt->best_s = formula_s;
         hunt_add(hunt, plan, formula_s);
     } else {
         plan_destroy(plan);
@@ -122,6 +121,5 @@ void scouting_smallest(struct hunt *hunt)
     if (hunt->smallest &&
         evaluate_plan(&hunt->costs, hunt->smallest, &step_s, &bound_s, &fits, NULL) == 0 && fits) {
         hunt_add(hunt, plan_copy(hunt->smallest), step_s);
-        hunt->best_s = step_s;
     }
 }

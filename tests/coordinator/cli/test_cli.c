@@ -229,6 +229,23 @@ START_TEST(counts_have_three_digits_at_most)
 }
 END_TEST
 
+START_TEST(what_is_cleared_leaves_no_line_of_its_own)
+{
+    struct progress progress;
+    FILE *out = tmpfile();
+    char text[128] = "";
+    progress_open(&progress, out, false);
+    progress_show(&progress, "searching: 2 s", 0);
+    progress_show(&progress, "searching: 3 s", PROGRESS_LINE_S / 2);
+    progress_clear(&progress);
+    progress_close(&progress);
+    rewind(out);
+    ck_assert_uint_gt(fread(text, 1, sizeof text - 1, out), 0);
+    fclose(out);
+    ck_assert_str_eq(text, "searching: 2 s\n");
+}
+END_TEST
+
 START_TEST(off_a_terminal_whole_lines_come_now_and_then)
 {
     struct progress progress;
@@ -348,6 +365,7 @@ int main(void)
     tcase_add_test(progress, the_line_is_that_of_the_manual);
     tcase_add_test(progress, what_is_not_known_is_left_out);
     tcase_add_test(progress, counts_have_three_digits_at_most);
+    tcase_add_test(progress, what_is_cleared_leaves_no_line_of_its_own);
     tcase_add_test(progress, off_a_terminal_whole_lines_come_now_and_then);
     tcase_add_test(progress, what_has_not_changed_is_not_told_again);
     tcase_add_test(progress, quiet_says_nothing);

@@ -37,6 +37,7 @@ int ask_run(const struct common *common, const struct ask_values *ask, struct of
     char *nodes = NULL;
     *offline = (struct offline){0};
     int code = ask_request(ask, &request, err);
+    request.quiet = common->quiet;
     if (code == EXIT_DONE && !ask->local && !ask->cluster)
         code = living_nodes(common, &nodes, err);
     if (nodes) {
