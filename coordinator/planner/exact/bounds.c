@@ -91,8 +91,24 @@ struct terms {
     double pass_s, passes_s, stage_s; /* pass: of the first alone */
 };
 
-/* Each stage's devices take m T + u: together no less than the work, so one of them no less than
- * the mean. */
+/* Of a micro-batch, and of what follows once a step: together the point's devices take no less than
+ * the work, each as fast as it is, so one of them no less than the mean. Each launches every kernel
+ * of its blocks, and recomputes, as slowly as the slowest. */
+struct means {
+    double micro_batch_s, once_s;
+};
+
+static struct means find_means(const struct single_device *alone, int devices, int stages,
+                               double kept_s)
+{
+    double speeds = alone->speeds[devices], slowest = alone->slowest[devices];
+    int smallest = devices / stages;
+    double own_s = smallest * alone->fixed_s + kept_s;
+    return (struct means){(alone->shared_s + slowest * own_s) / speeds,
+                          slowest * alone->once_s / speeds};
+}
+
+/* Each stage's devices take m T + u. */
 static struct terms find_terms(struct bounds *bounds, const struct space_point *point)
 {
     const struct single_device *alone = get_single(bounds, point->samples);
@@ -105,30 +121,29 @@ static struct terms find_terms(struct bounds *bounds, const struct space_point *
     double block[2]; /* of the run, on either kind of stage */
     for (int i = 0; i < 2; i++)
         block[i] = alone->run_fixed_s + alone->run_shared_s * share[i];
-    double mean =
-        (alone->shared_s + smallest * alone->fixed_s + alone->run * kept_s) / point->devices;
+    struct means mean = find_means(alone, point->devices, point->stages, alone->run * kept_s);
     double least_share = fmin(share[0], share[1]);
     double whole =
         alone->fixed_s + alone->shared_s / largest +
         alone->run * (alone->run_shared_s * (least_share - 1.0 / largest) + kept_s * least_share);
-    double longest =
-        point->stages == 1 ? whole : fmax(mean, find_longest(alone->run, stages, block));
-    return (struct terms){whole, whole + (m - 1) * longest,
-                          m * mean + alone->once_s / point->devices};
+    double longest = point->stages == 1
+                         ? whole
+                         : fmax(mean.micro_batch_s, find_longest(alone->run, stages, block));
+    return (struct terms){whole, whole + (m - 1) * longest, m * mean.micro_batch_s + mean.once_s};
 }
 
 /* By programs a block may take what another device takes than the one that has most of it. */
 static double by_programs(struct bounds *bounds, const struct space_point *point)
 {
     const struct single_device *alone = get_single(bounds, point->samples);
-    int smallest = point->devices / point->stages, m = point->micro_batches;
-    int largest = smallest + (point->devices % point->stages > 0);
+    int m = point->micro_batches;
+    int largest = point->devices / point->stages + (point->devices % point->stages > 0);
     double pass = (alone->fixed_s + alone->shared_s / largest) * evaluate_passes(point->stages, m);
-    double mean = (alone->shared_s + smallest * alone->fixed_s) / point->devices;
-    double work = m * mean + alone->once_s / point->devices;
+    struct means mean = find_means(alone, point->devices, point->stages, 0);
+    double work = m * mean.micro_batch_s + mean.once_s;
     double blocks = ceil((double)alone->run / point->stages);
     double block = alone->run_fixed_s + alone->run_shared_s / largest;
-    return fmax(fmax(pass, work), m * fmax(mean, blocks * block));
+    return fmax(fmax(pass, work), m * fmax(mean.micro_batch_s, blocks * block));
 }
 
 double bounds_by_events(struct bounds *bounds, const struct space_point *point)
@@ -171,7 +186,8 @@ struct point_bound bounds_devices(struct bounds *bounds, int devices)
     for (int64_t m = 1; m <= batch && m <= PLAN_MICRO_BATCHES_MAX; m++)
         if (batch % m == 0) {
             const struct single_device *alone = get_single(bounds, batch / m);
-            least = fmin(least, ((double)m * alone->shared_s + alone->once_s) / devices);
+            struct means mean = find_means(alone, devices, devices, 0);
+            least = fmin(least, (double)m * mean.micro_batch_s + mean.once_s);
         }
     return (struct point_bound){least, least};
 }

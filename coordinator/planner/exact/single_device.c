@@ -87,26 +87,85 @@ static void take_smaller(struct single_device *least, const struct single_device
         least->run_more_s[i] = fmin(least->run_more_s[i], other->run_more_s[i]);
 }
 
+/* The first device that was measured as this one. */
+static int find_like(const struct planner_request *request, int device)
+{
+    int like = 0;
+    while (request->devices[like].profile != request->devices[device].profile)
+        like++;
+    return like;
+}
+
+/* Of a block on the device, what can be shared. */
+static double block_shared(struct costs *costs, int device, int block, int64_t samples)
+{
+    const struct mesh mesh = {0};
+    const struct strategy strategy = {0};
+    struct part_cost cost = {0};
+    costs_block(costs, sites_add(&costs->sites, device, &mesh), block, &strategy, NULL, samples,
+                &cost, NULL);
+    return cost.forward_s + cost.backward_s - cost.fixed_s;
+}
+
+/* How many times as fast as the other, at the block at which it is best. */
+static double speed_of(struct costs *costs, int device, int other, int64_t samples)
+{
+    const int *place = costs->model.place;
+    double best = 0;
+    for (int b = 0; b < (int)costs->request->graph->block_count; b++) {
+        if (b > 0 && place[b] == place[b - 1])
+            continue;
+        double others = block_shared(costs, other, b, samples);
+        if (others > 0)
+            best = fmax(best, others / block_shared(costs, device, b, samples));
+    }
+    return best;
+}
+
+/* A device that takes t for work for which the fastest takes s, has done at most t times its speed
+ * of that, so all together take s over the sum of their speeds. */
+static void add_speeds(struct single_device *alone, struct costs *costs, int fastest)
+{
+    const struct planner_request *request = costs->request;
+    int count = request->device_count;
+    double *each = xcalloc((size_t)count, sizeof *each);
+    alone->speeds = xcalloc((size_t)count + 1, sizeof *alone->speeds);
+    alone->slowest = xcalloc((size_t)count + 1, sizeof *alone->slowest);
+    alone->slowest[0] = INFINITY;
+    for (int i = 0; i < count; i++) {
+        int like = find_like(request, i);
+        each[i] = !alone->unlike ? 1
+                  : like < i     ? each[like]
+                                 : speed_of(costs, i, fastest, alone->samples);
+        alone->speeds[i + 1] = alone->speeds[i] + each[i];
+        alone->slowest[i + 1] = fmin(alone->slowest[i], each[i]);
+    }
+    free(each);
+}
+
 void single_device_init(struct single_device *alone, struct costs *costs, int64_t samples)
 {
     const struct planner_request *request = costs->request;
+    int fastest = 0;
     *alone = find_device(costs, 0, samples);
     for (int i = 1; i < request->device_count; i++) {
-        int known = 0;
-        while (request->devices[known].profile != request->devices[i].profile)
-            known++;
-        if (known < i)
+        if (find_like(request, i) < i)
             continue;
         struct single_device other = find_device(costs, i, samples);
+        if (other.shared_s < alone->shared_s)
+            fastest = i;
         take_smaller(alone, &other);
         alone->unlike = true;
     }
     alone->shares = xcalloc((size_t)request->device_count, sizeof *alone->shares);
+    add_speeds(alone, costs, fastest);
 }
 
 void single_device_finish(struct single_device *alone)
 {
     free(alone->shares);
+    free(alone->speeds);
+    free(alone->slowest);
 }
 
 double single_device_share(const struct single_device *alone, const struct graph *graph,

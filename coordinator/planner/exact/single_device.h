@@ -18,6 +18,10 @@ struct single_device {
     /* Of each with every recomputation: what it takes more than the fastest, and keeps. */
     double run_more_s[RECOMPUTES], run_saved_bytes[RECOMPUTES];
     double *shares; /* per number of devices less one: see shares_least; 0: not known yet */
+    /* Per number of devices, of the first ones: how many times as fast as the fastest of all they
+     * are together, at most, at what can be shared; and the slowest of them. As many as they are,
+     * and 1, where all are alike. */
+    double *speeds, *slowest;
 };
 
 /* samples: of a micro-batch. */
