@@ -47,7 +47,7 @@ int file_read(const char *path, char **out, struct error *err)
     return 0;
 }
 
-static int sync_folder(const char *path)
+int folder_sync(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int rc = fd >= 0 && fsync(fd) == 0 ? 0 : -errno;
@@ -56,10 +56,10 @@ static int sync_folder(const char *path)
     return rc;
 }
 
-static int sync_above(const char *path)
+int folder_sync_above(const char *path)
 {
     char *copy = xstrdup(path);
-    int rc = sync_folder(dirname(copy));
+    int rc = folder_sync(dirname(copy));
     free(copy);
     return rc;
 }
@@ -88,7 +88,7 @@ int file_write(const char *path, const char *text, mode_t mode, struct error *er
     if (rc < 0)
         unlink(draft);
     else
-        rc = sync_above(path);
+        rc = folder_sync_above(path);
     free(draft);
     return rc < 0 ? error_set(err, rc, "write '%s': %s", path, strerror(-rc)) : 0;
 }
@@ -111,6 +111,6 @@ int folder_make_mode(const char *path, mode_t mode, struct error *err)
     if (mkdir(path, mode) < 0 && errno != EEXIST)
         rc = -errno;
     if (rc == 0)
-        rc = sync_above(path);
+        rc = folder_sync_above(path);
     return rc < 0 ? error_set(err, rc, "make the folder '%s': %s", path, strerror(-rc)) : 0;
 }

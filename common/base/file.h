@@ -19,5 +19,8 @@ int file_write(const char *path, const char *text, mode_t mode, struct error *er
 int folder_make(const char *path, struct error *err);
 /* The same for others too, as far as the process's umask lets them. */
 int folder_make_mode(const char *path, mode_t mode, struct error *err);
+/* Make durable what a folder lists; what the folder above a path lists. -errno, without words. */
+int folder_sync(const char *path);
+int folder_sync_above(const char *path);
 
 #endif

@@ -1,5 +1,6 @@
 /* gpt.c - GPT-2 (Radford et al. 2019): learned positions, norms before attention and before the
  * two-layer network, tanh GELU, the embedding tied to the head. */
+#include "common/models/huggingface.h"
 #include "common/models/parts.h"
 
 extern const struct operation operation_core, operation_logits, operation_loss;
@@ -33,4 +34,48 @@ static int build(const struct model_config *config, struct graph **out, struct e
     return 0;
 }
 
-const struct model model_gpt = {.family = "gpt", .build = build};
+/* Their projections are matrices of inputs by outputs, as ours; queries, keys and values are one.
+ */
+static const struct huggingface_row rows[] = {
+    {"transformer.wte.weight", "v h", {"embed.tokens.weight"}},
+    {"transformer.wpe.weight", "s h", {"embed.positions.weight"}},
+    {"transformer.h.#.ln_1.weight", "h", {"layers.#.norm1.weight"}},
+    {"transformer.h.#.ln_1.bias", "h", {"layers.#.norm1.bias"}},
+    {"transformer.h.#.attn.c_attn.weight",
+     "h nd",
+     {"layers.#.q.weight", "layers.#.k.weight", "layers.#.v.weight"}},
+    {"transformer.h.#.attn.c_attn.bias",
+     "nd",
+     {"layers.#.q.bias", "layers.#.k.bias", "layers.#.v.bias"}},
+    {"transformer.h.#.attn.c_proj.weight", "nd h", {"layers.#.out.weight"}},
+    {"transformer.h.#.attn.c_proj.bias", "h", {"layers.#.out.bias"}},
+    {"transformer.h.#.ln_2.weight", "h", {"layers.#.norm2.weight"}},
+    {"transformer.h.#.ln_2.bias", "h", {"layers.#.norm2.bias"}},
+    {"transformer.h.#.mlp.c_fc.weight", "h f", {"layers.#.fc1.weight"}},
+    {"transformer.h.#.mlp.c_fc.bias", "f", {"layers.#.fc1.bias"}},
+    {"transformer.h.#.mlp.c_proj.weight", "f h", {"layers.#.fc2.weight"}},
+    {"transformer.h.#.mlp.c_proj.bias", "h", {"layers.#.fc2.bias"}},
+    {"transformer.ln_f.weight", "h", {"head.norm.weight"}},
+    {"transformer.ln_f.bias", "h", {"head.norm.bias"}},
+    {NULL},
+};
+
+/* Ours knows no dropout, and no token that begins or ends a text. */
+static json_t *describe(const struct model_config *config, const struct graph *graph)
+{
+    const struct sizes *sizes = &graph->sizes;
+    return json_pack(
+        "{s:s, s:[s], s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:n, s:n, "
+        "s:s}",
+        "model_type", "gpt2", "architectures", "GPT2LMHeadModel", "vocab_size",
+        (json_int_t)config->vocab, "n_positions", (json_int_t)config->seq, "n_embd",
+        (json_int_t)config->hidden, "n_layer", (json_int_t)config->layers, "n_head",
+        (json_int_t)config->heads, "n_inner", (json_int_t)sizes_get(sizes, 'f'),
+        "activation_function", "gelu_new", "layer_norm_epsilon", (double)graph->nodes[0].epsilon,
+        "initializer_range", 0.02, "attn_pdrop", 0.0, "embd_pdrop", 0.0, "resid_pdrop", 0.0,
+        "tie_word_embeddings", true, "bos_token_id", "eos_token_id", "torch_dtype", "float32");
+}
+
+static const struct huggingface huggingface = {rows, describe};
+
+const struct model model_gpt = {.family = "gpt", .build = build, .huggingface = &huggingface};

@@ -3,6 +3,7 @@
  * is less than model.heads.
  *
  * The usual width of the network is two thirds of 4 hidden, up to a multiple of 256. */
+#include "common/models/huggingface.h"
 #include "common/models/parts.h"
 
 #include <errno.h>
@@ -88,4 +89,41 @@ static int build(const struct model_config *config, struct graph **out, struct e
     return 0;
 }
 
-const struct model model_llama = {.family = "llama", .build = build};
+/* Their projections are matrices of outputs by inputs; heads turn by halves, as ours. */
+static const struct huggingface_row rows[] = {
+    {"model.embed_tokens.weight", "v h", {"embed.tokens.weight"}},
+    {"model.layers.#.input_layernorm.weight", "h", {"layers.#.norm1.weight"}},
+    {"model.layers.#.self_attn.q_proj.weight", "kgd h", {"layers.#.q.weight"}},
+    {"model.layers.#.self_attn.k_proj.weight", "kd h", {"layers.#.k.weight"}},
+    {"model.layers.#.self_attn.v_proj.weight", "kd h", {"layers.#.v.weight"}},
+    {"model.layers.#.self_attn.o_proj.weight", "h kgd", {"layers.#.out.weight"}},
+    {"model.layers.#.post_attention_layernorm.weight", "h", {"layers.#.norm2.weight"}},
+    {"model.layers.#.mlp.gate_proj.weight", "f h", {"layers.#.gate.weight"}},
+    {"model.layers.#.mlp.up_proj.weight", "f h", {"layers.#.up.weight"}},
+    {"model.layers.#.mlp.down_proj.weight", "h f", {"layers.#.down.weight"}},
+    {"model.norm.weight", "h", {"head.norm.weight"}},
+    {"lm_head.weight", "v h", {"head.logits.weight"}},
+    {NULL},
+};
+
+/* Ours knows no token that begins or ends a text. */
+static json_t *describe(const struct model_config *config, const struct graph *graph)
+{
+    const struct sizes *sizes = &graph->sizes;
+    return json_pack(
+        "{s:s, s:[s], s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:f, s:b, s:b, s:b, "
+        "s:n, s:n, s:s}",
+        "model_type", "llama", "architectures", "LlamaForCausalLM", "vocab_size",
+        (json_int_t)config->vocab, "max_position_embeddings", (json_int_t)config->seq,
+        "hidden_size", (json_int_t)config->hidden, "intermediate_size",
+        (json_int_t)sizes_get(sizes, 'f'), "num_hidden_layers", (json_int_t)config->layers,
+        "num_attention_heads", (json_int_t)config->heads, "num_key_value_heads",
+        (json_int_t)sizes_get(sizes, 'k'), "head_dim", (json_int_t)sizes_get(sizes, 'd'),
+        "hidden_act", "silu", "rms_norm_eps", (double)graph->nodes[0].epsilon, "rope_theta",
+        10000.0, "initializer_range", 0.02, "attention_bias", false, "mlp_bias", false,
+        "tie_word_embeddings", false, "bos_token_id", "eos_token_id", "torch_dtype", "float32");
+}
+
+static const struct huggingface huggingface = {rows, describe};
+
+const struct model model_llama = {.family = "llama", .build = build, .huggingface = &huggingface};

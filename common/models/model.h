@@ -17,17 +17,22 @@ struct model_config {
     enum element element; /* that it computes with */
 };
 
+struct huggingface;
+
 struct model {
     const char *family;
     /* Sizes are positive. -EINVAL: they do not go together; the sentence names both. */
     int (*build)(const struct model_config *config, struct graph **out, struct error *err);
     const char *untrained; /* why it can be planned and not be trained yet; NULL: it can */
+    const struct huggingface *huggingface; /* how transformers has it; NULL: it is not said */
 };
 
 /* As a job says it. */
 struct model_config model_config_of(const struct job_config *job);
 
 extern const struct model *const models[]; /* ends with NULL */
+/* NULL: there is none. */
+const struct model *model_find(const char *family);
 
 /* -EINVAL also for an unknown family, naming those there are. */
 int model_build(const struct model_config *config, struct graph **out, struct error *err);

@@ -43,7 +43,7 @@ static int check_sizes(const struct model_config *config, struct error *err)
     return 0;
 }
 
-static const struct model *find(const char *family)
+const struct model *model_find(const char *family)
 {
     for (int i = 0; models[i]; i++)
         if (strcmp(models[i]->family, family) == 0)
@@ -57,7 +57,7 @@ int model_build(const struct model_config *config, struct graph **out, struct er
     int used = 0, rc = check_sizes(config, err);
     if (rc < 0)
         return rc;
-    const struct model *model = find(config->family);
+    const struct model *model = model_find(config->family);
     if (model) {
         rc = model->build(config, out, err);
         if (rc == 0)
@@ -73,7 +73,7 @@ int model_build(const struct model_config *config, struct graph **out, struct er
 
 int model_runs(const struct model_config *config, const struct graph *graph, struct error *err)
 {
-    const struct model *model = find(config->family);
+    const struct model *model = model_find(config->family);
     if (model && model->untrained)
         return error_set(err, -ENOSYS, "model.family %s can be planned, not trained: %s",
                          config->family, model->untrained);

@@ -20,6 +20,9 @@ void commands_print(FILE *out);
 
 extern const struct command command_cancel;
 extern const struct command command_checkpoint;
+extern const struct command command_checkpoint_export;
+extern const struct command command_checkpoint_list;
+extern const struct command command_checkpoint_verify;
 extern const struct command command_cluster;
 extern const struct command command_completion;
 extern const struct command command_demo;

@@ -334,6 +334,31 @@ START_TEST(a_job_whose_coordinator_stays_away_stops_with_a_checkpoint)
 }
 END_TEST
 
+/* Of the job's own file, as the coordinator keeps it. */
+START_TEST(a_job_is_exported_from_a_checkpoint_of_its_own)
+{
+    char *out = xasprintf("%s/exported", pair.folder);
+    write_job(STEPS, EVERY, pair.dir);
+    ck_assert_int_eq(PAIR_GIMBAL("submit", "-f", pair.job_path, "--wait"), 0);
+    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "export", "j-1", out, "--step", "5"), 65);
+    ck_assert_msg(strstr(pair.command.err, "j-1 has no checkpoint of step 5"), "%s",
+                  pair.command.err);
+    int code = PAIR_GIMBAL("checkpoint", "export", "j-1", out);
+    ck_assert_msg(code == 0 && strstr(pair.command.out, "step 6 of j-1 as gpt, "), "%s%s",
+                  pair.command.out, pair.command.err);
+    ck_assert_uint_eq(count_entries(out), 4);
+    char *path, *elsewhere;
+    pair_newest("j-1", &path);
+    elsewhere = xasprintf("%s.away", path);
+    ck_assert_int_eq(rename(path, elsewhere), 0);
+    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "export", "j-1", "again", "--step", "6"), 65);
+    ck_assert_msg(strstr(pair.command.err, "is not in reach here"), "%s", pair.command.err);
+    free(elsewhere);
+    free(path);
+    free(out);
+}
+END_TEST
+
 START_TEST(a_folder_that_cannot_be_made_is_refused_before_the_first_step)
 {
     char *dir = xasprintf("%s/text/below", pair.folder);
@@ -360,6 +385,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_disk_that_is_full_costs_a_checkpoint_and_no_training, 0,
                         PAIR_NODES);
     tcase_add_test(tcase, a_job_whose_coordinator_stays_away_stops_with_a_checkpoint);
+    tcase_add_test(tcase, a_job_is_exported_from_a_checkpoint_of_its_own);
     tcase_add_test(tcase, a_folder_that_cannot_be_made_is_refused_before_the_first_step);
     tcase_add_test(tcase, a_save_that_is_killed_anywhere_costs_no_listed_checkpoint);
     return suite_run("checkpoints", tcase, NULL);

@@ -5,6 +5,7 @@
 #include "worker/checkpoint/shard.h"
 
 #include "common/base/memory.h"
+#include "worker/checkpoint/safetensors.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,9 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LENGTH_BYTES 8
-#define ALIGNMENT 64 /* of the data in the file: the header is filled up with spaces */
-#define ELEMENT 4    /* bytes of an f32 */
+#define ELEMENT 4 /* bytes of an f32 */
 #define FORMAT "gimbal-1"
 
 static const struct {
@@ -35,12 +34,10 @@ struct slice_name slice_name(const char *tensor, enum checkpoint_part part)
 
 static json_t *print_entry(const struct slice *slice)
 {
-    json_t *shape = json_array();
+    int64_t shape[DIMS_MAX];
     for (int i = 0; i < slice->box.dims; i++)
-        json_array_append_new(shape, json_integer(box_length(&slice->box, i)));
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", shape, "data_offsets",
-                     (json_int_t)slice->offset,
-                     (json_int_t)slice->offset + (json_int_t)slice->bytes);
+        shape[i] = box_length(&slice->box, i);
+    return safetensors_entry(shape, slice->box.dims, slice->offset, slice->bytes);
 }
 
 static json_t *print_place(const struct slice *slice)
@@ -70,15 +67,8 @@ char *shard_print(const struct slice *slices, size_t count, size_t *size)
     char *json = json_dumps(root, JSON_COMPACT);
     json_decref(places);
     json_decref(root);
-
-    size_t length = strlen(json);
-    size_t padded = (LENGTH_BYTES + length + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT - LENGTH_BYTES;
-    char *out = xcalloc(1, LENGTH_BYTES + padded + 1);
-    for (int i = 0; i < LENGTH_BYTES; i++)
-        out[i] = (char)(padded >> 8 * i & 0xff);
-    snprintf(out + LENGTH_BYTES, padded + 1, "%-*s", (int)padded, json);
+    char *out = safetensors_frame(json, size);
     free(json);
-    *size = LENGTH_BYTES + padded;
     return out;
 }
 
@@ -211,7 +201,7 @@ int shard_parse(const char *json, size_t length, uint64_t bytes, struct shard *o
     const char *format = "", *slices;
     json_t *root = json_loadb(json, length, JSON_REJECT_DUPLICATES, &error), *places = NULL;
     int rc = 0;
-    *out = (struct shard){.start = LENGTH_BYTES + length, .bytes = bytes};
+    *out = (struct shard){.start = SAFETENSORS_LENGTH_BYTES + length, .bytes = bytes};
     if (!root || json_unpack(root, "{s:{s:s, s:s}}", "__metadata__", "format", &format, "slices",
                              &slices) < 0)
         rc = error_set(err, -EINVAL, "its header is not one of a checkpoint: %s",

@@ -2,6 +2,7 @@
 #include "worker/checkpoint/shard_file.h"
 
 #include "common/base/memory.h"
+#include "worker/checkpoint/safetensors.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,6 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define LENGTH_BYTES 8
 #define VERIFY_BYTES ((size_t)1 << 20)
 
 int shard_file_read(const struct shard_file *file, void *out, size_t size, uint64_t offset,
@@ -46,25 +46,26 @@ static int check_size(const struct shard_file *file, const struct manifest_shard
 static int read_header(const struct shard_file *file, const struct manifest_shard *told, char **out,
                        uint64_t *length, struct error *err)
 {
-    unsigned char prefix[LENGTH_BYTES];
-    int rc = told->size < LENGTH_BYTES
+    unsigned char prefix[SAFETENSORS_LENGTH_BYTES];
+    int rc = told->size < SAFETENSORS_LENGTH_BYTES
                  ? error_set(err, -EINVAL, "'%s' is too short for a shard", file->path)
                  : shard_file_read(file, prefix, sizeof prefix, 0, err);
     if (rc < 0)
         return rc;
     *length = 0;
-    for (int i = 0; i < LENGTH_BYTES; i++)
+    for (int i = 0; i < SAFETENSORS_LENGTH_BYTES; i++)
         *length |= (uint64_t)prefix[i] << 8 * i;
-    if (*length > SHARD_HEADER_MAX || *length > told->size - LENGTH_BYTES)
+    if (*length > SHARD_HEADER_MAX || *length > told->size - SAFETENSORS_LENGTH_BYTES)
         return error_set(err, -EINVAL,
                          "'%s' claims a header of %" PRIu64 " bytes: at most %" PRIu64
                          " can be here",
                          file->path, *length,
-                         told->size - LENGTH_BYTES < SHARD_HEADER_MAX ? told->size - LENGTH_BYTES
-                                                                      : SHARD_HEADER_MAX);
-    char *header = xcalloc(1, LENGTH_BYTES + *length + 1);
-    rc = shard_file_read(file, header, LENGTH_BYTES + *length, 0, err);
-    if (rc == 0 && XXH3_64bits(header, LENGTH_BYTES + *length) != told->header)
+                         told->size - SAFETENSORS_LENGTH_BYTES < SHARD_HEADER_MAX
+                             ? told->size - SAFETENSORS_LENGTH_BYTES
+                             : SHARD_HEADER_MAX);
+    char *header = xcalloc(1, SAFETENSORS_LENGTH_BYTES + *length + 1);
+    rc = shard_file_read(file, header, SAFETENSORS_LENGTH_BYTES + *length, 0, err);
+    if (rc == 0 && XXH3_64bits(header, SAFETENSORS_LENGTH_BYTES + *length) != told->header)
         rc = error_set(err, -EIO, "the header of '%s' is not what was written: it is damaged",
                        file->path);
     if (rc < 0)
@@ -86,8 +87,9 @@ int shard_file_open(const char *folder, const struct manifest_shard *told, struc
     int rc = check_size(file, told, err);
     if (rc == 0)
         rc = read_header(file, told, &header, &length, err);
-    if (rc == 0 && (rc = shard_parse(header + LENGTH_BYTES, length,
-                                     told->size - LENGTH_BYTES - length, &file->shard, err)) < 0)
+    if (rc == 0 &&
+        (rc = shard_parse(header + SAFETENSORS_LENGTH_BYTES, length,
+                          told->size - SAFETENSORS_LENGTH_BYTES - length, &file->shard, err)) < 0)
         error_prefix(err, rc, "%s", file->path);
     free(header);
     return rc;

@@ -1,6 +1,7 @@
 /* write.c - write, fsync, rename, fsync of the folder; and the way back. */
 #include "worker/checkpoint/write.h"
 
+#include "common/base/file.h"
 #include "common/base/memory.h"
 
 #include <dirent.h>
@@ -29,15 +30,6 @@ static int write_all(int fd, const void *bytes, size_t size)
     return 0;
 }
 
-static int sync_folder(const char *folder)
-{
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = fd >= 0 && fsync(fd) == 0 ? 0 : -errno;
-    if (fd >= 0)
-        close(fd);
-    return rc;
-}
-
 static int write_draft(const char *draft, const char *header, size_t header_size, const void *data,
                        size_t size)
 {
@@ -58,7 +50,7 @@ static int write_draft(const char *draft, const char *header, size_t header_size
 static int publish(const char *draft, const char *path, const char *folder)
 {
     int rc = access(path, F_OK) == 0 ? -EEXIST : rename(draft, path) < 0 ? -errno : 0;
-    return rc == 0 ? sync_folder(folder) : rc;
+    return rc == 0 ? folder_sync(folder) : rc;
 }
 
 static uint64_t checksum_of(const char *header, size_t header_size, const void *data, size_t size)

@@ -1,10 +1,11 @@
 /* main.c - gimbal-executor: one rank of a job; or, without a cluster, all of its ranks as
  * threads; or a probe. It is started by a worker or by the command line, with a channel. Or a
- * check of a checkpoint, which needs none. */
+ * check or an export of a checkpoint, which need none. */
 #include "worker/executor/modes.h"
 
 #include "common/base/log.h"
 #include "worker/checkpoint/read.h"
+#include "worker/export/export.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -22,6 +23,8 @@ static const char usage[] =
     "       gimbal-executor --channel FD --list KIND                        devices of a kind, or "
     "of all: \"\"\n"
     "       gimbal-executor --verify-checkpoint DIRECTORY                   read all of it\n"
+    "       gimbal-executor --export-checkpoint DIRECTORY --job FILE --out DIRECTORY\n"
+    "                                                                       for transformers\n"
     "\n"
     "  --channel FD    a socket to the process that started this one\n"
     "  --trail FD      memory in which it tells that process how far its rank is\n"
@@ -96,6 +99,12 @@ static int take(int option, struct executor_options *options)
     case 'v':
         options->verify = optarg;
         break;
+    case 'e':
+        options->export = optarg;
+        break;
+    case 'u':
+        options->out = optarg;
+        break;
     case 'h':
         fputs(usage, stdout);
         exit(EXIT_SUCCESS);
@@ -122,6 +131,8 @@ static int parse(int argc, char **argv, struct executor_options *options)
         {"fabric", required_argument, NULL, 'f'},
         {"crowd", required_argument, NULL, 'w'},
         {"verify-checkpoint", required_argument, NULL, 'v'},
+        {"export-checkpoint", required_argument, NULL, 'e'},
+        {"out", required_argument, NULL, 'u'},
         {"checkpoint", required_argument, NULL, 'k'},
         {"resume", no_argument, NULL, 'r'},
         {"help", no_argument, NULL, 'h'},
@@ -136,12 +147,27 @@ static int parse(int argc, char **argv, struct executor_options *options)
         return rc;
     if (options->verify)
         return optind < argc || local || options->probe ? -EINVAL : 0;
+    if (options->export)
+        return optind < argc || local || !options->job || !options->out ? -EINVAL : 0;
     return options->channel < 0 || options->local < 0 || !(options->crowd >= 1) || optind < argc ||
                    (local && options->probe) ||
                    (options->links && !(options->probe && options->device)) ||
                    (local && (!options->job || !options->plan))
                ? -EINVAL
                : 0;
+}
+
+/* What tells it to end is looked for between two tensors, so that nothing is left behind. */
+static int export(const struct executor_options *options, struct error *err)
+{
+    const struct export_request request = {
+        .checkpoint = options->export, .job = options->job, .out = options->out};
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    sigprocmask(SIG_BLOCK, &ends, NULL);
+    return export_run(&request, stdout, err);
 }
 
 int main(int argc, char **argv)
@@ -155,12 +181,13 @@ int main(int argc, char **argv)
     }
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is told by write */
-    int rc = options.verify  ? checkpoint_verify(options.verify, stdout, &err)
-             : options.links ? executor_links(&options, &err)
-             : options.probe ? executor_probe(&options, &err)
-             : options.list  ? executor_list(&options, &err)
-             : options.local ? executor_local(&options, &err)
-                             : executor_rank(&options, &err);
+    int rc = options.verify   ? checkpoint_verify(options.verify, stdout, &err)
+             : options.export ? export(&options, &err)
+             : options.links  ? executor_links(&options, &err)
+             : options.probe  ? executor_probe(&options, &err)
+             : options.list   ? executor_list(&options, &err)
+             : options.local  ? executor_local(&options, &err)
+                              : executor_rank(&options, &err);
     if (rc < 0 && rc != -ECANCELED)
         log_line(LOG_ERROR, "%s", err.text);
     return rc == 0 ? EXIT_SUCCESS : rc == -ECANCELED ? 130 : EXIT_FAILURE;

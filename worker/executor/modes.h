@@ -21,6 +21,8 @@ struct executor_options {
     const char *device;     /* what the ranks compute on, or NULL: the cores */
     const char *list;       /* the kind of devices to be listed, "": all; or NULL */
     const char *verify;     /* folder of a checkpoint to check, or NULL */
+    const char *export;     /* of one to export, of a job, or NULL */
+    const char *out;        /* where to */
     double crowd;           /* devices that share a core, for the probe */
     const char *checkpoint; /* local: in place of the job's checkpoint.dir, or NULL */
     bool resume;            /* local: go on from the newest checkpoint */

@@ -1,0 +1,170 @@
+/* huggingface.c - rows of a family's table become tensors, and ours lie in them by strides. */
+#include "common/models/huggingface.h"
+
+#include "common/base/memory.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Yours, with the layer's number in the place of '#'. */
+static char *name_in_layer(const char *name, int64_t layer)
+{
+    const char *place = strchr(name, '#');
+    return place ? xasprintf("%.*s%" PRId64 "%s", (int)(place - name), name, layer, place + 1)
+                 : xstrdup(name);
+}
+
+static int find_weight(const struct graph *graph, const char *name)
+{
+    for (size_t t = 0; t < graph->tensor_count; t++)
+        if (graph->tensors[t].kind == TENSOR_WEIGHT && strcmp(graph->tensors[t].name, name) == 0)
+            return (int)t;
+    return -1;
+}
+
+/* The last of the axes belongs to all parts. */
+static void lay_axes(const struct huggingface_row *row, const struct sizes *sizes, int parts,
+                     struct huggingface_tensor *out)
+{
+    out->axes = 1;
+    out->shape[0] = 1;
+    for (const char *dim = row->axes; *dim; dim++) {
+        if (*dim == ' ')
+            out->shape[out->axes++] = 1;
+        else
+            out->shape[out->axes - 1] *= sizes_get(sizes, *dim);
+    }
+    out->shape[out->axes - 1] *= parts;
+}
+
+/* From their last dim to the first: one step along it is all that lies behind it. */
+static void lay_part(const struct huggingface_row *row, const char *dims, const struct sizes *sizes,
+                     const struct huggingface_tensor *in, struct huggingface_part *out)
+{
+    int axis = in->axes - 1;
+    int64_t step = 1, beyond = in->shape[axis];
+    for (const char *dim = row->axes + strlen(row->axes); dim-- > row->axes;) {
+        if (*dim == ' ') {
+            step = beyond;
+            beyond *= in->shape[--axis];
+            continue;
+        }
+        out->step[strchr(dims, *dim) - dims] = step;
+        step *= sizes_get(sizes, *dim);
+    }
+}
+
+static int64_t part_width(const struct huggingface_tensor *tensor)
+{
+    return tensor->shape[tensor->axes - 1] / tensor->part_count;
+}
+
+static int lay_row(const struct huggingface_row *row, int64_t layer, const struct graph *graph,
+                   struct huggingface_tensor *out, struct error *err)
+{
+    const struct sizes sizes = graph_sizes(graph, 1);
+    *out = (struct huggingface_tensor){.name = name_in_layer(row->theirs, layer)};
+    while (out->part_count < HUGGINGFACE_PARTS && row->ours[out->part_count])
+        out->part_count++;
+    lay_axes(row, &sizes, out->part_count, out);
+    for (int i = 0; i < out->part_count; i++) {
+        char *ours = name_in_layer(row->ours[i], layer);
+        int tensor = find_weight(graph, ours);
+        if (tensor < 0)
+            error_set(err, -ENOSYS, "the model has no weight '%s' for '%s'", ours, out->name);
+        free(ours);
+        if (tensor < 0)
+            return -ENOSYS;
+        const char *dims = graph->tensors[tensor].dims;
+        out->parts[i] = (struct huggingface_part){
+            .tensor = tensor, .whole = box_whole(dims, &sizes), .first = i * part_width(out)};
+        lay_part(row, dims, &sizes, out, &out->parts[i]);
+    }
+    return 0;
+}
+
+/* Each weight of ours is in one of theirs. */
+static int check_all(const struct graph *graph, const struct huggingface_tensor *tensors,
+                     size_t count, struct error *err)
+{
+    bool *found = xcalloc(graph->tensor_count, sizeof *found);
+    int rc = 0;
+    for (size_t i = 0; i < count; i++)
+        for (int part = 0; part < tensors[i].part_count; part++)
+            found[tensors[i].parts[part].tensor] = true;
+    for (size_t t = 0; t < graph->tensor_count && rc == 0; t++)
+        if (graph->tensors[t].kind == TENSOR_WEIGHT && !found[t])
+            rc = error_set(err, -ENOSYS, "transformers has no place for weight '%s'",
+                           graph->tensors[t].name);
+    free(found);
+    return rc;
+}
+
+int huggingface_tensors(const struct model_config *config, const struct graph *graph,
+                        struct huggingface_tensor **out, size_t *count, struct error *err)
+{
+    const struct huggingface *theirs = model_find(config->family)->huggingface;
+    size_t capacity = 0;
+    int rc = 0;
+    *out = NULL;
+    *count = 0;
+    if (!theirs)
+        return error_set(err, -ENOSYS, "model.family %s is none that transformers reads",
+                         config->family);
+    for (const struct huggingface_row *row = theirs->rows; row->theirs && rc == 0; row++) {
+        int64_t times = strchr(row->theirs, '#') ? config->layers : 1;
+        for (int64_t layer = 0; layer < times && rc == 0; layer++) {
+            *out = grow(*out, *count, &capacity, sizeof **out);
+            rc = lay_row(row, layer, graph, &(*out)[(*count)++], err);
+        }
+    }
+    if (rc == 0)
+        rc = check_all(graph, *out, *count, err);
+    if (rc < 0) {
+        huggingface_free(*out, *count);
+        *out = NULL;
+        *count = 0;
+    }
+    return rc;
+}
+
+void huggingface_free(struct huggingface_tensor *tensors, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(tensors[i].name);
+    free(tensors);
+}
+
+/* What is a float here has no more digits than its reader would write. */
+char *huggingface_config(const struct model_config *config, const struct graph *graph)
+{
+    json_t *root = model_find(config->family)->huggingface->config(config, graph);
+    char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    json_decref(root);
+    return text;
+}
+
+int64_t huggingface_count(const struct huggingface_tensor *tensor)
+{
+    int64_t count = 1;
+    for (int axis = 0; axis < tensor->axes; axis++)
+        count *= tensor->shape[axis];
+    return count;
+}
+
+void huggingface_put(const struct huggingface_part *part, const float *ours, float *theirs)
+{
+    int64_t at[DIMS_MAX] = {0}, count = box_count(&part->whole), place = part->first;
+    for (int64_t i = 0; i < count; i++) {
+        theirs[place] = ours[i];
+        for (int dim = part->whole.dims - 1; dim >= 0; dim--) {
+            place += part->step[dim];
+            if (++at[dim] < part->whole.high[dim])
+                break;
+            place -= at[dim] * part->step[dim];
+            at[dim] = 0;
+        }
+    }
+}

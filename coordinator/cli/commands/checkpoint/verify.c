@@ -1,0 +1,49 @@
+/* verify.c - `gimbal checkpoint verify`: is a checkpoint whole, and undamaged? Its exit status is
+ * the answer. */
+#include "coordinator/cli/commands.h"
+#include "coordinator/cli/commands/checkpoint/saved.h"
+#include "coordinator/cli/exit.h"
+
+#include "common/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int verify_folder(const char *folder, struct error *err)
+{
+    char *what = xasprintf("checkpoint '%s' is not to be trusted: its check", folder);
+    int code =
+        saved_read((const char *const[]){"--verify-checkpoint", folder, NULL}, -1, what, err);
+    free(what);
+    return code;
+}
+
+/* A folder by its path, or all that are listed of a job. */
+static int run(const struct invocation *invocation, struct error *err)
+{
+    const char *what = invocation->arguments[0];
+    Gimbal__GetJobReply *reply;
+    if (strchr(what, '/')) {
+        int code = saved_find(what, err);
+        return code == EXIT_DONE ? verify_folder(what, err) : code;
+    }
+    int code = saved_ask(&invocation->common, what, &reply, err);
+    if (code != EXIT_DONE)
+        return code;
+    for (size_t i = 0; i < reply->n_checkpoints && code == EXIT_DONE; i++)
+        code = verify_folder(reply->checkpoints[i]->folder, err);
+    if (reply->n_checkpoints == 0 && !invocation->common.quiet)
+        fprintf(stderr, "%s has no checkpoint\n", what);
+    message_free(&reply->base);
+    return code;
+}
+
+const struct command command_checkpoint_verify = {
+    .name = "checkpoint verify",
+    .summary = "Read checkpoints against their checksums",
+    .arguments = "JOB|DIRECTORY",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .takes = TAKES_ADDRESS | TAKES_TIMEOUT,
+    .run = run,
+};

@@ -1,0 +1,31 @@
+/* safetensors.c - headers as their bytes are written. */
+#include "worker/checkpoint/safetensors.h"
+
+#include "common/base/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ALIGNMENT 64 /* of the data in the file */
+
+json_t *safetensors_entry(const int64_t *shape, int dims, uint64_t offset, uint64_t bytes)
+{
+    json_t *lengths = json_array();
+    for (int i = 0; i < dims; i++)
+        json_array_append_new(lengths, json_integer(shape[i]));
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", lengths, "data_offsets",
+                     (json_int_t)offset, (json_int_t)(offset + bytes));
+}
+
+char *safetensors_frame(const char *json, size_t *size)
+{
+    size_t whole = SAFETENSORS_LENGTH_BYTES + strlen(json);
+    whole = (whole + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    size_t padded = whole - SAFETENSORS_LENGTH_BYTES;
+    char *out = xcalloc(1, whole + 1);
+    for (int i = 0; i < SAFETENSORS_LENGTH_BYTES; i++)
+        out[i] = (char)(padded >> 8 * i & 0xff);
+    snprintf(out + SAFETENSORS_LENGTH_BYTES, padded + 1, "%-*s", (int)padded, json);
+    *size = whole;
+    return out;
+}

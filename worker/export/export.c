@@ -1,0 +1,166 @@
+/* export.c - the files of an export, in a folder beside its own until they are whole. */
+#include "worker/export/export.h"
+
+#include "common/base/file.h"
+#include "common/base/memory.h"
+#include "common/base/units.h"
+#include "common/models/huggingface.h"
+#include "worker/checkpoint/read.h"
+#include "worker/export/tokenizer.h"
+#include "worker/export/weights.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char weights_name[] = "model.safetensors";
+static const char config_name[] = "config.json";
+static const char tokenizer_name[] = "tokenizer.json";
+static const char tokenizer_config_name[] = "tokenizer_config.json";
+
+/* What is exported, and how they have it. */
+struct source {
+    struct job_config *job;
+    struct model_config config;
+    struct graph *graph;
+    struct checkpoint *checkpoint;
+    struct huggingface_tensor *tensors;
+    size_t tensor_count;
+};
+
+static int source_open(const struct export_request *request, struct source *out, struct error *err)
+{
+    *out = (struct source){0};
+    int rc = job_config_load(request->job, &out->job, err);
+    if (rc < 0)
+        return rc;
+    out->config = model_config_of(out->job);
+    rc = model_build(&out->config, &out->graph, err);
+    if (rc == 0)
+        rc = huggingface_tensors(&out->config, out->graph, &out->tensors, &out->tensor_count, err);
+    if (rc < 0)
+        return rc;
+    rc = checkpoint_open(request->checkpoint, &out->checkpoint, err);
+    if (rc == 0)
+        rc = manifest_compare(checkpoint_manifest(out->checkpoint), out->graph, err);
+    return rc < 0 ? error_prefix(err, rc, "checkpoint '%s'", request->checkpoint) : 0;
+}
+
+static void source_close(struct source *source)
+{
+    huggingface_free(source->tensors, source->tensor_count);
+    checkpoint_close(source->checkpoint);
+    graph_destroy(source->graph);
+    job_config_destroy(source->job);
+}
+
+/* The text is freed. */
+static int write_text(const char *folder, const char *name, char *text, struct error *err)
+{
+    char *path = xasprintf("%s/%s", folder, name);
+    int rc = file_write(path, text, 0666, err);
+    free(path);
+    free(text);
+    return rc;
+}
+
+static int write_files(const struct source *source, const char *folder, uint64_t *bytes,
+                       struct error *err)
+{
+    char *path = xasprintf("%s/%s", folder, weights_name);
+    int rc = weights_write(source->checkpoint, source->graph, source->tensors, source->tensor_count,
+                           path, bytes, err);
+    free(path);
+    if (rc == 0)
+        rc = write_text(folder, config_name, huggingface_config(&source->config, source->graph),
+                        err);
+    if (rc < 0 || source->job->data.text.count == 0)
+        return rc;
+    rc = write_text(folder, tokenizer_name, tokenizer_print(), err);
+    return rc < 0 ? rc
+                  : write_text(folder, tokenizer_config_name,
+                               tokenizer_print_config(source->config.seq), err);
+}
+
+static void delete_draft(const char *folder)
+{
+    static const char *const names[] = {weights_name, config_name, tokenizer_name,
+                                        tokenizer_config_name};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *path = xasprintf("%s/%s", folder, names[i]);
+        unlink(path);
+        free(path);
+    }
+    rmdir(folder);
+}
+
+/* A folder of that name beside it is of another export, which may still be at it. */
+static int make_draft(const char *out, const char *draft, struct error *err)
+{
+    char *above = xstrdup(out);
+    int rc = folder_make_mode(dirname(above), 0777, err);
+    free(above);
+    if (rc < 0)
+        return rc;
+    if (mkdir(draft, 0777) == 0)
+        return 0;
+    if (errno == EEXIST)
+        return error_set(err, -EEXIST,
+                         "'%s' is there: another export writes it, or was killed; delete it then",
+                         draft);
+    return error_set(err, -errno, "make the folder '%s': %s", draft, strerror(errno));
+}
+
+static int publish(const char *draft, const char *out, struct error *err)
+{
+    if (rename(draft, out) < 0)
+        return error_set(err, -errno, "rename '%s' to '%s': %s", draft, out, strerror(errno));
+    int rc = folder_sync_above(out);
+    return rc < 0 ? error_set(err, rc, "keep '%s': %s", out, strerror(-rc)) : 0;
+}
+
+static void say_what(const struct export_request *request, const struct source *source,
+                     uint64_t bytes, FILE *say)
+{
+    const struct manifest_origin *origin = &checkpoint_manifest(source->checkpoint)->origin;
+    char size[32];
+    fprintf(say, "%s: step %" PRIu64 " of %s as %s, %zu tensors, %s, %s\n", request->out,
+            origin->step, origin->job, source->config.family, source->tensor_count,
+            units_print_bytes(size, sizeof size, (double)bytes),
+            source->job->data.text.count > 0 ? "with a tokenizer: a token is a byte"
+                                             : "without a tokenizer: add that of the data");
+}
+
+int export_run(const struct export_request *request, FILE *say, struct error *err)
+{
+    struct source source;
+    uint64_t bytes = 0;
+    char *draft = xasprintf("%s.part", request->out);
+    bool drafted = false;
+    int rc = access(request->out, F_OK) == 0
+                 ? error_set(err, -EEXIST, "'%s' is there already: name a folder that is not",
+                             request->out)
+                 : 0;
+    source = (struct source){0};
+    if (rc == 0)
+        rc = source_open(request, &source, err);
+    if (rc == 0)
+        rc = make_draft(request->out, draft, err);
+    if (rc == 0) {
+        drafted = true;
+        rc = write_files(&source, draft, &bytes, err);
+    }
+    if (rc == 0)
+        rc = publish(draft, request->out, err);
+    if (rc == 0)
+        say_what(request, &source, bytes, say);
+    else if (drafted)
+        delete_draft(draft);
+    source_close(&source);
+    free(draft);
+    return rc;
+}

@@ -1,0 +1,70 @@
+/* tokenizer.c - the package tokenizers has no tokenizer of plain bytes, but byte-level BPE, and
+ * without merges that is one. In its vocabulary a byte is a character, as GPT-2's encoder has them:
+ * those that print are themselves in Latin-1, the others follow from 256 on. */
+#include "worker/export/tokenizer.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#define BYTES 256
+
+static bool prints(int byte)
+{
+    return (byte > ' ' && byte <= '~') || (byte >= 0xa1 && byte != 0xad);
+}
+
+/* In UTF-8, which takes one or two bytes for them. */
+static void write_character(int code, char out[3])
+{
+    int length = 0;
+    if (code < 0x80) {
+        out[length++] = (char)code;
+    } else {
+        out[length++] = (char)(0xc0 | code >> 6);
+        out[length++] = (char)(0x80 | (code & 0x3f));
+    }
+    out[length] = '\0';
+}
+
+static json_t *print_vocabulary(void)
+{
+    json_t *vocabulary = json_object();
+    int next = BYTES;
+    for (int byte = 0; byte < BYTES; byte++) {
+        char character[3];
+        write_character(prints(byte) ? byte : next++, character);
+        json_object_set_new(vocabulary, character, json_integer(byte));
+    }
+    return vocabulary;
+}
+
+static json_t *print_byte_level(void)
+{
+    return json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", false,
+                     "trim_offsets", false, "use_regex", false);
+}
+
+static char *print(json_t *root)
+{
+    char *text = json_dumps(root, JSON_INDENT(2));
+    json_decref(root);
+    return text;
+}
+
+char *tokenizer_print(void)
+{
+    return print(json_pack("{s:s, s:n, s:n, s:[], s:n, s:o, s:n, s:o, s:{s:s, s:n, s:n, s:n, s:n, "
+                           "s:b, s:o, s:[]}}",
+                           "version", "1.0", "truncation", "padding", "added_tokens", "normalizer",
+                           "pre_tokenizer", print_byte_level(), "post_processor", "decoder",
+                           print_byte_level(), "model", "type", "BPE", "dropout", "unk_token",
+                           "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", false,
+                           "vocab", print_vocabulary(), "merges"));
+}
+
+char *tokenizer_print_config(int64_t seq)
+{
+    return print(json_pack("{s:s, s:I, s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
+                           "model_max_length", (json_int_t)seq, "clean_up_tokenization_spaces",
+                           false));
+}
