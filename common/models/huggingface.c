@@ -69,7 +69,7 @@ static int lay_row(const struct huggingface_row *row, int64_t layer, const struc
     while (out->part_count < HUGGINGFACE_PARTS && row->ours[out->part_count])
         out->part_count++;
     lay_axes(row, &sizes, out->part_count, out);
-    for (int i = 0; i < out->part_count; i++) {
+    for (int i = 0; i < HUGGINGFACE_PARTS && row->ours[i]; i++) {
         char *ours = name_in_layer(row->ours[i], layer);
         int tensor = find_weight(graph, ours);
         if (tensor < 0)

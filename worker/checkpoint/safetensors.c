@@ -14,7 +14,7 @@ json_t *safetensors_entry(const int64_t *shape, int dims, uint64_t offset, uint6
     for (int i = 0; i < dims; i++)
         json_array_append_new(lengths, json_integer(shape[i]));
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", lengths, "data_offsets",
-                     (json_int_t)offset, (json_int_t)(offset + bytes));
+                     (json_int_t)offset, (json_int_t)offset + (json_int_t)bytes);
 }
 
 char *safetensors_frame(const char *json, size_t *size)
