@@ -28,6 +28,21 @@ static inline float bf16_widen(uint16_t narrow)
     return wide;
 }
 
+/* IEEE half precision, in which others keep weights. */
+static inline float f16_widen(uint16_t narrow)
+{
+    uint32_t sign = (uint32_t)(narrow & 0x8000) << 16, exponent = narrow >> 10 & 0x1f;
+    uint32_t fraction = narrow & 0x3ff;
+    uint32_t bits = sign | (exponent + 112) << 23 | fraction << 13;
+    float wide;
+    if (exponent == 0x1f) /* no number, or infinite */
+        bits = sign | 0x7f800000 | fraction << 13;
+    memcpy(&wide, &bits, sizeof wide);
+    if (exponent == 0) /* a multiple of the least */
+        wide = (sign ? -0x1p-24f : 0x1p-24f) * (float)fraction;
+    return wide;
+}
+
 /* To the nearest, of two equally near to the even one; what is no number stays none. */
 static inline uint16_t bf16_narrow(float wide)
 {

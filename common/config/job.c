@@ -38,6 +38,8 @@ static const struct field model_fields[] = {
     {INTEGER(job_model, kv_heads, 1, 65536, "heads"),
      .about = "heads of keys and values; as many as heads unless given"},
     {INTEGER(job_model, patch, 1, 4096, "pixels"), .about = "the edge of a patch of an image"},
+    {AT(job_model, weights, FIELD_TEXT),
+     .about = "a folder of transformers to begin from, on every node; else train.seed draws them"},
     {.key = NULL},
 };
 

@@ -28,6 +28,7 @@ struct job_model {
     int64_t ffn;      /* the family's usual multiple of hidden unless given */
     int64_t kv_heads; /* heads of keys and values; as many as heads unless given */
     int64_t patch;    /* pixels: the edge of a patch of an image */
+    char *weights;    /* a folder of weights to begin from; NULL: they are drawn */
 };
 
 /* One of the three; paths as they were written. */

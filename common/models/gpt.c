@@ -76,6 +76,8 @@ static json_t *describe(const struct model_config *config, const struct graph *g
         "tie_word_embeddings", true, "bos_token_id", "eos_token_id", "torch_dtype", "float32");
 }
 
-static const struct huggingface huggingface = {rows, describe};
+static const char *const binding[] = {"model_type", "n_head", "activation_function",
+                                      "layer_norm_epsilon", NULL};
+static const struct huggingface huggingface = {rows, describe, binding};
 
 const struct model model_gpt = {.family = "gpt", .build = build, .huggingface = &huggingface};

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,7 +66,8 @@ static int lay_row(const struct huggingface_row *row, int64_t layer, const struc
                    struct huggingface_tensor *out, struct error *err)
 {
     const struct sizes sizes = graph_sizes(graph, 1);
-    *out = (struct huggingface_tensor){.name = name_in_layer(row->theirs, layer)};
+    *out = (struct huggingface_tensor){.name = name_in_layer(row->theirs, layer),
+                                       .of_places = row->axes[0] == 's'};
     while (out->part_count < HUGGINGFACE_PARTS && row->ours[out->part_count])
         out->part_count++;
     lay_axes(row, &sizes, out->part_count, out);
@@ -144,6 +146,53 @@ char *huggingface_config(const struct model_config *config, const struct graph *
     char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     json_decref(root);
     return text;
+}
+
+/* Numbers are equal where a float cannot tell them apart; of an object what both sides have counts.
+ */
+static bool agree(const json_t *ours, const json_t *theirs)
+{
+    const char *key;
+    json_t *value;
+    if (json_is_number(ours) && json_is_number(theirs)) {
+        double a = json_number_value(ours), b = json_number_value(theirs);
+        return fabs(a - b) <= 1e-6 * fabs(a);
+    }
+    if (!json_is_object(ours) || !json_is_object(theirs))
+        return json_equal(ours, theirs) == 1;
+    json_object_foreach((json_t *)ours, key, value)
+    {
+        const json_t *other = json_object_get(theirs, key);
+        if (other && !agree(value, other))
+            return false;
+    }
+    return true;
+}
+
+static int compare_key(const char *key, const json_t *ours, const json_t *theirs, struct error *err)
+{
+    const json_t *other = json_object_get(theirs, key);
+    if (!other || agree(ours, other))
+        return 0;
+    char *is = json_dumps(other, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
+    char *right = json_dumps(ours, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
+    int rc = error_set(err, -EINVAL, "%s is %.80s, the job's model has %.80s", key, is, right);
+    free(is);
+    free(right);
+    return rc;
+}
+
+int huggingface_compare(const struct model_config *config, const struct graph *graph,
+                        const json_t *theirs, struct error *err)
+{
+    const struct huggingface *family = model_find(config->family)->huggingface;
+    json_t *ours = family->config(config, graph);
+    int rc = 0;
+    for (int i = 0; family->binding[i] && rc == 0; i++)
+        rc =
+            compare_key(family->binding[i], json_object_get(ours, family->binding[i]), theirs, err);
+    json_decref(ours);
+    return rc;
 }
 
 int64_t huggingface_count(const struct huggingface_tensor *tensor)

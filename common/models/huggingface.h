@@ -22,6 +22,9 @@ struct huggingface {
     const struct huggingface_row *rows; /* behind them one without names */
     /* What is to be in config.json; the caller's. */
     json_t *(*config)(const struct model_config *config, const struct graph *graph);
+    /* Of that, what another config.json must not say otherwise: the rest changes no output, or is
+     * in the shapes of the weights. Ended by NULL. */
+    const char *const *binding;
 };
 
 /* Where the elements of one of ours lie in one of theirs: step[i] elements apart along its dim i.
@@ -36,6 +39,7 @@ struct huggingface_tensor {
     char *name;
     int axes;
     int64_t shape[DIMS_MAX];
+    bool of_places; /* the first axis: one that is longer has ours as well */
     struct huggingface_part parts[HUGGINGFACE_PARTS];
     int part_count;
 };
@@ -47,6 +51,9 @@ int huggingface_tensors(const struct model_config *config, const struct graph *g
 void huggingface_free(struct huggingface_tensor *tensors, size_t count);
 /* config.json of a family that they have, yours. */
 char *huggingface_config(const struct model_config *config, const struct graph *graph);
+/* Does a config.json describe this model? -EINVAL: what in it is another's. */
+int huggingface_compare(const struct model_config *config, const struct graph *graph,
+                        const json_t *theirs, struct error *err);
 
 int64_t huggingface_count(const struct huggingface_tensor *tensor); /* elements */
 /* Put the whole of one of ours, row-major, into one of theirs. */

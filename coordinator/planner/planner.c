@@ -15,13 +15,23 @@
 
 #define PROVED_GAP 5e-4 /* what is less is printed as 0.0 % */
 
+static int check_path(const char *key, const char *path, struct error *err)
+{
+    if (!path || path[0] == '/')
+        return 0;
+    return error_set(err, -EINVAL,
+                     "%s '%s' must begin with '/': the nodes have no folder in common that it "
+                     "could count from",
+                     key, path);
+}
+
 int planner_graph(const struct job_config *job, struct graph **out, struct error *err)
 {
-    if (job->checkpoint.dir && job->checkpoint.dir[0] != '/')
-        return error_set(err, -EINVAL,
-                         "checkpoint.dir '%s' must begin with '/': the nodes have no folder in "
-                         "common that it could count from",
-                         job->checkpoint.dir);
+    int rc = check_path("checkpoint.dir", job->checkpoint.dir, err);
+    if (rc == 0)
+        rc = check_path("model.weights", job->model.weights, err);
+    if (rc < 0)
+        return rc;
     struct model_config config = model_config_of(job);
     return model_build(&config, out, err);
 }

@@ -136,7 +136,10 @@ MODELS = {"gpt2": gpt2, "llama": llama}
 def loss(folder, tokens):
     """Of every token behind the first; mean, in nats."""
     config = json.loads((folder / "config.json").read_text())
-    tensors = read_tensors(folder / "model.safetensors")
+    return loss_of(read_tensors(folder / "model.safetensors"), config, tokens)
+
+
+def loss_of(tensors, config, tokens):
     logits = MODELS[config["model_type"]](tensors, config, tokens[:-1])
     total = 0
     for row, token in zip(logits, tokens[1:]):

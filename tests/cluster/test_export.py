@@ -4,11 +4,9 @@ the next step comes out.
 
     test_export.py TREE GIMBAL EXECUTOR
 
-The data are one sample, so that the next step's loss is known: it is of that sample, before the
-weights are changed. With transformers and torch installed, these compute it as well."""
+With transformers and torch installed, these compute it as well."""
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -17,36 +15,10 @@ import tempfile
 tree, gimbal, executor = sys.argv[1:4]
 sys.path.insert(0, tree)
 from tests.cluster import language_models  # noqa: E402
+from tests.cluster.one_sample import MODELS, STEP, TEXT, Programs, Trained  # noqa: E402
 from tests.support import tap  # noqa: E402
 
-TEXT = b"Sphinx of qua"
-STEP = 20
-os.environ["GIMBAL_EXECUTOR"] = executor
-
-
-class Trained:
-    """A family, trained for one step more than its checkpoint has."""
-
-    def __init__(self, folder, family, more=""):
-        self.folder = pathlib.Path(folder)
-        self.job = self.folder / "job.yaml"
-        (self.folder / "text").write_bytes(TEXT)
-        self.job.write_text(
-            f"apiVersion: gimbal/v1\nname: {family}\n"
-            f"model: {{family: {family}, layers: 2, hidden: 16, heads: 4, seq: {len(TEXT) - 1}{more}}}\n"
-            f"data: {{text: ['{folder}/text']}}\n"
-            f"train: {{steps: {STEP + 1}, global_batch: 2, lr: 2.0e-2}}\n"
-            "plan: {pin: {tp: 2}}\n"
-            f"checkpoint: {{dir: '{folder}/saved', every: {STEP}, keep: 2}}\n")
-        out = subprocess.run([gimbal, "train", "--local", "2", "-f", self.job, "-o", "jsonl", "-q",
-                              "--checkpoint", f"{folder}/saved"], check=True, capture_output=True)
-        steps = [json.loads(line) for line in out.stdout.splitlines()]
-        self.loss = [s["loss"] for s in steps if s.get("step") == STEP + 1][0]
-        self.saved = self.folder / f"saved/{family}-local/step-{STEP}.epoch-1"
-
-    def export(self, out, *more):
-        return subprocess.run([gimbal, "checkpoint", "export", *more, self.saved, self.folder / out],
-                              capture_output=True, text=True)
+programs = Programs(gimbal, executor)
 
 
 def by_transformers(folder):
@@ -69,34 +41,22 @@ def by_transformers(folder):
     return torch.nn.functional.cross_entropy(logits, tokens[1:]).item()
 
 
-def check_loss(family, more=""):
+def check_loss(name):
     with tempfile.TemporaryDirectory() as folder:
-        trained = Trained(folder, family, more)
+        trained = Trained(programs, folder, name)
         done = trained.export("model", "-f", trained.job)
-        assert done.returncode == 0 and f"step {STEP} of {family}" in done.stdout, done
+        assert done.returncode == 0 and f"step {STEP} of trained" in done.stdout, done
         ours = language_models.loss(trained.folder / "model", list(TEXT))
-        assert abs(ours - trained.loss) < 2e-6, f"{family}: {ours}, training had {trained.loss}"
+        assert abs(ours - trained.loss) < 2e-6, f"{name}: {ours}, training had {trained.loss}"
         theirs = by_transformers(trained.folder / "model")
-        print(f"# {family}: {trained.loss} in training, {ours} from the files, "
+        print(f"# {name}: {trained.loss} in training, {ours} from the files, "
               f"{theirs or 'not computed'} by transformers")
         assert theirs is None or abs(theirs - trained.loss) < 2e-6
 
 
-def a_gpt_computes_the_same_loss():
-    check_loss("gpt")
-
-
-def a_llama_computes_the_same_loss():
-    check_loss("llama", ", ffn: 24")
-
-
-def a_llama_with_grouped_queries_computes_the_same_loss():
-    check_loss("llama", ", kv_heads: 2, ffn: 24")
-
-
 def a_token_is_a_byte():
     with tempfile.TemporaryDirectory() as folder:
-        trained = Trained(folder, "gpt")
+        trained = Trained(programs, folder, "gpt")
         assert trained.export("model", "-f", trained.job).returncode == 0
         model = json.loads((trained.folder / "model/tokenizer.json").read_text())["model"]
         assert sorted(model["vocab"].values()) == list(range(256)) and not model["merges"]
@@ -110,7 +70,7 @@ def refused(done, status, words):
 
 def what_cannot_be_exported_is_refused_and_leaves_nothing():
     with tempfile.TemporaryDirectory() as folder:
-        trained = Trained(folder, "gpt")
+        trained = Trained(programs, folder, "gpt")
         refused(trained.export("model"), 64, "needs the job file")
         refused(trained.export("model", "-f", trained.job, "--step", "3"), 64, "goes with a JOB")
         (trained.folder / "model").mkdir()
@@ -136,14 +96,14 @@ def what_ends_it_leaves_nothing():
         os.kill(os.getpid(), signal.SIGTERM)
 
     with tempfile.TemporaryDirectory() as folder:
-        trained = Trained(folder, "gpt")
+        trained = Trained(programs, folder, "gpt")
         done = subprocess.run([executor, "--export-checkpoint", trained.saved, "--job", trained.job,
                                "--out", trained.folder / "model"], preexec_fn=be_told)
         assert done.returncode == 130, done
         assert not list(trained.folder.glob("model*"))
 
 
-sys.exit(tap.run([a_gpt_computes_the_same_loss, a_llama_computes_the_same_loss,
-                  a_llama_with_grouped_queries_computes_the_same_loss, a_token_is_a_byte,
+computes = [(f"{name} computes the same loss", lambda name=name: check_loss(name)) for name in MODELS]
+sys.exit(tap.run([*computes, a_token_is_a_byte,
                   what_cannot_be_exported_is_refused_and_leaves_nothing,
                   what_ends_it_leaves_nothing]))

@@ -1,5 +1,8 @@
-/* begin.c - from what the ranks hold, from a checkpoint, or from the seed. */
+/* begin.c - from what the ranks hold, from a checkpoint, from another's weights, or from the seed.
+ */
 #include "worker/executor/begin.h"
+
+#include "common/base/log.h"
 
 #include <errno.h>
 #include <math.h>
@@ -54,13 +57,23 @@ static int take_over(const struct trainer_config *config, struct interpreter *in
     return move_fill(move, buffer_of, in, &begun->told.bytes_arrived, err);
 }
 
+static void begin_anew(const struct trainer_config *config, struct interpreter *in)
+{
+    interpreter_initialize(in, (uint64_t)config->job->train.seed);
+    if (!config->pretrained)
+        return;
+    pretrained_fill(config->pretrained, interpreter_program(in), buffer_of, in);
+    if (config->rank == 0)
+        log_line(LOG_INFO, "training begins with the weights of '%s'", config->job->model.weights);
+}
+
 static int fill(const struct trainer_config *config, struct interpreter *in, struct begun *begun,
                 struct error *err)
 {
     if (begun->told.source == MOVE_DISK)
         return load(config, in, err);
     if (begun->told.source == MOVE_FRESH)
-        interpreter_initialize(in, (uint64_t)config->job->train.seed);
+        begin_anew(config, in);
     return 0;
 }
 

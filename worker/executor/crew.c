@@ -23,12 +23,18 @@ static int data_fault(int rc)
 int work_open(struct work *work, struct error *err)
 {
     struct model_config config = model_config_of(work->job);
+    const char *weights = work->job->model.weights;
     int rc = model_build(&config, &work->graph, err);
-    return rc == 0 ? data_fault(data_open(work->job, &work->data, err)) : rc;
+    if (rc == 0)
+        rc = data_fault(data_open(work->job, &work->data, err));
+    if (rc == 0 && weights)
+        rc = data_fault(pretrained_open(weights, &config, work->graph, &work->pretrained, err));
+    return rc;
 }
 
 void work_close(struct work *work)
 {
+    pretrained_close(work->pretrained);
     data_close(work->data);
     plan_destroy(work->plan);
     graph_destroy(work->graph);
@@ -92,6 +98,7 @@ static int train_rank(struct rank *rank, struct error *err)
         .device = work->device,
         .collectives = work->collectives,
         .data = work->data,
+        .pretrained = work->pretrained,
         .reporter = &work->reporter,
         .epoch = session_epoch(work->session),
         .start = work->start,

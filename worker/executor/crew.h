@@ -12,7 +12,8 @@ struct work {
     struct graph *graph;
     struct plan *plan;
     struct data_source *data;
-    const struct device *device; /* that its ranks compute on */
+    struct pretrained *pretrained; /* as trainer_config's */
+    const struct device *device;   /* that its ranks compute on */
     const struct collectives *collectives;
     struct rendezvous rendezvous;
     const char *interface; /* to meet other ranks at; NULL: on loopback */
@@ -42,7 +43,7 @@ struct rank {
     pthread_t thread;
 };
 
-/* The graph, and the data that the job names. */
+/* The graph, and the files that the job names. */
 int work_open(struct work *work, struct error *err);
 void work_close(struct work *work);
 /* Start the ranks in threads of their own, and serve the channel meanwhile; each tells its end to

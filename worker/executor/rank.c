@@ -68,7 +68,7 @@ static int open_job(struct work *work, const Gimbal__Assignment *assignment, str
     if (rc == 0)
         rc = work_open(work, err);
     if (rc == 0)
-        session_reads(work->session, work->data);
+        session_reads(work->session, work->data, work->pretrained);
     return rc;
 }
 

@@ -65,9 +65,18 @@ uint64_t session_epoch(const struct session *session)
     return session->epoch;
 }
 
-void session_reads(struct session *session, const struct data_source *data)
+void session_reads(struct session *session, const struct data_source *data,
+                   const struct pretrained *pretrained)
 {
+    struct data_file *weights;
     session->file_count = data_files(data, &session->files);
+    if (!pretrained)
+        return;
+    size_t count = pretrained_files(pretrained, &weights), all = session->file_count + count;
+    session->files = xrealloc(session->files, all * sizeof *weights);
+    memcpy(session->files + session->file_count, weights, count * sizeof *weights);
+    session->file_count = all;
+    free(weights);
 }
 
 size_t session_files(const struct session *session, const struct data_file **out)

@@ -23,8 +23,10 @@ void session_listen(struct session *session);
 void session_name(struct session *session, const char *job, uint64_t epoch);
 char *session_job(const struct session *session); /* lent */
 uint64_t session_epoch(const struct session *session);
-/* The files of this source are part of what ready says; each is read once, here. */
-void session_reads(struct session *session, const struct data_source *data);
+/* The files of this source, and of these weights where there are any, are part of what ready says;
+ * each is read once, here. */
+void session_reads(struct session *session, const struct data_source *data,
+                   const struct pretrained *pretrained);
 size_t session_files(const struct session *session, const struct data_file **out); /* lent */
 /* Send an event; a broken channel ends the session. Any thread. */
 void session_send(struct session *session, Gimbal__ExecutorEvent *event);

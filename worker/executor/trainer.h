@@ -7,9 +7,9 @@
  * they hold stays as it is, and no step is another for it.
  *
  * The state comes from what the ranks have kept of an earlier epoch, else from a checkpoint or,
- * without one, from the seed; it goes to a checkpoint behind every checkpoint.every steps and
- * behind the last one, which is where one of the ranks was asked to stop, if that comes first. When
- * an epoch breaks off, the state stays with the executor. */
+ * without one, from weights that the job names or from the seed; it goes to a checkpoint behind
+ * every checkpoint.every steps and behind the last one, which is where one of the ranks was asked
+ * to stop, if that comes first. When an epoch breaks off, the state stays with the executor. */
 #ifndef WORKER_EXECUTOR_TRAINER_H
 #define WORKER_EXECUTOR_TRAINER_H
 
@@ -18,6 +18,7 @@
 #include "worker/data/data.h"
 #include "worker/executor/interpreter.h"
 #include "worker/executor/kept.h"
+#include "worker/pretrained/pretrained.h"
 
 /* An evaluation looks at so many batches of the held-out data, the first ones, or all. */
 #define EVALUATION_BATCHES_MAX 16
@@ -80,6 +81,7 @@ struct trainer_config {
     const struct collectives *program_collectives; /* and in the device's, where that has its own */
     struct fabric *program_fabric;
     const struct data_source *data;
+    const struct pretrained *pretrained; /* weights for a job that begins anew; NULL: the seed's */
     const struct reporter *reporter;
     uint64_t epoch;
     const char *start;         /* folder of the newest checkpoint; NULL: none */

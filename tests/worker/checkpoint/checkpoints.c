@@ -174,6 +174,30 @@ int checkpoints_read(const struct graph *graph, const struct plan *plan, const c
     return rc;
 }
 
+int checkpoints_begin(const struct graph *graph, const struct plan *plan,
+                      const struct pretrained *pretrained, struct error *err)
+{
+    int rc = 0;
+    for (int rank = 0; rank < plan_ranks(plan) && rc == 0; rank++) {
+        struct program *program;
+        struct state state;
+        rc = lower(graph, plan, rank, &program, err);
+        if (rc < 0)
+            break;
+        state_init(&state, program);
+        walk(&state, true, err);
+        for (size_t p = 0; p < program->parameter_count; p++) {
+            int master = program->parameters[p].master;
+            memset(state.buffers[master], 0, program->buffers[master].bytes);
+        }
+        pretrained_fill(pretrained, program, buffer_of, &state);
+        rc = walk(&state, false, err);
+        state_finish(&state);
+        program_destroy(program);
+    }
+    return rc;
+}
+
 void checkpoints_flip(const char *folder, const char *file, long offset)
 {
     char *path = xasprintf("%s/%s", folder, file);

@@ -7,6 +7,7 @@
 #include "tests/support/engine.h"
 #include "worker/checkpoint/state.h"
 #include "worker/checkpoint/write.h"
+#include "worker/pretrained/pretrained.h"
 
 #define CHECKPOINTS_STEP 40
 
@@ -24,6 +25,9 @@ int checkpoints_write(const struct graph *graph, const struct plan *plan, const 
  * what was written, bit by bit. */
 int checkpoints_read(const struct graph *graph, const struct plan *plan, const char *folder,
                      struct error *err);
+/* As all ranks of the plan, have the masters filled, and compare them in the same way. */
+int checkpoints_begin(const struct graph *graph, const struct plan *plan,
+                      const struct pretrained *pretrained, struct error *err);
 /* Change the byte at `offset` of a file in the folder; negative: from its end. */
 void checkpoints_flip(const char *folder, const char *file, long offset);
 

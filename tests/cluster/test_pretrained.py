@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""test_pretrained.py - a training begins with the weights of a folder: the loss of its first step is
+that of the model there, however its files are written.
+
+    test_pretrained.py TREE GIMBAL EXECUTOR
+
+With transformers and torch installed, a folder that these have saved is one of them."""
+import json
+import struct
+import sys
+import tempfile
+
+tree, gimbal, executor = sys.argv[1:4]
+sys.path.insert(0, tree)
+from tests.cluster import language_models  # noqa: E402
+from tests.cluster.one_sample import MODELS, TEXT, Programs, Trained, train, write_job  # noqa: E402
+from tests.support import tap  # noqa: E402
+
+programs = Programs(gimbal, executor)
+WEIGHTS = "model.safetensors"
+
+
+class Exported(Trained):
+    """A trained model, exported to folder/model."""
+
+    def __init__(self, folder, model):
+        super().__init__(programs, folder, model)
+        self.model, self.out, self.count = model, self.folder / "model", 0
+        assert self.export("model", "-f", self.job).returncode == 0
+
+    def begin(self, weights, model=None):
+        self.count += 1
+        job = write_job(self.folder, f"begun-{self.count}", model or self.model, 1, f", weights: '{weights}'")
+        return train(programs, job)
+
+
+def to_bf16(value):
+    """The upper half, rounded to the nearest."""
+    bits = struct.unpack("<I", struct.pack("<f", value))[0]
+    return struct.pack("<H", (bits + 0x7fff + (bits >> 16 & 1)) >> 16)
+
+
+def from_bf16(data):
+    return struct.unpack("<f", b"\0\0" + data)[0]
+
+
+DTYPES = {
+    "F32": (lambda x: struct.pack("<f", x), lambda data: struct.unpack("<f", data)[0]),
+    "F16": (lambda x: struct.pack("<e", x), lambda data: struct.unpack("<e", data)[0]),
+    "BF16": (to_bf16, from_bf16),
+    "I16": (lambda x: struct.pack("<h", 0), None),
+}
+
+
+def write_tensors(path, tensors, dtype="F32"):
+    """Vectors and matrices as lists, with a header of any length; what they are then is returned."""
+    pack, unpack = DTYPES[dtype]
+    header, data, rounded = {}, b"", {}
+    for name, tensor in tensors.items():
+        flat = tensor if not isinstance(tensor[0], list) else [x for row in tensor for x in row]
+        shape = [len(flat)] if flat is tensor else [len(tensor), len(tensor[0])]
+        packed = [pack(x) for x in flat]
+        header[name] = {"dtype": dtype, "shape": shape,
+                        "data_offsets": [len(data), len(data) + sum(map(len, packed))]}
+        data += b"".join(packed)
+        if unpack:
+            values = [unpack(x) for x in packed]
+            width = shape[-1]
+            rounded[name] = values if flat is tensor else [
+                values[i:i + width] for i in range(0, len(values), width)]
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return rounded
+
+
+def check_begin(name):
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Exported(folder, name)
+        done, losses = exported.begin(exported.out)
+        assert done.returncode == 0 and "begins with the weights of" in done.stderr, done
+        assert abs(losses[1] - exported.loss) < 2e-6, f"{losses[1]}, not {exported.loss}"
+
+
+def check_dtype(dtype):
+    """Small numbers are among them: what f16 has below its least normal one."""
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Exported(folder, "gpt")
+        tensors = language_models.read_tensors(exported.out / WEIGHTS)
+        rounded = write_tensors(exported.out / WEIGHTS, tensors, dtype)
+        config = json.loads((exported.out / "config.json").read_text())
+        right = language_models.loss_of(rounded, config, list(TEXT))
+        assert abs(right - exported.loss) > 1e-7, "nothing was rounded"
+        done, losses = exported.begin(exported.out)
+        assert done.returncode == 0, done
+        assert abs(losses[1] - right) < 2e-6, f"{losses[1]}, not {right}"
+
+
+def many_files_with_an_index():
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Exported(folder, "llama")
+        tensors = language_models.read_tensors(exported.out / WEIGHTS)
+        names = {name: f"model-{i % 3}.safetensors" for i, name in enumerate(tensors)}
+        for file in set(names.values()):
+            write_tensors(exported.out / file,
+                          {name: tensors[name] for name in tensors if names[name] == file})
+        (exported.out / (WEIGHTS + ".index.json")).write_text(json.dumps({"weight_map": names}))
+        (exported.out / WEIGHTS).unlink()
+        done, losses = exported.begin(exported.out)
+        assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
+
+
+def names_without_the_model_s_and_more_places():
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Exported(folder, "gpt")
+        tensors = {name.removeprefix("transformer."): tensor for name, tensor in
+                   language_models.read_tensors(exported.out / WEIGHTS).items()}
+        tensors["wpe.weight"] += [[9.0] * 16] * 5
+        tensors["h.0.attn.bias"] = [1.0] * 7  # a mask, in the files of GPT-2
+        write_tensors(exported.out / WEIGHTS, tensors)
+        done, losses = exported.begin(exported.out)
+        assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
+
+
+def a_folder_of_transformers():
+    try:
+        import torch
+        import transformers
+    except ImportError:
+        print("# transformers is not installed")
+        return
+    for name in MODELS:
+        with tempfile.TemporaryDirectory() as folder:
+            exported = Exported(folder, name)
+            model = transformers.AutoModelForCausalLM.from_pretrained(exported.out)
+            model.save_pretrained(exported.folder / "again", max_shard_size="20KB")
+            assert list((exported.folder / "again").glob("*.index.json"))
+            done, losses = exported.begin(exported.folder / "again")
+            assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
+            model.to(torch.float16).save_pretrained(exported.folder / "half")
+            done, losses = exported.begin(exported.folder / "half")
+            assert done.returncode == 0 and abs(losses[1] - exported.loss) < 1e-3, done
+
+
+def refused(begun, status, words):
+    done = begun[0]
+    assert done.returncode == status and words in done.stderr, done
+
+
+def change_config(path, key, value):
+    config = json.loads(path.read_text())
+    config[key] = value
+    path.write_text(json.dumps(config))
+
+
+def what_is_another_model_is_refused():
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Exported(folder, "llama")
+        refused(exported.begin("out"), 65, "must begin with '/'")
+        refused(exported.begin("/nowhere"), 1, "/nowhere/config.json': No such file")
+        refused(exported.begin(exported.out, "gpt"), 1, 'model_type is "llama"')
+        refused(exported.begin(exported.out, "llama, in groups"), 1,
+                "num_key_value_heads is 4, the job's model has 2")
+        config = exported.out / "config.json"
+        for key, value, words in [("rope_theta", 500000.0, "rope_theta is 500000.0"),
+                                  ("rope_parameters", {"rope_type": "llama3"}, "rope_parameters is"),
+                                  ("rms_norm_eps", 1e-6, "rms_norm_eps is 1e-6")]:
+            was = config.read_text()
+            change_config(config, key, value)
+            refused(exported.begin(exported.out), 1, words)
+            config.write_text(was)
+
+
+def files_that_lack_something_are_refused():
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Exported(folder, "gpt")
+        path = exported.out / WEIGHTS
+        whole = language_models.read_tensors(path)
+        name = "transformer.ln_f.bias"
+        write_tensors(path, {k: v for k, v in whole.items() if k != name})
+        refused(exported.begin(exported.out), 1, f"it has no tensor '{name}'")
+        write_tensors(path, dict(whole, **{name: [1.0] * 15}))
+        refused(exported.begin(exported.out), 1, f"'{name}' is 15, the job's model needs 16")
+        write_tensors(path, whole, "I16")
+        refused(exported.begin(exported.out), 1, "is I16, one of F32, BF16 and F16")
+        path.write_bytes(b"\xff" * 40)
+        refused(exported.begin(exported.out), 1, "is no safetensors file")
+        path.unlink()
+        refused(exported.begin(exported.out), 1, "No such file")
+
+
+def a_training_that_goes_on_keeps_its_own():
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Exported(folder, "gpt")
+        job = write_job(exported.folder, "trained", "gpt", 22, f", weights: '{exported.out}'")
+        done, losses = train(programs, job, "--resume", "--checkpoint", exported.folder / "saved")
+        assert done.returncode == 0 and list(losses) == [22], done
+        assert "begins with the weights of" not in done.stderr, done
+
+
+begins = [(f"{name} begins where it was", lambda name=name: check_begin(name)) for name in MODELS]
+dtypes = [(f"weights in {dtype}", lambda dtype=dtype: check_dtype(dtype))
+          for dtype in ("F16", "BF16")]
+sys.exit(tap.run([*begins, *dtypes, many_files_with_an_index,
+                  names_without_the_model_s_and_more_places, a_folder_of_transformers,
+                  what_is_another_model_is_refused, files_that_lack_something_are_refused,
+                  a_training_that_goes_on_keeps_its_own]))
