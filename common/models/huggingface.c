@@ -46,14 +46,15 @@ static void lay_part(const struct huggingface_row *row, const char *dims, const 
 {
     int axis = in->axes - 1;
     int64_t step = 1, beyond = in->shape[axis];
-    for (const char *dim = row->axes + strlen(row->axes); dim-- > row->axes;) {
-        if (*dim == ' ') {
+    for (size_t i = strlen(row->axes); i-- > 0;) {
+        char dim = row->axes[i];
+        if (dim == ' ') {
             step = beyond;
             beyond *= in->shape[--axis];
             continue;
         }
-        out->step[strchr(dims, *dim) - dims] = step;
-        step *= sizes_get(sizes, *dim);
+        out->step[strchr(dims, dim) - dims] = step;
+        step *= sizes_get(sizes, dim);
     }
 }
 
