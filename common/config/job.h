@@ -23,12 +23,13 @@ enum job_objective {
 struct job_model {
     char *family; /* a member of common/models */
     int64_t layers, hidden, heads;
-    int64_t seq;      /* tokens per sample */
-    int64_t vocab;    /* 256 for text unless given */
-    int64_t ffn;      /* the family's usual multiple of hidden unless given */
-    int64_t kv_heads; /* heads of keys and values; as many as heads unless given */
-    int64_t patch;    /* pixels: the edge of a patch of an image */
-    char *weights;    /* a folder of weights to begin from; NULL: they are drawn */
+    int64_t seq;                     /* tokens per sample */
+    int64_t vocab;                   /* 256 for text unless given */
+    int64_t ffn;                     /* the family's usual multiple of hidden unless given */
+    int64_t kv_heads;                /* heads of keys and values; as many as heads unless given */
+    int64_t patch;                   /* pixels: the edge of a patch of an image */
+    double norm_epsilon, rope_theta; /* 0: 1e-5, and 10000 */
+    char *weights;                   /* a folder of weights to begin from; NULL: they are drawn */
 };
 
 /* One of the three; paths as they were written. */

@@ -12,6 +12,8 @@ struct graph *graph_create(void)
 {
     struct graph *graph = xcalloc(1, sizeof *graph);
     graph->element_bytes = sizeof(float);
+    graph->epsilon = 1e-5f;
+    graph->base = 10000;
     return graph;
 }
 
@@ -84,8 +86,10 @@ int graph_node(struct graph *graph, const struct operation *operation, const cha
                const int *operands)
 {
     struct block *block = open_block(graph);
-    struct node node = {
-        .operation = operation, .block = (int)graph->block_count - 1, .epsilon = 1e-5f};
+    struct node node = {.operation = operation,
+                        .block = (int)graph->block_count - 1,
+                        .epsilon = graph->epsilon,
+                        .base = graph->base};
     int last = operation_output(operation);
     for (int i = 0; i < last; i++) {
         assert(operands[i] >= 0);
@@ -150,6 +154,7 @@ uint64_t graph_hash(const struct graph *graph, uint64_t hash)
     for (size_t n = 0; n < graph->node_count; n++) {
         hash = hash_text(hash, graph->nodes[n].operation->name);
         hash = hash_float(hash, graph->nodes[n].epsilon);
+        hash = hash_float(hash, graph->nodes[n].base);
         for (int i = 0; i < operation_operands(graph->nodes[n].operation); i++)
             hash = hash_number(hash, (uint64_t)graph->nodes[n].operands[i]);
     }

@@ -35,6 +35,7 @@ struct node {
     int block;
     int operands[OPERANDS_MAX]; /* tensors: inputs, weights, output */
     float epsilon;              /* of a norm */
+    float base;                 /* of rotary positions: how far apart the slowest turns are */
 };
 
 struct block {
@@ -49,6 +50,7 @@ struct graph {
     /* Of activations, their gradients, and weights while they are computed with: 4 is f32, 2 is
      * bf16. Masters, moments and sums of gradients are f32 in any case. */
     int element_bytes;
+    float epsilon, base; /* of nodes that are added from now on; 1e-5 and 10000 unless set */
     struct tensor *tensors;
     struct node *nodes;
     struct block *blocks;

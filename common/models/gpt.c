@@ -71,7 +71,7 @@ static json_t *describe(const struct model_config *config, const struct graph *g
         (json_int_t)config->vocab, "n_positions", (json_int_t)config->seq, "n_embd",
         (json_int_t)config->hidden, "n_layer", (json_int_t)config->layers, "n_head",
         (json_int_t)config->heads, "n_inner", (json_int_t)sizes_get(sizes, 'f'),
-        "activation_function", "gelu_new", "layer_norm_epsilon", (double)graph->nodes[0].epsilon,
+        "activation_function", "gelu_new", "layer_norm_epsilon", (double)graph->epsilon,
         "initializer_range", 0.02, "attn_pdrop", 0.0, "embd_pdrop", 0.0, "resid_pdrop", 0.0,
         "tie_word_embeddings", true, "bos_token_id", "eos_token_id", "torch_dtype", "float32");
 }

@@ -12,8 +12,6 @@ extern const struct operation operation_embed, operation_query, operation_keyval
     operation_rotary, operation_rotary_key, operation_grouped, operation_merge, operation_add,
     operation_widen, operation_swiglu, operation_narrow, operation_logits, operation_loss;
 
-#define ROTARY_BASE 10000.0 /* operations/rotary.c */
-
 enum { TYPE_EMBED, TYPE_LAYER, TYPE_HEAD };
 
 static int attention(struct graph *graph, int input, struct initializer residual)
@@ -113,20 +111,21 @@ static const struct huggingface_row rows[] = {
 static json_t *describe(const struct model_config *config, const struct graph *graph)
 {
     const struct sizes *sizes = &graph->sizes;
-    return json_pack(
-        "{s:s, s:[s], s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:n, "
-        "s:{s:s, s:f}, s:f, s:b, s:b, s:b, "
-        "s:n, s:n, s:s}",
-        "model_type", "llama", "architectures", "LlamaForCausalLM", "vocab_size",
-        (json_int_t)config->vocab, "max_position_embeddings", (json_int_t)config->seq,
-        "hidden_size", (json_int_t)config->hidden, "intermediate_size",
-        (json_int_t)sizes_get(sizes, 'f'), "num_hidden_layers", (json_int_t)config->layers,
-        "num_attention_heads", (json_int_t)config->heads, "num_key_value_heads",
-        (json_int_t)sizes_get(sizes, 'k'), "head_dim", (json_int_t)sizes_get(sizes, 'd'),
-        "hidden_act", "silu", "rms_norm_eps", (double)graph->nodes[0].epsilon, "rope_theta",
-        ROTARY_BASE, "rope_scaling", "rope_parameters", "rope_type", "default", "rope_theta",
-        ROTARY_BASE, "initializer_range", 0.02, "attention_bias", false, "mlp_bias", false,
-        "tie_word_embeddings", false, "bos_token_id", "eos_token_id", "torch_dtype", "float32");
+    return json_pack("{s:s, s:[s], s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:n, "
+                     "s:{s:s, s:f}, s:f, s:b, s:b, s:b, "
+                     "s:n, s:n, s:s}",
+                     "model_type", "llama", "architectures", "LlamaForCausalLM", "vocab_size",
+                     (json_int_t)config->vocab, "max_position_embeddings", (json_int_t)config->seq,
+                     "hidden_size", (json_int_t)config->hidden, "intermediate_size",
+                     (json_int_t)sizes_get(sizes, 'f'), "num_hidden_layers",
+                     (json_int_t)config->layers, "num_attention_heads", (json_int_t)config->heads,
+                     "num_key_value_heads", (json_int_t)sizes_get(sizes, 'k'), "head_dim",
+                     (json_int_t)sizes_get(sizes, 'd'), "hidden_act", "silu", "rms_norm_eps",
+                     (double)graph->epsilon, "rope_theta", (double)graph->base, "rope_scaling",
+                     "rope_parameters", "rope_type", "default", "rope_theta", (double)graph->base,
+                     "initializer_range", 0.02, "attention_bias", false, "mlp_bias", false,
+                     "tie_word_embeddings", false, "bos_token_id", "eos_token_id", "torch_dtype",
+                     "float32");
 }
 
 static const char *const binding[] = {

@@ -14,6 +14,8 @@ struct model_config {
     int64_t ffn;          /* 0: the family's usual multiple of hidden */
     int64_t kv_heads;     /* 0: as many as heads */
     int64_t patch;        /* pixels; families that read images */
+    double epsilon;       /* of norms; 0: 1e-5 */
+    double rope_theta;    /* base of rotary positions; 0: 10000 */
     enum element element; /* that it computes with */
 };
 

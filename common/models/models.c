@@ -22,6 +22,8 @@ struct model_config model_config_of(const struct job_config *job)
         .ffn = model->ffn,
         .kv_heads = model->kv_heads,
         .patch = model->patch,
+        .epsilon = model->norm_epsilon,
+        .rope_theta = model->rope_theta,
         .element = job->train.dtype == JOB_BF16 ? ELEMENT_BF16 : ELEMENT_F32,
     };
 }
@@ -51,6 +53,22 @@ const struct model *model_find(const char *family)
     return NULL;
 }
 
+extern const struct operation operation_rotary;
+
+/* What a family makes nothing of would change nothing, and nobody would know. */
+static int check_used(const struct model_config *config, const struct graph *graph,
+                      struct error *err)
+{
+    bool turns = false;
+    for (size_t n = 0; n < graph->node_count; n++)
+        turns = turns || graph->nodes[n].operation == &operation_rotary;
+    return config->rope_theta > 0 && !turns
+               ? error_set(err, -EINVAL,
+                           "model.rope_theta is of rotary positions, and family %s has others",
+                           config->family)
+               : 0;
+}
+
 int model_build(const struct model_config *config, struct graph **out, struct error *err)
 {
     char known[256] = "";
@@ -62,6 +80,8 @@ int model_build(const struct model_config *config, struct graph **out, struct er
         rc = model->build(config, out, err);
         if (rc == 0)
             (*out)->element_bytes = (int)element_size(config->element);
+        if (rc == 0 && (rc = check_used(config, *out, err)) < 0)
+            graph_destroy(*out);
         return rc;
     }
     for (int i = 0; models[i]; i++)

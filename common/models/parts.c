@@ -96,6 +96,10 @@ void parts_sizes(struct graph *graph, const struct model_config *config, int64_t
     sizes_set(&graph->sizes, 'h', config->hidden);
     sizes_set(&graph->sizes, 'f', config->ffn ? config->ffn : ffn);
     sizes_set(&graph->sizes, 'v', config->vocab);
+    if (config->epsilon > 0)
+        graph->epsilon = (float)config->epsilon;
+    if (config->rope_theta > 0)
+        graph->base = (float)config->rope_theta;
 }
 
 void parts_heads(struct graph *graph, const struct model_config *config)

@@ -29,8 +29,8 @@ int parts_prenorm(struct graph *graph, const struct operation *mixing, int input
 /* "layers.3": opens the block. */
 void parts_layer(struct graph *graph, int64_t index, int type);
 
-/* Samples' and layers' sizes of the dims that all families have: s, h, f, v. ffn: where the
- * configuration names none. */
+/* Samples' and layers' sizes of the dims that all families have: s, h, f, v; and the numbers of
+ * nodes. ffn: where the configuration names none. */
 void parts_sizes(struct graph *graph, const struct model_config *config, int64_t ffn);
 /* And of n and d, for parts_attention. */
 void parts_heads(struct graph *graph, const struct model_config *config);

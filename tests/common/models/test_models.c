@@ -105,6 +105,7 @@ static const struct {
     {{"llama", 2, 24, 8, 16, 256}, "rotary positions need an even width"},
     {{"vit", 2, 64, 8, 16, 10}, "model.patch is missing"},
     {{"bert", 2, 64, 5, 16, 256}, "model.heads 5 does not divide"},
+    {{"gpt", 2, 64, 8, 16, 256, .rope_theta = 500}, "model.rope_theta is of rotary positions"},
     {{"elmo", 2, 64, 8, 16, 256}, "model.family 'elmo' is unknown; known: gpt, llama, bert, vit"},
 };
 

@@ -301,8 +301,10 @@ START_TEST(the_hash_sees_the_model)
     struct program *program = world.programs[0];
     struct graph *graph = world.graph;
     unchanged = program_hash(program);
-    for (size_t n = 0; n < graph->node_count; n++)
+    for (size_t n = 0; n < graph->node_count; n++) {
         check_seen(program, &graph->nodes[n].epsilon, "epsilon", (int)n);
+        check_seen(program, &graph->nodes[n].base, "base", (int)n);
+    }
     for (size_t t = 0; t < graph->tensor_count; t++) {
         check_seen(program, &graph->tensors[t].decays, "decay", (int)t);
         check_seen(program, &graph->tensors[t].targets, "target", (int)t);

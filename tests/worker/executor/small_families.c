@@ -16,7 +16,8 @@ const struct model_config families[FAMILIES] = {
      .seq = 12,
      .vocab = 36,
      .ffn = 48,
-     .kv_heads = 4},
+     .kv_heads = 4,
+     .rope_theta = 100},
     {.family = "bert", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48},
 };
 

@@ -179,7 +179,7 @@ struct trial *trial_create(const struct trial_config *config)
     struct trial *trial = xcalloc(1, sizeof *trial);
     const struct operation *operation = config->operation;
     trial->config = *config;
-    trial->node = (struct node){.operation = operation, .epsilon = 1e-3f};
+    trial->node = (struct node){.operation = operation, .epsilon = 1e-3f, .base = 500};
     trial->pieces = config->split ? PIECES_MAX : 1;
     bool partial =
         config->split && !strchr(operation->dims[operation_output(operation)], config->split);

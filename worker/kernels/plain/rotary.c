@@ -1,6 +1,6 @@
 /* rotary.c - rotary positions: (x, z) -> (x cos a - z sin a, x sin a + z cos a) for element i of
- * the first half of a head and of the second, a = place / 10000^(2i / width): Su et al., arXiv
- * 2104.09864. The last element of an odd width stays. Backward turns back. */
+ * the first half of a head and of the second, a = place / base^(2i / width), the node's base: Su et
+ * al., arXiv 2104.09864. The last element of an odd width stays. Backward turns back. */
 #include "worker/kernels/plain/plain.h"
 
 #include <math.h>
@@ -10,13 +10,18 @@ struct run {
     int64_t first, count;
 };
 
+/* How far a place of the sequence turns, and which way. */
+struct angles {
+    double place, base;
+};
+
 static void turn_place(const struct view *x, const struct view *y, struct run run, int64_t width,
-                       double place, bool add)
+                       struct angles angles, bool add)
 {
     int64_t half = width / 2;
     for (int64_t head = run.first; head < run.first + run.count; head += width) {
         for (int64_t i = 0; i < half; i++) {
-            double angle = place * pow(10000, -2 * (double)i / (double)width);
+            double angle = angles.place * pow(angles.base, -2 * (double)i / (double)width);
             double first = get(x, head + i), second = get(x, head + half + i);
             put(y, head + i, add, first * cos(angle) - second * sin(angle));
             put(y, head + half + i, add, first * sin(angle) + second * cos(angle));
@@ -27,7 +32,7 @@ static void turn_place(const struct view *x, const struct view *y, struct run ru
 }
 
 /* Dims are b, s, those of heads, d. */
-static void turn(const struct view *from, const struct view *to, bool add, double sign)
+static void turn(const struct view *from, const struct view *to, bool add, double sign, double base)
 {
     const struct box *box = &from->box;
     int64_t places = box_length(box, 1), width = box_length(box, box->dims - 1);
@@ -37,20 +42,21 @@ static void turn(const struct view *from, const struct view *to, bool add, doubl
     for (int64_t b = 0; b < box_length(box, 0); b++)
         for (int64_t s = 0; s < places; s++) {
             int64_t at = (b * places + s) * count;
-            turn_place(from, to, (struct run){at, count}, width, sign * (double)(box->low[1] + s),
-                       add);
+            turn_place(from, to, (struct run){at, count}, width,
+                       (struct angles){sign * (double)(box->low[1] + s), base}, add);
         }
 }
 
 static void forward(const struct kernel_call *call)
 {
-    turn(&call->operand[0], &call->operand[1], false, 1);
+    turn(&call->operand[0], &call->operand[1], false, 1, call->node->base);
 }
 
 static void backward(const struct kernel_call *call)
 {
     if (call->gradient[0].data)
-        turn(&call->gradient[1], &call->gradient[0], call_accumulates(call, 0), -1);
+        turn(&call->gradient[1], &call->gradient[0], call_accumulates(call, 0), -1,
+             call->node->base);
 }
 
 const struct kernel plain_rotary = {"rotary", {{forward}, {backward}}};
