@@ -92,13 +92,18 @@ int confirm_plan(struct hunt *hunt, struct plan *plan, struct planner_result *ou
     return rc;
 }
 
-/* The shortest that fits; NULL: none does. */
+static bool is_shorter(const struct plan *plan, const struct plan *other)
+{
+    double a = plan->predicted.step_time_s, b = other->predicted.step_time_s;
+    return a < b || (a == b && strcmp(plan->id, other->id) < 0);
+}
+
+/* The shortest that fits, of equal ones the one that planner_run chooses; NULL: none does. */
 static struct plan *find_best(const struct planner_result *out, size_t first)
 {
     struct plan *best = NULL;
     for (size_t i = first; i < out->count; i++)
-        if (out->candidates[i].fits &&
-            (!best || out->candidates[i].plan->predicted.step_time_s < best->predicted.step_time_s))
+        if (out->candidates[i].fits && (!best || is_shorter(out->candidates[i].plan, best)))
             best = out->candidates[i].plan;
     return best;
 }

@@ -12,6 +12,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ROUNDING 1e-12
 
@@ -104,7 +105,7 @@ static struct means find_means(const struct single_device *alone, int devices, i
     double speeds = alone->speeds[devices], slowest = alone->slowest[devices];
     int smallest = devices / stages;
     double own_s = smallest * alone->fixed_s + kept_s;
-    return (struct means){(alone->shared_s + slowest * own_s) / speeds,
+    return (struct means){(alone->weighed_s + slowest * own_s) / speeds,
                           slowest * alone->once_s / speeds};
 }
 
@@ -172,11 +173,20 @@ bool bounds_large(const struct bounds *bounds, const struct space_point *point)
     return events_judge(point->devices, blocks, point->stages, point->micro_batches);
 }
 
-double bounds_unlike(struct bounds *bounds, const struct space_point *point)
+struct point_bound bounds_unlike(struct bounds *bounds, const struct space_point *point)
 {
     const struct single_device *alone = get_single(bounds, point->samples);
-    const struct block_run run = {alone->run_last, alone->run};
-    return bounds->unlike ? unlike_bound(bounds->costs, point, run) : 0;
+    if (!bounds->unlike)
+        return (struct point_bound){0, 0};
+    struct block_run run = {alone->run_last, alone->run, alone->run_state_bytes, {0}};
+    memcpy(run.saved_bytes, alone->run_saved_bytes, sizeof run.saved_bytes);
+    struct unlike_bound bound = unlike_bound(bounds->costs, point, &run);
+    double share = events_share(point->schedule, point->stages, point->micro_batches);
+    return (struct point_bound){
+        .formula_s = bound.formula_s,
+        .simulated_s = bounds_large(bounds, point) ? fmax(bound.programs_s, share * bound.formula_s)
+                                                   : bound.programs_s,
+    };
 }
 
 struct point_bound bounds_devices(struct bounds *bounds, int devices)

@@ -25,9 +25,9 @@ struct point_bound bounds_point(struct bounds *bounds, const struct space_point 
 /* Are the point's plans judged by events? And what no plan takes less than by events. */
 bool bounds_large(const struct bounds *bounds, const struct space_point *point);
 double bounds_by_events(struct bounds *bounds, const struct space_point *point);
-/* By the formula, of points whose devices are unlike: more than bounds_point, and it takes longer;
- * 0: all devices of the request are alike. */
-double bounds_unlike(struct bounds *bounds, const struct space_point *point);
+/* Of points whose devices are unlike: more than bounds_point, and it takes longer; infinity: no
+ * stages have room for all blocks; 0: all devices of the request are alike. */
+struct point_bound bounds_unlike(struct bounds *bounds, const struct space_point *point);
 /* Of all points on so many devices. */
 struct point_bound bounds_devices(struct bounds *bounds, int devices);
 /* May the weights, gradients and moments of the model lie on the point's devices, and what the

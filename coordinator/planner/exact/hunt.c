@@ -18,8 +18,6 @@
 
 /* Of the work of looking into points, relaxed ones are given this share. */
 #define RELAXED_SHARE 0.6
-/* Where nothing was found to fit, it is searched for so much shorter. */
-#define HOPELESS 10
 /* So much longer, to prove that the best is near the best of all. */
 #define PROVING 4
 /* Parts of so many devices take twice as long to lower as those of one. */
@@ -138,7 +136,7 @@ static size_t parts_allowed(const struct hunt *hunt, int most)
         parts *= limits->patience;
     else if (hunt->found_count > 0 && most <= limits->proof_devices && is_unproved(hunt))
         parts *= PROVING;
-    return hunt->found_count > 0 ? parts : parts / HOPELESS;
+    return parts;
 }
 
 /* Has so much of the work been done that may be, or is all known that is wanted? */
@@ -225,6 +223,7 @@ static void widen(struct hunt *hunt)
     for (size_t i = 0; i < hunt->point_count; i++) {
         hunt->points[i].bound = bounds_point(&hunt->bounds, &hunt->points[i].point);
         hunt->points[i].relaxed = hunt->points[i].closed = false;
+        opening_bound(hunt, &hunt->points[i]);
     }
 }
 
@@ -233,7 +232,7 @@ int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
     int rc = hunt_points(hunt, least, most, err);
     if (rc < 0)
         return rc;
-    for (size_t i = 0; i < hunt->point_count && hunt->bounds.unlike; i++)
+    for (size_t i = 0; i < hunt->point_count; i++)
         opening_bound(hunt, &hunt->points[i]);
     scouting_run(hunt);
     if (hunt->found_count == 0 && isfinite(hunt->limits.plans))

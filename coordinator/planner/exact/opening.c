@@ -211,9 +211,14 @@ bool opening_is_open(const struct hunt *hunt, const struct hunt_point *at)
 
 void opening_bound(struct hunt *hunt, struct hunt_point *at)
 {
-    double bound_s = bounds_unlike(&hunt->bounds, &at->point);
-    if (bound_s > at->bound.formula_s)
-        learn(hunt, at, bound_s, 0);
+    if (!hunt->bounds.unlike)
+        return;
+    struct point_bound bound = bounds_unlike(&hunt->bounds, &at->point);
+    at->too_small = at->too_small || isinf(bound.formula_s);
+    if (at->too_small)
+        return;
+    at->bound.formula_s = fmax(at->bound.formula_s, bound.formula_s);
+    at->bound.simulated_s = fmax(at->bound.simulated_s, bound.simulated_s);
 }
 
 bool opening_relax(struct hunt *hunt, struct hunt_point *at, int *rc, struct error *err)

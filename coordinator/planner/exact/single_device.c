@@ -21,6 +21,7 @@ static void add_block(struct single_device *alone, const struct part_cost *cost,
     alone->run_last = block;
     alone->run_fixed_s = cost->fixed_s;
     alone->run_shared_s = seconds - cost->fixed_s;
+    alone->run_state_bytes = (double)cost->bytes.state;
 }
 
 /* The least that recomputation leaves of a block between forward and backward, and of its room;
@@ -107,39 +108,43 @@ static double block_shared(struct costs *costs, int device, int block, int64_t s
     return cost.forward_s + cost.backward_s - cost.fixed_s;
 }
 
-/* How many times as fast as the other, at the block at which it is best. */
-static double speed_of(struct costs *costs, int device, int other, int64_t samples)
+/* Devices that are `each` times as fast as the fastest at a block of the run: one that takes t has
+ * done no more than t times that of what blocks are worth, so all together take no less than the
+ * sum of these over the sum of their speeds. */
+static double weigh(struct costs *costs, const double *each, int64_t samples)
 {
+    const struct planner_request *request = costs->request;
     const int *place = costs->model.place;
-    double best = 0;
-    for (int b = 0; b < (int)costs->request->graph->block_count; b++) {
-        if (b > 0 && place[b] == place[b - 1])
-            continue;
-        double others = block_shared(costs, other, b, samples);
-        if (others > 0)
-            best = fmax(best, others / block_shared(costs, device, b, samples));
+    double sum = 0, worth = 0;
+    for (int b = 0; b < (int)request->graph->block_count; b++) {
+        for (int i = 0; (b == 0 || place[b] != place[b - 1]) && i < request->device_count; i++) {
+            double weighed_s = find_like(request, i) == i
+                                   ? each[i] * block_shared(costs, i, b, samples)
+                                   : INFINITY;
+            worth = i == 0 ? weighed_s : fmin(worth, weighed_s);
+        }
+        sum += worth;
     }
-    return best;
+    return sum;
 }
 
-/* A device that takes t for work for which the fastest takes s, has done at most t times its speed
- * of that, so all together take s over the sum of their speeds. */
 static void add_speeds(struct single_device *alone, struct costs *costs, int fastest)
 {
     const struct planner_request *request = costs->request;
     int count = request->device_count;
     double *each = xcalloc((size_t)count, sizeof *each);
+    double fastest_s = block_shared(costs, fastest, alone->run_last, alone->samples);
     alone->speeds = xcalloc((size_t)count + 1, sizeof *alone->speeds);
     alone->slowest = xcalloc((size_t)count + 1, sizeof *alone->slowest);
     alone->slowest[0] = INFINITY;
     for (int i = 0; i < count; i++) {
         int like = find_like(request, i);
-        each[i] = !alone->unlike ? 1
-                  : like < i     ? each[like]
-                                 : speed_of(costs, i, fastest, alone->samples);
+        each[i] = like < i ? each[like]
+                           : fastest_s / block_shared(costs, i, alone->run_last, alone->samples);
         alone->speeds[i + 1] = alone->speeds[i] + each[i];
         alone->slowest[i + 1] = fmin(alone->slowest[i], each[i]);
     }
+    alone->weighed_s = alone->unlike ? weigh(costs, each, alone->samples) : alone->shared_s;
     free(each);
 }
 

@@ -14,14 +14,15 @@ struct single_device {
     double saved_bytes, room_bytes; /* of one micro-batch; of the largest block's room */
     /* The longest run of equal blocks: each of them, and where it ends. */
     int run, run_last;
-    double run_fixed_s, run_shared_s;
+    double run_fixed_s, run_shared_s, run_state_bytes;
     /* Of each with every recomputation: what it takes more than the fastest, and keeps. */
     double run_more_s[RECOMPUTES], run_saved_bytes[RECOMPUTES];
     double *shares; /* per number of devices less one: see shares_least; 0: not known yet */
     /* Per number of devices, of the first ones: how many times as fast as the fastest of all they
-     * are together, at most, at what can be shared; and the slowest of them. As many as they are,
-     * and 1, where all are alike. */
-    double *speeds, *slowest;
+     * are together at a block of the run; and the slowest of them. As many as they are, and 1,
+     * where all are alike. All of a micro-batch that can be shared, in seconds of a device of speed
+     * 1: of each block what it is to the device to which, counted by its speed, it is least. */
+    double *speeds, *slowest, weighed_s;
 };
 
 /* samples: of a micro-batch. */

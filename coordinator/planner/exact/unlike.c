@@ -1,135 +1,235 @@
-/* unlike.c - shares of samples by every choice of axes that split them.
+/* unlike.c - stages of unlike devices, and the blocks that each has room for.
  *
- * Axes that do not split the samples divide a block's work evenly, or not at all; cuts of samples
- * are those of placement.h. So for each choice it is known what a device has at least, and the
- * device that takes longest is what the stage takes. A stage of a step takes e + n t for n blocks
- * of the run, e for an end of the model: the longest stage is the least L for which the stages
- * together have room for all blocks, the sum of (L - e) / t, rounded down. */
+ * A stage of a step takes e + n t for n blocks of the run, e for an end of the model. It holds no
+ * more blocks than its memory, and the more it holds the more of them are recomputed: the longest
+ * stage is the least for which the stages together have room for all blocks. */
 #include "coordinator/planner/exact/unlike.h"
 
 #include "common/base/memory.h"
+#include "coordinator/planner/exact/block_times.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ROUNDING 1e-12
 
-/* Of the samples, and of all else what axes divide that are not among these. */
-static double share_of(const struct mesh *mesh, unsigned axes, int64_t samples, int rank)
-{
-    struct shape shape = {.dims = 1, .dim = "b", .size = {samples}};
-    struct placement batch = {0};
-    assert(mesh->axes >= 0 && mesh->axes <= AXES_MAX);
-    for (int axis = mesh->axes - 1; axis >= 0; axis--)
-        if (axes >> axis & 1)
-            placement_append(&batch, 0, axis);
-    struct box box = placement_slice(mesh, &shape, &batch, rank);
-    return (double)box_count(&box) / (double)samples * mesh_span(mesh, axes) / mesh_count(mesh);
-}
-
-/* What one device would take for the whole block. */
-static struct part_cost alone(struct costs *costs, int device, int block, int64_t samples)
-{
-    const struct mesh mesh = {0};
-    const struct strategy strategy = {0};
-    struct part_cost cost = {0};
-    costs_block(costs, sites_add(&costs->sites, device, &mesh), block, &strategy, NULL, samples,
-                &cost, NULL);
-    return cost;
-}
-
-/* A block on the stage, on the ranks that stand for it. */
-static double block_seconds(struct costs *costs, const struct site *site, int block,
-                            int64_t samples)
-{
-    double least = INFINITY;
-    for (unsigned axes = 0; axes < 1u << site->mesh.axes; axes++) {
-        double most = 0;
-        if (mesh_span(&site->mesh, axes) > samples)
-            continue;
-        for (int i = 0; i < site->representative_count; i++) {
-            int rank = site->representatives[i];
-            struct part_cost cost = alone(costs, site->first + rank, block, samples);
-            double shared_s = cost.forward_s + cost.backward_s - cost.fixed_s;
-            most = fmax(most, cost.fixed_s + shared_s * share_of(&site->mesh, axes, samples, rank));
-        }
-        least = fmin(least, most);
-    }
-    return least;
-}
-
-/* Of a pipeline: what each of its stages takes for an end of the model, and for a block of the run.
- */
-struct stages {
-    int count;
-    double *end_s, *block_s;
+/* Of a pipeline: what a stage takes for an end of the model, if it has one, and for a block of the
+ * run with every recomputation; what it may keep of the run's, and of each; and how many of these
+ * it has room for. */
+struct stage {
+    struct block_times end, block[RECOMPUTES];
+    double memory_bytes, state_bytes, saved_bytes[RECOMPUTES];
+    int accounts, room;
 };
 
-/* How many blocks a stage has room for that takes so long. */
-static double room(const struct stages *stages, int stage, double longest, int blocks)
+/* What the stages' seconds are taken from: the formula, or one of the accounts. */
+#define BY_FORMULA (-1)
+
+static double times_get(const struct block_times *times, int account)
 {
-    double each = stages->block_s[stage], left_s = longest - stages->end_s[stage];
-    return each > 0 ? fmin(floor(left_s / each * (1 + ROUNDING)), blocks) : blocks;
+    return account == BY_FORMULA ? times->formula_s : times->accounts_s[account];
 }
 
-/* The least that the longest takes. */
-static double find_longest(const struct stages *stages, int blocks)
+/* Seconds of each of so many blocks, on the mean, of which some are recomputed more than others so
+ * that all of them have room. */
+static double mean_seconds(const struct stage *stage, int account, int blocks)
+{
+    double may = stage->memory_bytes * (1 + ROUNDING) / blocks - stage->state_bytes;
+    double least_s = INFINITY;
+    for (int i = 0; i < RECOMPUTES; i++)
+        for (int j = 0; j < RECOMPUTES && stage->saved_bytes[i] <= may; j++) {
+            double less_s = times_get(&stage->block[i], account), more = stage->saved_bytes[j];
+            double share = more > may && isfinite(more) /* of those that keep more */
+                               ? (may - stage->saved_bytes[i]) / (more - stage->saved_bytes[i])
+                               : 0;
+            double saved_s = less_s - times_get(&stage->block[j], account);
+            least_s = fmin(least_s, less_s - share * fmax(saved_s, 0));
+        }
+    return isfinite(least_s) ? least_s : times_get(&stage->block[RECOMPUTE_NONE], account);
+}
+
+static double account_seconds(const struct stage *stage, int account, int blocks)
+{
+    double end_s = times_get(&stage->end, account);
+    return blocks > 0 ? end_s + blocks * mean_seconds(stage, account, blocks) : end_s;
+}
+
+enum referee { FORMULA, PROGRAMS };
+
+static double stage_seconds(const struct stage *stage, enum referee referee, int blocks)
+{
+    if (referee == FORMULA)
+        return account_seconds(stage, BY_FORMULA, blocks);
+    double most = 0;
+    for (int i = 0; i < stage->accounts; i++)
+        most = fmax(most, account_seconds(stage, i, blocks));
+    return most;
+}
+
+/* How many blocks a stage takes that may take so long. */
+static int blocks_within(const struct stage *stage, enum referee referee, double seconds)
+{
+    int low = -1, high = stage->room;
+    while (low < high) {
+        int middle = high - (high - low) / 2;
+        if (stage_seconds(stage, referee, middle) <= seconds * (1 + ROUNDING))
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+/* The least that the longest stage takes; together they have room for all blocks. */
+static double find_longest(const struct stage *stages, int count, enum referee referee, int blocks)
 {
     double longest = 0;
-    for (int i = 0; i < stages->count; i++)
-        longest = fmax(longest, stages->end_s[i]);
+    for (int i = 0; i < count; i++)
+        longest = fmax(longest, stage_seconds(&stages[i], referee, 0));
     for (;;) {
-        double next = INFINITY, places = 0;
-        for (int i = 0; i < stages->count; i++) {
-            double has = room(stages, i, longest, blocks);
+        double next = INFINITY;
+        int places = 0;
+        for (int i = 0; i < count; i++) {
+            int has = blocks_within(&stages[i], referee, longest);
             places += has;
-            next = fmin(next, stages->end_s[i] + (has + 1) * stages->block_s[i]);
+            if (has < stages[i].room)
+                next = fmin(next, stage_seconds(&stages[i], referee, has + 1));
         }
-        if (places >= blocks || !(next > longest) || !isfinite(next))
+        if (places >= blocks)
             return longest;
         longest = next;
     }
 }
 
-/* Of all its blocks. */
-static double find_sum(const struct stages *stages, int blocks)
+/* By programs a stage begins when some rank of each before it has had the first micro-batch, and
+ * those end when it has had the last: with t of a block and e of an end, t' and e' of the rank that
+ * takes least, the step L is no less than m (e + n t) and the sum of e' + n' t' before it. Weights
+ * y of these sums, with y m t + (the sum of y behind the stage) t' >= 1 for all stages, say how
+ * many blocks there are at most: L times the sum of y, less what the ends take of it. */
+static double find_pass(const struct stage *stages, int count, int micro_batches, int blocks)
 {
-    double fastest = INFINITY, sum = 0;
-    for (int i = 0; i < stages->count; i++) {
-        fastest = fmin(fastest, stages->block_s[i]);
-        sum += stages->end_s[i];
+    double weights = 0, ends = 0;
+    for (int i = count - 1; i >= 0; i--) {
+        const struct block_times *block = &stages[i].block[RECOMPUTE_NONE];
+        int slowest = 0;
+        for (int k = 1; k < stages[i].accounts; k++)
+            if (block->accounts_s[k] > block->accounts_s[slowest])
+                slowest = k;
+        double each_s = micro_batches * block->accounts_s[slowest];
+        double weight = fmax(1 - weights * block->least_s, 0) / each_s;
+        ends += weight * micro_batches * stages[i].end.accounts_s[slowest] +
+                weights * stages[i].end.least_s;
+        weights += weight;
     }
-    return sum + blocks * fastest;
+    return (blocks + ends) / weights;
 }
 
-static void fill(const struct stages *stages, struct costs *costs, const struct space_point *point,
-                 struct block_run run)
+/* Of all blocks by the formula, on the stages that are fastest as far as they have room. */
+static double find_sum(const struct stage *stages, int count, int blocks)
 {
-    const struct site **sites = xcalloc((size_t)stages->count, sizeof *sites);
+    double sum = 0, before = -INFINITY;
+    for (int i = 0; i < count; i++)
+        sum += stages[i].end.formula_s;
+    while (blocks > 0) {
+        double fastest = INFINITY;
+        int places = 0;
+        for (int i = 0; i < count; i++)
+            if (stages[i].block[RECOMPUTE_NONE].formula_s > before)
+                fastest = fmin(fastest, stages[i].block[RECOMPUTE_NONE].formula_s);
+        for (int i = 0; i < count; i++)
+            places += stages[i].block[RECOMPUTE_NONE].formula_s == fastest ? stages[i].room : 0;
+        assert(isfinite(fastest) && "together they have room for all");
+        sum += (places < blocks ? places : blocks) * fastest;
+        blocks -= places;
+        before = fastest;
+    }
+    return sum;
+}
+
+/* What the stage may keep of the run's blocks in the memory of all its devices, beside so many
+ * bytes, and how many of them at most. */
+static void find_room(struct stage *stage, const struct costs *costs, const struct site *site,
+                      const struct space_point *point, int index, const struct block_run *run,
+                      double bytes)
+{
+    double scale = costs->sites.memory_scale > 0 ? costs->sites.memory_scale : 1, least = INFINITY;
+    int in_flight = point->schedule->in_flight(index, point->stages, point->micro_batches);
+    stage->memory_bytes = -bytes;
+    for (int i = 0; i < mesh_count(&site->mesh); i++)
+        stage->memory_bytes += scale * (double)site_memory_limit(costs->request, site->first + i);
+    stage->state_bytes = run->state_bytes;
+    for (int i = 0; i < RECOMPUTES; i++) {
+        stage->saved_bytes[i] = in_flight * run->saved_bytes[i];
+        least = fmin(least, stage->saved_bytes[i]);
+    }
+    double each = run->state_bytes + (isfinite(least) ? least : 0);
+    double blocks = stage->memory_bytes / each * (1 + ROUNDING);
+    stage->room = blocks >= run->count ? run->count : (int)fmax(blocks, 0);
+}
+
+/* An end of the model on the stage; returns the bytes of its state. */
+static double add_end(struct stage *stage, struct costs *costs, const struct site *site,
+                      struct block_work work, const double *weights)
+{
+    struct block_times times = block_times_find(costs, site, work, weights);
+    stage->end.formula_s += times.formula_s;
+    stage->end.least_s += times.least_s;
+    for (int i = 0; i < stage->accounts; i++)
+        stage->end.accounts_s[i] += times.accounts_s[i];
+    return (double)block_times_alone(costs, site->first, work).bytes.state;
+}
+
+/* The stage of this number; those before it are filled. */
+static void fill(struct stage *stages, int index, struct costs *costs,
+                 const struct space_point *point, const struct site *const *sites,
+                 const struct block_run *run)
+{
     int last = (int)costs->request->graph->block_count - 1;
-    space_sites(costs, point, sites);
-    for (int i = 0; i < stages->count; i++)
-        stages->block_s[i] = i > 0 && sites[i]->kind == sites[i - 1]->kind
-                                 ? stages->block_s[i - 1]
-                                 : block_seconds(costs, sites[i], run.last, point->samples);
-    if (run.last - run.count >= 0)
-        stages->end_s[0] = block_seconds(costs, sites[0], 0, point->samples);
-    if (run.last < last)
-        stages->end_s[stages->count - 1] +=
-            block_seconds(costs, sites[stages->count - 1], last, point->samples);
-    free(sites);
+    double weights[SITE_RANKS_MAX], bytes = 0;
+    const struct site *site = sites[index];
+    struct stage *stage = &stages[index];
+    struct block_work of_run = {run->last, point->samples, RECOMPUTE_NONE};
+    struct block_work first = {0, point->samples, RECOMPUTE_NONE}, head = {last, point->samples, 0};
+    block_times_weights(costs, site, of_run, weights);
+    stage->accounts = site->representative_count + 1;
+    if (index > 0 && site->kind == sites[index - 1]->kind)
+        memcpy(stage->block, stages[index - 1].block, sizeof stage->block);
+    else
+        for (int i = 0; i < RECOMPUTES; i++) {
+            of_run.recompute = isfinite(run->saved_bytes[i]) ? (enum recompute)i : RECOMPUTE_NONE;
+            stage->block[i] = block_times_find(costs, site, of_run, weights);
+        }
+    if (index == 0 && run->last - run->count >= 0)
+        bytes += add_end(stage, costs, site, first, weights);
+    if (index == point->stages - 1 && run->last < last) {
+        double state = add_end(stage, costs, site, head, weights);
+        bytes += costs->model.tied ? 0 : state; /* what is tied counts where it comes first */
+    }
+    find_room(stage, costs, site, point, index, run, bytes);
 }
 
-double unlike_bound(struct costs *costs, const struct space_point *point, struct block_run run)
+struct unlike_bound unlike_bound(struct costs *costs, const struct space_point *point,
+                                 const struct block_run *run)
 {
-    size_t count = (size_t)point->stages;
-    struct stages stages = {point->stages, xcalloc(count, sizeof *stages.end_s),
-                            xcalloc(count, sizeof *stages.block_s)};
-    fill(&stages, costs, point, run);
-    double step_s = find_sum(&stages, run.count) +
-                    (point->micro_batches - 1) * find_longest(&stages, run.count);
-    free(stages.end_s);
-    free(stages.block_s);
-    return step_s * (1 - ROUNDING);
+    int count = point->stages, m = point->micro_batches, room = 0;
+    struct stage *stages = xcalloc((size_t)count, sizeof *stages);
+    const struct site **sites = xcalloc((size_t)count, sizeof *sites);
+    struct unlike_bound bound = {INFINITY, INFINITY};
+    space_sites(costs, point, sites);
+    for (int i = 0; i < count; i++) {
+        fill(stages, i, costs, point, sites, run);
+        room += stages[i].room;
+    }
+    if (room >= run->count) {
+        double longest_s = find_longest(stages, count, FORMULA, run->count);
+        bound.formula_s = find_sum(stages, count, run->count) + (m - 1) * longest_s;
+        bound.programs_s = fmax(find_pass(stages, count, m, run->count),
+                                m * find_longest(stages, count, PROGRAMS, run->count));
+    }
+    free(sites);
+    free(stages);
+    return (struct unlike_bound){bound.formula_s * (1 - ROUNDING),
+                                 bound.programs_s * (1 - ROUNDING)};
 }

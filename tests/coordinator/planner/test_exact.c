@@ -3,6 +3,7 @@
 #include "common/program/lower.h"
 #include "coordinator/planner/costs/evaluate.h"
 #include "coordinator/planner/exact/block_order.h"
+#include "coordinator/planner/exact/bounds.h"
 #include "coordinator/planner/searches/exact.h"
 #include "tests/coordinator/planner/instances.h"
 #include "tests/support/suite.h"
@@ -24,6 +25,7 @@ struct tour {
     struct costs costs;
     struct planner_result all;
     int every, seen;
+    struct point_bound bounds[2]; /* of the plan's point */
 };
 
 /* The plan is lowered and simulated, and needs no more than was added up for it. */
@@ -41,13 +43,21 @@ static bool lower_and_simulate(void *context, const struct plan *plan)
     ck_assert_int_eq(evaluate_plan(&tour->costs, plan, &formula_s, &bound_s, &fits, NULL), 0);
     if (fits)
         ck_assert(candidate->fits);
-    ck_assert_double_le(bound_s, candidate->plan->predicted.step_time_s * (1 + 1e-9));
+    double simulated_s = candidate->plan->predicted.step_time_s * (1 + 1e-9);
+    ck_assert_double_le(bound_s, simulated_s);
+    for (int i = 0; fits && i < 2; i++)
+        ck_assert_msg(tour->bounds[i].formula_s <= formula_s * (1 + 1e-9) &&
+                          tour->bounds[i].simulated_s <= simulated_s,
+                      "bound %d is %.9g s and %.9g s simulated, the plan takes %.9g s and %.9g s",
+                      i, tour->bounds[i].formula_s, tour->bounds[i].simulated_s, formula_s,
+                      simulated_s);
     return true;
 }
 
 /* Plans beyond plans_max are passed over, one in so many. */
 static double walk_all(struct tour *tour, uint64_t seed, struct drawn *drawn, double plans_max)
 {
+    struct bounds bounds;
     size_t count;
     double plans = 0;
     *tour = (struct tour){.drawn = drawn};
@@ -59,8 +69,13 @@ static double walk_all(struct tour *tour, uint64_t seed, struct drawn *drawn, do
     for (size_t i = 0; i < count; i++)
         plans += space_count(&tour->costs, &points[i]);
     tour->every = 1 + (int)(plans / plans_max);
-    for (size_t i = 0; i < count && plans > 0; i++)
+    bounds_init(&bounds, &tour->costs);
+    for (size_t i = 0; i < count && plans > 0; i++) {
+        tour->bounds[0] = bounds_point(&bounds, &points[i]);
+        tour->bounds[1] = bounds_unlike(&bounds, &points[i]);
         space_walk(&tour->costs, &points[i], lower_and_simulate, tour);
+    }
+    bounds_finish(&bounds);
     free(points);
     costs_finish(&tour->costs);
     return plans;
@@ -184,8 +199,10 @@ static double hurry(uint64_t seed)
     drawn.request.hurry = true;
     int rc = planner_run(&drawn.request, &result, &err);
     ck_assert_msg(rc == 0 || (rc == -ENOSPC && isinf(best_s)), "%s", err.text);
-    if (rc == 0)
+    if (rc == 0) {
         ratio = best_s / result.best->predicted.step_time_s;
+        ck_assert_msg(result.best->predicted.lower_bound_s > 0, "what is chosen is certified");
+    }
     planner_result_finish(&result);
     drawn_finish(&drawn);
     return ratio;

@@ -134,7 +134,8 @@ START_TEST(no_plan_of_the_space_is_better_by_the_formula)
             ck_assert_double_eq_tol(found_s, oracle.best_s, 1e-9 * oracle.best_s);
         struct point_bound bound = bounds_point(&bounds, &points[i]);
         ck_assert_double_le(bound.formula_s, oracle.best_s * (1 + 1e-9));
-        ck_assert_double_le(bounds_unlike(&bounds, &points[i]), oracle.best_s * (1 + 1e-9));
+        bound = bounds_unlike(&bounds, &points[i]);
+        ck_assert(isinf(oracle.best_s) || bound.formula_s <= oracle.best_s * (1 + 1e-9));
         search_relaxed(&costs, &points[i], oracle.best_s);
         search_below(&costs, &points[i], oracle.best_s, 1.001 * oracle.best_s);
         search_below(&costs, &points[i], oracle.best_s, 1.2 * oracle.best_s);
