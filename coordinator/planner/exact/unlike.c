@@ -190,8 +190,9 @@ static void fill(struct stage *stages, int index, struct costs *costs,
     double weights[SITE_RANKS_MAX], bytes = 0;
     const struct site *site = sites[index];
     struct stage *stage = &stages[index];
+    const struct block_work first = {0, point->samples, RECOMPUTE_NONE},
+                            head = {last, point->samples, RECOMPUTE_NONE};
     struct block_work of_run = {run->last, point->samples, RECOMPUTE_NONE};
-    struct block_work first = {0, point->samples, RECOMPUTE_NONE}, head = {last, point->samples, 0};
     block_times_weights(costs, site, of_run, weights);
     stage->accounts = site->representative_count + 1;
     if (index > 0 && site->kind == sites[index - 1]->kind)
