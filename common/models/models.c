@@ -53,20 +53,35 @@ const struct model *model_find(const char *family)
     return NULL;
 }
 
-extern const struct operation operation_rotary;
+extern const struct operation operation_rotary, operation_grouped, operation_patch;
+
+static bool has_operation(const struct graph *graph, const struct operation *operation)
+{
+    for (size_t n = 0; n < graph->node_count; n++)
+        if (graph->nodes[n].operation == operation)
+            return true;
+    return false;
+}
 
 /* What a family makes nothing of would change nothing, and nobody would know. */
 static int check_used(const struct model_config *config, const struct graph *graph,
                       struct error *err)
 {
-    bool turns = false;
-    for (size_t n = 0; n < graph->node_count; n++)
-        turns = turns || graph->nodes[n].operation == &operation_rotary;
-    return config->rope_theta > 0 && !turns
-               ? error_set(err, -EINVAL,
-                           "model.rope_theta is of rotary positions, and family %s has others",
-                           config->family)
-               : 0;
+    const struct {
+        const char *key, *of;
+        bool given;
+        const struct operation *user;
+    } keys[] = {
+        {"rope_theta", "rotary positions", config->rope_theta > 0, &operation_rotary},
+        {"kv_heads", "queries in groups", config->kv_heads > 0, &operation_grouped},
+        {"patch", "images", config->patch > 0, &operation_patch},
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (keys[i].given && !has_operation(graph, keys[i].user))
+            return error_set(err, -EINVAL,
+                             "model.%s is of models with %s, and those of family %s have none",
+                             keys[i].key, keys[i].of, config->family);
+    return 0;
 }
 
 int model_build(const struct model_config *config, struct graph **out, struct error *err)

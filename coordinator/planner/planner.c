@@ -156,7 +156,7 @@ char *planner_print_tight(const struct planner_request *request, const struct ca
 static int explain_memory(const struct planner_request *request,
                           const struct planner_result *result, struct error *err)
 {
-    char tight[PLANNER_TIGHT_SIZE], text[96];
+    char tight[PLANNER_TIGHT_SIZE], text[96], size[32];
     const struct plan *least = result->candidates[0].plan;
     uint64_t most = least->predicted.memory_bytes_max;
     bool allowable = true;
@@ -164,11 +164,12 @@ static int explain_memory(const struct planner_request *request,
         allowable = allowable && most <= device_of(request, i)->memory_bytes;
     return error_set(err, -ENOSPC,
                      "no plan fits: the smallest of %zu, %s on %d devices, needs %s; it would run "
-                     "with %s of at least %llu bytes, more devices, or a smaller "
+                     "with %s of at least %llu bytes (%s), more devices, or a smaller "
                      "train.global_batch or model",
                      result->count, plan_print(text, sizeof text, least), plan_ranks(least),
                      planner_print_tight(request, &result->candidates[0], tight, sizeof tight),
-                     allowable ? "plan.memory" : "devices", (unsigned long long)most);
+                     allowable ? "plan.memory" : "devices", (unsigned long long)most,
+                     units_print_bytes(size, sizeof size, (double)most));
 }
 
 /* What the job forbids or asks for by a name has to be something there is. */

@@ -105,7 +105,9 @@ static const struct {
     {{"llama", 2, 24, 8, 16, 256}, "rotary positions need an even width"},
     {{"vit", 2, 64, 8, 16, 10}, "model.patch is missing"},
     {{"bert", 2, 64, 5, 16, 256}, "model.heads 5 does not divide"},
-    {{"gpt", 2, 64, 8, 16, 256, .rope_theta = 500}, "model.rope_theta is of rotary positions"},
+    {{"gpt", 2, 64, 8, 16, 256, .rope_theta = 500}, "model.rope_theta is of models with rotary"},
+    {{"bert", 2, 64, 8, 16, 256, .kv_heads = 8}, "model.kv_heads is of models with queries in"},
+    {{"gpt", 2, 64, 8, 16, 256, .patch = 16}, "model.patch is of models with images"},
     {{"elmo", 2, 64, 8, 16, 256}, "model.family 'elmo' is unknown; known: gpt, llama, bert, vit"},
 };
 
