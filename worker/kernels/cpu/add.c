@@ -3,8 +3,7 @@
 
 static void forward(const struct kernel_call *call)
 {
-    cpu_add_arrays(call->operand[0].data, call->operand[1].data, call->operand[2].data,
-                   box_count(&call->operand[2].box));
+    cpu_add_views(&call->operand[0], &call->operand[1], &call->operand[2]);
 }
 
 static void backward(const struct kernel_call *call)

@@ -1,6 +1,6 @@
-/* array.c - runs of numbers: clear, add, and the sum of squares. */
+/* array.c - runs of numbers: clear, add, round and widen, and the sum of squares. */
 #include "worker/kernels/cpu/cpu.h"
-#include "worker/kernels/cpu/parallel.h"
+#include "worker/kernels/cpu/numbers.h"
 #include "worker/kernels/plain/plain.h"
 
 #include <string.h>
@@ -9,8 +9,9 @@
 #define PARTS 64   /* of a sum: fixed, so that its bits do not depend on the threads */
 
 struct arrays {
-    const float *a, *b;
-    float *out;
+    const void *a, *b; /* out is of a's element */
+    void *out;
+    enum element element, other; /* a's and b's */
 };
 
 static void clear_range(const void *context, int64_t first, int64_t end)
@@ -18,32 +19,76 @@ static void clear_range(const void *context, int64_t first, int64_t end)
     memset((char *)context + first, 0, (size_t)(end - first));
 }
 
-VECTORISED static void add_range(const void *context, int64_t first, int64_t end)
+INLINED void add_each(const struct arrays *arrays, int64_t first, int64_t end, enum element element,
+                      enum element other)
 {
-    const struct arrays *arrays = context;
-    const float *a = arrays->a, *b = arrays->b;
-    float *out = arrays->out;
+    const void *a = arrays->a, *b = arrays->b;
+    void *out = arrays->out;
 #pragma omp simd
     for (int64_t i = first; i < end; i++)
-        out[i] = a[i] + b[i];
+        store(out, element, i, load(a, element, i) + load(b, other, i));
 }
+
+INLINED void add(const struct arrays *arrays, int64_t first, int64_t end, enum element element)
+{
+    if (arrays->other == ELEMENT_F32)
+        add_each(arrays, first, end, element, ELEMENT_F32);
+    else
+        add_each(arrays, first, end, element, ELEMENT_BF16);
+}
+
+EITHER_ELEMENT(add, arrays)
 
 void cpu_clear(void *data, size_t bytes)
 {
     parallel((int64_t)bytes, GRAIN * (int64_t)sizeof(float), clear_range, data);
 }
 
-void cpu_add_arrays(const float *a, const float *b, float *out, int64_t count)
+void cpu_add_views(const struct view *a, const struct view *b, const struct view *out)
 {
-    parallel(count, GRAIN, add_range, &(struct arrays){.a = a, .b = b, .out = out});
+    parallel(box_count(&b->box), GRAIN, add_range,
+             &(struct arrays){a->data, b->data, out->data, a->element, b->element});
 }
 
 void cpu_sum(const struct view *destination, const struct view *source)
 {
-    if (destination->element == ELEMENT_F32 && source->element == ELEMENT_F32)
-        cpu_add_arrays(destination->data, source->data, destination->data, box_count(&source->box));
-    else
-        plain_sum(destination, source);
+    cpu_add_views(destination, source, destination);
+}
+
+struct conversion {
+    enum element element; /* of what is converted to the other one */
+    const void *from;
+    void *to;
+};
+
+INLINED void convert(const struct conversion *conversion, int64_t first, int64_t end,
+                     enum element element)
+{
+    const void *from = conversion->from;
+    void *to = conversion->to;
+    enum element other = element == ELEMENT_F32 ? ELEMENT_BF16 : ELEMENT_F32;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++)
+        store(to, other, i, load(from, element, i));
+}
+
+EITHER_ELEMENT(convert, conversion)
+
+static void convert_run(const struct view *destination, int64_t to, const struct view *source,
+                        int64_t from, int64_t count)
+{
+    parallel(count, GRAIN, convert_range,
+             &(struct conversion){
+                 .element = source->element,
+                 .from = from_number(source->data, source->element, from),
+                 .to = from_number(destination->data, destination->element, to),
+             });
+}
+
+void cpu_copy(const struct view *destination, const struct view *source, const struct box *part)
+{
+    plain_copy_runs(destination, source, part,
+                    destination->element == source->element ? plain_copy_run : convert_run);
 }
 
 struct squares {
@@ -83,12 +128,12 @@ void cpu_square_sum(const float *data, size_t count, float *sum)
 void cpu_pass(const struct kernel_call *call, int i)
 {
     const struct view *from = &call->gradient[operation_output(call->node->operation)];
-    float *destination = call->gradient[i].data;
+    void *destination = call->gradient[i].data;
     size_t count = (size_t)box_count(&from->box);
     if (!destination || destination == from->data || count == 0)
         return;
     if (call_accumulates(call, i))
         cpu_sum(&call->gradient[i], from);
     else
-        memcpy(destination, from->data, count * sizeof(float));
+        memcpy(destination, from->data, count * element_size(from->element));
 }

@@ -8,8 +8,9 @@ extern const struct kernel cpu_add, cpu_core, cpu_embed, cpu_gelu, cpu_linear, c
     cpu_position;
 
 void cpu_clear(void *data, size_t bytes);
-/* out = a + b; out may be one of them. */
-void cpu_add_arrays(const float *a, const float *b, float *out, int64_t count);
+/* out = a + b, as many as there are in b's box; out, of a's element, may be one of them. */
+void cpu_add_views(const struct view *a, const struct view *b, const struct view *out);
+void cpu_copy(const struct view *destination, const struct view *source, const struct box *part);
 void cpu_sum(const struct view *destination, const struct view *source);
 void cpu_square_sum(const float *data, size_t count, float *sum);
 void cpu_update(const struct update_call *call);

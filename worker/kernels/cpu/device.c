@@ -1,5 +1,4 @@
-/* device.c - the CPU: vectorised loops, matrix products by a library. In bf16 it is as slow as
- * plain C, whose kernels it has for that. */
+/* device.c - the CPU: vectorised loops, matrix products by a library; both in f32 and bf16. */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/parallel.h"
 #include "worker/kernels/plain/plain.h"
@@ -9,6 +8,13 @@ static int probe(struct error *err)
     (void)err;
     return 0;
 }
+
+/* While a kernel is f32 only, plain C has it in bf16. */
+static const struct kernel *const narrow[] = {
+    &cpu_add,       &plain_attend, &plain_core,   &plain_embed, &cpu_gelu,
+    &plain_grouped, &plain_linear, &plain_loss,   &plain_norm,  &plain_position,
+    &plain_rmsnorm, &plain_rotary, &plain_swiglu, NULL,
+};
 
 static const struct kernel *const kernels[] = {
     &cpu_add,       &cpu_core,     &cpu_embed,    &cpu_gelu,     &cpu_linear,
@@ -21,8 +27,8 @@ const struct device device_cpu = {
     .probe = probe,
     .threads = parallel_set_threads,
     .kernels = kernels,
-    .narrow = plain_kernels,
-    .copy = plain_copy, /* runs of memory: memcpy is as fast as it gets */
+    .narrow = narrow,
+    .copy = cpu_copy,
     .clear = cpu_clear,
     .add = cpu_sum,
     .square_sum = cpu_square_sum,

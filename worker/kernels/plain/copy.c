@@ -27,8 +27,8 @@ static int run_dim(const struct box *a, const struct box *b, const struct box *p
     return first;
 }
 
-static void copy_run(const struct view *destination, int64_t to, const struct view *source,
-                     int64_t from, int64_t count)
+void plain_copy_run(const struct view *destination, int64_t to, const struct view *source,
+                    int64_t from, int64_t count)
 {
     size_t size = element_size(source->element);
     if (source->element == destination->element)
@@ -39,7 +39,8 @@ static void copy_run(const struct view *destination, int64_t to, const struct vi
             put(destination, to + i, false, get(source, from + i));
 }
 
-void plain_copy(const struct view *destination, const struct view *source, const struct box *part)
+void plain_copy_runs(const struct view *destination, const struct view *source,
+                     const struct box *part, copy_run_fn *copy_run)
 {
     assert(destination->box.dims == part->dims && source->box.dims == part->dims);
     if (box_count(part) == 0)
@@ -60,4 +61,9 @@ void plain_copy(const struct view *destination, const struct view *source, const
         if (dim < 0)
             return;
     }
+}
+
+void plain_copy(const struct view *destination, const struct view *source, const struct box *part)
+{
+    plain_copy_runs(destination, source, part, plain_copy_run);
 }

@@ -16,4 +16,12 @@ extern const struct kernel *const plain_kernels[];
 void plain_sum(const struct view *destination, const struct view *source);
 void plain_copy(const struct view *destination, const struct view *source, const struct box *part);
 
+/* Copy `count` numbers from number `from` of a source to number `to` of a destination. */
+typedef void copy_run_fn(const struct view *destination, int64_t to, const struct view *source,
+                         int64_t from, int64_t count);
+copy_run_fn plain_copy_run;
+/* As plain_copy, by one call for each run of memory that the box is in both. */
+void plain_copy_runs(const struct view *destination, const struct view *source,
+                     const struct box *part, copy_run_fn *copy_run);
+
 #endif
