@@ -40,7 +40,7 @@ static void job_init(struct job *job, const struct device *device,
 {
     int operands = operation_operands(operation);
     struct box boxes[OPERANDS_MAX];
-    *job = (struct job){.kernel = device_kernel(device, operation, ELEMENT_F32),
+    *job = (struct job){.kernel = device_kernel(device, operation),
                         .node = {.operation = operation, .epsilon = 1e-5f, .base = 10000}};
     job->call = (struct kernel_call){.node = &job->node, .sizes = *sizes, .once = true};
     job->call.targets = (double)(sizes_get(sizes, 'b') * sizes_get(sizes, 's'));

@@ -101,14 +101,12 @@ static int open_channels(struct interpreter *in, struct error *err)
 static int find_kernels(struct interpreter *in, struct error *err)
 {
     const struct graph *graph = in->program->graph;
-    enum element element = element_of_size(graph->element_bytes);
     in->kernels = xcalloc(graph->node_count, sizeof *in->kernels);
     for (size_t n = 0; n < graph->node_count; n++) {
-        in->kernels[n] = device_kernel(in->config.device, graph->nodes[n].operation, element);
+        in->kernels[n] = device_kernel(in->config.device, graph->nodes[n].operation);
         if (!in->kernels[n])
-            return error_set(err, -ENOSYS, "device %s has no kernel for operation %s%s",
-                             in->config.device->name, graph->nodes[n].operation->name,
-                             element == ELEMENT_BF16 ? " in bf16" : "");
+            return error_set(err, -ENOSYS, "device %s has no kernel for operation %s",
+                             in->config.device->name, graph->nodes[n].operation->name);
         if (!in->kernels[n]->check)
             continue;
         int rc = in->kernels[n]->check(&graph->nodes[n], &in->program->sizes, err);

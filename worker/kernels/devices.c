@@ -20,13 +20,11 @@ const struct device *device_find(const char *name)
     return NULL;
 }
 
-const struct kernel *device_kernel(const struct device *device, const struct operation *operation,
-                                   enum element element)
+const struct kernel *device_kernel(const struct device *device, const struct operation *operation)
 {
     const char *name = operation->kernel ? operation->kernel : operation->name;
-    const struct kernel *const *kernels = element == ELEMENT_F32 ? device->kernels : device->narrow;
-    for (int i = 0; kernels[i]; i++)
-        if (strcmp(kernels[i]->name, name) == 0)
-            return kernels[i];
+    for (int i = 0; device->kernels[i]; i++)
+        if (strcmp(device->kernels[i]->name, name) == 0)
+            return device->kernels[i];
     return NULL;
 }

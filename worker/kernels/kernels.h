@@ -112,8 +112,7 @@ struct device {
     /* The memory that calls name, and the lanes that they are issued to; NULL: the host's memory,
      * and a call returns when its work is done. */
     const struct accelerator *accelerator;
-    const struct kernel *const *kernels; /* ends with NULL */
-    const struct kernel *const *narrow;  /* those that take bf16, too: often the same */
+    const struct kernel *const *kernels; /* each for f32 and for bf16; ends with NULL */
     const struct kernel_pair *pairs;     /* ends with NULL. (optional) */
 
     /* Copy the box `part` from one piece to another, which may be of another element. */
@@ -136,7 +135,6 @@ extern const struct device device_cuda;
 
 extern const struct device *const devices[]; /* ends with NULL */
 const struct device *device_find(const char *name);
-const struct kernel *device_kernel(const struct device *device, const struct operation *operation,
-                                   enum element element);
+const struct kernel *device_kernel(const struct device *device, const struct operation *operation);
 
 #endif

@@ -167,7 +167,7 @@ static void make_device(void)
     ck_assert_int_lt(count + 2, KERNELS_MAX);
     kernels[count] = &rotate_kernel;
     kernels[count + 1] = &scale_kernel;
-    foreign.kernels = foreign.narrow = kernels;
+    foreign.kernels = kernels;
 }
 
 /* ---- models: a GPT with operations put in or exchanged ---- */

@@ -209,6 +209,28 @@ START_TEST(bf16_at_round_addresses_is_the_same)
 }
 END_TEST
 
+/* More blocks of queries than one, some heads wider than there are queries, and one thread or
+ * three. */
+START_TEST(bf16_over_many_places_is_the_same)
+{
+    const struct sizes sizes[] = {trial_sizes(2, 300, 24, 2, 32, 8, 48),
+                                  trial_sizes(1, 130, 24, 3, 128, 8, 8)};
+    struct trial_config config = {.rounded = true, .element = ELEMENT_BF16, .wanted = WANTED_ALL};
+    config.device = choose(_i, &config.operation);
+    for (size_t i = 0; config.device && i < sizeof sizes / sizeof *sizes; i++) {
+        config.sizes = sizes[i];
+        struct trial *plain = run_plain(&config);
+        for (int threads = 1; threads <= 3; threads += 2) {
+            config.accumulate = threads == 3;
+            if (config.device->threads)
+                config.device->threads(threads);
+            check_trial(&config, plain);
+        }
+        trial_destroy(plain);
+    }
+}
+END_TEST
+
 /* The sum over y of dy y; of a loss itself. */
 static double objective(struct trial *trial)
 {
@@ -313,19 +335,22 @@ static bool same_bits(const struct trial *a, const struct trial *b)
 
 START_TEST(the_same_number_of_threads_gives_the_same_bits)
 {
-    struct trial_config config = {.sizes = trial_sizes(3, 67, 53, 3, 17, 71, 101),
-                                  .wanted = WANTED_ALL};
+    struct trial_config config = {
+        .sizes = trial_sizes(3, 167, 53, 3, 17, 71, 101), .rounded = true, .wanted = WANTED_ALL};
     config.device = choose(_i, &config.operation);
     if (!config.device || !config.device->threads)
         return;
     config.device->threads(3);
     struct trial *plain = run_plain(&config);
-    check_trial(&config, plain);
-    struct trial *first = run_trial(&config), *second = run_trial(&config);
-    ck_assert(same_bits(first, second));
+    for (int element = 0; element < ELEMENTS; element++) {
+        config.element = (enum element)element;
+        check_trial(&config, plain);
+        struct trial *first = run_trial(&config), *second = run_trial(&config);
+        ck_assert(same_bits(first, second));
+        trial_destroy(first);
+        trial_destroy(second);
+    }
     trial_destroy(plain);
-    trial_destroy(first);
-    trial_destroy(second);
 }
 END_TEST
 
@@ -342,8 +367,9 @@ static void *run_rank(void *context)
 START_TEST(ranks_compute_at_the_same_time)
 {
     struct trial_config config = {.sizes = trial_sizes(1, 67, 53, 3, 17, 71, 101),
+                                  .element = _i % 2 == 0 ? ELEMENT_F32 : ELEMENT_BF16,
                                   .wanted = WANTED_ALL};
-    config.device = choose(_i, &config.operation);
+    config.device = choose(_i / 2, &config.operation);
     if (!config.device)
         return;
     enum { RANKS = 4 };
@@ -369,19 +395,17 @@ START_TEST(every_operation_has_its_kernels_or_says_that_none_has)
 {
     const struct operation *operation = operations[_i % operation_count()];
     if (operation->planned) {
-        ck_assert_ptr_null(device_kernel(devices[_i / operation_count()], operation, ELEMENT_F32));
+        ck_assert_ptr_null(device_kernel(devices[_i / operation_count()], operation));
         return;
     }
     const struct device *device = choose(_i, &operation);
     if (!device)
         return;
-    for (int element = 0; element < ELEMENTS; element++) {
-        const struct kernel *kernel = device_kernel(device, operation, (enum element)element);
-        ck_assert_ptr_nonnull(kernel);
-        for (int direction = 0; direction < DIRECTIONS; direction++)
-            for (int phase = 0; phase < operation->phases[direction]; phase++)
-                ck_assert(kernel->run[direction][phase] != NULL);
-    }
+    const struct kernel *kernel = device_kernel(device, operation);
+    ck_assert_ptr_nonnull(kernel);
+    for (int direction = 0; direction < DIRECTIONS; direction++)
+        for (int phase = 0; phase < operation->phases[direction]; phase++)
+            ck_assert(kernel->run[direction][phase] != NULL);
 }
 END_TEST
 
@@ -401,11 +425,12 @@ int main(void)
     tcase_add_loop_test(tcase, gradients_are_the_slopes_of_the_output, 0, pairs);
     tcase_add_loop_test(tcase, a_gradient_may_lie_over_what_it_is_made_from, 0, pairs);
     tcase_add_loop_test(tcase, the_same_number_of_threads_gives_the_same_bits, 0, pairs);
-    tcase_add_loop_test(tcase, ranks_compute_at_the_same_time, 0, pairs);
+    tcase_add_loop_test(tcase, ranks_compute_at_the_same_time, 0, 2 * pairs);
     TCase *narrow = tcase_create("bf16");
     tcase_set_timeout(narrow, 60);
     tcase_add_loop_test(narrow, bf16_is_f32_that_is_rounded, 0, pairs);
     tcase_add_loop_test(narrow, bf16_at_round_addresses_is_the_same, 0, pairs);
+    tcase_add_loop_test(narrow, bf16_over_many_places_is_the_same, 0, pairs);
     Suite *suite = suite_create("kernels");
     suite_add_tcase(suite, tcase);
     suite_add_tcase(suite, narrow);

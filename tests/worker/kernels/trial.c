@@ -238,8 +238,7 @@ static void run(const struct trial *trial, const struct kernel_call *call, enum 
                 int phase)
 {
     const struct operation *operation = trial->config.operation;
-    const struct kernel *kernel =
-        device_kernel(trial->config.device, operation, trial->config.element);
+    const struct kernel *kernel = device_kernel(trial->config.device, operation);
     struct box boxes[OPERANDS_MAX];
     for (int i = 0; i < operation_operands(operation); i++)
         boxes[i] = call->operand[i].box;

@@ -1,81 +1,100 @@
-/* core.c - causal attention by matrix products on blocks of queries.
- *
- * A head of q, k or v is a matrix whose rows are n d apart: products take it where it lies. A
- * block of queries sees the keys up to its last query, so that half of the work is skipped but
- * for the blocks on the diagonal. Formulas: plain/core.c. Threads share out heads; the
- * workspace of s_q s_k scores is cut between them, which bounds the block. */
+/* core.c - attention by matrix products on blocks of queries, forward. See attention.h. */
+#include "worker/kernels/cpu/attention.h"
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/exponential.h"
-#include "worker/kernels/cpu/parallel.h"
-#include "worker/kernels/cpu/sgemm.h"
 
 #include <math.h>
 #include <string.h>
 
-#define BLOCK 64 /* queries */
+#define CHUNK 256 /* numbers that are rounded at once */
+#define LEAST 16  /* queries of a block that is worth its products */
 
-enum { Q, K, V, Y, LOGSUM };
+/* In bf16 the gradients of k and v, to which every block adds, are summed in f32: 2 keys x width
+ * behind 2 block x keys scores, in a team's part of the workspace. Where that leaves no room with
+ * any number of teams, there is one block, and nothing to be summed. */
+static void make_room_for_sums(struct attention *a)
+{
+    int64_t teams = a->teams;
+    while (teams > 1 && a->queries / teams - a->width < LEAST)
+        teams--;
+    int64_t block = a->queries / teams - a->width;
+    a->sums = block >= LEAST;
+    a->teams = a->sums ? teams : 1;
+    a->block = !a->sums ? a->queries : block < ATTENTION_BLOCK ? block : ATTENTION_BLOCK;
+}
 
-struct attention {
-    const struct kernel_call *call;
-    int64_t batch, queries, keys, heads, width, first; /* first: key of the first query */
-    int64_t block, groups; /* groups of heads, one a thread, each with scores of a block */
-    float scale;
-    float *workspace;
-};
-
-static struct attention attention_of(const struct kernel_call *call)
+struct attention attention_of(const struct kernel_call *call, enum direction direction)
 {
     const struct box *q = &call->operand[Q].box, *k = &call->operand[K].box;
+    int64_t width = box_length(q, q->dims - 1);
     struct attention a = {
         .call = call,
+        .element = call->element,
         .batch = box_length(q, 0),
         .queries = box_length(q, 1),
         .keys = box_length(k, 1),
-        .heads = box_length(q, 2),
-        .width = box_length(q, 3),
+        .heads = box_length(k, 2),
+        .group = q->dims > k->dims ? box_length(q, 3) : 1,
+        .width = width,
         .first = q->low[1] - k->low[1],
-        .scale = 1 / sqrtf((float)box_length(q, 3)),
-        .workspace = call->workspace,
+        .causal = strcmp(call->node->operation->name, "attend") != 0,
+        .scale = 1 / sqrtf((float)width),
     };
     int64_t threads = parallel_threads();
-    a.groups = threads < a.queries ? threads : a.queries;
-    if (a.groups > a.batch * a.heads)
-        a.groups = a.batch * a.heads;
-    a.block = a.groups > 0 && a.queries / a.groups < BLOCK ? a.queries / a.groups : BLOCK;
+    a.teams = threads < a.queries ? threads : a.queries;
+    if (a.teams > a.batch * a.heads)
+        a.teams = a.batch * a.heads;
+    if (a.teams == 0)
+        return a;
+    a.block = a.queries / a.teams < ATTENTION_BLOCK ? a.queries / a.teams : ATTENTION_BLOCK;
+    if (direction == BACKWARD && a.element != ELEMENT_F32 && a.block < a.queries)
+        make_room_for_sums(&a);
     return a;
 }
 
-/* Keys that query i sees: those up to its own place. */
-static int64_t visible(const struct attention *a, int64_t i)
+void attention_scores(const struct attention *a, struct matrix x, struct matrix y, int64_t rows,
+                      int64_t seen, float *out)
 {
-    int64_t count = a->first + i + 1;
-    return count < 0 ? 0 : count < a->keys ? count : a->keys;
+    product_run(&(struct product){
+        .rows = rows,
+        .columns = seen,
+        .inner = a->width,
+        .element = a->element,
+        .a = x,
+        .b = y,
+        .c = out,
+        .stride = seen,
+        .result = ELEMENT_F32,
+    });
 }
 
-/* Place `place` of head `head` (of batch x heads) in a tensor (b, s, n, d) of `seq` places. */
-static float *at(const struct attention *a, const struct view *view, int64_t seq, int64_t head,
-                 int64_t place)
+/* Through a piece that lies elsewhere, since no memory may be read as both at once. */
+VECTORISED static void round_row(float *row, int64_t count, float by)
 {
-    int64_t b = head / a->heads, n = head % a->heads;
-    return (float *)view->data + ((b * seq + place) * a->heads + n) * a->width;
+    for (int64_t first = 0; first < count; first += CHUNK) {
+        int64_t length = count - first < CHUNK ? count - first : CHUNK;
+        uint16_t rounded[CHUNK];
+#pragma omp simd
+        for (int64_t i = 0; i < length; i++)
+            rounded[i] = bf16_narrow(row[first + i] * by);
+        memcpy((char *)row + first * (int64_t)sizeof *rounded, rounded,
+               (size_t)length * sizeof *rounded);
+    }
 }
 
-static struct matrix queries_of(const struct attention *a, const struct view *view, int64_t head,
-                                int64_t first)
+struct matrix attention_round(const struct attention *a, float *scores, int64_t rows, int64_t seen,
+                              const float *by)
 {
-    return (struct matrix){at(a, view, a->queries, head, first), a->heads * a->width, 0};
-}
-
-static struct matrix keys_of(const struct attention *a, const struct view *view, int64_t head,
-                             int transposed)
-{
-    return (struct matrix){at(a, view, a->keys, head, 0), a->heads * a->width, transposed};
+    if (a->element == ELEMENT_F32)
+        return (struct matrix){scores, seen, false};
+    for (int64_t i = 0; i < rows; i++)
+        round_row(scores + i * seen, seen, by ? by[i] : 1);
+    return (struct matrix){scores, seen * 2, false};
 }
 
 /* Scores to exponentials less the largest; returns their sum's inverse, and its logarithm (-inf
  * where the query sees nothing). What it does not see becomes 0. */
-VECTORISED static float softmax(float *p, int64_t seen, int64_t count, float *logsum)
+VECTORISED static float softmax(float *p, int64_t seen, int64_t count, float scale, float *logsum)
 {
     float largest = -INFINITY, sum = 0;
 #pragma omp simd reduction(max : largest)
@@ -83,12 +102,12 @@ VECTORISED static float softmax(float *p, int64_t seen, int64_t count, float *lo
         largest = p[j] > largest ? p[j] : largest;
 #pragma omp simd reduction(+ : sum)
     for (int64_t j = 0; j < seen; j++) {
-        p[j] = exponential(p[j] - largest);
+        p[j] = exponential((p[j] - largest) * scale);
         sum += p[j];
     }
     for (int64_t j = seen; j < count; j++)
         p[j] = 0;
-    *logsum = seen > 0 ? largest + logf(sum) : -INFINITY;
+    *logsum = seen > 0 ? largest * scale + logf(sum) : -INFINITY;
     return seen > 0 ? 1 / sum : 0;
 }
 
@@ -99,141 +118,56 @@ VECTORISED static void scale_row(float *row, int64_t count, float by)
         row[i] *= by;
 }
 
-static void forward_block(const struct attention *a, int64_t head, int64_t first, float *p)
+static void forward_block(const struct attention *a, struct head head, int64_t first, float *scores)
 {
-    const struct kernel_call *call = a->call;
+    const struct view *operand = a->call->operand;
     int64_t rows = a->queries - first < a->block ? a->queries - first : a->block;
-    int64_t seen = visible(a, first + rows - 1), stride = a->heads * a->width;
-    float *logsum = (float *)call->operand[LOGSUM].data + head * a->queries + first;
-    float *y = at(a, &call->operand[Y], a->queries, head, first);
-    float inverse[BLOCK];
-    sgemm(rows, seen, a->width, a->scale, queries_of(a, &call->operand[Q], head, first),
-          keys_of(a, &call->operand[K], head, 1), 0, p, seen);
+    int64_t seen = attention_visible(a, first + rows - 1);
+    float *logsum = (float *)operand[LOGSUM].data + head.query * a->queries + first;
+    struct matrix y = attention_queries(a, &operand[Y], head.query, first);
+    float inverse[ATTENTION_BLOCK];
+    attention_scores(a, attention_queries(a, &operand[Q], head.query, first),
+                     attention_keys(a, &operand[K], head.key, true), rows, seen, scores);
     for (int64_t i = 0; i < rows; i++)
-        inverse[i] = softmax(p + i * seen, visible(a, first + i), seen, &logsum[i]);
-    sgemm(rows, a->width, seen, 1, (struct matrix){p, seen, 0},
-          keys_of(a, &call->operand[V], head, 0), 0, y, stride);
-    for (int64_t i = 0; i < rows; i++)
-        scale_row(y + i * stride, a->width, inverse[i]);
+        inverse[i] =
+            softmax(scores + i * seen, attention_visible(a, first + i), seen, a->scale, &logsum[i]);
+    product_run(&(struct product){
+        .rows = rows,
+        .columns = a->width,
+        .inner = seen,
+        .element = a->element,
+        .a = attention_round(a, scores, rows, seen, inverse),
+        .b = attention_keys(a, &operand[V], head.key, false),
+        .c = (void *)y.data,
+        .stride = y.stride,
+        .result = a->element,
+    });
+    for (int64_t i = 0; a->element == ELEMENT_F32 && i < rows; i++)
+        scale_row((float *)y.data + i * y.stride, a->width, inverse[i]);
 }
 
-static void forward_group(const struct attention *a, int64_t group)
+static void forward_team(const struct attention *a, int64_t team)
 {
-    int64_t heads = a->batch * a->heads;
-    float *p = a->workspace + group * a->block * a->keys;
-    for (int64_t head = heads * group / a->groups; head < heads * (group + 1) / a->groups; head++)
-        for (int64_t first = 0; first < a->queries; first += a->block)
-            forward_block(a, head, first, p);
+    float *scores = (float *)a->call->workspace + team * a->block * a->keys;
+    int64_t end = attention_first_key(a, team + 1);
+    for (int64_t key = attention_first_key(a, team); key < end; key++)
+        for (int64_t member = 0; member < a->group; member++)
+            for (int64_t first = 0; first < a->queries; first += a->block)
+                forward_block(a, attention_head(a, key, member), first, scores);
 }
 
-static void forward_groups(const void *context, int64_t first, int64_t end)
+static void forward_teams(const void *context, int64_t first, int64_t end)
 {
-    for (int64_t group = first; group < end; group++)
-        forward_group(context, group);
+    for (int64_t team = first; team < end; team++)
+        forward_team(context, team);
 }
 
 static void forward(const struct kernel_call *call)
 {
-    struct attention a = attention_of(call);
-    parallel(a.groups, 1, forward_groups, &a);
+    struct attention a = attention_of(call, FORWARD);
+    parallel(a.teams, 1, forward_teams, &a);
 }
 
-/* Row i of P from its scores, and of dS from its dP. */
-VECTORISED static void row_gradients(float *p, float *ds, int64_t seen, int64_t count, float logsum,
-                                     float mean, float scale)
-{
-#pragma omp simd
-    for (int64_t j = 0; j < seen; j++) {
-        p[j] = exponential(p[j] - logsum);
-        ds[j] = p[j] * (ds[j] - mean) * scale;
-    }
-    for (int64_t j = seen; j < count; j++)
-        p[j] = ds[j] = 0;
-}
-
-VECTORISED static float dot(const float *a, const float *b, int64_t count)
-{
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < count; i++)
-        sum += a[i] * b[i];
-    return sum;
-}
-
-/* P and dS of the block, (rows, seen). */
-static void block_scores(const struct attention *a, int64_t head, int64_t first, int64_t rows,
-                         int64_t seen, float *p, float *ds)
-{
-    const struct kernel_call *call = a->call;
-    int64_t stride = a->heads * a->width;
-    const float *logsum = (float *)call->operand[LOGSUM].data + head * a->queries + first;
-    const float *y = at(a, &call->operand[Y], a->queries, head, first);
-    const float *dy = at(a, &call->gradient[Y], a->queries, head, first);
-    sgemm(rows, seen, a->width, a->scale, queries_of(a, &call->operand[Q], head, first),
-          keys_of(a, &call->operand[K], head, 1), 0, p, seen);
-    sgemm(rows, seen, a->width, 1, queries_of(a, &call->gradient[Y], head, first),
-          keys_of(a, &call->operand[V], head, 1), 0, ds, seen);
-    for (int64_t i = 0; i < rows; i++)
-        row_gradients(p + i * seen, ds + i * seen, visible(a, first + i), seen, logsum[i],
-                      dot(dy + i * stride, y + i * stride, a->width), a->scale);
-}
-
-static void backward_block(const struct attention *a, int64_t head, int64_t first, float *p,
-                           float *ds)
-{
-    const struct kernel_call *call = a->call;
-    int64_t rows = a->queries - first < a->block ? a->queries - first : a->block;
-    int64_t seen = visible(a, first + rows - 1), stride = a->heads * a->width;
-    block_scores(a, head, first, rows, seen, p, ds);
-    if (call->gradient[K].data)
-        sgemm(seen, a->width, rows, 1, (struct matrix){ds, seen, 1},
-              queries_of(a, &call->operand[Q], head, first), 1,
-              at(a, &call->gradient[K], a->keys, head, 0), stride);
-    if (call->gradient[V].data)
-        sgemm(seen, a->width, rows, 1, (struct matrix){p, seen, 1},
-              queries_of(a, &call->gradient[Y], head, first), 1,
-              at(a, &call->gradient[V], a->keys, head, 0), stride);
-    /* Last: it may lie over the gradient of y. */
-    if (call->gradient[Q].data)
-        sgemm(rows, a->width, seen, 1, (struct matrix){ds, seen, 0},
-              keys_of(a, &call->operand[K], head, 0), call_accumulates(call, Q) ? 1 : 0,
-              at(a, &call->gradient[Q], a->queries, head, first), stride);
-}
-
-/* Blocks add to the gradients of k and v: they begin at 0. */
-static void clear(const struct attention *a, int operand, int64_t head)
-{
-    const struct view *view = &a->call->gradient[operand];
-    if (!view->data || call_accumulates(a->call, operand))
-        return;
-    for (int64_t j = 0; j < a->keys; j++)
-        memset(at(a, view, a->keys, head, j), 0, (size_t)a->width * sizeof(float));
-}
-
-static void backward_group(const struct attention *a, int64_t group)
-{
-    int64_t heads = a->batch * a->heads, size = a->block * a->keys;
-    float *p = a->workspace + 2 * group * size;
-    for (int64_t head = heads * group / a->groups; head < heads * (group + 1) / a->groups; head++) {
-        clear(a, K, head);
-        clear(a, V, head);
-        for (int64_t first = 0; first < a->queries; first += a->block)
-            backward_block(a, head, first, p, p + size);
-    }
-}
-
-static void backward_groups(const void *context, int64_t first, int64_t end)
-{
-    for (int64_t group = first; group < end; group++)
-        backward_group(context, group);
-}
-
-static void backward(const struct kernel_call *call)
-{
-    struct attention a = attention_of(call);
-    if (a.queries == 0)
-        a.groups = a.batch * a.heads > 0; /* keys that nothing sees have gradients of 0 */
-    parallel(a.groups, 1, backward_groups, &a);
-}
-
-const struct kernel cpu_core = {"core", {{forward}, {backward}}};
+const struct kernel cpu_core = {"core", {{forward}, {cpu_core_backward}}};
+const struct kernel cpu_grouped = {"grouped", {{forward}, {cpu_core_backward}}};
+const struct kernel cpu_attend = {"attend", {{forward}, {cpu_core_backward}}};

@@ -4,8 +4,10 @@
 
 #include "worker/kernels/call.h"
 
-extern const struct kernel cpu_add, cpu_core, cpu_embed, cpu_gelu, cpu_linear, cpu_loss, cpu_norm,
-    cpu_position;
+extern const struct kernel cpu_add, cpu_attend, cpu_core, cpu_embed, cpu_gelu, cpu_grouped,
+    cpu_linear, cpu_loss, cpu_norm, cpu_position;
+
+kernel_fn cpu_core_backward;
 
 void cpu_clear(void *data, size_t bytes);
 /* out = a + b, as many as there are in b's box; out, of a's element, may be one of them. */

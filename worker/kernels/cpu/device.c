@@ -9,16 +9,9 @@ static int probe(struct error *err)
     return 0;
 }
 
-/* While a kernel is f32 only, plain C has it in bf16. */
-static const struct kernel *const narrow[] = {
-    &cpu_add,       &plain_attend, &plain_core,   &plain_embed, &cpu_gelu,
-    &plain_grouped, &plain_linear, &plain_loss,   &plain_norm,  &plain_position,
-    &plain_rmsnorm, &plain_rotary, &plain_swiglu, NULL,
-};
-
 static const struct kernel *const kernels[] = {
-    &cpu_add,       &cpu_core,     &cpu_embed,    &cpu_gelu,     &cpu_linear,
-    &cpu_loss,      &cpu_norm,     &cpu_position, &plain_attend, &plain_grouped,
+    &cpu_add,       &cpu_core,     &cpu_embed,    &cpu_gelu,   &cpu_linear,
+    &cpu_loss,      &cpu_norm,     &cpu_position, &cpu_attend, &cpu_grouped,
     &plain_rmsnorm, &plain_rotary, &plain_swiglu, NULL,
 };
 
@@ -27,7 +20,6 @@ const struct device device_cpu = {
     .probe = probe,
     .threads = parallel_set_threads,
     .kernels = kernels,
-    .narrow = narrow,
     .copy = cpu_copy,
     .clear = cpu_clear,
     .add = cpu_sum,

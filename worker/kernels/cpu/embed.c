@@ -1,66 +1,124 @@
 /* embed.c - rows of the table. Backward, every thread has columns of its own and takes the rows
  * in order: a token's sum has the same bits however many threads there are. */
 #include "worker/kernels/cpu/cpu.h"
-#include "worker/kernels/cpu/parallel.h"
+#include "worker/kernels/cpu/numbers.h"
 
 #include <string.h>
 
+#define STRIP 512 /* columns whose sums are kept at once */
+
 struct lookup {
+    enum element element; /* of rows */
     const int32_t *tokens;
-    const struct box *table; /* (v, h) */
-    const float *from;
-    float *to;
-    int64_t rows, hidden;
+    const struct view *table; /* (v, h), or its gradient */
+    void *rows;
+    int64_t count, hidden;
 };
+
+/* The row of the piece of the table that holds the token; -1: it lies elsewhere. */
+static int64_t table_row(const struct lookup *lookup, int32_t token)
+{
+    const struct box *box = &lookup->table->box;
+    return token >= box->low[0] && token < box->high[0] ? token - box->low[0] : -1;
+}
 
 static void forward_range(const void *context, int64_t first, int64_t end)
 {
     const struct lookup *lookup = context;
-    int64_t low = lookup->table->low[0], high = lookup->table->high[0];
-    size_t size = (size_t)lookup->hidden * sizeof(float);
+    size_t size = (size_t)lookup->hidden * element_size(lookup->element);
     for (int64_t row = first; row < end; row++) {
-        int64_t token = lookup->tokens[row];
-        float *y = lookup->to + row * lookup->hidden;
-        if (token >= low && token < high)
-            memcpy(y, lookup->from + (token - low) * lookup->hidden, size);
+        int64_t from = table_row(lookup, lookup->tokens[row]);
+        void *y = from_number(lookup->rows, lookup->element, row * lookup->hidden);
+        if (from >= 0)
+            memcpy(y, from_number(lookup->table->data, lookup->element, from * lookup->hidden),
+                   size);
         else
             memset(y, 0, size);
     }
 }
 
-VECTORISED static void backward_range(const void *context, int64_t first, int64_t end)
+/* Of the rows from this one on all that have its token, columns [first, first + count). */
+INLINED void add_alike(const struct lookup *lookup, int64_t row, int64_t first, int64_t count,
+                       float *sum, enum element e)
 {
-    const struct lookup *lookup = context;
-    int64_t low = lookup->table->low[0], high = lookup->table->high[0];
-    for (int64_t row = 0; row < lookup->rows; row++) {
-        int64_t token = lookup->tokens[row];
-        if (token < low || token >= high)
+    for (int64_t other = row; other < lookup->count; other++) {
+        if (lookup->tokens[other] != lookup->tokens[row])
             continue;
-        const float *dy = lookup->from + row * lookup->hidden;
-        float *dw = lookup->to + (token - low) * lookup->hidden;
+        const void *dy = from_number(lookup->rows, e, other * lookup->hidden + first);
 #pragma omp simd
-        for (int64_t i = first; i < end; i++)
-            dw[i] += dy[i];
+        for (int64_t i = 0; i < count; i++)
+            sum[i] += load(dy, e, i);
     }
 }
 
+static bool seen_before(const int32_t *tokens, int64_t row)
+{
+    for (int64_t i = 0; i < row; i++)
+        if (tokens[i] == tokens[row])
+            return true;
+    return false;
+}
+
+/* Where the gradient is bf16: a token's rows are summed before they are rounded, and so looked for.
+ */
+INLINED void add_tokens(const struct lookup *lookup, int64_t first, int64_t end, enum element e)
+{
+    for (int64_t row = 0; row < lookup->count; row++) {
+        int64_t to = table_row(lookup, lookup->tokens[row]);
+        if (to < 0 || seen_before(lookup->tokens, row))
+            continue;
+        for (int64_t strip = first; strip < end; strip += STRIP) {
+            int64_t width = end - strip < STRIP ? end - strip : STRIP;
+            float sum[STRIP] = {0};
+            add_alike(lookup, row, strip, width, sum, e);
+            for (int64_t i = 0; i < width; i++)
+                put(lookup->table, to * lookup->hidden + strip + i, true, (double)sum[i]);
+        }
+    }
+}
+
+/* Where it is f32: row by row. */
+INLINED void add_rows(const struct lookup *lookup, int64_t first, int64_t end, enum element e)
+{
+    for (int64_t row = 0; row < lookup->count; row++) {
+        int64_t to = table_row(lookup, lookup->tokens[row]);
+        if (to < 0)
+            continue;
+        const void *dy = from_number(lookup->rows, e, row * lookup->hidden);
+        float *dw = (float *)lookup->table->data + to * lookup->hidden;
+#pragma omp simd
+        for (int64_t i = first; i < end; i++)
+            dw[i] += load(dy, e, i);
+    }
+}
+
+EITHER_ELEMENT(add_rows, lookup)
+EITHER_ELEMENT(add_tokens, lookup)
+
 static void forward(const struct kernel_call *call)
 {
-    const struct box *table = &call->operand[1].box;
-    int64_t rows = call_rows(&call->operand[2].box), hidden = box_length(table, 1);
-    parallel(rows, 16, forward_range,
-             &(struct lookup){call->operand[0].data, table, call->operand[1].data,
-                              call->operand[2].data, rows, hidden});
+    const struct view *table = &call->operand[1];
+    struct lookup lookup = {.element = call->element,
+                            .tokens = call->operand[0].data,
+                            .table = table,
+                            .rows = call->operand[2].data,
+                            .count = call_rows(&call->operand[2].box),
+                            .hidden = box_length(&table->box, 1)};
+    parallel(lookup.count, 16, forward_range, &lookup);
 }
 
 static void backward(const struct kernel_call *call)
 {
-    const struct box *table = &call->gradient[1].box;
-    int64_t rows = call_rows(&call->gradient[2].box), hidden = box_length(table, 1);
-    if (call->gradient[1].data)
-        parallel(hidden, 16, backward_range,
-                 &(struct lookup){call->operand[0].data, table, call->gradient[2].data,
-                                  call->gradient[1].data, rows, hidden});
+    const struct view *table = &call->gradient[1];
+    struct lookup lookup = {.element = call->element,
+                            .tokens = call->operand[0].data,
+                            .table = table,
+                            .rows = call->gradient[2].data,
+                            .count = call_rows(&call->gradient[2].box),
+                            .hidden = box_length(&table->box, 1)};
+    if (table->data)
+        parallel(lookup.hidden, 16,
+                 table->element == ELEMENT_F32 ? add_rows_range : add_tokens_range, &lookup);
 }
 
 const struct kernel cpu_embed = {"embed", {{forward}, {backward}}};

@@ -1,34 +1,23 @@
-/* linear.c - matrix products by a library; the bias by our own loops.
+/* linear.c - matrix products by a library; the gradient of a bias by our own loops.
  *
  * All operands lie so that rows, inner and columns are one run each: call_matmul(). */
 #include "worker/kernels/cpu/cpu.h"
-#include "worker/kernels/cpu/parallel.h"
-#include "worker/kernels/cpu/sgemm.h"
+#include "worker/kernels/cpu/numbers.h"
+#include "worker/kernels/cpu/product.h"
 
 #define STRIP 512 /* columns whose sums are kept at once */
 #define CHUNK 128 /* rows summed in f32 before they join a sum in double */
 
 struct bias {
+    enum element element; /* of dy */
     int64_t rows, columns;
-    const float *source;
-    float *destination;
+    const void *dy;
+    const struct view *destination;
 };
 
-VECTORISED static void add_bias(const void *context, int64_t first, int64_t end)
+/* Columns [first, end) of dy. */
+INLINED void sum_columns(const struct bias *bias, int64_t first, int64_t end, enum element e)
 {
-    const struct bias *bias = context;
-    for (int64_t row = first; row < end; row++) {
-        float *y = bias->destination + row * bias->columns;
-#pragma omp simd
-        for (int64_t i = 0; i < bias->columns; i++)
-            y[i] += bias->source[i];
-    }
-}
-
-/* The sums of columns [first, end) of dy. */
-VECTORISED static void sum_columns(const void *context, int64_t first, int64_t end)
-{
-    const struct bias *bias = context;
     for (int64_t strip = first; strip < end; strip += STRIP) {
         int64_t width = end - strip < STRIP ? end - strip : STRIP;
         double total[STRIP] = {0};
@@ -36,18 +25,20 @@ VECTORISED static void sum_columns(const void *context, int64_t first, int64_t e
             int64_t last = chunk + CHUNK < bias->rows ? chunk + CHUNK : bias->rows;
             float sum[STRIP] = {0};
             for (int64_t row = chunk; row < last; row++) {
-                const float *dy = bias->source + row * bias->columns + strip;
+                const void *dy = from_number(bias->dy, e, row * bias->columns + strip);
 #pragma omp simd
                 for (int64_t i = 0; i < width; i++)
-                    sum[i] += dy[i];
+                    sum[i] += load(dy, e, i);
             }
             for (int64_t i = 0; i < width; i++)
                 total[i] += sum[i];
         }
         for (int64_t i = 0; i < width; i++)
-            bias->destination[strip + i] += (float)total[i];
+            put(bias->destination, strip + i, true, total[i]);
     }
 }
+
+EITHER_ELEMENT(sum_columns, bias)
 
 static struct matrix weight_matrix(const struct kernel_call *call, const struct matmul *m)
 {
@@ -59,35 +50,71 @@ static void forward(const struct kernel_call *call)
 {
     const struct operation *operation = call->node->operation;
     struct matmul m = call_matmul(call);
-    float *y = call->operand[operation_output(operation)].data;
-    struct matrix x = {call->operand[0].data, m.inner, 0};
-    sgemm(m.rows, m.columns, m.inner, 1, x, weight_matrix(call, &m), 0, y, m.columns);
-    if (operation->weight_count > 1 && call->once)
-        parallel(m.rows, 1, add_bias, &(struct bias){m.rows, m.columns, call->operand[2].data, y});
+    product_run(&(struct product){
+        .rows = m.rows,
+        .columns = m.columns,
+        .inner = m.inner,
+        .element = call->element,
+        .a = {call->operand[0].data, m.inner, false},
+        .b = weight_matrix(call, &m),
+        .bias = operation->weight_count > 1 && call->once ? call->operand[2].data : NULL,
+        .c = call->operand[operation_output(operation)].data,
+        .stride = m.columns,
+        .result = call->element,
+    });
+}
+
+/* dx = dy w' */
+static void backward_input(const struct kernel_call *call, const struct matmul *m, const void *dy)
+{
+    struct matrix w = weight_matrix(call, m);
+    w.transposed = !w.transposed;
+    product_run(&(struct product){
+        .rows = m->rows,
+        .columns = m->inner,
+        .inner = m->columns,
+        .element = call->element,
+        .a = {dy, m->columns, false},
+        .b = w,
+        .add = call_accumulates(call, 0),
+        .c = call->gradient[0].data,
+        .stride = m->inner,
+        .result = call->element,
+    });
+}
+
+/* dw (inner, columns) = x' dy, or (columns, inner) = dy' x. */
+static void backward_weight(const struct kernel_call *call, const struct matmul *m, const void *dy)
+{
+    struct matrix x = {call->operand[0].data, m->inner, false}, y = {dy, m->columns, false};
+    struct product product = {
+        .rows = m->transposed ? m->columns : m->inner,
+        .columns = m->transposed ? m->inner : m->columns,
+        .inner = m->rows,
+        .element = call->element,
+        .a = m->transposed ? y : x,
+        .b = m->transposed ? x : y,
+        .add = true,
+        .c = call->gradient[1].data,
+        .result = call->gradient[1].element,
+    };
+    product.a.transposed = true;
+    product.stride = product.columns;
+    product_run(&product);
 }
 
 static void backward(const struct kernel_call *call)
 {
     const struct operation *operation = call->node->operation;
     struct matmul m = call_matmul(call);
-    const float *x = call->operand[0].data;
-    const float *dy = call->gradient[operation_output(operation)].data;
-    float *dx = call->gradient[0].data, *dw = call->gradient[1].data;
-    if (dx) {
-        struct matrix w = weight_matrix(call, &m);
-        w.transposed = !w.transposed;
-        sgemm(m.rows, m.inner, m.columns, 1, (struct matrix){dy, m.columns, 0}, w,
-              call_accumulates(call, 0) ? 1 : 0, dx, m.inner);
-    }
-    if (dw && m.transposed) /* dw (columns, inner) = dy' x */
-        sgemm(m.columns, m.inner, m.rows, 1, (struct matrix){dy, m.columns, 1},
-              (struct matrix){x, m.inner, 0}, 1, dw, m.inner);
-    else if (dw) /* dw (inner, columns) = x' dy */
-        sgemm(m.inner, m.columns, m.rows, 1, (struct matrix){x, m.inner, 1},
-              (struct matrix){dy, m.columns, 0}, 1, dw, m.columns);
+    const void *dy = call->gradient[operation_output(operation)].data;
+    if (call->gradient[0].data)
+        backward_input(call, &m, dy);
+    if (call->gradient[1].data)
+        backward_weight(call, &m, dy);
     if (operation->weight_count > 1 && call->gradient[2].data)
-        parallel(m.columns, 16, sum_columns,
-                 &(struct bias){m.rows, m.columns, dy, call->gradient[2].data});
+        parallel(m.columns, 16, sum_columns_range,
+                 &(struct bias){call->element, m.rows, m.columns, dy, &call->gradient[2]});
 }
 
 const struct kernel cpu_linear = {"linear", {{forward}, {backward}}};

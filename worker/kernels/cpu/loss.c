@@ -3,17 +3,19 @@
  * order. */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/exponential.h"
-#include "worker/kernels/cpu/parallel.h"
+#include "worker/kernels/cpu/numbers.h"
 
 #include <math.h>
 
 enum { LOGITS, TARGETS, LOSS, LARGEST, EXPONENTIALS, TARGET };
 
 struct loss {
+    enum element element;       /* of x and dx */
     int64_t rows, vocab, first; /* first: column of the whole vocabulary */
-    const float *x;
+    const void *x;
     const int32_t *targets;
-    float *largest, *exponentials, *target, *dx;
+    float *largest, *exponentials, *target;
+    void *dx;
     double count;
     bool add, whole;
 };
@@ -22,6 +24,7 @@ static struct loss loss_of(const struct kernel_call *call)
 {
     const struct box *box = &call->operand[LOGITS].box;
     return (struct loss){
+        .element = call->element,
         .rows = call_rows(box),
         .vocab = box_length(box, 2),
         .first = box->low[2],
@@ -37,13 +40,13 @@ static struct loss loss_of(const struct kernel_call *call)
     };
 }
 
-static inline __attribute__((always_inline)) void row_largest(const struct loss *loss, int64_t row)
+INLINED void row_largest(const struct loss *loss, int64_t row, enum element e)
 {
-    const float *x = loss->x + row * loss->vocab;
+    const void *x = from_number(loss->x, e, row * loss->vocab);
     float largest = -INFINITY;
 #pragma omp simd reduction(max : largest)
     for (int64_t i = 0; i < loss->vocab; i++)
-        largest = x[i] > largest ? x[i] : largest;
+        largest = load(x, e, i) > largest ? load(x, e, i) : largest;
     loss->largest[row] = largest;
 }
 
@@ -54,57 +57,61 @@ static inline int64_t target_column(const struct loss *loss, int64_t row)
     return loss->targets[row] >= 0 && column >= 0 && column < loss->vocab ? column : -1;
 }
 
-static inline __attribute__((always_inline)) void row_sums(const struct loss *loss, int64_t row)
+INLINED void row_sums(const struct loss *loss, int64_t row, enum element e)
 {
-    const float *x = loss->x + row * loss->vocab;
+    const void *x = from_number(loss->x, e, row * loss->vocab);
     float largest = loss->largest[row], sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < loss->vocab; i++)
-        sum += exponential(x[i] - largest);
+        sum += exponential(load(x, e, i) - largest);
     loss->exponentials[row] = sum;
     int64_t column = target_column(loss, row);
-    loss->target[row] = column < 0 ? 0 : x[column] - largest;
+    loss->target[row] = column < 0 ? 0 : load(x, e, column) - largest;
 }
 
-VECTORISED static void largest_range(const void *context, int64_t first, int64_t end)
+INLINED void largest_rows(const struct loss *loss, int64_t first, int64_t end, enum element e)
 {
     for (int64_t row = first; row < end; row++)
-        row_largest(context, row);
+        row_largest(loss, row, e);
 }
 
-VECTORISED static void sums_range(const void *context, int64_t first, int64_t end)
+INLINED void sum_rows(const struct loss *loss, int64_t first, int64_t end, enum element e)
 {
     for (int64_t row = first; row < end; row++)
-        row_sums(context, row);
+        row_sums(loss, row, e);
 }
 
-VECTORISED static void both_range(const void *context, int64_t first, int64_t end)
+INLINED void both_rows(const struct loss *loss, int64_t first, int64_t end, enum element e)
 {
     for (int64_t row = first; row < end; row++) {
-        row_largest(context, row);
-        row_sums(context, row);
+        row_largest(loss, row, e);
+        row_sums(loss, row, e);
     }
 }
+
+EITHER_ELEMENT(largest_rows, loss)
+EITHER_ELEMENT(sum_rows, loss)
+EITHER_ELEMENT(both_rows, loss)
 
 static void forward_largest(const struct kernel_call *call)
 {
     struct loss loss = loss_of(call);
     if (!loss.whole)
-        parallel(loss.rows, 1, largest_range, &loss);
+        parallel(loss.rows, 1, largest_rows_range, &loss);
 }
 
 static void forward_sums(const struct kernel_call *call)
 {
     struct loss loss = loss_of(call);
     if (!loss.whole)
-        parallel(loss.rows, 1, sums_range, &loss);
+        parallel(loss.rows, 1, sum_rows_range, &loss);
 }
 
 static void forward_loss(const struct kernel_call *call)
 {
     struct loss loss = loss_of(call);
     if (loss.whole)
-        parallel(loss.rows, 1, both_range, &loss);
+        parallel(loss.rows, 1, both_rows_range, &loss);
     double sum = 0;
     for (int64_t row = 0; row < loss.rows; row++)
         if (loss.targets[row] >= 0)
@@ -114,35 +121,42 @@ static void forward_loss(const struct kernel_call *call)
 }
 
 /* dx = (p - [column is the target]) / count. May write over the logits. */
-VECTORISED static void backward_range(const void *context, int64_t first, int64_t end)
+INLINED void backward_row(const struct loss *loss, int64_t row, enum element e)
 {
-    const struct loss *loss = context;
-    for (int64_t row = first; row < end; row++) {
-        const float *x = loss->x + row * loss->vocab;
-        float *dx = loss->dx + row * loss->vocab;
-        bool ignored = loss->targets[row] < 0;
-        float largest = loss->largest[row];
-        float share = ignored ? 0 : (float)(1 / (loss->exponentials[row] * loss->count));
-        if (loss->add) {
+    const void *x = from_number(loss->x, e, row * loss->vocab);
+    void *dx = from_number(loss->dx, e, row * loss->vocab);
+    int64_t column = target_column(loss, row);
+    float largest = loss->largest[row], at_target = 0;
+    float share = loss->targets[row] < 0 ? 0 : (float)(1 / (loss->exponentials[row] * loss->count));
+    if (column >= 0)
+        at_target = (loss->add ? load(dx, e, column) : 0) - (float)(1 / loss->count) +
+                    exponential(load(x, e, column) - largest) * share;
+    if (loss->add) {
 #pragma omp simd
-            for (int64_t i = 0; i < loss->vocab; i++)
-                dx[i] += exponential(x[i] - largest) * share;
-        } else {
+        for (int64_t i = 0; i < loss->vocab; i++)
+            store(dx, e, i, load(dx, e, i) + exponential(load(x, e, i) - largest) * share);
+    } else {
 #pragma omp simd
-            for (int64_t i = 0; i < loss->vocab; i++)
-                dx[i] = exponential(x[i] - largest) * share;
-        }
-        int64_t column = target_column(loss, row);
-        if (column >= 0)
-            dx[column] -= (float)(1 / loss->count);
+        for (int64_t i = 0; i < loss->vocab; i++)
+            store(dx, e, i, exponential(load(x, e, i) - largest) * share);
     }
+    if (column >= 0)
+        store(dx, e, column, at_target);
 }
+
+INLINED void backward_rows(const struct loss *loss, int64_t first, int64_t end, enum element e)
+{
+    for (int64_t row = first; row < end; row++)
+        backward_row(loss, row, e);
+}
+
+EITHER_ELEMENT(backward_rows, loss)
 
 static void backward(const struct kernel_call *call)
 {
     struct loss loss = loss_of(call);
     if (loss.dx)
-        parallel(loss.rows, 1, backward_range, &loss);
+        parallel(loss.rows, 1, backward_rows_range, &loss);
 }
 
 const struct kernel cpu_loss = {

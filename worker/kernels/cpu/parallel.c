@@ -26,6 +26,7 @@ void parallel(int64_t count, int64_t grain, range_fn *body, const void *context)
     }
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
     for (int i = 0; i < threads; i++) {
+        omp_set_num_threads(1); /* of this task: libraries ask for it, and would share their work */
         int64_t first = grains * i / threads * grain, end = grains * (i + 1) / threads * grain;
         body(context, first, end < count ? end : count);
     }

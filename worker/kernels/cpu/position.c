@@ -1,72 +1,81 @@
 /* position.c - y[b,s] = x[b,s] + w[s]: whole samples, or their sum, one place after another. */
 #include "worker/kernels/cpu/cpu.h"
-#include "worker/kernels/cpu/parallel.h"
+#include "worker/kernels/cpu/numbers.h"
+
+#define STRIP 1024 /* elements of the table whose sums are kept at once */
 
 struct places {
+    enum element element;
     int64_t batch, seq, hidden;
-    const float *x, *w;
-    float *out;
+    const void *x, *w; /* backward: x is the gradient of y */
+    void *y;
+    const struct view *table; /* backward: its gradient */
+    int64_t first;            /* element of the table that is the first of y's places */
 };
 
 /* A range of the rows (b, s). */
-VECTORISED static void forward_range(const void *context, int64_t first, int64_t end)
+INLINED void forward_rows(const struct places *places, int64_t first, int64_t end, enum element e)
 {
-    const struct places *places = context;
     for (int64_t row = first; row < end; row++) {
-        const float *x = places->x + row * places->hidden;
-        const float *w = places->w + row % places->seq * places->hidden;
-        float *y = places->out + row * places->hidden;
+        const void *x = from_number(places->x, e, row * places->hidden);
+        int64_t place = row % places->seq * places->hidden;
+        const void *w = from_number(places->w, e, places->first + place);
+        void *y = from_number(places->y, e, row * places->hidden);
 #pragma omp simd
         for (int64_t i = 0; i < places->hidden; i++)
-            y[i] = x[i] + w[i];
+            store(y, e, i, load(x, e, i) + load(w, e, i));
     }
 }
 
 /* A range of the elements (s, h) of the table. */
-VECTORISED static void backward_range(const void *context, int64_t first, int64_t end)
+INLINED void sum_samples(const struct places *places, int64_t first, int64_t end, enum element e)
 {
-    const struct places *places = context;
-    float *dw = places->out;
-    for (int64_t b = 0; b < places->batch; b++) {
-        const float *dy = places->x + b * places->seq * places->hidden;
+    for (int64_t strip = first; strip < end; strip += STRIP) {
+        int64_t count = end - strip < STRIP ? end - strip : STRIP;
+        float sum[STRIP] = {0};
+        for (int64_t b = 0; b < places->batch; b++) {
+            const void *dy = from_number(places->x, e, b * places->seq * places->hidden + strip);
 #pragma omp simd
-        for (int64_t i = first; i < end; i++)
-            dw[i] += dy[i];
+            for (int64_t i = 0; i < count; i++)
+                sum[i] += load(dy, e, i);
+        }
+        for (int64_t i = 0; i < count; i++)
+            put(places->table, places->first + strip + i, true, (double)sum[i]);
     }
 }
 
-/* The table may hold more places than the piece of y: where it begins in the table. */
-static int64_t table_offset(const struct box *y, const struct box *table)
+EITHER_ELEMENT(forward_rows, places)
+EITHER_ELEMENT(sum_samples, places)
+
+/* The table may hold more places than the piece of y: where that begins in the table. */
+static struct places places_of(const struct kernel_call *call, const struct box *y,
+                               const struct box *table)
 {
-    return (y->low[1] - table->low[0]) * box_length(y, 2);
+    return (struct places){.element = call->element,
+                           .batch = box_length(y, 0),
+                           .seq = box_length(y, 1),
+                           .hidden = box_length(y, 2),
+                           .first = (y->low[1] - table->low[0]) * box_length(y, 2)};
 }
 
 static void forward(const struct kernel_call *call)
 {
-    const struct box *y = &call->operand[2].box;
-    const float *w = call->operand[1].data;
-    struct places places = {.batch = box_length(y, 0),
-                            .seq = box_length(y, 1),
-                            .hidden = box_length(y, 2),
-                            .x = call->operand[0].data,
-                            .w = w + table_offset(y, &call->operand[1].box),
-                            .out = call->operand[2].data};
-    parallel(places.batch * places.seq, 16, forward_range, &places);
+    struct places places = places_of(call, &call->operand[2].box, &call->operand[1].box);
+    places.x = call->operand[0].data;
+    places.w = call->operand[1].data;
+    places.y = call->operand[2].data;
+    parallel(places.batch * places.seq, 16, forward_rows_range, &places);
 }
 
 static void backward(const struct kernel_call *call)
 {
     cpu_pass(call, 0);
-    const struct box *y = &call->gradient[2].box;
-    float *dw = call->gradient[1].data;
-    if (!dw)
+    if (!call->gradient[1].data)
         return;
-    struct places places = {.batch = box_length(y, 0),
-                            .seq = box_length(y, 1),
-                            .hidden = box_length(y, 2),
-                            .x = call->gradient[2].data,
-                            .out = dw + table_offset(y, &call->gradient[1].box)};
-    parallel(places.seq * places.hidden, 1024, backward_range, &places);
+    struct places places = places_of(call, &call->gradient[2].box, &call->gradient[1].box);
+    places.x = call->gradient[2].data;
+    places.table = &call->gradient[1];
+    parallel(places.seq * places.hidden, 1024, sum_samples_range, &places);
 }
 
 const struct kernel cpu_position = {"position", {{forward}, {backward}}};

@@ -29,29 +29,15 @@ static int use_openblas(int64_t columns, int64_t inner)
 #endif
 }
 
-/* No terms: what is left of c. */
-static void scale(int64_t rows, int64_t columns, float beta, float *c, int64_t stride)
+void sgemm(int64_t rows, int64_t columns, int64_t inner, struct matrix a, struct matrix b,
+           float beta, float *c, int64_t stride)
 {
-    for (int64_t row = 0; row < rows; row++)
-        for (int64_t i = 0; i < columns; i++)
-            c[row * stride + i] = beta == 0 ? 0 : beta * c[row * stride + i];
-}
-
-void sgemm(int64_t rows, int64_t columns, int64_t inner, float alpha, struct matrix a,
-           struct matrix b, float beta, float *c, int64_t stride)
-{
-    if (rows == 0 || columns == 0)
-        return;
-    if (inner == 0) {
-        scale(rows, columns, beta, c, stride);
-        return;
-    }
     /* oneDNN refuses when it lacks memory for packed copies; OpenBLAS has its own already. */
     if (!use_openblas(columns, inner) &&
-        dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', rows, columns, inner, alpha,
+        dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', rows, columns, inner, 1,
                    a.data, a.stride, b.data, b.stride, beta, c, stride) == dnnl_success)
         return;
     cblas_sgemm(CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans,
-                b.transposed ? CblasTrans : CblasNoTrans, (int)rows, (int)columns, (int)inner,
-                alpha, a.data, (int)a.stride, b.data, (int)b.stride, beta, c, (int)stride);
+                b.transposed ? CblasTrans : CblasNoTrans, (int)rows, (int)columns, (int)inner, 1,
+                a.data, (int)a.stride, b.data, (int)b.stride, beta, c, (int)stride);
 }

@@ -38,7 +38,6 @@ const struct device device_cuda = {
     .collectives = "nccl",
     .accelerator = &cuda_accelerator,
     .kernels = kernels,
-    .narrow = kernels,
     .pairs = pairs,
     .copy = cuda_copy,
     .clear = cuda_clear,

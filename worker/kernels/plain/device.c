@@ -61,7 +61,6 @@ const struct device device_plain = {
     .name = "plain",
     .probe = probe,
     .kernels = plain_kernels,
-    .narrow = plain_kernels,
     .copy = plain_copy,
     .clear = clear,
     .add = plain_sum,

@@ -1,0 +1,247 @@
+/* onednn.c - products of bf16 by oneDNN, which has AMX and AVX-512 BF16 for them.
+ *
+ * GFLOP/s of one core of an Intel Xeon with AMX, oneDNN 2.6.3, (rows x inner) (inner x columns):
+ *     2048 x 384x384   384x1152   384x1536   1536x384     f32 there: 64 to 174
+ *               1355       1358       1302       1121
+ * The gradient of an input 1203, of a weight 638 to 680 (its transpose is made first), attention's
+ * small ones 470 to 800.
+ *
+ * A product of a shape is made once in each thread, 0.3 to 2 ms, and kept with its memory: the
+ * library's own scratch is of the thread that made it. Slots are found by the shape; of two shapes
+ * that want the same slot the later one has it. */
+#include "common/base/memory.h"
+#include "worker/kernels/cpu/parallel.h"
+#include "worker/kernels/cpu/product.h"
+
+#include <dnnl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOTS 256
+
+/* All that a made product depends on, beside addresses. */
+enum { ROWS, COLUMNS, INNER, A_STRIDE, B_STRIDE, STRIDE, WAY, THREADS, FIGURES };
+
+enum { A, B, BIAS, C, MATRICES };
+
+struct slot {
+    int64_t shape[FIGURES];
+    dnnl_primitive_t primitive; /* NULL: the slot is empty, or the library does not make it */
+    dnnl_memory_t memory[MATRICES];
+};
+
+struct kept {
+    dnnl_stream_t stream;
+    struct slot slots[SLOTS];
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;    /* to a thread's struct kept */
+static dnnl_engine_t engine; /* NULL: there is none that multiplies bf16 */
+
+static void empty_slot(struct slot *slot)
+{
+    dnnl_primitive_destroy(slot->primitive);
+    for (int i = 0; i < MATRICES; i++)
+        dnnl_memory_destroy(slot->memory[i]);
+    *slot = (struct slot){0};
+}
+
+static void forget(void *context)
+{
+    struct kept *kept = context;
+    for (int i = 0; i < SLOTS; i++)
+        empty_slot(&kept->slots[i]);
+    dnnl_stream_destroy(kept->stream);
+    free(kept);
+}
+
+static void begin(void)
+{
+    bool multiplies = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) ==
+                      dnnl_cpu_isa_avx512_core_bf16;
+    if (!multiplies || pthread_key_create(&key, forget) != 0)
+        return;
+    if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success)
+        engine = NULL;
+}
+
+/* NULL: nothing can be kept here. */
+static struct kept *find_kept(void)
+{
+    struct kept *kept = pthread_getspecific(key);
+    if (kept)
+        return kept;
+    kept = xcalloc(1, sizeof *kept);
+    if (dnnl_stream_create(&kept->stream, engine, dnnl_stream_default_flags) != dnnl_success ||
+        pthread_setspecific(key, kept) != 0) {
+        dnnl_stream_destroy(kept->stream);
+        free(kept);
+        return NULL;
+    }
+    return kept;
+}
+
+static void shape_of(const struct product *p, int64_t shape[FIGURES])
+{
+    const int64_t figures[FIGURES] = {
+        [ROWS] = p->rows,
+        [COLUMNS] = p->columns,
+        [INNER] = p->inner,
+        [A_STRIDE] = p->a.stride,
+        [B_STRIDE] = p->b.stride,
+        [STRIDE] = p->stride,
+        [WAY] = p->a.transposed | p->b.transposed << 1 | p->add << 2 | (p->bias != NULL) << 3 |
+                (p->result == ELEMENT_F32) << 4,
+        [THREADS] = parallel_threads(),
+    };
+    memcpy(shape, figures, sizeof figures);
+}
+
+static struct slot *slot_of(struct kept *kept, const int64_t shape[FIGURES])
+{
+    uint64_t hash = 0;
+    for (int i = 0; i < FIGURES; i++)
+        hash = (hash ^ (uint64_t)shape[i]) * 0x9e3779b97f4a7c15u;
+    return &kept->slots[(hash >> 32) % SLOTS];
+}
+
+#if DNNL_VERSION_MAJOR < 3
+
+static bool describe(struct slot *slot, int matrix, const dnnl_dims_t dims,
+                     const dnnl_dims_t strides, dnnl_data_type_t type)
+{
+    dnnl_memory_desc_t md;
+    return dnnl_memory_desc_init_by_strides(&md, 2, dims, type, strides) == dnnl_success &&
+           dnnl_memory_create(&slot->memory[matrix], &md, engine, NULL) == dnnl_success;
+}
+
+static const dnnl_memory_desc_t *description(const struct slot *slot, int matrix)
+{
+    const dnnl_memory_desc_t *md = NULL;
+    if (slot->memory[matrix])
+        dnnl_memory_get_memory_desc(slot->memory[matrix], &md);
+    return md;
+}
+
+static bool make(const struct slot *slot, const_dnnl_primitive_attr_t attributes,
+                 dnnl_primitive_desc_t *out)
+{
+    dnnl_matmul_desc_t matmul;
+    return dnnl_matmul_desc_init(&matmul, description(slot, A), description(slot, B),
+                                 description(slot, BIAS), description(slot, C)) == dnnl_success &&
+           dnnl_primitive_desc_create(out, &matmul, attributes, engine, NULL) == dnnl_success;
+}
+
+static bool append_sum(dnnl_post_ops_t steps)
+{
+    return dnnl_post_ops_append_sum(steps, 1) == dnnl_success;
+}
+
+#else
+
+static bool describe(struct slot *slot, int matrix, const dnnl_dims_t dims,
+                     const dnnl_dims_t strides, dnnl_data_type_t type)
+{
+    dnnl_memory_desc_t md = NULL;
+    bool done = dnnl_memory_desc_create_with_strides(&md, 2, dims, type, strides) == dnnl_success &&
+                dnnl_memory_create(&slot->memory[matrix], md, engine, NULL) == dnnl_success;
+    dnnl_memory_desc_destroy(md);
+    return done;
+}
+
+static const_dnnl_memory_desc_t description(const struct slot *slot, int matrix)
+{
+    const_dnnl_memory_desc_t md = NULL;
+    if (slot->memory[matrix])
+        dnnl_memory_get_memory_desc(slot->memory[matrix], &md);
+    return md;
+}
+
+static bool make(const struct slot *slot, const_dnnl_primitive_attr_t attributes,
+                 dnnl_primitive_desc_t *out)
+{
+    return dnnl_matmul_primitive_desc_create(out, engine, description(slot, A),
+                                             description(slot, B), description(slot, BIAS),
+                                             description(slot, C), attributes) == dnnl_success;
+}
+
+static bool append_sum(dnnl_post_ops_t steps)
+{
+    return dnnl_post_ops_append_sum(steps, 1, 0, dnnl_data_type_undef) == dnnl_success;
+}
+
+#endif
+
+static bool describe_matrix(struct slot *slot, int which, int64_t rows, int64_t columns,
+                            int64_t stride, bool transposed, dnnl_data_type_t type)
+{
+    const dnnl_dims_t dims = {rows, columns};
+    const dnnl_dims_t strides = {transposed ? 1 : stride, transposed ? stride : 1};
+    return describe(slot, which, dims, strides, type);
+}
+
+static bool describe_all(struct slot *slot, const struct product *p)
+{
+    return describe_matrix(slot, A, p->rows, p->inner, p->a.stride, p->a.transposed, dnnl_bf16) &&
+           describe_matrix(slot, B, p->inner, p->columns, p->b.stride, p->b.transposed,
+                           dnnl_bf16) &&
+           (!p->bias || describe_matrix(slot, BIAS, 1, p->columns, p->columns, false, dnnl_bf16)) &&
+           describe_matrix(slot, C, p->rows, p->columns, p->stride, false,
+                           p->result == ELEMENT_F32 ? dnnl_f32 : dnnl_bf16);
+}
+
+/* Into an empty slot, which is empty again where the library does not do it. */
+static void fill_slot(struct slot *slot, const struct product *product)
+{
+    dnnl_primitive_attr_t attributes = NULL;
+    dnnl_post_ops_t steps = NULL;
+    dnnl_primitive_desc_t description = NULL;
+    bool made =
+        describe_all(slot, product) && dnnl_primitive_attr_create(&attributes) == dnnl_success &&
+        dnnl_post_ops_create(&steps) == dnnl_success && (!product->add || append_sum(steps)) &&
+        dnnl_primitive_attr_set_post_ops(attributes, steps) == dnnl_success &&
+        make(slot, attributes, &description) &&
+        dnnl_primitive_create(&slot->primitive, description) == dnnl_success;
+    dnnl_primitive_desc_destroy(description);
+    dnnl_post_ops_destroy(steps);
+    dnnl_primitive_attr_destroy(attributes);
+    if (!made)
+        empty_slot(slot);
+}
+
+static bool execute(const struct kept *kept, const struct slot *slot, const struct product *p)
+{
+    static const int arguments[MATRICES] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS,
+                                            DNNL_ARG_DST};
+    const void *const data[MATRICES] = {p->a.data, p->b.data, p->bias, p->c};
+    dnnl_exec_arg_t given[MATRICES];
+    int count = 0;
+    for (int i = 0; i < MATRICES; i++) {
+        if (!slot->memory[i])
+            continue;
+        /* It writes to none but c. */
+        if (dnnl_memory_set_data_handle(slot->memory[i], (void *)data[i]) != dnnl_success)
+            return false;
+        given[count++] = (dnnl_exec_arg_t){arguments[i], slot->memory[i]};
+    }
+    return dnnl_primitive_execute(slot->primitive, kept->stream, count, given) == dnnl_success;
+}
+
+bool product_by_onednn(const struct product *product)
+{
+    pthread_once(&once, begin);
+    struct kept *kept = engine ? find_kept() : NULL;
+    if (!kept)
+        return false;
+    int64_t shape[FIGURES];
+    shape_of(product, shape);
+    struct slot *slot = slot_of(kept, shape);
+    if (!slot->primitive || memcmp(slot->shape, shape, sizeof shape) != 0) {
+        empty_slot(slot);
+        fill_slot(slot, product);
+        memcpy(slot->shape, shape, sizeof shape);
+    }
+    return slot->primitive && execute(kept, slot, product);
+}
