@@ -1,5 +1,5 @@
 /* test_bf16.c - training in bf16, with masters in f32, follows training in f32; under every role
- * and random plans, on plain C, or on a device where there is one. */
+ * and random plans, on the processor, or on a device where there is one. */
 #include "tests/support/suite.h"
 #include "tests/worker/executor/small_families.h"
 
@@ -9,16 +9,16 @@
 /* Times as far from f32 as the gradients of one rank, which are off by rounding. */
 #define GRADIENT_SHARE 1.5
 
-static const struct device *cuda; /* NULL: this machine has none */
+static const struct device *device; /* what is tested: an accelerator, where there is one */
 static struct graph *wide[FAMILIES], *narrow[FAMILIES];
 static struct engine_result exact[FAMILIES]; /* one rank in f32 */
 static double rounding[FAMILIES];            /* how far its gradients are from those in bf16 */
 
-static void run(const struct device *device, const struct graph *graph, const struct plan *plan,
+static void run(const struct device *on, const struct graph *graph, const struct plan *plan,
                 const char *name, struct engine_result *result)
 {
     struct engine_options options = {
-        .device = device, .steps = FAMILIES_STEPS, .ignored = FAMILIES_IGNORED, .poison = true};
+        .device = on, .steps = FAMILIES_STEPS, .ignored = FAMILIES_IGNORED, .poison = true};
     struct error err = {""};
     int rc = engine_run(graph, plan, &options, result, &err);
     ck_assert_msg(rc == 0, "%s: %s", name, err.text);
@@ -28,7 +28,8 @@ static void setup(void)
 {
     struct engine_result rounded[FAMILIES];
     const char *worst;
-    cuda = families_cuda();
+    device = families_cuda();
+    device = device ? device : &device_cpu;
     families_build(ELEMENT_F32, wide);
     families_build(ELEMENT_BF16, narrow);
     families_train(wide, exact);
@@ -48,7 +49,7 @@ static void teardown(void)
 }
 
 /* Takes the plan. */
-static void check_plan(const struct device *device, int model, struct plan *plan, const char *name)
+static void check_plan(int model, struct plan *plan, const char *name)
 {
     struct engine_result result;
     const char *worst = "", *family = families[model].family;
@@ -70,8 +71,7 @@ START_TEST(families_train_under_every_role)
 {
     const char *names[] = {roles[_i]->name, "batch"};
     int model = _i % FAMILIES;
-    check_plan(cuda ? cuda : &device_plain, model,
-               engine_plan(wide[model], 1, (int[]){2, 2}, 2, names, 2, 4, "1f1b"), names[0]);
+    check_plan(model, engine_plan(wide[model], 1, (int[]){2, 2}, 2, names, 2, 4, "1f1b"), names[0]);
 }
 END_TEST
 
@@ -81,8 +81,7 @@ START_TEST(families_train_under_random_plans)
     int model = _i % FAMILIES;
     char name[32];
     snprintf(name, sizeof name, "seed %lu", (unsigned long)seed);
-    check_plan(cuda ? cuda : &device_plain, model, engine_plan_random(wide[model], seed, 4, 8),
-               name);
+    check_plan(model, engine_plan_random(wide[model], seed, 4, 8), name);
 }
 END_TEST
 
@@ -91,13 +90,11 @@ START_TEST(attention_of_common_widths_trains_as_plain_c)
 {
     static const struct model_config round = {
         .family = "gpt", .layers = 1, .hidden = 64, .heads = 2, .seq = 64, .vocab = 36, .ffn = 64};
-    const struct device *const used[] = {&device_plain, &device_plain, cuda};
+    const struct device *const used[] = {&device_plain, &device_plain, device};
     struct graph *graphs[3];
     struct engine_result results[3];
     struct error err = {""};
     const char *worst = "";
-    if (!cuda)
-        return;
     for (int i = 0; i < 3; i++) {
         struct model_config config = round;
         config.element = i == 0 ? ELEMENT_F32 : ELEMENT_BF16;

@@ -7,7 +7,8 @@
  *                          4096 x  768x768       768x3072     3072x768
  * Intel AMX, oneDNN                 174            64           167
  *            OpenBLAS               122           166           146
- * For gradients, on the AMD: oneDNN 103-112 (of the input), 113 (of the weight), OpenBLAS 98-103.
+ * For gradients, on the AMD: oneDNN 103-112 (of the input), 113 (of the weight), OpenBLAS 98-103;
+ * of the weight on the Intel: oneDNN 138 (1536x384) to 213 (3072x768), OpenBLAS 187 to 201.
  * bench/kernels prints these. The rule is fixed, not timed: replicas on equal machines sum in
  * the same order.
  *
@@ -18,14 +19,15 @@
 #include <cblas.h>
 #include <dnnl.h>
 
-static int use_openblas(int64_t columns, int64_t inner)
+static bool use_openblas(struct matrix a, int64_t columns, int64_t inner)
 {
 #if defined(__x86_64__)
-    return __builtin_cpu_is("intel") && columns > 2 * inner;
+    return __builtin_cpu_is("intel") && (a.transposed || columns > 2 * inner);
 #else
+    (void)a;
     (void)columns;
     (void)inner;
-    return 1;
+    return true;
 #endif
 }
 
@@ -33,7 +35,7 @@ void sgemm(int64_t rows, int64_t columns, int64_t inner, struct matrix a, struct
            float beta, float *c, int64_t stride)
 {
     /* oneDNN refuses when it lacks memory for packed copies; OpenBLAS has its own already. */
-    if (!use_openblas(columns, inner) &&
+    if (!use_openblas(a, columns, inner) &&
         dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', rows, columns, inner, 1,
                    a.data, a.stride, b.data, b.stride, beta, c, stride) == dnnl_success)
         return;
