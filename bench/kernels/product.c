@@ -3,36 +3,60 @@
 #include "bench/kernels/parts.h"
 
 #include <cblas.h>
+#ifdef HAVE_ONEDNN
 #include <dnnl.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 
 struct product {
     int rows, inner, columns;
     char form; /* f: x w, i: dy w', w: x' dy */
-    bool onednn;
+    size_t library;
     float *x, *w, *y;
+};
+
+static void by_openblas(const struct product *p)
+{
+    int m = p->rows, k = p->inner, n = p->columns;
+    if (p->form == 'f')
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, p->x, k, p->w, n, 0,
+                    p->y, n);
+    else if (p->form == 'i')
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, k, n, 1, p->y, n, p->w, n, 0, p->x,
+                    k);
+    else
+        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, k, n, m, 1, p->x, k, p->y, n, 0, p->w,
+                    n);
+}
+
+#ifdef HAVE_ONEDNN
+static void by_onednn(const struct product *p)
+{
+    int m = p->rows, k = p->inner, n = p->columns;
+    if (p->form == 'f')
+        dnnl_sgemm('N', 'N', m, n, k, 1, p->x, k, p->w, n, 0, p->y, n);
+    else if (p->form == 'i')
+        dnnl_sgemm('N', 'T', m, k, n, 1, p->y, n, p->w, n, 0, p->x, k);
+    else
+        dnnl_sgemm('T', 'N', k, n, m, 1, p->x, k, p->y, n, 0, p->w, n);
+}
+#endif
+
+static const struct {
+    const char *name;
+    void (*run)(const struct product *product);
+} libraries[] = {
+#ifdef HAVE_ONEDNN
+    {"onednn", by_onednn},
+#endif
+    {"openblas", by_openblas},
 };
 
 static void multiply(void *context)
 {
-    struct product *p = context;
-    int m = p->rows, k = p->inner, n = p->columns;
-    if (p->form == 'f' && p->onednn)
-        dnnl_sgemm('N', 'N', m, n, k, 1, p->x, k, p->w, n, 0, p->y, n);
-    else if (p->form == 'f')
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, p->x, k, p->w, n, 0,
-                    p->y, n);
-    else if (p->form == 'i' && p->onednn)
-        dnnl_sgemm('N', 'T', m, k, n, 1, p->y, n, p->w, n, 0, p->x, k);
-    else if (p->form == 'i')
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, k, n, 1, p->y, n, p->w, n, 0, p->x,
-                    k);
-    else if (p->onednn)
-        dnnl_sgemm('T', 'N', k, n, m, 1, p->x, k, p->y, n, 0, p->w, n);
-    else
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, k, n, m, 1, p->x, k, p->y, n, 0, p->w,
-                    n);
+    const struct product *p = context;
+    libraries[p->library].run(p);
 }
 
 double bench_product(int rows, int inner, int columns)
@@ -42,13 +66,13 @@ double bench_product(int rows, int inner, int columns)
     p.x = measure_draw((size_t)rows * (size_t)inner, 0);
     p.w = measure_draw((size_t)inner * (size_t)columns, 1);
     p.y = measure_draw((size_t)rows * (size_t)columns, 2);
-    for (int library = 0; library < 2; library++)
+    for (size_t library = 0; library < sizeof libraries / sizeof *libraries; library++)
         for (const char *form = "fiw"; *form; form++) {
             char name[64];
-            p.onednn = library == 0;
+            p.library = library;
             p.form = *form;
             double rate = 2e-9 * rows * inner * columns / measure_shortest(multiply, &p);
-            snprintf(name, sizeof name, "%s_%s_%dx%dx%d", p.onednn ? "onednn" : "openblas",
+            snprintf(name, sizeof name, "%s_%s_%dx%dx%d", libraries[library].name,
                      p.form == 'f'   ? "forward"
                      : p.form == 'i' ? "input"
                                      : "weight",

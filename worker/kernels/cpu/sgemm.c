@@ -17,6 +17,7 @@
 #include "worker/kernels/cpu/sgemm.h"
 
 #include <cblas.h>
+#ifdef HAVE_ONEDNN
 #include <dnnl.h>
 
 static bool use_openblas(struct matrix a, int64_t columns, int64_t inner)
@@ -31,14 +32,24 @@ static bool use_openblas(struct matrix a, int64_t columns, int64_t inner)
 #endif
 }
 
+/* False: by OpenBLAS. oneDNN refuses when it lacks memory for packed copies; that has its own
+ * already. */
+static bool by_onednn(int64_t rows, int64_t columns, int64_t inner, struct matrix a,
+                      struct matrix b, float beta, float *c, int64_t stride)
+{
+    return !use_openblas(a, columns, inner) &&
+           dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', rows, columns, inner, 1,
+                      a.data, a.stride, b.data, b.stride, beta, c, stride) == dnnl_success;
+}
+#endif
+
 void sgemm(int64_t rows, int64_t columns, int64_t inner, struct matrix a, struct matrix b,
            float beta, float *c, int64_t stride)
 {
-    /* oneDNN refuses when it lacks memory for packed copies; OpenBLAS has its own already. */
-    if (!use_openblas(a, columns, inner) &&
-        dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', rows, columns, inner, 1,
-                   a.data, a.stride, b.data, b.stride, beta, c, stride) == dnnl_success)
+#ifdef HAVE_ONEDNN
+    if (by_onednn(rows, columns, inner, a, b, beta, c, stride))
         return;
+#endif
     cblas_sgemm(CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans,
                 b.transposed ? CblasTrans : CblasNoTrans, (int)rows, (int)columns, (int)inner, 1,
                 a.data, (int)a.stride, b.data, (int)b.stride, beta, c, (int)stride);
