@@ -30,6 +30,7 @@ struct work {
     struct fabric_group *group;
     float *data;
     size_t count; /* of a sum */
+    enum element element;
     struct collective_part parts[TENSORS];
 };
 
@@ -44,7 +45,7 @@ static void need(int rc, const struct error *err)
 static void sum(struct work *work)
 {
     struct error err;
-    need(work->rank->library->all_reduce(work->group, ELEMENT_F32, work->data, work->count,
+    need(work->rank->library->all_reduce(work->group, work->element, work->data, work->count,
                                          REDUCTION_SUM, &err),
          &err);
 }
@@ -107,6 +108,9 @@ static void body(struct test_rank *rank)
     double small_s = measure(&work, sum, 1000);
     work.count = large;
     double large_s = measure(&work, sum, 1);
+    work.element = ELEMENT_BF16;
+    work.count = LARGE_BYTES / element_size(ELEMENT_BF16);
+    double narrow_s = measure(&work, sum, 1);
     lay_out_block(&work, counts);
     double apart_s = measure(&work, gather_one_by_one, 30);
     double together_s = measure(&work, gather_together, 30);
@@ -118,6 +122,8 @@ static void body(struct test_rank *rank)
     printf("bench collectives/%s_all_reduce_2_16MiB_s %.3g s\n", name, large_s);
     printf("bench collectives/%s_all_reduce_2_16MiB_bytes_per_s %.4g B/s\n", name,
            LARGE_BYTES / large_s);
+    printf("bench collectives/%s_all_reduce_2_16MiB_bf16_bytes_per_s %.4g B/s\n", name,
+           LARGE_BYTES / narrow_s);
     printf("bench collectives/%s_gather_block_2_s %.3g s  # %d tensors in one call; one by one "
            "%.3g s\n",
            name, together_s, TENSORS, apart_s);

@@ -1,29 +1,31 @@
 /* reduce.c - sums over members, a block at a time so that the running sum stays in the cache. */
 #include "worker/collectives/reduce.h"
 
+#include "common/base/vectorised.h"
+
 #include <string.h>
 
 #define BLOCK 1024
 
-static void fold_sum(float *restrict into, const float *restrict from, size_t count)
+VECTORISED static void fold_sum(float *restrict into, const float *restrict from, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         into[i] += from[i];
 }
 
-static void fold_max(float *restrict into, const float *restrict from, size_t count)
+VECTORISED static void fold_max(float *restrict into, const float *restrict from, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         into[i] = from[i] > into[i] || from[i] != from[i] ? from[i] : into[i];
 }
 
-static void widen(float *restrict out, const uint16_t *restrict from, size_t count)
+VECTORISED static void widen(float *restrict out, const uint16_t *restrict from, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         out[i] = bf16_widen(from[i]);
 }
 
-static void narrow(uint16_t *restrict out, const float *restrict from, size_t count)
+VECTORISED static void narrow(uint16_t *restrict out, const float *restrict from, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         out[i] = bf16_narrow(from[i]);

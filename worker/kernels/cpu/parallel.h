@@ -6,15 +6,9 @@
 #ifndef WORKER_KERNELS_CPU_PARALLEL_H
 #define WORKER_KERNELS_CPU_PARALLEL_H
 
-#include <stdint.h>
+#include "common/base/vectorised.h"
 
-/* The fastest of these that the machine has is chosen when the program is loaded. It holds for
- * one function and what is inlined into it: a parallel region would be a function of its own. */
-#if defined(__x86_64__) && !defined(__clang__)
-#define VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define VECTORISED
-#endif
+#include <stdint.h>
 
 typedef void range_fn(const void *context, int64_t first, int64_t end);
 
