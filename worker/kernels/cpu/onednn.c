@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOTS 256
+#define SLOTS 1024
 
 /* All that a made product depends on, beside addresses. */
 enum { ROWS, COLUMNS, INNER, A_STRIDE, B_STRIDE, STRIDE, WAY, THREADS, FIGURES };
