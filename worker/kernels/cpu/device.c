@@ -1,7 +1,6 @@
 /* device.c - the CPU: vectorised loops, matrix products by a library; both in f32 and bf16. */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/parallel.h"
-#include "worker/kernels/plain/plain.h"
 
 static int probe(struct error *err)
 {
@@ -10,9 +9,8 @@ static int probe(struct error *err)
 }
 
 static const struct kernel *const kernels[] = {
-    &cpu_add,       &cpu_core,     &cpu_embed,    &cpu_gelu,   &cpu_linear,
-    &cpu_loss,      &cpu_norm,     &cpu_position, &cpu_attend, &cpu_grouped,
-    &plain_rmsnorm, &plain_rotary, &plain_swiglu, NULL,
+    &cpu_add,  &cpu_attend, &cpu_core,     &cpu_embed,   &cpu_gelu,   &cpu_grouped, &cpu_linear,
+    &cpu_loss, &cpu_norm,   &cpu_position, &cpu_rmsnorm, &cpu_rotary, &cpu_swiglu,  NULL,
 };
 
 const struct device device_cpu = {

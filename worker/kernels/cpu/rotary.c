@@ -1,0 +1,116 @@
+/* rotary.c - rotary positions: a place's cosines and sines are made once for all of its heads and
+ * samples. Formulas: plain/rotary.c. */
+#include "worker/kernels/cpu/cpu.h"
+#include "worker/kernels/cpu/numbers.h"
+
+#include <math.h>
+
+#define ANGLES 128 /* of a place that are kept at once */
+
+struct turning {
+    enum element element;
+    int64_t batch, places, width;
+    int64_t count; /* numbers of all heads at a place */
+    int64_t first; /* place in the whole sequence */
+    double base, sign;
+    const void *from;
+    void *to;
+    bool add;
+};
+
+struct angles {
+    int64_t first, count; /* of the half width */
+    float cosine[ANGLES], sine[ANGLES];
+};
+
+static void fill(const struct turning *turning, int64_t place, struct angles *angles)
+{
+    double at = turning->sign * (double)(turning->first + place);
+    for (int64_t i = 0; i < angles->count; i++) {
+        double pair = (double)(angles->first + i);
+        double angle = at * pow(turning->base, -2 * pair / (double)turning->width);
+        angles->cosine[i] = (float)cos(angle);
+        angles->sine[i] = (float)sin(angle);
+    }
+}
+
+/* These angles of a head. */
+INLINED void turn_head(const struct turning *turning, const struct angles *angles, int64_t head,
+                       enum element e)
+{
+    int64_t half = turning->width / 2;
+    const void *x = from_number(turning->from, e, head + angles->first);
+    const void *z = from_number(turning->from, e, head + half + angles->first);
+    void *to_x = from_number(turning->to, e, head + angles->first);
+    void *to_z = from_number(turning->to, e, head + half + angles->first);
+    bool add = turning->add;
+#pragma omp simd
+    for (int64_t i = 0; i < angles->count; i++) {
+        float u = load(x, e, i), w = load(z, e, i), c = angles->cosine[i], s = angles->sine[i];
+        store(to_x, e, i, (add ? load(to_x, e, i) : 0) + u * c - w * s);
+        store(to_z, e, i, (add ? load(to_z, e, i) : 0) + u * s + w * c);
+    }
+}
+
+/* Of an odd width it stays. */
+INLINED void pass_last(const struct turning *turning, int64_t head, enum element e)
+{
+    int64_t at = head + turning->width - 1;
+    float before = turning->add ? load(turning->to, e, at) : 0;
+    if (turning->width % 2)
+        store(turning->to, e, at, before + load(turning->from, e, at));
+}
+
+INLINED void turn_places(const struct turning *turning, int64_t first, int64_t end, enum element e)
+{
+    int64_t half = turning->width / 2;
+    for (int64_t place = first; place < end; place++)
+        for (int64_t part = 0; part == 0 || part < half; part += ANGLES) {
+            struct angles angles = {part, half - part < ANGLES ? half - part : ANGLES};
+            fill(turning, place, &angles);
+            for (int64_t b = 0; b < turning->batch; b++) {
+                int64_t row = (b * turning->places + place) * turning->count;
+                for (int64_t head = row; head < row + turning->count; head += turning->width) {
+                    turn_head(turning, &angles, head, e);
+                    if (part == 0)
+                        pass_last(turning, head, e);
+                }
+            }
+        }
+}
+
+EITHER_ELEMENT(turn_places, turning)
+
+/* Dims are b, s, those of heads, d. */
+static void turn(const struct kernel_call *call, const struct view *from, const struct view *to,
+                 double sign, bool add)
+{
+    const struct box *box = &from->box;
+    struct turning turning = {.element = call->element,
+                              .batch = box_length(box, 0),
+                              .places = box_length(box, 1),
+                              .width = box_length(box, box->dims - 1),
+                              .count = 1,
+                              .first = box->low[1],
+                              .base = call->node->base,
+                              .sign = sign,
+                              .from = from->data,
+                              .to = to->data,
+                              .add = add};
+    for (int i = 2; i < box->dims; i++)
+        turning.count *= box_length(box, i);
+    parallel(turning.places, 1, turn_places_range, &turning);
+}
+
+static void forward(const struct kernel_call *call)
+{
+    turn(call, &call->operand[0], &call->operand[1], 1, false);
+}
+
+static void backward(const struct kernel_call *call)
+{
+    if (call->gradient[0].data)
+        turn(call, &call->gradient[1], &call->gradient[0], -1, call_accumulates(call, 0));
+}
+
+const struct kernel cpu_rotary = {"rotary", {{forward}, {backward}}};
