@@ -1,5 +1,5 @@
-/* probe.c - training steps of two small models, and the line through both times of each
- * operation; then messages of two sizes for the links, and both at once. */
+/* probe.c - training steps of small models of two sizes, in f32 and in bf16, and the line through
+ * both times of each operation; then messages of two sizes for the links, and both at once. */
 #include "worker/executor/probe_internal.h"
 
 #include "common/base/memory.h"
@@ -91,8 +91,8 @@ static void collect(struct sums *sums, const struct interpreter *in, const doubl
     }
 }
 
-int probe_steps(const struct device *device, const struct model_config *model, int64_t samples,
-                struct sums *sums, struct error *err)
+static int time_model(const struct device *device, const struct model_config *model,
+                      int64_t samples, struct sums *sums, struct error *err)
 {
     struct graph *graph = NULL;
     struct program *program = NULL;
@@ -139,11 +139,25 @@ int probe_steps(const struct device *device, const struct model_config *model, i
     return rc;
 }
 
+int probe_steps(const struct device *device, const struct model_config *size, enum element element,
+                int64_t samples, struct sums *sums, struct error *err)
+{
+    static const char *const families[] = {"gpt", "llama"};
+    int rc = 0;
+    for (size_t i = 0; i < sizeof families / sizeof *families && rc == 0; i++) {
+        struct model_config model = *size;
+        model.family = families[i];
+        model.element = element;
+        rc = time_model(device, &model, samples, sums, err);
+    }
+    return rc;
+}
+
 /* Two sizes between which most micro-batches of small models lie: 1,024 tokens and 64. */
 static const struct model_config large = {
-    .family = "gpt", .layers = 1, .hidden = 256, .heads = 8, .seq = 128, .vocab = 256};
+    .layers = 1, .hidden = 256, .heads = 8, .seq = 128, .vocab = 256};
 static const struct model_config small = {
-    .family = "gpt", .layers = 1, .hidden = 64, .heads = 4, .seq = 64, .vocab = 256};
+    .layers = 1, .hidden = 64, .heads = 4, .seq = 64, .vocab = 256};
 
 /* The line through two measured points: work -> seconds. */
 static void fit(double work, double seconds, double less_work, double less_seconds, double *fixed,
@@ -190,15 +204,18 @@ void probe_fill_rates(struct profile *profile, enum element element, const struc
 
 static int time_kernels(struct prober *prober, struct error *err)
 {
-    struct sums big = {0}, little = {0};
-    pthread_barrier_wait(&prober->probe->barrier); /* all devices work at the same time */
     const struct device *device = prober->probe->device;
-    int rc = probe_steps(device, &large, 8, &big, err);
-    if (rc == 0)
-        rc = probe_steps(device, &small, 1, &little, err);
-    if (rc == 0)
-        probe_fill_rates(&prober->probe->profiles[prober->index], ELEMENT_F32, &big, &little,
-                         prober->probe->crowd);
+    int rc = 0;
+    pthread_barrier_wait(&prober->probe->barrier); /* all devices work at the same time */
+    for (int element = 0; element < ELEMENTS && rc == 0; element++) {
+        struct sums big = {0}, little = {0};
+        rc = probe_steps(device, &large, (enum element)element, 8, &big, err);
+        if (rc == 0)
+            rc = probe_steps(device, &small, (enum element)element, 1, &little, err);
+        if (rc == 0)
+            probe_fill_rates(&prober->probe->profiles[prober->index], (enum element)element, &big,
+                             &little, prober->probe->crowd);
+    }
     return rc;
 }
 

@@ -11,11 +11,11 @@ static const struct {
     struct model_config model;
     int64_t samples;
 } sizes[] = {
-    {{.family = "gpt", .layers = 1, .hidden = 64, .heads = 2, .seq = 16, .vocab = 256}, 1},
-    {{.family = "gpt", .layers = 1, .hidden = 64, .heads = 2, .seq = 32, .vocab = 256}, 2},
-    {{.family = "gpt", .layers = 1, .hidden = 256, .heads = 8, .seq = 128, .vocab = 256}, 8},
-    {{.family = "gpt", .layers = 1, .hidden = 1024, .heads = 16, .seq = 512, .vocab = 8192}, 8},
-    {{.family = "gpt", .layers = 1, .hidden = 2048, .heads = 32, .seq = 1024, .vocab = 8192}, 16},
+    {{.layers = 1, .hidden = 64, .heads = 2, .seq = 16, .vocab = 256}, 1},
+    {{.layers = 1, .hidden = 64, .heads = 2, .seq = 32, .vocab = 256}, 2},
+    {{.layers = 1, .hidden = 256, .heads = 8, .seq = 128, .vocab = 256}, 8},
+    {{.layers = 1, .hidden = 1024, .heads = 16, .seq = 512, .vocab = 8192}, 8},
+    {{.layers = 1, .hidden = 2048, .heads = 32, .seq = 1024, .vocab = 8192}, 16},
 };
 #define SIZES (sizeof sizes / sizeof *sizes)
 #define BUSY_S 0.01 /* a step that takes so long is much longer than what launching it takes */
@@ -34,10 +34,8 @@ static double step_seconds(const struct sums *sums)
 static int time_size(const struct device *device, size_t size, enum element element,
                      struct sums *sums, struct error *err)
 {
-    struct model_config model = sizes[size].model;
-    model.element = element;
     *sums = (struct sums){0};
-    return probe_steps(device, &model, sizes[size].samples, sums, err);
+    return probe_steps(device, &sizes[size].model, element, sizes[size].samples, sums, err);
 }
 
 static int time_kernels(const struct device *device, enum element element, double crowd,

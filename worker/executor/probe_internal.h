@@ -30,6 +30,7 @@ struct prober {
 };
 
 double probe_now(void);
+
 /* What was measured of steps: seconds, work and runs by operation and direction, and of the rest.
  */
 struct sums {
@@ -42,9 +43,10 @@ struct sums {
     double other_seconds, other_bytes;
     int other_instructions;
 };
-/* Steps of a one-layer model, after one to warm up. */
-int probe_steps(const struct device *device, const struct model_config *model, int64_t samples,
-                struct sums *sums, struct error *err);
+/* Steps of one-layer models of this size that compute with the element, after one each to warm up:
+ * one of every family, so that all operations are measured that a job may have. */
+int probe_steps(const struct device *device, const struct model_config *size, enum element element,
+                int64_t samples, struct sums *sums, struct error *err);
 /* The lines through what two models took that computed with this element; `crowd` times as slow. In
  * f32 also of what has no rate of its own. */
 void probe_fill_rates(struct profile *profile, enum element element, const struct sums *big,
