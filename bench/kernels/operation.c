@@ -25,39 +25,61 @@ static void run_phases(void *context)
         job->kernel->run[job->direction][job->call.phase](&job->call);
 }
 
-static struct view make_view(const char *dims, const struct sizes *sizes, bool integer, int slot)
+static struct view make_view(const char *dims, const struct sizes *sizes, enum element element,
+                             int slot)
+{
+    struct view view = {.box = box_whole(dims, sizes), .element = element};
+    size_t count = (size_t)box_count(&view.box);
+    float *numbers = measure_draw(count, (uint64_t)slot);
+    view.data = numbers;
+    for (size_t i = 0; element == ELEMENT_BF16 && i < count; i++) {
+        uint16_t narrow = bf16_narrow(numbers[i]);
+        memcpy((char *)numbers + i * sizeof narrow, &narrow, sizeof narrow);
+    }
+    return view;
+}
+
+static struct view make_tokens(const char *dims, const struct sizes *sizes)
 {
     struct view view = {.box = box_whole(dims, sizes)};
     size_t count = (size_t)box_count(&view.box);
-    view.data = measure_draw(count, (uint64_t)slot);
-    for (size_t i = 0; integer && i < count; i++)
-        ((int32_t *)view.data)[i] = (int32_t)random_below(1, 0, i, (uint64_t)sizes_get(sizes, 'v'));
+    int32_t *tokens = xcalloc(count, sizeof *tokens);
+    for (size_t i = 0; i < count; i++)
+        tokens[i] = (int32_t)random_below(1, 0, i, (uint64_t)sizes_get(sizes, 'v'));
+    view.data = tokens;
     return view;
 }
 
 static void job_init(struct job *job, const struct device *device,
-                     const struct operation *operation, const struct sizes *sizes)
+                     const struct operation *operation, const struct sizes *sizes,
+                     enum element element)
 {
     int operands = operation_operands(operation);
     struct box boxes[OPERANDS_MAX];
     *job = (struct job){.kernel = device_kernel(device, operation),
                         .node = {.operation = operation, .epsilon = 1e-5f, .base = 10000}};
-    job->call = (struct kernel_call){.node = &job->node, .sizes = *sizes, .once = true};
+    job->call =
+        (struct kernel_call){.node = &job->node, .sizes = *sizes, .element = element, .once = true};
     job->call.targets = (double)(sizes_get(sizes, 'b') * sizes_get(sizes, 's'));
     for (int i = 0; i < operands; i++) {
         bool constant = !operation_differentiates(operation, i);
-        job->call.operand[i] = make_view(operation->dims[i], sizes, constant, i);
+        bool weight = i >= operation->input_count && i < operation_output(operation);
+        bool loss = operation->is_loss && i == operation_output(operation);
+        job->call.operand[i] =
+            constant ? make_tokens(operation->dims[i], sizes)
+                     : make_view(operation->dims[i], sizes, loss ? ELEMENT_F32 : element, i);
         boxes[i] = job->call.operand[i].box;
         /* What merely passes costs nothing: the program gives it no memory. */
         if (!constant && !(operation->passes >> i & 1))
-            job->call.gradient[i] = make_view(operation->dims[i], sizes, false, i);
+            job->call.gradient[i] =
+                make_view(operation->dims[i], sizes, weight ? ELEMENT_F32 : element, i);
     }
     for (int i = 0; i < operation->statistic_count[FORWARD]; i++)
         job->call.operand[operands + i] =
-            make_view(operation->statistics[FORWARD][i].dims, sizes, false, 0);
+            make_view(operation->statistics[FORWARD][i].dims, sizes, ELEMENT_F32, 0);
     for (int i = 0; i < operation->statistic_count[BACKWARD]; i++)
         job->call.gradient[operands + i] =
-            make_view(operation->statistics[BACKWARD][i].dims, sizes, false, 0);
+            make_view(operation->statistics[BACKWARD][i].dims, sizes, ELEMENT_F32, 0);
     if (operation->workspace)
         job->call.workspace = xcalloc(1, (size_t)operation->workspace(boxes, BACKWARD));
 }
@@ -74,23 +96,24 @@ static void job_finish(struct job *job)
 /* Bytes that the call must read or write once. */
 static double job_bytes(const struct job *job)
 {
-    int64_t count = 0;
+    double bytes = 0;
     for (int i = 0; i < operation_operands(job->node.operation); i++) {
         const struct view *operand = &job->call.operand[i], *gradient = &job->call.gradient[i];
         bool output = i == operation_output(job->node.operation);
         if (operand->data && (job->direction == FORWARD || !output))
-            count += box_count(&operand->box);
+            bytes += (double)view_elements(operand) * (double)element_size(operand->element);
         if (gradient->data && job->direction == BACKWARD)
-            count += box_count(&gradient->box);
+            bytes += (double)view_elements(gradient) * (double)element_size(gradient->element);
     }
-    return (double)count * sizeof(float);
+    return bytes;
 }
 
-double bench_operation(const struct device *device, const char *name, const struct sizes *sizes)
+double bench_operation(const struct device *device, const char *name, const struct sizes *sizes,
+                       enum element element)
 {
     struct job job;
     double sum = 0;
-    job_init(&job, device, operation_find(name), sizes);
+    job_init(&job, device, operation_find(name), sizes, element);
     for (int direction = FORWARD; direction < DIRECTIONS; direction++) {
         const struct operation *operation = job.node.operation;
         struct box boxes[OPERANDS_MAX];
@@ -103,8 +126,10 @@ double bench_operation(const struct device *device, const char *name, const stru
         double seconds = measure_shortest(run_phases, &job);
         double flops = operation->flops(operation, boxes) *
                        (direction == FORWARD ? 1 : operation->backward_flops);
-        bool product = strcmp(job.kernel->name, "linear") == 0 || strcmp(name, "core") == 0;
-        snprintf(line, sizeof line, "%s_%s", name, direction == FORWARD ? "forward" : "backward");
+        bool product = strcmp(job.kernel->name, "linear") == 0 || strcmp(name, "core") == 0 ||
+                       strcmp(name, "grouped") == 0;
+        snprintf(line, sizeof line, "%s_%s%s", name, direction == FORWARD ? "forward" : "backward",
+                 element == ELEMENT_BF16 ? "_bf16" : "");
         if (product)
             measure_print(line, 1e-9 * flops / seconds, "GFLOP/s");
         else

@@ -2,8 +2,8 @@
  *
  * Usage: run [THREADS]. Prints "bench kernels/NAME VALUE UNIT" lines: first both libraries'
  * matrix products, on which the rule in cpu/sgemm.c rests; then every operation, forward and
- * backward; then the tokens per second of a training step that is nothing but kernels. Every
- * time is the shortest of many. */
+ * backward, in f32 and in bf16; and behind each the tokens per second of a training step that is
+ * nothing but kernels. Then what LLaMA has beside these. Every time is the shortest of many. */
 #include "bench/kernels/measure.h"
 #include "bench/kernels/parts.h"
 
@@ -12,7 +12,8 @@
 
 #define LAYERS 6
 
-static double bench_step(const struct device *device, const struct sizes *sizes)
+static double bench_step(const struct device *device, const struct sizes *sizes,
+                         enum element element)
 {
     const struct {
         const char *name;
@@ -23,11 +24,22 @@ static double bench_step(const struct device *device, const struct sizes *sizes)
                  {"fc2", LAYERS},     {"logits", 1},    {"loss", 1}};
     double seconds = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        seconds += parts[i].times * bench_operation(device, parts[i].name, sizes);
+        seconds += parts[i].times * bench_operation(device, parts[i].name, sizes, element);
     int64_t h = sizes_get(sizes, 'h');
     int64_t count =
         (int64_t)LAYERS * 12 * h * h + (sizes_get(sizes, 'v') + sizes_get(sizes, 's')) * h;
     return seconds + bench_update(device, (size_t)count);
+}
+
+/* With three heads of keys and values. */
+static void bench_llama(const struct device *device, struct sizes *sizes)
+{
+    static const char *const names[] = {"rmsnorm", "rotary", "grouped", "swiglu"};
+    sizes_set(sizes, 'k', 3);
+    sizes_set(sizes, 'g', 2);
+    for (int element = 0; element < ELEMENTS; element++)
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            bench_operation(device, names[i], sizes, (enum element)element);
 }
 
 int main(int argc, char **argv)
@@ -56,12 +68,15 @@ int main(int argc, char **argv)
         peak = rate > peak ? rate : peak;
     }
     measure_print("matmul_peak", peak, "GFLOP/s");
-    double seconds = bench_step(&device_cpu, &sizes);
+    double seconds = bench_step(&device_cpu, &sizes, ELEMENT_F32);
     /* 6 operations per weight and token; attention is left out. */
     double tokens = b * s / seconds;
     measure_print("gpt_6x384_tokens", tokens, "tokens/s");
     measure_print("gpt_6x384_matmul_share",
                   100 * 6e-9 * (12.0 * h * h * LAYERS + 256 * h) * tokens / peak, "%");
+    measure_print("gpt_6x384_tokens_bf16", b * s / bench_step(&device_cpu, &sizes, ELEMENT_BF16),
+                  "tokens/s");
+    bench_llama(&device_cpu, &sizes);
     puts("bench kernels done");
     return EXIT_SUCCESS;
 }
