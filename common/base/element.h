@@ -43,14 +43,15 @@ static inline float f16_widen(uint16_t narrow)
     return wide;
 }
 
+#define BF16_NONE 0x7fc0 /* no number */
+
 /* To the nearest, of two equally near to the even one; what is no number stays none. */
 static inline uint16_t bf16_narrow(float wide)
 {
     uint32_t bits;
     memcpy(&bits, &wide, sizeof bits);
-    if ((bits & 0x7fffffffu) > 0x7f800000u)
-        return (uint16_t)(bits >> 16 | 0x40);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    bits += 0x7fff + (bits >> 16 & 1);
+    return wide == wide ? (uint16_t)(bits >> 16) : BF16_NONE;
 }
 
 #endif

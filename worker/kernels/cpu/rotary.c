@@ -18,32 +18,41 @@ struct turning {
     bool add;
 };
 
+/* Of a piece of the half width: how far each pair turns from one place to the next, and how far it
+ * has turned at a place. */
 struct angles {
-    int64_t first, count; /* of the half width */
+    int64_t first, count;
+    double speed[ANGLES];
     float cosine[ANGLES], sine[ANGLES];
 };
 
-static void fill(const struct turning *turning, int64_t place, struct angles *angles)
+static void begin(const struct turning *turning, struct angles *angles)
 {
-    double at = turning->sign * (double)(turning->first + place);
     for (int64_t i = 0; i < angles->count; i++) {
         double pair = (double)(angles->first + i);
-        double angle = at * pow(turning->base, -2 * pair / (double)turning->width);
-        angles->cosine[i] = (float)cos(angle);
-        angles->sine[i] = (float)sin(angle);
+        angles->speed[i] = turning->sign * pow(turning->base, -2 * pair / (double)turning->width);
+    }
+}
+
+static void go_to(const struct turning *turning, int64_t place, struct angles *angles)
+{
+    for (int64_t i = 0; i < angles->count; i++) {
+        double sine, cosine;
+        sincos((double)(turning->first + place) * angles->speed[i], &sine, &cosine);
+        angles->sine[i] = (float)sine;
+        angles->cosine[i] = (float)cosine;
     }
 }
 
 /* These angles of a head. */
 INLINED void turn_head(const struct turning *turning, const struct angles *angles, int64_t head,
-                       enum element e)
+                       enum element e, bool add)
 {
     int64_t half = turning->width / 2;
     const void *x = from_number(turning->from, e, head + angles->first);
     const void *z = from_number(turning->from, e, head + half + angles->first);
     void *to_x = from_number(turning->to, e, head + angles->first);
     void *to_z = from_number(turning->to, e, head + half + angles->first);
-    bool add = turning->add;
 #pragma omp simd
     for (int64_t i = 0; i < angles->count; i++) {
         float u = load(x, e, i), w = load(z, e, i), c = angles->cosine[i], s = angles->sine[i];
@@ -61,22 +70,32 @@ INLINED void pass_last(const struct turning *turning, int64_t head, enum element
         store(turning->to, e, at, before + load(turning->from, e, at));
 }
 
+/* All heads of a place and sample. */
+INLINED void turn_row(const struct turning *turning, const struct angles *angles, int64_t row,
+                      enum element e)
+{
+    for (int64_t head = row; head < row + turning->count; head += turning->width) {
+        if (turning->add)
+            turn_head(turning, angles, head, e, true);
+        else
+            turn_head(turning, angles, head, e, false);
+        if (angles->first == 0)
+            pass_last(turning, head, e);
+    }
+}
+
 INLINED void turn_places(const struct turning *turning, int64_t first, int64_t end, enum element e)
 {
     int64_t half = turning->width / 2;
-    for (int64_t place = first; place < end; place++)
-        for (int64_t part = 0; part == 0 || part < half; part += ANGLES) {
-            struct angles angles = {part, half - part < ANGLES ? half - part : ANGLES};
-            fill(turning, place, &angles);
-            for (int64_t b = 0; b < turning->batch; b++) {
-                int64_t row = (b * turning->places + place) * turning->count;
-                for (int64_t head = row; head < row + turning->count; head += turning->width) {
-                    turn_head(turning, &angles, head, e);
-                    if (part == 0)
-                        pass_last(turning, head, e);
-                }
-            }
+    for (int64_t part = 0; part == 0 || part < half; part += ANGLES) {
+        struct angles angles = {part, half - part < ANGLES ? half - part : ANGLES};
+        begin(turning, &angles);
+        for (int64_t place = first; place < end; place++) {
+            go_to(turning, place, &angles);
+            for (int64_t b = 0; b < turning->batch; b++)
+                turn_row(turning, &angles, (b * turning->places + place) * turning->count, e);
         }
+    }
 }
 
 EITHER_ELEMENT(turn_places, turning)

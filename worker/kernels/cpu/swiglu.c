@@ -31,11 +31,11 @@ INLINED void forward_each(const struct gate *gate, int64_t first, int64_t end, e
 }
 
 /* dz = dy x s */
-INLINED void backward_z(const struct gate *gate, int64_t first, int64_t end, enum element e)
+INLINED void backward_z(const struct gate *gate, int64_t first, int64_t end, enum element e,
+                        bool add)
 {
     const void *x = gate->x, *dy = gate->dy;
     void *dz = gate->dz;
-    bool add = gate->add_z;
 #pragma omp simd
     for (int64_t i = first; i < end; i++) {
         float u = load(x, e, i), before = add ? load(dz, e, i) : 0;
@@ -44,11 +44,11 @@ INLINED void backward_z(const struct gate *gate, int64_t first, int64_t end, enu
 }
 
 /* dx = dy z s (1 + x (1 - s)) */
-INLINED void backward_x(const struct gate *gate, int64_t first, int64_t end, enum element e)
+INLINED void backward_x(const struct gate *gate, int64_t first, int64_t end, enum element e,
+                        bool add)
 {
     const void *x = gate->x, *z = gate->z, *dy = gate->dy;
     void *dx = gate->dx;
-    bool add = gate->add_x;
 #pragma omp simd
     for (int64_t i = first; i < end; i++) {
         float u = load(x, e, i), s = sigmoid(u), before = add ? load(dx, e, i) : 0;
@@ -61,10 +61,14 @@ INLINED void backward_both(const struct gate *gate, int64_t first, int64_t end, 
 {
     for (int64_t at = first; at < end; at += GRAIN) {
         int64_t to = end - at < GRAIN ? end : at + GRAIN;
-        if (gate->dz)
-            backward_z(gate, at, to, e);
-        if (gate->dx)
-            backward_x(gate, at, to, e);
+        if (gate->dz && gate->add_z)
+            backward_z(gate, at, to, e, true);
+        else if (gate->dz)
+            backward_z(gate, at, to, e, false);
+        if (gate->dx && gate->add_x)
+            backward_x(gate, at, to, e, true);
+        else if (gate->dx)
+            backward_x(gate, at, to, e, false);
     }
 }
 
