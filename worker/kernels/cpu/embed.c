@@ -95,27 +95,28 @@ INLINED void add_rows(const struct lookup *lookup, int64_t first, int64_t end, e
 EITHER_ELEMENT(add_rows, lookup)
 EITHER_ELEMENT(add_tokens, lookup)
 
+/* Rows are y, or its gradient. */
+static struct lookup lookup_of(const struct kernel_call *call, const struct view *table,
+                               const struct view *rows)
+{
+    return (struct lookup){.element = call->element,
+                           .tokens = call->operand[0].data,
+                           .table = table,
+                           .rows = rows->data,
+                           .count = call_rows(&rows->box),
+                           .hidden = box_length(&table->box, 1)};
+}
+
 static void forward(const struct kernel_call *call)
 {
-    const struct view *table = &call->operand[1];
-    struct lookup lookup = {.element = call->element,
-                            .tokens = call->operand[0].data,
-                            .table = table,
-                            .rows = call->operand[2].data,
-                            .count = call_rows(&call->operand[2].box),
-                            .hidden = box_length(&table->box, 1)};
+    struct lookup lookup = lookup_of(call, &call->operand[1], &call->operand[2]);
     parallel(lookup.count, 16, forward_range, &lookup);
 }
 
 static void backward(const struct kernel_call *call)
 {
     const struct view *table = &call->gradient[1];
-    struct lookup lookup = {.element = call->element,
-                            .tokens = call->operand[0].data,
-                            .table = table,
-                            .rows = call->gradient[2].data,
-                            .count = call_rows(&call->gradient[2].box),
-                            .hidden = box_length(&table->box, 1)};
+    struct lookup lookup = lookup_of(call, table, &call->gradient[2]);
     if (table->data)
         parallel(lookup.hidden, 16,
                  table->element == ELEMENT_F32 ? add_rows_range : add_tokens_range, &lookup);
