@@ -119,6 +119,7 @@ char *field_describe(const struct field *field, char *out, size_t size)
         describe_number(field, out, size);
         break;
     case FIELD_BOOLEAN:
+    case FIELD_ANSWER:
         snprintf(out, size, "true or false");
         break;
     case FIELD_CHOICE:
@@ -177,6 +178,11 @@ static char *print_given(const struct field *field, double value)
     return xstrdup(print_number(field, text, sizeof text, value));
 }
 
+static char *print_answer(enum answer answer)
+{
+    return answer == ANSWER_NONE ? NULL : xstrdup(answer == ANSWER_YES ? "true" : "false");
+}
+
 char *field_print(const struct field *field, const void *values)
 {
     const void *at = (const char *)values + field->offset;
@@ -195,6 +201,8 @@ char *field_print(const struct field *field, const void *values)
         return print_given(field, (double)*(const uint64_t *)at);
     case FIELD_BOOLEAN:
         return xstrdup(*(const bool *)at ? "true" : "false");
+    case FIELD_ANSWER:
+        return print_answer(*(const enum answer *)at);
     case FIELD_CHOICE:
         return xstrdup(field->words[*(const int *)at]);
     case FIELD_CHOICES:

@@ -110,6 +110,16 @@ static int set_boolean(const struct field *field, const char *text, bool *at, st
     return 0;
 }
 
+static int set_answer(const struct field *field, const char *text, enum answer *at,
+                      struct error *err)
+{
+    bool is_yes;
+    int rc = set_boolean(field, text, &is_yes, err);
+    if (rc == 0)
+        *at = is_yes ? ANSWER_YES : ANSWER_NO;
+    return rc;
+}
+
 static int set_choice(const struct field *field, const char *text, int *at, struct error *err)
 {
     int word = find_word(field, text);
@@ -210,6 +220,8 @@ int field_set(const struct field *field, const char *text, void *values, struct 
         return set_flops(field, text, at, err);
     case FIELD_BOOLEAN:
         return set_boolean(field, text, at, err);
+    case FIELD_ANSWER:
+        return set_answer(field, text, at, err);
     case FIELD_CHOICE:
         return set_choice(field, text, at, err);
     case FIELD_TEXT:

@@ -32,6 +32,8 @@ static size_t kind_size(enum field_kind kind)
         return sizeof(uint64_t);
     case FIELD_BOOLEAN:
         return sizeof(bool);
+    case FIELD_ANSWER:
+        return sizeof(enum answer);
     case FIELD_CHOICE:
         return sizeof(int);
     case FIELD_CHOICES:

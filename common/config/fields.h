@@ -30,6 +30,9 @@ struct sections {
     size_t count, capacity;
 };
 
+/* To what need not be answered. */
+enum answer { ANSWER_NONE, ANSWER_NO, ANSWER_YES };
+
 /* What a value is, and how it lies at its row's offset. */
 enum field_kind {
     FIELD_INTEGER,   /* int64_t */
@@ -39,6 +42,7 @@ enum field_kind {
     FIELD_BANDWIDTH, /* double, bytes per second; written "100Gbit/s" */
     FIELD_FLOPS,     /* double, operations per second; written "16.3TFLOP/s" */
     FIELD_BOOLEAN,   /* bool; written true or false */
+    FIELD_ANSWER,    /* enum answer, of a boolean that may be left open; written likewise */
     FIELD_CHOICE,    /* int (any enum), an index into words; required, or with a default */
     FIELD_CHOICES,   /* uint32_t, bit i is words[i]; written as a single word or a list */
     FIELD_TEXT,      /* char *, never empty when given */

@@ -100,7 +100,7 @@ static bool is_empty(const yaml_node_t *node)
 static bool is_quoted_number(const struct field *field, const yaml_node_t *node)
 {
     return (field->kind == FIELD_INTEGER || field->kind == FIELD_REAL ||
-            field->kind == FIELD_BOOLEAN) &&
+            field->kind == FIELD_BOOLEAN || field->kind == FIELD_ANSWER) &&
            node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
 }
 

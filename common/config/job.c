@@ -42,6 +42,8 @@ static const struct field model_fields[] = {
      .about = "what norms add to a variance; 1e-5 unless given"},
     {REAL(job_model, rope_theta, 1, 1e12),
      .about = "the base of rotary positions; 10000 unless given"},
+    {AT(job_model, tied, FIELD_ANSWER),
+     .about = "has the head the embedding's table for its weight? Not unless given; gpt always"},
     {AT(job_model, weights, FIELD_TEXT),
      .about = "a folder of transformers to begin from, on every node; else train.seed draws them"},
     {.key = NULL},

@@ -29,6 +29,7 @@ struct job_model {
     int64_t kv_heads;                /* heads of keys and values; as many as heads unless given */
     int64_t patch;                   /* pixels: the edge of a patch of an image */
     double norm_epsilon, rope_theta; /* 0: 1e-5, and 10000 */
+    enum answer tied;                /* is the embedding's table the head's weight as well? */
     char *weights;                   /* a folder of weights to begin from; NULL: they are drawn */
 };
 

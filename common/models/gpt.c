@@ -37,7 +37,7 @@ static int build(const struct model_config *config, struct graph **out, struct e
 /* Their projections are matrices of inputs by outputs, as ours; queries, keys and values are one.
  */
 static const struct huggingface_row rows[] = {
-    {"transformer.wte.weight", "v h", {"embed.tokens.weight"}},
+    {"transformer.wte.weight", "v h", {"embed.tokens.weight"}, .twin = "lm_head.weight"},
     {"transformer.wpe.weight", "s h", {"embed.positions.weight"}},
     {"transformer.h.#.ln_1.weight", "h", {"layers.#.norm1.weight"}},
     {"transformer.h.#.ln_1.bias", "h", {"layers.#.norm1.bias"}},
@@ -76,8 +76,12 @@ static json_t *describe(const struct model_config *config, const struct graph *g
         "tie_word_embeddings", true, "bos_token_id", "eos_token_id", "torch_dtype", "float32");
 }
 
-static const char *const binding[] = {"model_type", "n_head", "activation_function",
-                                      "layer_norm_epsilon", NULL};
+static const struct huggingface_key binding[] = {{"model_type"},
+                                                 {"n_head"},
+                                                 {"activation_function", "\"gelu_new\""},
+                                                 {"layer_norm_epsilon", "1e-5"},
+                                                 {"tie_word_embeddings", "true"},
+                                                 {NULL}};
 static const struct huggingface huggingface = {rows, describe, binding};
 
 const struct model model_gpt = {.family = "gpt", .build = build, .huggingface = &huggingface};

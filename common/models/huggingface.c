@@ -105,6 +105,12 @@ static int check_all(const struct graph *graph, const struct huggingface_tensor 
     return rc;
 }
 
+/* Is the head's weight the embedding's table? A family without a choice has no other head. */
+static bool is_tied(const struct model_config *config)
+{
+    return config->tied == ANSWER_YES || !model_find(config->family)->ties;
+}
+
 int huggingface_tensors(const struct model_config *config, const struct graph *graph,
                         struct huggingface_tensor **out, size_t *count, struct error *err)
 {
@@ -118,9 +124,12 @@ int huggingface_tensors(const struct model_config *config, const struct graph *g
                          config->family);
     for (const struct huggingface_row *row = theirs->rows; row->theirs && rc == 0; row++) {
         int64_t times = strchr(row->theirs, '#') ? config->layers : 1;
+        if (row->untied && is_tied(config))
+            continue;
         for (int64_t layer = 0; layer < times && rc == 0; layer++) {
             *out = grow(*out, *count, &capacity, sizeof **out);
             rc = lay_row(row, layer, graph, &(*out)[(*count)++], err);
+            (*out)[*count - 1].twin = is_tied(config) ? row->twin : NULL;
         }
     }
     if (rc == 0)
@@ -170,16 +179,28 @@ static bool agree(const json_t *ours, const json_t *theirs)
     return true;
 }
 
-static int compare_key(const char *key, const json_t *ours, const json_t *theirs, struct error *err)
+/* What it says, or means where it says nothing; NULL: what we say. Yours. */
+static json_t *find_key(const struct huggingface_key *key, const json_t *config)
 {
-    const json_t *other = json_object_get(theirs, key);
-    if (!other || agree(ours, other))
-        return 0;
-    char *is = json_dumps(other, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
-    char *right = json_dumps(ours, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
-    int rc = error_set(err, -EINVAL, "%s is %.80s, the job's model has %.80s", key, is, right);
-    free(is);
-    free(right);
+    json_t *said = json_object_get(config, key->key);
+    return said             ? json_incref(said)
+           : key->otherwise ? json_loads(key->otherwise, JSON_DECODE_ANY, NULL)
+                            : NULL;
+}
+
+static int compare_key(const struct huggingface_key *key, const json_t *ours, const json_t *theirs,
+                       struct error *err)
+{
+    json_t *other = find_key(key, theirs);
+    int rc = 0;
+    if (other && !agree(ours, other)) {
+        char *is = json_dumps(other, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
+        char *right = json_dumps(ours, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
+        rc = error_set(err, -EINVAL, "%s is %.80s, the job's model has %.80s", key->key, is, right);
+        free(is);
+        free(right);
+    }
+    json_decref(other);
     return rc;
 }
 
@@ -189,9 +210,8 @@ int huggingface_compare(const struct model_config *config, const struct graph *g
     const struct huggingface *family = model_find(config->family)->huggingface;
     json_t *ours = family->config(config, graph);
     int rc = 0;
-    for (int i = 0; family->binding[i] && rc == 0; i++)
-        rc =
-            compare_key(family->binding[i], json_object_get(ours, family->binding[i]), theirs, err);
+    for (const struct huggingface_key *key = family->binding; key->key && rc == 0; key++)
+        rc = compare_key(key, json_object_get(ours, key->key), theirs, err);
     json_decref(ours);
     return rc;
 }

@@ -16,6 +16,14 @@ struct huggingface_row {
     const char *theirs;
     const char *axes; /* the dims of each of ours in their order, a blank between axes: "h nd" */
     const char *ours[HUGGINGFACE_PARTS];
+    bool untied;      /* of a model that is not tied alone */
+    const char *twin; /* of a tied model: its files may have this one a second time, by that name */
+};
+
+/* Of a config.json. */
+struct huggingface_key {
+    const char *key;
+    const char *otherwise; /* JSON: what theirs is taken for that lacks it; NULL: ours */
 };
 
 struct huggingface {
@@ -23,8 +31,8 @@ struct huggingface {
     /* What is to be in config.json; the caller's. */
     json_t *(*config)(const struct model_config *config, const struct graph *graph);
     /* Of that, what another config.json must not say otherwise: the rest changes no output, or is
-     * in the shapes of the weights. Ended by NULL. */
-    const char *const *binding;
+     * in the shapes of the weights. Behind them one without a key. */
+    const struct huggingface_key *binding;
 };
 
 /* Where the elements of one of ours lie in one of theirs: step[i] elements apart along its dim i.
@@ -39,7 +47,8 @@ struct huggingface_tensor {
     char *name;
     int axes;
     int64_t shape[DIMS_MAX];
-    bool of_places; /* the first axis: one that is longer has ours as well */
+    bool of_places;   /* the first axis: one that is longer has ours as well */
+    const char *twin; /* where there is a tensor of that name it is this one; NULL: none */
     struct huggingface_part parts[HUGGINGFACE_PARTS];
     int part_count;
 };

@@ -1,6 +1,6 @@
 /* llama.c - LLaMA (Touvron et al., arXiv 2302.13971 and 2307.09288): root-mean-square norms, rotary
- * positions, a gated network, no biases, a head of its own; queries in groups where model.kv_heads
- * is less than model.heads.
+ * positions, a gated network, no biases; queries in groups where model.kv_heads is less than
+ * model.heads; a head of its own, or the embedding's table where model.tied says so.
  *
  * The usual width of the network is two thirds of 4 hidden, up to a multiple of 256. */
 #include "common/models/huggingface.h"
@@ -82,7 +82,9 @@ static int build(const struct model_config *config, struct graph **out, struct e
 
     graph_block(graph, "head", TYPE_HEAD);
     x = parts_rmsnorm(graph, "norm", x);
-    int head = graph_weight(graph, "logits.weight", "vh", parts_narrow, true);
+    int head = config->tied == ANSWER_YES
+                   ? table
+                   : graph_weight(graph, "logits.weight", "vh", parts_narrow, true);
     x = graph_node(graph, &operation_logits, "logits", (int[]){x, head});
     graph_node(graph, &operation_loss, "loss", (int[]){x, targets});
     *out = graph;
@@ -91,7 +93,7 @@ static int build(const struct model_config *config, struct graph **out, struct e
 
 /* Their projections are matrices of outputs by inputs; heads turn by halves, as ours. */
 static const struct huggingface_row rows[] = {
-    {"model.embed_tokens.weight", "v h", {"embed.tokens.weight"}},
+    {"model.embed_tokens.weight", "v h", {"embed.tokens.weight"}, .twin = "lm_head.weight"},
     {"model.layers.#.input_layernorm.weight", "h", {"layers.#.norm1.weight"}},
     {"model.layers.#.self_attn.q_proj.weight", "kgd h", {"layers.#.q.weight"}},
     {"model.layers.#.self_attn.k_proj.weight", "kd h", {"layers.#.k.weight"}},
@@ -102,7 +104,7 @@ static const struct huggingface_row rows[] = {
     {"model.layers.#.mlp.up_proj.weight", "f h", {"layers.#.up.weight"}},
     {"model.layers.#.mlp.down_proj.weight", "h f", {"layers.#.down.weight"}},
     {"model.norm.weight", "h", {"head.norm.weight"}},
-    {"lm_head.weight", "v h", {"head.logits.weight"}},
+    {"lm_head.weight", "v h", {"head.logits.weight"}, .untied = true},
     {NULL},
 };
 
@@ -124,13 +126,23 @@ static json_t *describe(const struct model_config *config, const struct graph *g
                      (double)graph->epsilon, "rope_theta", (double)graph->base, "rope_scaling",
                      "rope_parameters", "rope_type", "default", "rope_theta", (double)graph->base,
                      "initializer_range", 0.02, "attention_bias", false, "mlp_bias", false,
-                     "tie_word_embeddings", false, "bos_token_id", "eos_token_id", "torch_dtype",
-                     "float32");
+                     "tie_word_embeddings", config->tied == ANSWER_YES, "bos_token_id",
+                     "eos_token_id", "torch_dtype", "float32");
 }
 
-static const char *const binding[] = {
-    "model_type", "num_attention_heads", "num_key_value_heads", "hidden_act", "rms_norm_eps",
-    "rope_theta", "rope_parameters",     "rope_scaling",        NULL};
+static const struct huggingface_key binding[] = {{"model_type"},
+                                                 {"num_attention_heads"},
+                                                 {"num_key_value_heads"},
+                                                 {"hidden_act", "\"silu\""},
+                                                 {"rms_norm_eps", "1e-6"},
+                                                 {"rope_theta"},
+                                                 {"rope_parameters"},
+                                                 {"rope_scaling"},
+                                                 {"attention_bias", "false"},
+                                                 {"mlp_bias", "false"},
+                                                 {"tie_word_embeddings", "false"},
+                                                 {NULL}};
 static const struct huggingface huggingface = {rows, describe, binding};
 
-const struct model model_llama = {.family = "llama", .build = build, .huggingface = &huggingface};
+const struct model model_llama = {
+    .family = "llama", .build = build, .ties = true, .huggingface = &huggingface};

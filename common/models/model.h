@@ -11,11 +11,12 @@
 struct model_config {
     const char *family;
     int64_t layers, hidden, heads, seq, vocab;
-    int64_t ffn;          /* 0: the family's usual multiple of hidden */
-    int64_t kv_heads;     /* 0: as many as heads */
-    int64_t patch;        /* pixels; families that read images */
-    double epsilon;       /* of norms; 0: 1e-5 */
-    double rope_theta;    /* base of rotary positions; 0: 10000 */
+    int64_t ffn;       /* 0: the family's usual multiple of hidden */
+    int64_t kv_heads;  /* 0: as many as heads */
+    int64_t patch;     /* pixels; families that read images */
+    double epsilon;    /* of norms; 0: 1e-5 */
+    double rope_theta; /* base of rotary positions; 0: 10000 */
+    enum answer tied;  /* is the head's weight the embedding's table? None: as the family has it */
     enum element element; /* that it computes with */
 };
 
@@ -25,6 +26,7 @@ struct model {
     const char *family;
     /* Sizes are positive. -EINVAL: they do not go together; the sentence names both. */
     int (*build)(const struct model_config *config, struct graph **out, struct error *err);
+    bool ties;             /* its head where the configuration says so; else always, or never */
     const char *untrained; /* why it can be planned and not be trained yet; NULL: it can */
     const struct huggingface *huggingface; /* how transformers has it; NULL: it is not said */
 };

@@ -24,6 +24,7 @@ struct model_config model_config_of(const struct job_config *job)
         .patch = model->patch,
         .epsilon = model->norm_epsilon,
         .rope_theta = model->rope_theta,
+        .tied = model->tied,
         .element = job->train.dtype == JOB_BF16 ? ELEMENT_BF16 : ELEMENT_F32,
     };
 }
@@ -69,15 +70,17 @@ static int check_used(const struct model_config *config, const struct graph *gra
 {
     const struct {
         const char *key, *of;
-        bool given;
-        const struct operation *user;
+        bool given, used;
     } keys[] = {
-        {"rope_theta", "rotary positions", config->rope_theta > 0, &operation_rotary},
-        {"kv_heads", "queries in groups", config->kv_heads > 0, &operation_grouped},
-        {"patch", "images", config->patch > 0, &operation_patch},
+        {"rope_theta", "rotary positions", config->rope_theta > 0,
+         has_operation(graph, &operation_rotary)},
+        {"kv_heads", "queries in groups", config->kv_heads > 0,
+         has_operation(graph, &operation_grouped)},
+        {"patch", "images", config->patch > 0, has_operation(graph, &operation_patch)},
+        {"tied", "a choice of it", config->tied != ANSWER_NONE, model_find(config->family)->ties},
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (keys[i].given && !has_operation(graph, keys[i].user))
+        if (keys[i].given && !keys[i].used)
             return error_set(err, -EINVAL,
                              "model.%s is of models with %s, and those of family %s have none",
                              keys[i].key, keys[i].of, config->family);

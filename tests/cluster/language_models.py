@@ -111,7 +111,8 @@ def llama(tensors, config, tokens):
                         for i, a in enumerate(angles)])
         return out
 
-    assert config["hidden_act"] == "silu" and not config["tie_word_embeddings"]
+    assert config["hidden_act"] == "silu"
+    assert config["tie_word_embeddings"] == ("lm_head.weight" not in tensors)
     count, groups = config["num_attention_heads"], config["num_key_value_heads"]
     x = [tensors["model.embed_tokens.weight"][token] for token in tokens]
     for layer in range(config["num_hidden_layers"]):
@@ -127,7 +128,8 @@ def llama(tensors, config, tokens):
         active = [[g / (1 + math.exp(-g)) * u for g, u in zip(*rows)] for rows in
                   zip(linear(y, at + "mlp.gate_proj"), linear(y, at + "mlp.up_proj"))]
         x = add(x, linear(active, at + "mlp.down_proj"))
-    return linear(norm(x, "model.norm"), "lm_head")
+    head = "model.embed_tokens" if config["tie_word_embeddings"] else "lm_head"
+    return linear(norm(x, "model.norm"), head)
 
 
 MODELS = {"gpt2": gpt2, "llama": llama}

@@ -8,7 +8,8 @@ import subprocess
 TEXT = b"Sphinx of qua"
 STEP = 20
 MODELS = {"gpt": "", "llama": ", ffn: 24", "llama, in groups": ", kv_heads: 2, ffn: 24",
-          "llama, by other numbers": ", ffn: 24, rope_theta: 50.0, norm_epsilon: 0.02"}
+          "llama, by other numbers": ", ffn: 24, rope_theta: 50.0, norm_epsilon: 0.02",
+          "llama, tied": ", kv_heads: 2, ffn: 24, tied: true"}
 
 
 class Programs:

@@ -149,6 +149,8 @@ def refused(begun, status, words):
 def change_config(path, key, value):
     config = json.loads(path.read_text())
     config[key] = value
+    if value is None:
+        del config[key]
     path.write_text(json.dumps(config))
 
 
@@ -163,11 +165,40 @@ def what_is_another_model_is_refused():
         config = exported.out / "config.json"
         for key, value, words in [("rope_theta", 500000.0, "rope_theta is 500000.0"),
                                   ("rope_parameters", {"rope_type": "llama3"}, "rope_parameters is"),
-                                  ("rms_norm_eps", 1e-6, "rms_norm_eps is 1e-6")]:
+                                  ("rms_norm_eps", 1e-6, "rms_norm_eps is 1e-6"),
+                                  ("attention_bias", True, "attention_bias is true"),
+                                  ("tie_word_embeddings", True, "tie_word_embeddings is true")]:
             was = config.read_text()
             change_config(config, key, value)
             refused(exported.begin(exported.out), 1, words)
             config.write_text(was)
+
+
+def a_head_of_its_own_is_no_tied_one():
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Exported(folder, "llama, tied")
+        tensors = language_models.read_tensors(exported.out / WEIGHTS)
+        assert "lm_head.weight" not in tensors
+        refused(exported.begin(exported.out, "llama, in groups"), 1,
+                "tie_word_embeddings is true, the job's model has false")
+        # The table may be there a second time.
+        tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"]
+        write_tensors(exported.out / WEIGHTS, tensors)
+        done, losses = exported.begin(exported.out)
+        assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
+        tensors["lm_head.weight"] = tensors["lm_head.weight"][::-1]
+        write_tensors(exported.out / WEIGHTS, tensors)
+        refused(exported.begin(exported.out), 1,
+                "'lm_head.weight' is another than 'model.embed_tokens.weight'")
+        tensors["lm_head.weight"].reverse()
+        write_tensors(exported.out / WEIGHTS, tensors)
+        # What a file does not say is what transformers takes it for.
+        config = exported.out / "config.json"
+        change_config(config, "tie_word_embeddings", None)
+        refused(exported.begin(exported.out), 1,
+                "tie_word_embeddings is false, the job's model has true")
+        done, losses = exported.begin(exported.out, "llama, in groups")
+        assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
 
 
 def files_that_lack_something_are_refused():
@@ -202,5 +233,6 @@ dtypes = [(f"weights in {dtype}", lambda dtype=dtype: check_dtype(dtype))
           for dtype in ("F16", "BF16")]
 sys.exit(tap.run([*begins, *dtypes, many_files_with_an_index,
                   names_without_the_model_s_and_more_places, a_folder_of_transformers,
-                  what_is_another_model_is_refused, files_that_lack_something_are_refused,
+                  what_is_another_model_is_refused, a_head_of_its_own_is_no_tied_one,
+                  files_that_lack_something_are_refused,
                   a_training_that_goes_on_keeps_its_own]))

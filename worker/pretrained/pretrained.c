@@ -67,6 +67,22 @@ static int check(const char *name, const struct foreign_tensor *theirs,
     return 0;
 }
 
+/* What transformers would not tie then. */
+static int check_twin(const struct tensor_files *files, const struct foreign_tensor *theirs,
+                      const struct huggingface_tensor *right, struct error *err)
+{
+    const struct foreign_tensor *twin = right->twin ? tensor_files_find(files, right->twin) : NULL;
+    if (!twin)
+        return 0;
+    int rc = check(right->twin, twin, right, err);
+    if (rc == 0 && !foreign_equal(twin, theirs))
+        rc = error_set(err, -EINVAL,
+                       "'%s' is another than '%s': the job's model is tied, and has one table for "
+                       "both",
+                       right->twin, right->name);
+    return rc;
+}
+
 static int match(struct pretrained *pretrained, struct error *err)
 {
     int rc = 0;
@@ -74,6 +90,8 @@ static int match(struct pretrained *pretrained, struct error *err)
         const struct huggingface_tensor *right = &pretrained->tensors[i];
         const struct foreign_tensor *theirs = find(&pretrained->files, right->name);
         rc = check(right->name, theirs, right, err);
+        if (rc == 0)
+            rc = check_twin(&pretrained->files, theirs, right, err);
         for (int part = 0; part < right->part_count; part++)
             pretrained->sources[right->parts[part].tensor] =
                 (struct source){theirs, &right->parts[part]};

@@ -201,6 +201,14 @@ const struct foreign_tensor *tensor_files_find(const struct tensor_files *files,
     return NULL;
 }
 
+bool foreign_equal(const struct foreign_tensor *a, const struct foreign_tensor *b)
+{
+    uint64_t bytes = dtypes[a->dtype].bytes;
+    for (int i = 0; i < a->axes; i++)
+        bytes *= (uint64_t)a->shape[i];
+    return a->dtype == b->dtype && memcmp(a->data, b->data, bytes) == 0;
+}
+
 float foreign_element(const struct foreign_tensor *tensor, int64_t index)
 {
     if (tensor->dtype == DTYPE_F32) {

@@ -44,6 +44,8 @@ const struct foreign_tensor *tensor_files_find(const struct tensor_files *files,
 /* A file of the folder as JSON, *out is yours. -errno with its path. */
 int tensor_files_json(const char *folder, const char *name, json_t **out, struct error *err);
 
+/* The same numbers of the same type, of two that have the same shape? */
+bool foreign_equal(const struct foreign_tensor *a, const struct foreign_tensor *b);
 /* Element `index` of what is F32, BF16 or F16. */
 float foreign_element(const struct foreign_tensor *tensor, int64_t index);
 

@@ -21,6 +21,7 @@ struct every {
     uint64_t room;
     double wait;
     bool on;
+    enum answer open;
     enum colour colour;
     uint32_t colours;
     char *title;
@@ -45,6 +46,7 @@ static const struct field every_fields[] = {
     {AT(every, room, FIELD_SIZE), .standard = "1.5GiB", .least = 0x1p20, .greatest = 0x1p40},
     {AT(every, wait, FIELD_DURATION), .standard = "90s", .least = 1e-3, .greatest = 3600},
     {AT(every, on, FIELD_BOOLEAN), .standard = "true"},
+    {AT(every, open, FIELD_ANSWER)},
     {AT(every, colour, FIELD_CHOICE), .standard = "green", .words = colours},
     {AT(every, colours, FIELD_CHOICES), .standard = "green", .words = colours},
     {AT(every, title, FIELD_TEXT), .standard = "none"},
@@ -70,16 +72,18 @@ START_TEST(every_kind_is_read)
     struct every every;
     struct error err = {""};
     ck_assert_msg(
-        read_text("count: 900000000000\nrate: 2.5e-1\nroom: 2MiB\nwait: 250ms\non: false\n"
-                  "colour: red\ncolours: [red, green]\ntitle: \"12\"\npaths: [\"a,b\", c]\n"
-                  "inner: {depth: -2, names: x}\n",
-                  &every, &err) == 0,
+        read_text(
+            "count: 900000000000\nrate: 2.5e-1\nroom: 2MiB\nwait: 250ms\non: false\n"
+            "open: false\ncolour: red\ncolours: [red, green]\ntitle: \"12\"\npaths: [\"a,b\", c]\n"
+            "inner: {depth: -2, names: x}\n",
+            &every, &err) == 0,
         "%s", err.text);
     ck_assert_int_eq(every.count, 900000000000);
     ck_assert_double_eq(every.rate, 0.25);
     ck_assert_uint_eq(every.room, 2u << 20);
     ck_assert_double_eq(every.wait, 0.25);
     ck_assert(!every.on);
+    ck_assert_int_eq(every.open, ANSWER_NO);
     ck_assert_int_eq(every.colour, RED);
     ck_assert_uint_eq(every.colours, 3);
     ck_assert_str_eq(every.title, "12");
@@ -101,6 +105,7 @@ START_TEST(what_is_not_written_has_its_default)
     ck_assert_uint_eq(every.room, 3u << 29);
     ck_assert_double_eq(every.wait, 90);
     ck_assert(every.on);
+    ck_assert_int_eq(every.open, ANSWER_NONE);
     ck_assert_int_eq(every.colour, GREEN);
     ck_assert_uint_eq(every.colours, 1u << GREEN);
     ck_assert_str_eq(every.title, "none");
@@ -112,11 +117,12 @@ END_TEST
 START_TEST(printing_and_reading_gives_the_same_values)
 {
     struct every every, again;
-    ck_assert_int_eq(read_text("count: 1234567\nrate: 0.1\nroom: 1048577B\nwait: 1.5s\n"
-                               "colours: [red, green]\ntitle: \"a: \\\"b\\\" #c\\n\\u00e9\"\n"
-                               "paths: [\"a,b\", \"true\"]\ninner: {depth: 3}\n",
-                               &every, NULL),
-                     0);
+    ck_assert_int_eq(
+        read_text("count: 1234567\nrate: 0.1\nroom: 1048577B\nwait: 1.5s\n"
+                  "open: true\ncolours: [red, green]\ntitle: \"a: \\\"b\\\" #c\\n\\u00e9\"\n"
+                  "paths: [\"a,b\", \"true\"]\ninner: {depth: 3}\n",
+                  &every, NULL),
+        0);
     char *text = fields_print(every_fields, &every);
     ck_assert_ptr_nonnull(strstr(text, "\nwait: 1500ms\n"));
     ck_assert_ptr_nonnull(strstr(text, "\nroom: 1048577B\n"));
@@ -127,6 +133,7 @@ START_TEST(printing_and_reading_gives_the_same_values)
     ck_assert_uint_eq(again.room, every.room);
     ck_assert_double_eq(again.wait, every.wait);
     ck_assert_int_eq(again.on, every.on);
+    ck_assert_int_eq(again.open, ANSWER_YES);
     ck_assert_uint_eq(again.colours, every.colours);
     ck_assert_str_eq(again.title, "a: \"b\" #c\n\u00e9");
     ck_assert_uint_eq(again.paths.count, 2);
@@ -183,6 +190,9 @@ static const struct {
     {"count: 1\nwait: 2h\n",
      "f.yaml:2:7: wait: '2h' is out of range: write a duration with its unit, 1ms to 1h"},
     {"count: 1\non: yes\n", "f.yaml:2:5: on: 'yes' is neither: write true or false"},
+    {"count: 1\nopen: maybe\n", "f.yaml:2:7: open: 'maybe' is neither: write true or false"},
+    {"count: 1\nopen: 'true'\n",
+     "f.yaml:2:7: open: 'true' is a text because of its quotes: write true or false"},
     {"count: 1\ncolour: blue\n", "f.yaml:2:9: colour: 'blue' is not known: write red or green"},
     {"count: 1\ncolours: [red,\n  blue]\n",
      "f.yaml:3:3: colours: 'blue' is not known: write one or a list of red or green"},
@@ -202,7 +212,7 @@ static const struct {
     {"count: 1\nconut: 1\n", "f.yaml:2:1: conut: unknown key; did you mean 'count'?"},
     {"count: 1\ndepth: 1\n", "f.yaml:2:1: depth: unknown key here; it belongs in 'inner'"},
     {"count: 1\nzebra: 1\n",
-     "f.yaml:2:1: zebra: unknown key; known are count, rate, room, wait, on, "
+     "f.yaml:2:1: zebra: unknown key; known are count, rate, room, wait, on, open, "
      "colour, colours, title, paths, inner"},
     {"count: 1\nrate: 0.1\ncount: 2\n", "f.yaml:3:1: count: written twice; the first is in line 1"},
     {"count: 1\n\"on\\0\": true\n", "f.yaml:2:1: this key holds a NUL character"},

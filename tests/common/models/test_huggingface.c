@@ -28,6 +28,8 @@ static struct model_config random_config(const char *family, uint64_t index)
         .vocab = 5 + (int64_t)random_below(seed, index, 5, 30),
         .ffn = 7 + (int64_t)random_below(seed, index, 6, 20),
         .patch = strcmp(family, "vit") == 0,
+        .tied =
+            model_find(family)->ties ? (enum answer)random_below(seed, index, 7, 3) : ANSWER_NONE,
     };
 }
 

@@ -55,6 +55,13 @@ START_TEST(llama_has_the_parameters_of_its_checkpoints)
     struct model_config large = {"llama",     .layers = 80,   .hidden = 8192, .heads = 64,
                                  .seq = 4096, .vocab = 32000, .ffn = 28672,   .kv_heads = 8};
     ck_assert_int_eq(parameters(&large), 68976648192);
+    struct model_config tied = {"llama",           .layers = 16,      .hidden = 2048,
+                                .heads = 32,       .seq = 8192,       .vocab = 128256,
+                                .ffn = 8192,       .kv_heads = 8,     .epsilon = 1e-5,
+                                .rope_theta = 5e5, .tied = ANSWER_YES};
+    ck_assert_int_eq(parameters(&tied), 1235814400); /* LLaMA 3.2 1B */
+    tied.tied = ANSWER_NO;
+    ck_assert_int_eq(parameters(&tied), 1235814400 + 128256 * 2048);
 }
 END_TEST
 
@@ -108,6 +115,8 @@ static const struct {
     {{"gpt", 2, 64, 8, 16, 256, .rope_theta = 500}, "model.rope_theta is of models with rotary"},
     {{"bert", 2, 64, 8, 16, 256, .kv_heads = 8}, "model.kv_heads is of models with queries in"},
     {{"gpt", 2, 64, 8, 16, 256, .patch = 16}, "model.patch is of models with images"},
+    {{"gpt", 2, 64, 8, 16, 256, .tied = ANSWER_NO}, "model.tied is of models with a choice of it"},
+    {{"gpt", 2, 64, 8, 16, 256, .tied = ANSWER_YES}, "and those of family gpt have none"},
     {{"elmo", 2, 64, 8, 16, 256}, "model.family 'elmo' is unknown; known: gpt, llama, bert, vit"},
 };
 
@@ -122,6 +131,7 @@ END_TEST
 static const struct model_config little[] = {
     {"gpt", 2, 32, 4, 8, 32},
     {"llama", 2, 32, 8, 8, 32, .ffn = 64, .kv_heads = 4},
+    {"llama", 2, 32, 4, 8, 32, .ffn = 64, .tied = ANSWER_YES},
     {"bert", 2, 32, 4, 8, 32},
     {"vit", 2, 32, 4, 8, 32, .patch = 2},
 };
@@ -129,7 +139,7 @@ static const struct model_config little[] = {
 
 START_TEST(what_cannot_be_trained_says_why)
 {
-    static const char *const words[] = {NULL, NULL, "no data is masked for it yet",
+    static const char *const words[] = {NULL, NULL, NULL, "no data is masked for it yet",
                                         "no data format has images yet"};
     struct graph *graph = build(&little[_i]);
     int rc = model_runs(&little[_i], graph, &err);
