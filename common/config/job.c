@@ -22,7 +22,7 @@ static const char *const recomputes[] = {"none", "selective", "full", NULL};
 
 static const struct field model_fields[] = {
     {AT(job_model, family, FIELD_TEXT), .required = true,
-     .about = "gpt and llama are trained; bert and vit are planned only"},
+     .about = "gpt, llama and qwen are trained; bert and vit are planned only"},
     {INTEGER(job_model, layers, 1, 10000, "layers"), .required = true,
      .about = "blocks between the embedding and the head"},
     {INTEGER(job_model, hidden, 1, 1048576, "features"), .required = true,

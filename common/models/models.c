@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-extern const struct model model_gpt, model_llama, model_bert, model_vit;
+extern const struct model model_gpt, model_llama, model_qwen, model_bert, model_vit;
 
-const struct model *const models[] = {&model_gpt, &model_llama, &model_bert, &model_vit, NULL};
+const struct model *const models[] = {&model_gpt,  &model_llama, &model_qwen,
+                                      &model_bert, &model_vit,   NULL};
 
 struct model_config model_config_of(const struct job_config *job)
 {

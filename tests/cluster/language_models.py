@@ -1,4 +1,4 @@
-"""language_models.py - what transformers computes for GPT-2 and LLaMA, from the files of a folder
+"""language_models.py - what transformers computes for GPT-2, LLaMA and Qwen2, from the files of a folder
 alone: plain numbers in double precision, slow and easy to read, with no package."""
 import json
 import math
@@ -93,7 +93,7 @@ def gpt2(tensors, config, tokens):
 
 def llama(tensors, config, tokens):
     def linear(rows, name):
-        return product(rows, transpose(tensors[name + ".weight"]))
+        return product(rows, transpose(tensors[name + ".weight"]), tensors.get(name + ".bias"))
 
     def norm(rows, name):
         scale = tensors[name + ".weight"]
@@ -111,6 +111,8 @@ def llama(tensors, config, tokens):
                         for i, a in enumerate(angles)])
         return out
 
+    biased = sum(name.endswith(".bias") for name in tensors)
+    assert biased == (3 * config["num_hidden_layers"] if config["model_type"] == "qwen2" else 0)
     assert config["hidden_act"] == "silu"
     assert config["tie_word_embeddings"] == ("lm_head.weight" not in tensors)
     count, groups = config["num_attention_heads"], config["num_key_value_heads"]
@@ -132,7 +134,7 @@ def llama(tensors, config, tokens):
     return linear(norm(x, "model.norm"), head)
 
 
-MODELS = {"gpt2": gpt2, "llama": llama}
+MODELS = {"gpt2": gpt2, "llama": llama, "qwen2": llama}
 
 
 def loss(folder, tokens):

@@ -9,7 +9,9 @@ TEXT = b"Sphinx of qua"
 STEP = 20
 MODELS = {"gpt": "", "llama": ", ffn: 24", "llama, in groups": ", kv_heads: 2, ffn: 24",
           "llama, by other numbers": ", ffn: 24, rope_theta: 50.0, norm_epsilon: 0.02",
-          "llama, tied": ", kv_heads: 2, ffn: 24, tied: true"}
+          "llama, tied": ", kv_heads: 2, ffn: 24, tied: true",
+          "qwen": ", kv_heads: 2, ffn: 24, rope_theta: 50.0, norm_epsilon: 1.0e-6",
+          "qwen, tied": ", ffn: 24, tied: true"}
 
 
 class Programs:

@@ -201,6 +201,19 @@ def a_head_of_its_own_is_no_tied_one():
         assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
 
 
+def a_window_is_another_model():
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Exported(folder, "qwen")
+        refused(exported.begin(exported.out, "llama, in groups"), 1, 'model_type is "qwen2"')
+        config = exported.out / "config.json"
+        change_config(config, "sliding_window", 4)
+        done, losses = exported.begin(exported.out)
+        assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
+        change_config(config, "use_sliding_window", True)
+        refused(exported.begin(exported.out), 1,
+                "use_sliding_window is true, the job's model has false")
+
+
 def files_that_lack_something_are_refused():
     with tempfile.TemporaryDirectory() as folder:
         exported = Exported(folder, "gpt")
@@ -234,5 +247,5 @@ dtypes = [(f"weights in {dtype}", lambda dtype=dtype: check_dtype(dtype))
 sys.exit(tap.run([*begins, *dtypes, many_files_with_an_index,
                   names_without_the_model_s_and_more_places, a_folder_of_transformers,
                   what_is_another_model_is_refused, a_head_of_its_own_is_no_tied_one,
-                  files_that_lack_something_are_refused,
+                  a_window_is_another_model, files_that_lack_something_are_refused,
                   a_training_that_goes_on_keeps_its_own]))

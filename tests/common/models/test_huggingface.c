@@ -23,7 +23,7 @@ static struct model_config random_config(const char *family, uint64_t index)
         .layers = 1 + (int64_t)random_below(seed, index, 3, 3),
         .hidden = heads * width,
         .heads = heads,
-        .kv_heads = strcmp(family, "llama") == 0 ? kv_heads : 0,
+        .kv_heads = model_find(family)->ties ? kv_heads : 0,
         .seq = 3 + (int64_t)random_below(seed, index, 4, 9),
         .vocab = 5 + (int64_t)random_below(seed, index, 5, 30),
         .ffn = 7 + (int64_t)random_below(seed, index, 6, 20),

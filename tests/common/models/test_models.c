@@ -65,6 +65,18 @@ START_TEST(llama_has_the_parameters_of_its_checkpoints)
 }
 END_TEST
 
+START_TEST(qwen_has_the_parameters_of_its_checkpoints)
+{
+    struct model_config small = {"qwen",      .layers = 24,  .hidden = 896,
+                                 .heads = 14, .seq = 32768,  .vocab = 151936,
+                                 .ffn = 4864, .kv_heads = 2, .tied = ANSWER_YES};
+    ck_assert_int_eq(parameters(&small), 494032768); /* Qwen2.5 0.5B */
+    struct model_config large = {"qwen",       .layers = 28,    .hidden = 3584, .heads = 28,
+                                 .seq = 32768, .vocab = 152064, .ffn = 18944,   .kv_heads = 4};
+    ck_assert_int_eq(parameters(&large), 7615616512); /* 7B */
+}
+END_TEST
+
 START_TEST(bert_and_vit_have_the_parameters_of_their_formulas)
 {
     for (int64_t layers = 32; layers <= 48; layers += 16) {
@@ -117,7 +129,8 @@ static const struct {
     {{"gpt", 2, 64, 8, 16, 256, .patch = 16}, "model.patch is of models with images"},
     {{"gpt", 2, 64, 8, 16, 256, .tied = ANSWER_NO}, "model.tied is of models with a choice of it"},
     {{"gpt", 2, 64, 8, 16, 256, .tied = ANSWER_YES}, "and those of family gpt have none"},
-    {{"elmo", 2, 64, 8, 16, 256}, "model.family 'elmo' is unknown; known: gpt, llama, bert, vit"},
+    {{"elmo", 2, 64, 8, 16, 256},
+     "model.family 'elmo' is unknown; known: gpt, llama, qwen, bert, vit"},
 };
 
 START_TEST(sizes_that_do_not_go_together_are_refused)
@@ -132,6 +145,7 @@ static const struct model_config little[] = {
     {"gpt", 2, 32, 4, 8, 32},
     {"llama", 2, 32, 8, 8, 32, .ffn = 64, .kv_heads = 4},
     {"llama", 2, 32, 4, 8, 32, .ffn = 64, .tied = ANSWER_YES},
+    {"qwen", 2, 32, 8, 8, 32, .ffn = 64, .kv_heads = 4},
     {"bert", 2, 32, 4, 8, 32},
     {"vit", 2, 32, 4, 8, 32, .patch = 2},
 };
@@ -139,8 +153,8 @@ static const struct model_config little[] = {
 
 START_TEST(what_cannot_be_trained_says_why)
 {
-    static const char *const words[] = {NULL, NULL, NULL, "no data is masked for it yet",
-                                        "no data format has images yet"};
+    static const char *const words[] = {
+        NULL, NULL, NULL, NULL, "no data is masked for it yet", "no data format has images yet"};
     struct graph *graph = build(&little[_i]);
     int rc = model_runs(&little[_i], graph, &err);
     ck_assert_int_eq(rc, words[_i] ? -ENOSYS : 0);
@@ -215,6 +229,7 @@ int main(void)
     TCase *sizes = tcase_create("sizes"), *plans = tcase_create("plans");
     tcase_add_test(sizes, gpt_has_the_parameters_of_its_papers);
     tcase_add_test(sizes, llama_has_the_parameters_of_its_checkpoints);
+    tcase_add_test(sizes, qwen_has_the_parameters_of_its_checkpoints);
     tcase_add_test(sizes, bert_and_vit_have_the_parameters_of_their_formulas);
     tcase_add_test(sizes, most_arithmetic_is_two_operations_for_each_weight_and_token);
     tcase_add_loop_test(sizes, sizes_that_do_not_go_together_are_refused, 0,

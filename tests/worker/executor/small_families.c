@@ -1,4 +1,5 @@
-/* small_families.c - three models: with and without shared heads of keys, causal and not. */
+/* small_families.c - four models: with and without shared heads of keys, biases and a table for
+ * embedding and head, causal and not. */
 #include "tests/worker/executor/small_families.h"
 
 #include "worker/kernels/modules.h"
@@ -18,6 +19,15 @@ const struct model_config families[FAMILIES] = {
      .ffn = 48,
      .kv_heads = 4,
      .rope_theta = 100},
+    {.family = "qwen",
+     .layers = 2,
+     .hidden = 32,
+     .heads = 8,
+     .seq = 12,
+     .vocab = 36,
+     .ffn = 48,
+     .kv_heads = 4,
+     .tied = ANSWER_YES},
     {.family = "bert", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48},
 };
 

@@ -69,8 +69,8 @@ static void check_plan(int model, struct plan *plan, const char *name)
 
 START_TEST(families_train_under_every_role)
 {
-    const char *names[] = {roles[_i]->name, "batch"};
-    int model = _i % FAMILIES;
+    const char *names[] = {roles[_i % 6]->name, "batch"};
+    int model = _i / 6;
     check_plan(model, engine_plan(wide[model], 1, (int[]){2, 2}, 2, names, 2, 4, "1f1b"), names[0]);
 }
 END_TEST
@@ -121,7 +121,7 @@ int main(void)
     TCase *tcase = tcase_create("bf16");
     tcase_add_unchecked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 120);
-    tcase_add_loop_test(tcase, families_train_under_every_role, 0, 6);
+    tcase_add_loop_test(tcase, families_train_under_every_role, 0, 6 * FAMILIES);
     tcase_add_loop_test(tcase, families_train_under_random_plans, 0, test_share(6));
     tcase_add_test(tcase, attention_of_common_widths_trains_as_plain_c);
     return suite_run("bf16", tcase, NULL);
