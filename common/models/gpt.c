@@ -82,6 +82,7 @@ static const struct huggingface_key binding[] = {{"model_type"},
                                                  {"layer_norm_epsilon", "1e-5"},
                                                  {"tie_word_embeddings", "true"},
                                                  {NULL}};
-static const struct huggingface huggingface = {rows, describe, binding};
+static const struct huggingface huggingface = {
+    .rows = rows, .config = describe, .binding = binding};
 
 const struct model model_gpt = {.family = "gpt", .build = build, .huggingface = &huggingface};

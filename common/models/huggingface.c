@@ -204,12 +204,28 @@ static int compare_key(const struct huggingface_key *key, const json_t *ours, co
     return rc;
 }
 
+/* Ours goes by their name then. */
+static int compare_alias(const struct huggingface_alias *alias, json_t *ours, const json_t *theirs,
+                         struct error *err)
+{
+    const char *type = json_string_value(json_object_get(theirs, "model_type"));
+    while (alias && alias->model_type && (!type || strcmp(type, alias->model_type) != 0))
+        alias++;
+    if (!alias || !alias->model_type)
+        return 0;
+    json_object_set_new(ours, "model_type", json_string(type));
+    json_t *value = json_loads(alias->value, JSON_DECODE_ANY, NULL);
+    int rc = compare_key(&alias->key, value, theirs, err);
+    json_decref(value);
+    return rc;
+}
+
 int huggingface_compare(const struct model_config *config, const struct graph *graph,
                         const json_t *theirs, struct error *err)
 {
     const struct huggingface *family = model_find(config->family)->huggingface;
     json_t *ours = family->config(config, graph);
-    int rc = 0;
+    int rc = compare_alias(family->aliases, ours, theirs, err);
     for (const struct huggingface_key *key = family->binding; key->key && rc == 0; key++)
         rc = compare_key(key, json_object_get(ours, key->key), theirs, err);
     json_decref(ours);

@@ -26,6 +26,13 @@ struct huggingface_key {
     const char *otherwise; /* JSON: what theirs is taken for that lacks it; NULL: ours */
 };
 
+/* Another model_type of the same model, where a key has this value, in JSON. */
+struct huggingface_alias {
+    const char *model_type;
+    struct huggingface_key key;
+    const char *value;
+};
+
 struct huggingface {
     const struct huggingface_row *rows; /* behind them one without names */
     /* What is to be in config.json; the caller's. */
@@ -33,6 +40,7 @@ struct huggingface {
     /* Of that, what another config.json must not say otherwise: the rest changes no output, or is
      * in the shapes of the weights. Behind them one without a key. */
     const struct huggingface_key *binding;
+    const struct huggingface_alias *aliases; /* behind them one without names; NULL: none */
 };
 
 /* Where the elements of one of ours lie in one of theirs: step[i] elements apart along its dim i.

@@ -23,7 +23,11 @@ static json_t *describe(const struct model_config *config, const struct graph *g
 
 static const struct huggingface_key binding[] = {
     DECODER_BINDING, {"attention_bias", "false"}, {"mlp_bias", "false"}, {NULL}};
-static const struct huggingface huggingface = {rows, describe, binding};
+/* Mistral (Jiang et al., arXiv 2310.06825) from its release 0.2 on, which has no window. */
+static const struct huggingface_alias aliases[] = {{"mistral", {"sliding_window", "4096"}, "null"},
+                                                   {NULL}};
+static const struct huggingface huggingface = {
+    .rows = rows, .config = describe, .binding = binding, .aliases = aliases};
 
 const struct model model_llama = {
     .family = "llama", .build = build, .ties = true, .huggingface = &huggingface};

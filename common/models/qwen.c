@@ -30,7 +30,8 @@ static json_t *describe(const struct model_config *config, const struct graph *g
 
 static const struct huggingface_key binding[] = {
     DECODER_BINDING, {"use_sliding_window", "false"}, {NULL}};
-static const struct huggingface huggingface = {rows, describe, binding};
+static const struct huggingface huggingface = {
+    .rows = rows, .config = describe, .binding = binding};
 
 const struct model model_qwen = {
     .family = "qwen", .build = build, .ties = true, .huggingface = &huggingface};

@@ -214,6 +214,22 @@ def a_window_is_another_model():
                 "use_sliding_window is true, the job's model has false")
 
 
+def mistral_without_a_window_is_llama():
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Exported(folder, "llama, in groups")
+        config = exported.out / "config.json"
+        change_config(config, "model_type", "mistral")
+        refused(exported.begin(exported.out), 1, "sliding_window is 4096, the job's model has null")
+        change_config(config, "sliding_window", 8)
+        refused(exported.begin(exported.out), 1, "sliding_window is 8, the job's model has null")
+        config.write_text(config.read_text().replace('"sliding_window": 8', '"sliding_window": null'))
+        done, losses = exported.begin(exported.out)
+        assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
+        refused(exported.begin(exported.out, "qwen"), 1, 'model_type is "mistral"')
+        change_config(config, "rms_norm_eps", 1e-6)
+        refused(exported.begin(exported.out), 1, "rms_norm_eps is 1e-6")
+
+
 def files_that_lack_something_are_refused():
     with tempfile.TemporaryDirectory() as folder:
         exported = Exported(folder, "gpt")
@@ -247,5 +263,6 @@ dtypes = [(f"weights in {dtype}", lambda dtype=dtype: check_dtype(dtype))
 sys.exit(tap.run([*begins, *dtypes, many_files_with_an_index,
                   names_without_the_model_s_and_more_places, a_folder_of_transformers,
                   what_is_another_model_is_refused, a_head_of_its_own_is_no_tied_one,
-                  a_window_is_another_model, files_that_lack_something_are_refused,
+                  a_window_is_another_model, mistral_without_a_window_is_llama,
+                  files_that_lack_something_are_refused,
                   a_training_that_goes_on_keeps_its_own]))
