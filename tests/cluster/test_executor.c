@@ -37,6 +37,22 @@ static void start(const char *ranks)
                    (const char *[]){"--local", ranks, "--job", job.job, "--plan", job.plan, NULL});
 }
 
+/* What GPT has, and what LLaMA has beside it. */
+static void check_rates(const struct profile *profile, enum element element)
+{
+    static const char *const names[] = {"norm",    "qkv",   "core",     "fc1",    "gelu",
+                                        "rmsnorm", "query", "keyvalue", "rotary", "rotary_key",
+                                        "grouped", "merge", "widen",    "swiglu", "narrow"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const struct profile_rate *rate = profile->rates, *end = rate + profile->rate_count;
+        while (rate < end && (rate->element != element || strcmp(rate->operation, names[i]) != 0))
+            rate++;
+        ck_assert_msg(rate < end, "%s has no rate in element %d", names[i], element);
+        for (int d = 0; d < DIRECTIONS; d++)
+            ck_assert_double_gt(rate->fixed_s[d] + rate->seconds_per_flop[d], 0);
+    }
+}
+
 START_TEST(a_probe_measures_every_device)
 {
     struct profile profile;
@@ -47,8 +63,10 @@ START_TEST(a_probe_measures_every_device)
     ck_assert_uint_eq(event->profile->n_device_json, 2);
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(profile_decode(event->profile->device_json[i], &profile, NULL), 0);
-        ck_assert_uint_ge(profile.rate_count, 12);
+        check_rates(&profile, ELEMENT_F32);
+        check_rates(&profile, ELEMENT_BF16);
         ck_assert_double_gt(profile.seconds_per_flop, 0);
+        ck_assert_double_gt(profile.seconds_per_flop_bf16, 0);
         ck_assert_double_gt(profile.seconds_per_byte, 0);
         ck_assert_double_gt(profile.host.latency_s, 0);
     }

@@ -2,6 +2,7 @@
  * both times of each operation; then messages of two sizes for the links, and both at once. */
 #include "worker/executor/probe_internal.h"
 
+#include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/program/lower.h"
 #include "worker/executor/interpreter.h"
@@ -142,11 +143,15 @@ static int time_model(const struct device *device, const struct model_config *mo
 int probe_steps(const struct device *device, const struct model_config *size, enum element element,
                 int64_t samples, struct sums *sums, struct error *err)
 {
-    static const char *const families[] = {"gpt", "llama"};
+    static const struct {
+        const char *name;
+        bool groups; /* it has fewer heads of keys and values than of queries */
+    } families[] = {{"gpt", false}, {"llama", true}};
     int rc = 0;
     for (size_t i = 0; i < sizeof families / sizeof *families && rc == 0; i++) {
         struct model_config model = *size;
-        model.family = families[i];
+        model.family = families[i].name;
+        model.kv_heads = families[i].groups ? model.heads / 2 : 0;
         model.element = element;
         rc = time_model(device, &model, samples, sums, err);
     }
@@ -202,20 +207,32 @@ void probe_fill_rates(struct profile *profile, enum element element, const struc
     profile->seconds_per_byte *= crowd;
 }
 
-static int time_kernels(struct prober *prober, struct error *err)
+void probe_warn_of_bf16(const struct error *why)
+{
+    log_line(LOG_WARN, "bf16 is planned as if it were f32, for it cannot be measured: %s",
+             why->text);
+}
+
+static int time_kernels(struct prober *prober, enum element element, struct error *err)
 {
     const struct device *device = prober->probe->device;
-    int rc = 0;
+    struct sums big = {0}, little = {0};
+    int rc = probe_steps(device, &large, element, 8, &big, err);
+    if (rc == 0)
+        rc = probe_steps(device, &small, element, 1, &little, err);
+    if (rc == 0)
+        probe_fill_rates(&prober->probe->profiles[prober->index], element, &big, &little,
+                         prober->probe->crowd);
+    return rc;
+}
+
+static int time_elements(struct prober *prober, struct error *err)
+{
+    struct error why;
     pthread_barrier_wait(&prober->probe->barrier); /* all devices work at the same time */
-    for (int element = 0; element < ELEMENTS && rc == 0; element++) {
-        struct sums big = {0}, little = {0};
-        rc = probe_steps(device, &large, (enum element)element, 8, &big, err);
-        if (rc == 0)
-            rc = probe_steps(device, &small, (enum element)element, 1, &little, err);
-        if (rc == 0)
-            probe_fill_rates(&prober->probe->profiles[prober->index], (enum element)element, &big,
-                             &little, prober->probe->crowd);
-    }
+    int rc = time_kernels(prober, ELEMENT_F32, err);
+    if (rc == 0 && time_kernels(prober, ELEMENT_BF16, &why) < 0)
+        probe_warn_of_bf16(&why);
     return rc;
 }
 
@@ -239,7 +256,7 @@ static void *prober_run(void *context)
     if (probe->device->threads)
         probe->device->threads(threads);
     if (prober->index < probe->devices) {
-        int rc2 = time_kernels(prober, &err);
+        int rc2 = time_elements(prober, &err);
         rc = rc < 0 ? rc : rc2;
     }
     pthread_barrier_wait(&probe->barrier);

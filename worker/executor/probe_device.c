@@ -1,8 +1,6 @@
 /* probe_device.c - a device with memory of its own: kernels, memory, and the way to the host. */
 #include "worker/executor/probe_internal.h"
 
-#include "common/base/log.h"
-
 #include <math.h>
 
 /* From hardly anything to what fills the largest devices; each has more work than the one before.
@@ -134,8 +132,7 @@ int probe_device(const struct device *device, double crowd, struct profile_link 
     *out = (struct profile){.overlap = PROFILE_OVERLAP};
     int rc = time_kernels(device, ELEMENT_F32, crowd, out, err);
     if (rc == 0 && time_kernels(device, ELEMENT_BF16, crowd, out, &why) < 0)
-        log_line(LOG_WARN, "bf16 is planned as if it were f32, for it cannot be measured: %s",
-                 why.text);
+        probe_warn_of_bf16(&why);
     if (rc == 0)
         rc = time_memory(device, rates, figures, err);
     if (rc < 0)

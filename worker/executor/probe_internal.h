@@ -44,13 +44,16 @@ struct sums {
     int other_instructions;
 };
 /* Steps of one-layer models of this size that compute with the element, after one each to warm up:
- * one of every family, so that all operations are measured that a job may have. */
+ * one of each family whose operations are its own. What is not measured so are matrix products,
+ * which have the rate of others. */
 int probe_steps(const struct device *device, const struct model_config *size, enum element element,
                 int64_t samples, struct sums *sums, struct error *err);
 /* The lines through what two models took that computed with this element; `crowd` times as slow. In
  * f32 also of what has no rate of its own. */
 void probe_fill_rates(struct profile *profile, enum element element, const struct sums *big,
                       const struct sums *little, double crowd);
+/* A device that computes in f32 is used, whatever is the matter with bf16. */
+void probe_warn_of_bf16(const struct error *why);
 /* Every rank calls it: latency and speed of the links among them, and how much computing and moving
  * data slow each other. */
 int probe_links(struct prober *prober, struct profile_link *link, double *overlap,
