@@ -99,8 +99,9 @@ static double job_bytes(const struct job *job)
     double bytes = 0;
     for (int i = 0; i < operation_operands(job->node.operation); i++) {
         const struct view *operand = &job->call.operand[i], *gradient = &job->call.gradient[i];
-        bool output = i == operation_output(job->node.operation);
-        if (operand->data && (job->direction == FORWARD || !output))
+        const struct operation *operation = job->node.operation;
+        bool weight = i >= operation->input_count && i < operation_output(operation);
+        if (operand->data && (job->direction == FORWARD || weight || operation->saved >> i & 1))
             bytes += (double)view_elements(operand) * (double)element_size(operand->element);
         if (gradient->data && job->direction == BACKWARD)
             bytes += (double)view_elements(gradient) * (double)element_size(gradient->element);

@@ -4,6 +4,7 @@
 #include "worker/kernels/cpu/numbers.h"
 
 #define GRAIN 1024
+#define BLOCK 256 /* numbers whose gradients are made before they are written */
 
 enum { X, Z, Y };
 
@@ -30,45 +31,52 @@ INLINED void forward_each(const struct gate *gate, int64_t first, int64_t end, e
     }
 }
 
-/* dz = dy x s */
-INLINED void backward_z(const struct gate *gate, int64_t first, int64_t end, enum element e,
-                        bool add)
+/* dx = dy z s (1 + x (1 - s)), dz = dy x s, of `count` numbers from the first on. */
+INLINED void compute(const struct gate *gate, int64_t first, int64_t count, enum element e,
+                     float *dx, float *dz)
 {
-    const void *x = gate->x, *dy = gate->dy;
-    void *dz = gate->dz;
+    const void *x = from_number(gate->x, e, first), *z = from_number(gate->z, e, first);
+    const void *dy = from_number(gate->dy, e, first);
 #pragma omp simd
-    for (int64_t i = first; i < end; i++) {
-        float u = load(x, e, i), before = add ? load(dz, e, i) : 0;
-        store(dz, e, i, before + load(dy, e, i) * u * sigmoid(u));
+    for (int64_t i = 0; i < count; i++) {
+        float u = load(x, e, i), s = sigmoid(u), given = load(dy, e, i) * s;
+        dx[i] = given * load(z, e, i) * (1 + u * (1 - s));
+        dz[i] = given * u;
     }
 }
 
-/* dx = dy z s (1 + x (1 - s)) */
-INLINED void backward_x(const struct gate *gate, int64_t first, int64_t end, enum element e,
-                        bool add)
+INLINED void write_all(void *to, const float *from, int64_t count, enum element e)
 {
-    const void *x = gate->x, *z = gate->z, *dy = gate->dy;
-    void *dx = gate->dx;
 #pragma omp simd
-    for (int64_t i = first; i < end; i++) {
-        float u = load(x, e, i), s = sigmoid(u), before = add ? load(dx, e, i) : 0;
-        store(dx, e, i, before + load(dy, e, i) * load(z, e, i) * s * (1 + u * (1 - s)));
-    }
+    for (int64_t i = 0; i < count; i++)
+        store(to, e, i, from[i]);
 }
 
-/* A piece of both while it is in the cache; that of x last, since it may lie over dy. */
+INLINED void add_all(void *to, const float *from, int64_t count, enum element e)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++)
+        store(to, e, i, load(to, e, i) + from[i]);
+}
+
+INLINED void give(void *to, bool add, int64_t first, const float *from, int64_t count,
+                  enum element e)
+{
+    if (to && add)
+        add_all(from_number(to, e, first), from, count, e);
+    else if (to)
+        write_all(from_number(to, e, first), from, count, e);
+}
+
+/* Both of a block, before any is written: that of x may lie over dy. */
 INLINED void backward_both(const struct gate *gate, int64_t first, int64_t end, enum element e)
 {
-    for (int64_t at = first; at < end; at += GRAIN) {
-        int64_t to = end - at < GRAIN ? end : at + GRAIN;
-        if (gate->dz && gate->add_z)
-            backward_z(gate, at, to, e, true);
-        else if (gate->dz)
-            backward_z(gate, at, to, e, false);
-        if (gate->dx && gate->add_x)
-            backward_x(gate, at, to, e, true);
-        else if (gate->dx)
-            backward_x(gate, at, to, e, false);
+    for (int64_t at = first; at < end; at += BLOCK) {
+        int64_t count = end - at < BLOCK ? end - at : BLOCK;
+        float dx[BLOCK], dz[BLOCK];
+        compute(gate, at, count, e, dx, dz);
+        give(gate->dx, gate->add_x, at, dx, count, e);
+        give(gate->dz, gate->add_z, at, dz, count, e);
     }
 }
 

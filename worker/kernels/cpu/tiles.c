@@ -61,13 +61,15 @@ VECTORISED static void write_tile(const struct product *product, struct tile til
 static void run_tile(const struct product *product, struct tile tile)
 {
     float a[ROWS * INNER], b[INNER * COLUMNS], sums[ROWS * COLUMNS];
-    for (int64_t k = 0; k < product->inner; k += INNER) {
+    int64_t k = 0;
+    do {
         int64_t inner = least(product->inner - k, INNER);
         struct tile left = {tile.row, k, tile.rows, inner},
                     right = {k, tile.column, inner, tile.columns};
         sgemm(tile.rows, tile.columns, inner, widen(&product->a, left, a),
               widen(&product->b, right, b), k > 0 ? 1 : 0, sums, tile.columns);
-    }
+        k += INNER;
+    } while (k < product->inner); /* which is not empty */
     write_tile(product, tile, sums);
 }
 
