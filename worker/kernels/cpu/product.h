@@ -31,8 +31,8 @@ struct product {
 /* Uses the threads of the caller; with as many of them, the same bits. */
 void product_run(const struct product *product);
 
-/* The ways there are for bf16. By oneDNN, where this was built with it and the machine multiplies
- * bf16; false: it does not, or the library has not done it. */
+/* The ways there are for bf16. By oneDNN, where this was built with it and the machine has AMX;
+ * false: it has not, or the library has not done it. */
 #ifdef HAVE_ONEDNN
 bool product_by_onednn(const struct product *product);
 #else
