@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <system_error>
 
 #include <gloo/common/error.h>
 #include <gloo/transport/tcp/device.h>
@@ -82,18 +83,29 @@ mesh::mesh(const struct fabric_config &config)
                       "cannot connect all " + std::to_string(count) +
                           " ranks: " + words(cause.what()));
     }
-    watcher = std::thread(&mesh::watch, this);
+    post_sentinels();
+    try {
+        for (int peer = 0; peer < count; peer++)
+            if (peer != rank && !ends[peer])
+                watchers.emplace_back(&mesh::watch, this, peer);
+    } catch (const std::system_error &cause) {
+        end_watch();
+        throw failure(-cause.code().value(),
+                      "no thread for each of " + std::to_string(count - 1) + " peers");
+    }
 }
 
 mesh::~mesh()
 {
-    {
-        std::lock_guard<std::mutex> guard(lock);
-        over = true;
-        if (sentinel)
-            sentinel->abortWaitRecv();
-    }
-    watcher.join();
+    end_watch();
+}
+
+void mesh::end_watch()
+{
+    for (const auto &sentinel : sentinels)
+        sentinel->abortWaitRecv();
+    for (std::thread &watcher : watchers)
+        watcher.join();
 }
 
 deadline mesh::limit() const
@@ -165,41 +177,30 @@ void mesh::wake()
         each->wake();
 }
 
-/* Nobody sends what the sentinel receives: it hears nothing but that a connection has ended. Of
- * those that have already it is told by an exception. Returns how many are left. */
-int mesh::set_sentinel()
+void mesh::post_sentinels()
 {
-    int left = 0;
-    sentinel = context->createUnboundBuffer(nullptr, 0);
     for (int peer = 0; peer < count; peer++) {
-        if (peer == rank || ends[peer])
-            continue;
+        sentinels.push_back(context->createUnboundBuffer(nullptr, 0));
         try {
-            sentinel->recv(peer, nobodys_slot, 0, 0);
-            left++;
+            if (peer != rank)
+                sentinels.back()->recv(peer, nobodys_slot, 0, 0);
         } catch (const std::exception &cause) {
             ends[peer] = cause.what();
         }
     }
-    for (const waiting *each : waits)
-        if (ends[each->mine.peer])
-            each->wake();
-    return left;
 }
 
-void mesh::watch()
+/* Sleeps until the connection to the peer ends, or this mesh does. */
+void mesh::watch(int peer)
 {
-    for (;;) {
-        {
-            std::lock_guard<std::mutex> guard(lock);
-            if (over || aborted || ended_rc < 0 || set_sentinel() == 0)
-                return;
-        }
-        try {
-            sentinel->waitRecv(nullptr, for_ever);
-        } catch (const std::exception &) {
-            /* Whose it is set_sentinel() finds out. */
-        }
+    try {
+        sentinels[peer]->waitRecv(nullptr, for_ever);
+    } catch (const std::exception &cause) {
+        std::lock_guard<std::mutex> guard(lock);
+        ends[peer] = cause.what();
+        for (const waiting *each : waits)
+            if (each->mine.peer == peer)
+                each->wake();
     }
 }
 

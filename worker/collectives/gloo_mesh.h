@@ -7,7 +7,9 @@
  * group, and not after the limit. So a rank that is said to be gone may have lost another one.
  *
  * That a connection has ended Gloo tells whoever waits for a message that is not under way yet, or
- * begins one; of those under way it tells nobody. A thread that waits for nothing else does. */
+ * begins one; of those under way it tells nobody. So every peer has a sentinel, a thread that waits
+ * for a message that nobody sends. All are asked for before anything else is: what a peer has not
+ * read when it leaves takes with it what it sent. */
 #ifndef WORKER_COLLECTIVES_GLOO_MESH_H
 #define WORKER_COLLECTIVES_GLOO_MESH_H
 
@@ -70,12 +72,13 @@ class mesh
     class waiting;
 
     void begin();
-    void watch();
+    void post_sentinels();
+    void watch(int peer);
+    void end_watch();
     [[noreturn]] void fail(int peer, deadline limit, const std::string &cause);
     /* The lock is held: */
     void check() const;
     void wake();
-    int set_sentinel();
 
     std::shared_ptr<gloo::rendezvous::Context> context;
     std::mutex lock;
@@ -85,9 +88,8 @@ class mesh
     std::vector<waiting *> waits; /* of threads that wait for a transfer now */
     /* Gloo's words for why the connection to a peer has ended; none: it has not. */
     std::vector<std::optional<std::string>> ends;
-    std::unique_ptr<gloo::transport::UnboundBuffer> sentinel;
-    bool over = false;
-    std::thread watcher;
+    std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> sentinels;
+    std::vector<std::thread> watchers;
 };
 
 } // namespace gimbal

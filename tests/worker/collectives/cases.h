@@ -60,5 +60,6 @@ TCase *failure_cases(int rows);
 TCase *local_cases(void);
 /* Of gloo alone, with ranks as processes. */
 TCase *process_cases(void);
+TCase *leaving_cases(void);
 
 #endif

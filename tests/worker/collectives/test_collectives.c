@@ -285,9 +285,10 @@ int main(void)
     suite_add_tcase(suite, sequence_cases(rows));
     suite_add_tcase(suite, failure_cases(rows));
     suite_add_tcase(suite, local_cases());
-    if (collectives_find("gloo"))
+    if (collectives_find("gloo")) {
         suite_add_tcase(suite, process_cases());
-    else
+        suite_add_tcase(suite, leaving_cases());
+    } else
         puts("skip gloo: not built in");
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

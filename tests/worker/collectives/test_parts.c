@@ -66,14 +66,17 @@ static void many_parts_body(struct test_rank *rank)
     struct fabric_group *group = world(rank);
     struct collective_part parts[PARTS];
     size_t counts[PARTS][RANKS_MAX];
+    struct error err;
     for (int again = 0; again < 3; again++) {
         make_parts(rank, false, counts, parts);
-        ck_assert_int_eq(rank->library->all_gather(group, ELEMENT_F32, parts, PARTS, NULL), 0);
+        ck_assert_msg(rank->library->all_gather(group, ELEMENT_F32, parts, PARTS, &err) == 0, "%s",
+                      err.text);
         for (int part = 0; part < PARTS; part++)
             check_gathered(rank, part, &parts[part]);
         free_parts(parts, PARTS);
         make_parts(rank, true, counts, parts);
-        ck_assert_int_eq(rank->library->reduce_scatter(group, ELEMENT_F32, parts, PARTS, NULL), 0);
+        ck_assert_msg(rank->library->reduce_scatter(group, ELEMENT_F32, parts, PARTS, &err) == 0,
+                      "%s", err.text);
         for (int part = 0; part < PARTS; part++)
             check_scattered(rank, part, &parts[part]);
         free_parts(parts, PARTS);
