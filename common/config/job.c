@@ -16,9 +16,24 @@
 
 static const char *const versions[] = {"gimbal/v1", NULL};
 static const char *const dtypes[] = {"f32", "bf16", NULL};
+const char *const job_rope_types[] = {"default", "linear", "llama3", NULL};
 static const char *const objectives[] = {"throughput", "devices", "frontier", NULL};
 static const char *const zero_stages[] = {"0", "1", "2", "3", NULL};
 static const char *const recomputes[] = {"none", "selective", "full", NULL};
+
+static const struct field rope_scaling_fields[] = {
+    {AT(job_rope_scaling, rope_type, FIELD_CHOICE), .standard = "default", .words = job_rope_types,
+     .about = "linear slows all positions, llama3 the slow ones; default none"},
+    {REAL(job_rope_scaling, factor, 1, 1e6),
+     .about = "by which they are slower; 8 in LLaMA 3.1, 32 in 3.2"},
+    {REAL(job_rope_scaling, low_freq_factor, 0, 1e6), .above = true,
+     .about = "what turns less often in the original length is slowed; 1 unless given"},
+    {REAL(job_rope_scaling, high_freq_factor, 0, 1e6), .above = true,
+     .about = "what turns more often is not, and between both by parts; 4 unless given"},
+    {INTEGER(job_rope_scaling, original_max_position_embeddings, 1, 16777216, "tokens"),
+     .about = "the original length; 8192 unless given"},
+    {.key = NULL},
+};
 
 static const struct field model_fields[] = {
     {AT(job_model, family, FIELD_TEXT), .required = true,
@@ -42,6 +57,8 @@ static const struct field model_fields[] = {
      .about = "what norms add to a variance; 1e-5 unless given"},
     {REAL(job_model, rope_theta, 1, 1e12),
      .about = "the base of rotary positions; 10000 unless given"},
+    {AT(job_model, rope_scaling, FIELD_SECTION), .fields = rope_scaling_fields,
+     .about = "of rotary positions for texts longer than those that the model first learned from"},
     {AT(job_model, tied, FIELD_ANSWER),
      .about = "has the head the embedding's table for its weight? Not unless given; gpt always"},
     {AT(job_model, weights, FIELD_TEXT),

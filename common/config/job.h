@@ -20,6 +20,23 @@ enum job_objective {
     JOB_FRONTIER,   /* the fastest, and what can be had for less memory or fewer devices */
 };
 
+/* As config.json of transformers has them. */
+enum job_rope_type {
+    JOB_ROPE_DEFAULT, /* positions turn by rope_theta alone */
+    JOB_ROPE_LINEAR,  /* all slower, by factor */
+    JOB_ROPE_LLAMA3,  /* slow ones slower, by factor */
+};
+
+extern const char *const job_rope_types[];
+
+struct job_rope_scaling {
+    int rope_type; /* enum job_rope_type */
+    double factor;
+    /* Of llama3; 1, 4 and 8192 unless given. */
+    double low_freq_factor, high_freq_factor;
+    int64_t original_max_position_embeddings;
+};
+
 struct job_model {
     char *family; /* a member of common/models */
     int64_t layers, hidden, heads;
@@ -29,8 +46,9 @@ struct job_model {
     int64_t kv_heads;                /* heads of keys and values; as many as heads unless given */
     int64_t patch;                   /* pixels: the edge of a patch of an image */
     double norm_epsilon, rope_theta; /* 0: 1e-5, and 10000 */
-    enum answer tied;                /* is the embedding's table the head's weight as well? */
-    char *weights;                   /* a folder of weights to begin from; NULL: they are drawn */
+    struct job_rope_scaling rope_scaling;
+    enum answer tied; /* is the embedding's table the head's weight as well? */
+    char *weights;    /* a folder of weights to begin from; NULL: they are drawn */
 };
 
 /* One of the three; paths as they were written. */

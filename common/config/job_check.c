@@ -2,6 +2,7 @@
 #include "common/config/job_check.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define NAME_LENGTH_MAX 63
@@ -48,6 +49,54 @@ static int check_data(struct job_config *job, const struct document *document, s
                                 "%" PRId64 " is too small for data.text, where every byte is a "
                                 "token: write at least %d or leave it out",
                                 job->model.vocab, BYTE_VOCAB);
+    return 0;
+}
+
+/* What a type makes nothing of would change nothing, and nobody would know. */
+static int check_rope_used(const struct job_rope_scaling *rope, const struct document *document,
+                           struct error *err)
+{
+    const struct {
+        const char *key;
+        bool given;
+    } keys[] = {
+        {"low_freq_factor", rope->low_freq_factor > 0},
+        {"high_freq_factor", rope->high_freq_factor > 0},
+        {"original_max_position_embeddings", rope->original_max_position_embeddings > 0},
+    };
+    char path[80];
+    if (rope->rope_type == JOB_ROPE_DEFAULT && rope->factor > 0)
+        return document_fail_at(document, "model.rope_scaling.factor", err,
+                                "is of rope_type: linear or llama3");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        snprintf(path, sizeof path, "model.rope_scaling.%s", keys[i].key);
+        if (keys[i].given && rope->rope_type != JOB_ROPE_LLAMA3)
+            return document_fail_at(document, path, err, "is of rope_type: llama3");
+    }
+    return 0;
+}
+
+static int check_rope(struct job_config *job, const struct document *document, struct error *err)
+{
+    struct job_rope_scaling *rope = &job->model.rope_scaling;
+    int rc = check_rope_used(rope, document, err);
+    if (rc < 0 || rope->rope_type == JOB_ROPE_DEFAULT)
+        return rc;
+    if (rope->factor == 0)
+        return document_fail_at(document, "model.rope_scaling.factor", err,
+                                "missing: write by how much positions turn slower, such as 8");
+    if (rope->rope_type != JOB_ROPE_LLAMA3)
+        return 0;
+    if (rope->low_freq_factor == 0)
+        rope->low_freq_factor = 1;
+    if (rope->high_freq_factor == 0)
+        rope->high_freq_factor = 4;
+    if (rope->original_max_position_embeddings == 0)
+        rope->original_max_position_embeddings = 8192;
+    if (rope->low_freq_factor >= rope->high_freq_factor)
+        return document_fail_at(document, "model.rope_scaling.low_freq_factor", err,
+                                "%g is not less than high_freq_factor, %g", rope->low_freq_factor,
+                                rope->high_freq_factor);
     return 0;
 }
 
@@ -122,6 +171,8 @@ int job_check(struct job_config *job, const struct document *document, struct er
     int rc = check_name(job, document, err);
     if (rc == 0)
         rc = check_data(job, document, err);
+    if (rc == 0)
+        rc = check_rope(job, document, err);
     if (rc == 0)
         rc = check_train(job, document, err);
     if (rc == 0)

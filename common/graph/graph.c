@@ -13,7 +13,7 @@ struct graph *graph_create(void)
     struct graph *graph = xcalloc(1, sizeof *graph);
     graph->element_bytes = sizeof(float);
     graph->epsilon = 1e-5f;
-    graph->base = 10000;
+    graph->rotation = (struct rotation){.base = 10000, .factor = 1};
     return graph;
 }
 
@@ -89,7 +89,7 @@ int graph_node(struct graph *graph, const struct operation *operation, const cha
     struct node node = {.operation = operation,
                         .block = (int)graph->block_count - 1,
                         .epsilon = graph->epsilon,
-                        .base = graph->base};
+                        .rotation = graph->rotation};
     int last = operation_output(operation);
     for (int i = 0; i < last; i++) {
         assert(operands[i] >= 0);
@@ -137,6 +137,15 @@ static uint64_t hash_float(uint64_t hash, float number)
     return hash_bytes(hash, &number, sizeof number);
 }
 
+static uint64_t hash_rotation(uint64_t hash, const struct rotation *rotation)
+{
+    const float numbers[] = {rotation->base, rotation->factor, rotation->low, rotation->high,
+                             rotation->places};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        hash = hash_float(hash, numbers[i]);
+    return hash;
+}
+
 uint64_t graph_hash(const struct graph *graph, uint64_t hash)
 {
     for (int i = 0; i < 26; i++)
@@ -154,7 +163,7 @@ uint64_t graph_hash(const struct graph *graph, uint64_t hash)
     for (size_t n = 0; n < graph->node_count; n++) {
         hash = hash_text(hash, graph->nodes[n].operation->name);
         hash = hash_float(hash, graph->nodes[n].epsilon);
-        hash = hash_float(hash, graph->nodes[n].base);
+        hash = hash_rotation(hash, &graph->nodes[n].rotation);
         for (int i = 0; i < operation_operands(graph->nodes[n].operation); i++)
             hash = hash_number(hash, (uint64_t)graph->nodes[n].operands[i]);
     }

@@ -7,6 +7,7 @@
 #define COMMON_GRAPH_GRAPH_H
 
 #include "common/graph/operation.h"
+#include "common/graph/rotation.h"
 
 enum tensor_kind {
     TENSOR_DATA,       /* comes from the data source: tokens, targets */
@@ -35,7 +36,7 @@ struct node {
     int block;
     int operands[OPERANDS_MAX]; /* tensors: inputs, weights, output */
     float epsilon;              /* of a norm */
-    float base;                 /* of rotary positions: how far apart the slowest turns are */
+    struct rotation rotation;   /* of rotary positions */
 };
 
 struct block {
@@ -50,7 +51,9 @@ struct graph {
     /* Of activations, their gradients, and weights while they are computed with: 4 is f32, 2 is
      * bf16. Masters, moments and sums of gradients are f32 in any case. */
     int element_bytes;
-    float epsilon, base; /* of nodes that are added from now on; 1e-5 and 10000 unless set */
+    /* Of nodes that are added from now on; 1e-5, and a base of 10000 unless set. */
+    float epsilon;
+    struct rotation rotation;
     struct tensor *tensors;
     struct node *nodes;
     struct block *blocks;

@@ -92,23 +92,41 @@ int decoder_build(const struct model_config *config, const struct decoder *decod
     return 0;
 }
 
+static json_t *describe_rotation(const struct job_rope_scaling *scaling)
+{
+    json_t *root = json_pack("{s:s}", "rope_type", job_rope_types[scaling->rope_type]);
+    if (scaling->rope_type != JOB_ROPE_DEFAULT)
+        json_object_set_new(root, "factor", json_real(scaling->factor));
+    if (scaling->rope_type == JOB_ROPE_LLAMA3) {
+        json_object_set_new(root, "low_freq_factor", json_real(scaling->low_freq_factor));
+        json_object_set_new(root, "high_freq_factor", json_real(scaling->high_freq_factor));
+        json_object_set_new(root, "original_max_position_embeddings",
+                            json_integer(scaling->original_max_position_embeddings));
+    }
+    return root;
+}
+
 /* Ours knows no token that begins or ends a text. How heads turn, release 5 and earlier ones of
  * transformers look for in different places. */
 json_t *decoder_describe(const struct model_config *config, const struct graph *graph,
                          const char *model_type, const char *architecture)
 {
     const struct sizes *sizes = &graph->sizes;
-    return json_pack("{s:s, s:[s], s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:n, "
-                     "s:{s:s, s:f}, s:f, s:b, s:n, s:n, s:s}",
-                     "model_type", model_type, "architectures", architecture, "vocab_size",
-                     (json_int_t)config->vocab, "max_position_embeddings", (json_int_t)config->seq,
-                     "hidden_size", (json_int_t)config->hidden, "intermediate_size",
-                     (json_int_t)sizes_get(sizes, 'f'), "num_hidden_layers",
-                     (json_int_t)config->layers, "num_attention_heads", (json_int_t)config->heads,
-                     "num_key_value_heads", (json_int_t)sizes_get(sizes, 'k'), "hidden_act", "silu",
-                     "rms_norm_eps", (double)graph->epsilon, "rope_theta", (double)graph->base,
-                     "rope_scaling", "rope_parameters", "rope_type", "default", "rope_theta",
-                     (double)graph->base, "initializer_range", 0.02, "tie_word_embeddings",
-                     config->tied == ANSWER_YES, "bos_token_id", "eos_token_id", "torch_dtype",
-                     "float32");
+    double theta = (double)graph->rotation.base;
+    bool scaled = config->rope_scaling.rope_type != JOB_ROPE_DEFAULT;
+    json_t *parameters = describe_rotation(&config->rope_scaling);
+    json_object_set_new(parameters, "rope_theta", json_real(theta));
+    return json_pack(
+        "{s:s, s:[s], s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:o, s:o, s:f, s:b, s:n, "
+        "s:n, s:s}",
+        "model_type", model_type, "architectures", architecture, "vocab_size",
+        (json_int_t)config->vocab, "max_position_embeddings", (json_int_t)config->seq,
+        "hidden_size", (json_int_t)config->hidden, "intermediate_size",
+        (json_int_t)sizes_get(sizes, 'f'), "num_hidden_layers", (json_int_t)config->layers,
+        "num_attention_heads", (json_int_t)config->heads, "num_key_value_heads",
+        (json_int_t)sizes_get(sizes, 'k'), "hidden_act", "silu", "rms_norm_eps",
+        (double)graph->epsilon, "rope_theta", theta, "rope_scaling",
+        scaled ? describe_rotation(&config->rope_scaling) : json_null(), "rope_parameters",
+        parameters, "initializer_range", 0.02, "tie_word_embeddings", config->tied == ANSWER_YES,
+        "bos_token_id", "eos_token_id", "torch_dtype", "float32");
 }

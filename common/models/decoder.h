@@ -34,7 +34,8 @@ int decoder_build(const struct model_config *config, const struct decoder *decod
 #define DECODER_BINDING                                                                            \
     {"model_type"}, {"num_attention_heads"}, {"num_key_value_heads"},                              \
     {"hidden_act", "\"silu\""}, {"rms_norm_eps", "1e-6"},                                          \
-    {"rope_theta"}, {"rope_parameters"}, {"rope_scaling"},                                         \
+    {"rope_theta", "10000", .unless = "rope_parameters"},                                          \
+    {"rope_scaling", "null", .unless = "rope_parameters"}, {"rope_parameters"},                    \
     {"tie_word_embeddings", "false"}
 /* clang-format on */
 

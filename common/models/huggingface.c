@@ -158,34 +158,43 @@ char *huggingface_config(const struct model_config *config, const struct graph *
     return text;
 }
 
-/* Numbers are equal where a float cannot tell them apart; of an object what both sides have counts.
- */
-static bool agree(const json_t *ours, const json_t *theirs)
+static bool agree(const json_t *ours, const json_t *theirs);
+
+/* Of an object both sides' keys; what ours does not know has to be nothing. Until release 4.43 of
+ * transformers rope_type, the only type in an object, was called so. */
+static bool objects_agree(const json_t *ours, const json_t *theirs)
 {
     const char *key;
     json_t *value;
+    json_object_foreach((json_t *)theirs, key, value)
+    {
+        const json_t *own = json_object_get(ours, strcmp(key, "type") == 0 ? "rope_type" : key);
+        if (own ? !agree(own, value) : !json_is_null(value))
+            return false;
+    }
+    return true;
+}
+
+/* Numbers are equal where a float cannot tell them apart. */
+static bool agree(const json_t *ours, const json_t *theirs)
+{
     if (json_is_number(ours) && json_is_number(theirs)) {
         double a = json_number_value(ours), b = json_number_value(theirs);
         return fabs(a - b) <= 1e-6 * fabs(a);
     }
-    if (!json_is_object(ours) || !json_is_object(theirs))
-        return json_equal(ours, theirs) == 1;
-    json_object_foreach((json_t *)ours, key, value)
-    {
-        const json_t *other = json_object_get(theirs, key);
-        if (other && !agree(value, other))
-            return false;
-    }
-    return true;
+    if (json_is_object(ours) && json_is_object(theirs))
+        return objects_agree(ours, theirs);
+    return json_equal(ours, theirs) == 1;
 }
 
 /* What it says, or means where it says nothing; NULL: what we say. Yours. */
 static json_t *find_key(const struct huggingface_key *key, const json_t *config)
 {
     json_t *said = json_object_get(config, key->key);
-    return said             ? json_incref(said)
-           : key->otherwise ? json_loads(key->otherwise, JSON_DECODE_ANY, NULL)
-                            : NULL;
+    return said ? json_incref(said)
+           : key->otherwise && !(key->unless && json_object_get(config, key->unless))
+               ? json_loads(key->otherwise, JSON_DECODE_ANY, NULL)
+               : NULL;
 }
 
 static int compare_key(const struct huggingface_key *key, const json_t *ours, const json_t *theirs,

@@ -24,6 +24,7 @@ struct huggingface_row {
 struct huggingface_key {
     const char *key;
     const char *otherwise; /* JSON: what theirs is taken for that lacks it; NULL: ours */
+    const char *unless;    /* a key that says it in another place: then it may lack */
 };
 
 /* Another model_type of the same model, where a key has this value, in JSON. */

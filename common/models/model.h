@@ -16,7 +16,8 @@ struct model_config {
     int64_t patch;     /* pixels; families that read images */
     double epsilon;    /* of norms; 0: 1e-5 */
     double rope_theta; /* base of rotary positions; 0: 10000 */
-    enum answer tied;  /* is the head's weight the embedding's table? None: as the family has it */
+    struct job_rope_scaling rope_scaling;
+    enum answer tied; /* is the head's weight the embedding's table? None: as the family has it */
     enum element element; /* that it computes with */
 };
 

@@ -25,6 +25,7 @@ struct model_config model_config_of(const struct job_config *job)
         .patch = model->patch,
         .epsilon = model->norm_epsilon,
         .rope_theta = model->rope_theta,
+        .rope_scaling = model->rope_scaling,
         .tied = model->tied,
         .element = job->train.dtype == JOB_BF16 ? ELEMENT_BF16 : ELEMENT_F32,
     };
@@ -74,6 +75,8 @@ static int check_used(const struct model_config *config, const struct graph *gra
         bool given, used;
     } keys[] = {
         {"rope_theta", "rotary positions", config->rope_theta > 0,
+         has_operation(graph, &operation_rotary)},
+        {"rope_scaling", "rotary positions", config->rope_scaling.rope_type != JOB_ROPE_DEFAULT,
          has_operation(graph, &operation_rotary)},
         {"kv_heads", "queries in groups", config->kv_heads > 0,
          has_operation(graph, &operation_grouped)},

@@ -90,6 +90,22 @@ void parts_layer(struct graph *graph, int64_t index, int type)
     graph_block(graph, name, type);
 }
 
+static void set_rotation(const struct model_config *config, struct rotation *out)
+{
+    const struct job_rope_scaling *scaling = &config->rope_scaling;
+    if (config->rope_theta > 0)
+        out->base = (float)config->rope_theta;
+    if (scaling->rope_type == JOB_ROPE_DEFAULT)
+        return;
+    out->factor = (float)scaling->factor;
+    out->low = out->high = INFINITY;
+    if (scaling->rope_type == JOB_ROPE_LLAMA3) {
+        out->low = (float)scaling->low_freq_factor;
+        out->high = (float)scaling->high_freq_factor;
+        out->places = (float)scaling->original_max_position_embeddings;
+    }
+}
+
 void parts_sizes(struct graph *graph, const struct model_config *config, int64_t ffn)
 {
     sizes_set(&graph->sizes, 's', config->seq);
@@ -98,8 +114,7 @@ void parts_sizes(struct graph *graph, const struct model_config *config, int64_t
     sizes_set(&graph->sizes, 'v', config->vocab);
     if (config->epsilon > 0)
         graph->epsilon = (float)config->epsilon;
-    if (config->rope_theta > 0)
-        graph->base = (float)config->rope_theta;
+    set_rotation(config, &graph->rotation);
 }
 
 void parts_heads(struct graph *graph, const struct model_config *config)

@@ -100,11 +100,31 @@ def llama(tensors, config, tokens):
         return [[x * w / math.sqrt(sum(a * a for a in row) / len(row) + config["rms_norm_eps"])
                  for x, w in zip(row, scale)] for row in rows]
 
+    def speed(i, half):
+        """From one place to the next, of pair i."""
+        rope = config["rope_parameters"]
+        assert config["rope_theta"] == rope["rope_theta"]
+        assert (config["rope_scaling"] or {"rope_type": "default"})["rope_type"] == rope["rope_type"]
+        usual = rope["rope_theta"] ** (-i / half)
+        if rope["rope_type"] == "default":
+            return usual
+        if rope["rope_type"] == "linear":
+            return usual / rope["factor"]
+        assert rope["rope_type"] == "llama3"
+        wave, length = 2 * math.pi / usual, rope["original_max_position_embeddings"]
+        if wave > length / rope["low_freq_factor"]:
+            return usual / rope["factor"]
+        if wave < length / rope["high_freq_factor"]:
+            return usual
+        smooth = (length / wave - rope["low_freq_factor"]) / (
+            rope["high_freq_factor"] - rope["low_freq_factor"])
+        return (1 - smooth) * usual / rope["factor"] + smooth * usual
+
     def turn(rows):
         half = len(rows[0]) // 2
         out = []
         for place, row in enumerate(rows):
-            angles = [place * config["rope_theta"] ** (-i / half) for i in range(half)]
+            angles = [place * speed(i, half) for i in range(half)]
             out.append([row[i] * math.cos(a) - row[half + i] * math.sin(a)
                         for i, a in enumerate(angles)] +
                        [row[half + i] * math.cos(a) + row[i] * math.sin(a)

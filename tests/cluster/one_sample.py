@@ -9,6 +9,10 @@ TEXT = b"Sphinx of qua"
 STEP = 20
 MODELS = {"gpt": "", "llama": ", ffn: 24", "llama, in groups": ", kv_heads: 2, ffn: 24",
           "llama, by other numbers": ", ffn: 24, rope_theta: 50.0, norm_epsilon: 0.02",
+          "llama, slowed": ", ffn: 24, rope_scaling: {rope_type: linear, factor: 4}",
+          "llama, slowed in part": ", ffn: 24, rope_theta: 50.0, rope_scaling: {rope_type: llama3, factor: 8, "
+                                  "low_freq_factor: 0.5, high_freq_factor: 2, "
+                                  "original_max_position_embeddings: 30}",
           "llama, tied": ", kv_heads: 2, ffn: 24, tied: true",
           "qwen": ", kv_heads: 2, ffn: 24, rope_theta: 50.0, norm_epsilon: 1.0e-6",
           "qwen, tied": ", ffn: 24, tied: true"}

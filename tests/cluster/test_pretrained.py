@@ -18,6 +18,8 @@ from tests.support import tap  # noqa: E402
 
 programs = Programs(gimbal, executor)
 WEIGHTS = "model.safetensors"
+LLAMA_3 = {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+           "original_max_position_embeddings": 8192}
 
 
 class Exported(Trained):
@@ -164,7 +166,10 @@ def what_is_another_model_is_refused():
                 "num_key_value_heads is 4, the job's model has 2")
         config = exported.out / "config.json"
         for key, value, words in [("rope_theta", 500000.0, "rope_theta is 500000.0"),
-                                  ("rope_parameters", {"rope_type": "llama3"}, "rope_parameters is"),
+                                  ("rope_scaling", LLAMA_3, "rope_scaling is"),
+                                  ("rope_parameters", LLAMA_3 | {"rope_theta": 1e4}, "rope_parameters is"),
+                                  ("rope_parameters", {"rope_type": "default", "partial_rotary_factor": 0.5},
+                                   "rope_parameters is"),
                                   ("rms_norm_eps", 1e-6, "rms_norm_eps is 1e-6"),
                                   ("attention_bias", True, "attention_bias is true"),
                                   ("tie_word_embeddings", True, "tie_word_embeddings is true")]:
@@ -172,6 +177,26 @@ def what_is_another_model_is_refused():
             change_config(config, key, value)
             refused(exported.begin(exported.out), 1, words)
             config.write_text(was)
+
+
+def a_folder_of_any_release_says_how_positions_turn():
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Exported(folder, "llama, slowed")
+        config = exported.out / "config.json"
+        both = config.read_text()
+        for missing in [["rope_parameters"], ["rope_scaling", "rope_theta"]]:
+            for key in missing:
+                change_config(config, key, None)
+            done, losses = exported.begin(exported.out)
+            assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
+            config.write_text(both)
+        change_config(config, "rope_parameters", None)
+        change_config(config, "rope_scaling", {"type": "linear", "factor": 4})  # until 4.43
+        done, losses = exported.begin(exported.out)
+        assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
+        for scaling in [{"type": "dynamic", "factor": 4}, {"rope_type": "linear", "factor": 2}, None]:
+            change_config(config, "rope_scaling", scaling)
+            refused(exported.begin(exported.out), 1, "rope_scaling is")
 
 
 def a_head_of_its_own_is_no_tied_one():
@@ -263,6 +288,6 @@ dtypes = [(f"weights in {dtype}", lambda dtype=dtype: check_dtype(dtype))
 sys.exit(tap.run([*begins, *dtypes, many_files_with_an_index,
                   names_without_the_model_s_and_more_places, a_folder_of_transformers,
                   what_is_another_model_is_refused, a_head_of_its_own_is_no_tied_one,
-                  a_window_is_another_model, mistral_without_a_window_is_llama,
+                  a_folder_of_any_release_says_how_positions_turn, a_window_is_another_model, mistral_without_a_window_is_llama,
                   files_that_lack_something_are_refused,
                   a_training_that_goes_on_keeps_its_own]))

@@ -1,6 +1,6 @@
 /* rotary.c - rotary positions (Su et al., arXiv 2104.09864): in every head, element i of the first
  * half of its width and element i of the second turn together, by the place in the sequence times
- * base^(-2i / d), the node's base. Queries and keys have dims of their own. */
+ * their speed, the node's rotation. Queries and keys have dims of their own. */
 #include "common/graph/operation.h"
 
 static double flops(const struct operation *operation, const struct box *operands)

@@ -147,6 +147,18 @@ static const struct {
      "job.yaml:9:10: model.vocab: 100 is too small for data.text, where every byte is a token: "
      "write "
      "at least 256 or leave it out"},
+    {"  seq: 32", "  seq: 32\n  rope_scaling: {factor: 8}",
+     "job.yaml:9:26: model.rope_scaling.factor: is of rope_type: linear or llama3"},
+    {"  seq: 32", "  seq: 32\n  rope_scaling: {rope_type: linear}",
+     "job.yaml:9:17: model.rope_scaling.factor: missing: write by how much positions turn slower, "
+     "such as 8"},
+    {"  seq: 32", "  seq: 32\n  rope_scaling: {rope_type: linear, factor: 2, low_freq_factor: 1}",
+     "job.yaml:9:65: model.rope_scaling.low_freq_factor: is of rope_type: llama3"},
+    {"  seq: 32", "  seq: 32\n  rope_scaling: {rope_type: llama3, factor: 2, low_freq_factor: 5}",
+     "job.yaml:9:65: model.rope_scaling.low_freq_factor: 5 is not less than high_freq_factor, 4"},
+    {"  seq: 32", "  seq: 32\n  rope_scaling: {rope_type: yarn, factor: 2}",
+     "job.yaml:9:29: model.rope_scaling.rope_type: 'yarn' is not known: write default, linear or "
+     "llama3"},
     {"text: [corpus.txt]", "tokens: [corpus.bin]",
      "job.yaml:4:3: model.vocab: missing: token files need the size of their vocabulary"},
     {"text: [corpus.txt]", "text: a.txt\n  tokens: b.bin",

@@ -125,6 +125,8 @@ static const struct {
     {{"vit", 2, 64, 8, 16, 10}, "model.patch is missing"},
     {{"bert", 2, 64, 5, 16, 256}, "model.heads 5 does not divide"},
     {{"gpt", 2, 64, 8, 16, 256, .rope_theta = 500}, "model.rope_theta is of models with rotary"},
+    {{"gpt", 2, 64, 8, 16, 256, .rope_scaling = {JOB_ROPE_LINEAR, 2}},
+     "model.rope_scaling is of models with rotary"},
     {{"bert", 2, 64, 8, 16, 256, .kv_heads = 8}, "model.kv_heads is of models with queries in"},
     {{"gpt", 2, 64, 8, 16, 256, .patch = 16}, "model.patch is of models with images"},
     {{"gpt", 2, 64, 8, 16, 256, .tied = ANSWER_NO}, "model.tied is of models with a choice of it"},

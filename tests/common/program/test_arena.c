@@ -303,7 +303,12 @@ START_TEST(the_hash_sees_the_model)
     unchanged = program_hash(program);
     for (size_t n = 0; n < graph->node_count; n++) {
         check_seen(program, &graph->nodes[n].epsilon, "epsilon", (int)n);
-        check_seen(program, &graph->nodes[n].base, "base", (int)n);
+        struct rotation *rotation = &graph->nodes[n].rotation;
+        check_seen(program, &rotation->base, "base", (int)n);
+        check_seen(program, &rotation->factor, "factor", (int)n);
+        check_seen(program, &rotation->low, "low", (int)n);
+        check_seen(program, &rotation->high, "high", (int)n);
+        check_seen(program, &rotation->places, "places", (int)n);
     }
     for (size_t t = 0; t < graph->tensor_count; t++) {
         check_seen(program, &graph->tensors[t].decays, "decay", (int)t);

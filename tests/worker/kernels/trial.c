@@ -174,12 +174,15 @@ static void make_views(struct trial *trial, bool gradient, int piece)
     }
 }
 
+/* Fast pairs, slow ones, and what is between them. */
+static const struct rotation slowed = {.base = 500, .factor = 8, .low = 1, .high = 4, .places = 40};
+
 struct trial *trial_create(const struct trial_config *config)
 {
     struct trial *trial = xcalloc(1, sizeof *trial);
     const struct operation *operation = config->operation;
     trial->config = *config;
-    trial->node = (struct node){.operation = operation, .epsilon = 1e-3f, .base = 500};
+    trial->node = (struct node){.operation = operation, .epsilon = 1e-3f, .rotation = slowed};
     trial->pieces = config->split ? PIECES_MAX : 1;
     bool partial =
         config->split && !strchr(operation->dims[operation_output(operation)], config->split);

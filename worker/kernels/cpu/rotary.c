@@ -12,7 +12,8 @@ struct turning {
     int64_t batch, places, width;
     int64_t count; /* numbers of all heads at a place */
     int64_t first; /* place in the whole sequence */
-    double base, sign;
+    double sign;
+    const struct rotation *rotation;
     const void *from;
     void *to;
     bool add;
@@ -29,8 +30,8 @@ struct angles {
 static void begin(const struct turning *turning, struct angles *angles)
 {
     for (int64_t i = 0; i < angles->count; i++) {
-        double pair = (double)(angles->first + i);
-        angles->speed[i] = turning->sign * pow(turning->base, -2 * pair / (double)turning->width);
+        double speed = rotation_speed(turning->rotation, angles->first + i, turning->width);
+        angles->speed[i] = turning->sign * speed;
     }
 }
 
@@ -111,8 +112,8 @@ static void turn(const struct kernel_call *call, const struct view *from, const 
                               .width = box_length(box, box->dims - 1),
                               .count = 1,
                               .first = box->low[1],
-                              .base = call->node->base,
                               .sign = sign,
+                              .rotation = &call->node->rotation,
                               .from = from->data,
                               .to = to->data,
                               .add = add};

@@ -1,6 +1,6 @@
 /* rotary.cu - rotary positions: (x, z) -> (x cos a - z sin a, x sin a + z cos a) for element i of
- * the first half of a head and of the second, a = place / base^(2i / width), the node's base: Su et
- * al., arXiv 2104.09864. The last element of an odd width stays. Backward turns back.
+ * the first half of a head and of the second, a = place * speed, the node's rotation
+ * (common/graph/rotation.h). The last element of an odd width stays. Backward turns back.
  *
  * A thread turns the same pair of all heads at one place: the angle, in double since places are
  * large, is worth its price then. */
@@ -14,7 +14,8 @@ template <typename E> struct turn {
     const E *from;
     E *to;
     int64_t samples, places, heads, width, first; /* first: place of the whole sequence */
-    double sign, base;
+    double sign;
+    struct rotation rotation;
     bool add;
 };
 
@@ -34,7 +35,7 @@ template <typename E> __global__ void turn_all(struct turn<E> turn)
     for (int64_t i = element_first(); i < count; i += element_step()) {
         int64_t pair = i % each, place = i / each, first = place * turn.heads * turn.width;
         double angle = turn.sign * (double)(turn.first + place % turn.places) *
-                       pow(turn.base, -2 * (double)pair / (double)turn.width);
+                       rotation_speed(&turn.rotation, pair, turn.width);
         float sine = (float)sin(angle), cosine = (float)cos(angle);
         for (int64_t head = 0; head < turn.heads; head++) {
             int64_t at = first + head * turn.width;
@@ -49,7 +50,8 @@ template <typename E> __global__ void turn_all(struct turn<E> turn)
 
 /* Dims are b, s, those of heads, d. */
 template <typename E>
-void run(const struct view *from, const struct view *to, bool add, double sign, double base)
+void run(const struct view *from, const struct view *to, bool add, double sign,
+         const struct rotation &rotation)
 {
     const struct box *box = &from->box;
     int64_t heads = 1, width = box_length(box, box->dims - 1);
@@ -57,7 +59,7 @@ void run(const struct view *from, const struct view *to, bool add, double sign, 
         heads *= box_length(box, i);
     struct turn<E> turn = {
         (const E *)from->data, (E *)to->data, box_length(box, 0),
-            box_length(box, 1), heads, width, box->low[1], sign, base, add
+            box_length(box, 1), heads, width, box->low[1], sign, rotation, add
     };
     launch_elements("rotary", turn_all<E>, turn.samples * turn.places * (width / 2 + width % 2),
                     turn);
@@ -65,14 +67,14 @@ void run(const struct view *from, const struct view *to, bool add, double sign, 
 
 template <typename E> void forward(const struct kernel_call *call)
 {
-    run<E>(&call->operand[0], &call->operand[1], false, 1, (double)call->node->base);
+    run<E>(&call->operand[0], &call->operand[1], false, 1, call->node->rotation);
 }
 
 template <typename E> void backward(const struct kernel_call *call)
 {
     if (call->gradient[0].data)
         run<E>(&call->gradient[1], &call->gradient[0], call_accumulates(call, 0), -1,
-               (double)call->node->base);
+               call->node->rotation);
 }
 
 } // namespace

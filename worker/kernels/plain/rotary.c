@@ -1,6 +1,6 @@
 /* rotary.c - rotary positions: (x, z) -> (x cos a - z sin a, x sin a + z cos a) for element i of
- * the first half of a head and of the second, a = place / base^(2i / width), the node's base: Su et
- * al., arXiv 2104.09864. The last element of an odd width stays. Backward turns back. */
+ * the first half of a head and of the second, a = place * speed, the node's rotation
+ * (common/graph/rotation.h). The last element of an odd width stays. Backward turns back. */
 #include "worker/kernels/plain/plain.h"
 
 #include <math.h>
@@ -12,7 +12,8 @@ struct run {
 
 /* How far a place of the sequence turns, and which way. */
 struct angles {
-    double place, base;
+    double place;
+    const struct rotation *rotation;
 };
 
 static void turn_place(const struct view *x, const struct view *y, struct run run, int64_t width,
@@ -21,7 +22,7 @@ static void turn_place(const struct view *x, const struct view *y, struct run ru
     int64_t half = width / 2;
     for (int64_t head = run.first; head < run.first + run.count; head += width) {
         for (int64_t i = 0; i < half; i++) {
-            double angle = angles.place * pow(angles.base, -2 * (double)i / (double)width);
+            double angle = angles.place * rotation_speed(angles.rotation, i, width);
             double first = get(x, head + i), second = get(x, head + half + i);
             put(y, head + i, add, first * cos(angle) - second * sin(angle));
             put(y, head + half + i, add, first * sin(angle) + second * cos(angle));
@@ -32,7 +33,8 @@ static void turn_place(const struct view *x, const struct view *y, struct run ru
 }
 
 /* Dims are b, s, those of heads, d. */
-static void turn(const struct view *from, const struct view *to, bool add, double sign, double base)
+static void turn(const struct view *from, const struct view *to, bool add, double sign,
+                 const struct rotation *rotation)
 {
     const struct box *box = &from->box;
     int64_t places = box_length(box, 1), width = box_length(box, box->dims - 1);
@@ -43,20 +45,20 @@ static void turn(const struct view *from, const struct view *to, bool add, doubl
         for (int64_t s = 0; s < places; s++) {
             int64_t at = (b * places + s) * count;
             turn_place(from, to, (struct run){at, count}, width,
-                       (struct angles){sign * (double)(box->low[1] + s), base}, add);
+                       (struct angles){sign * (double)(box->low[1] + s), rotation}, add);
         }
 }
 
 static void forward(const struct kernel_call *call)
 {
-    turn(&call->operand[0], &call->operand[1], false, 1, call->node->base);
+    turn(&call->operand[0], &call->operand[1], false, 1, &call->node->rotation);
 }
 
 static void backward(const struct kernel_call *call)
 {
     if (call->gradient[0].data)
         turn(&call->gradient[1], &call->gradient[0], call_accumulates(call, 0), -1,
-             call->node->base);
+             &call->node->rotation);
 }
 
 const struct kernel plain_rotary = {"rotary", {{forward}, {backward}}};
