@@ -77,13 +77,16 @@ static int find(const struct file *file, const char *path, const struct field **
     return 0;
 }
 
-/* "train.steps    updates of the weights", and below it what may be written. */
+/* "train.steps    updates of the weights", and below it what may be written. A long key has a line
+ * of its own. */
 static void print_key(const json_t *key)
 {
+    const char *name = json_string_value(json_object_get(key, "key"));
     const char *standard = json_string_value(json_object_get(key, "default"));
-    printf("%-*s%s\n%*s%s%s%s%s\n", KEY_WIDTH, json_string_value(json_object_get(key, "key")),
-           json_string_value(json_object_get(key, "about")), KEY_WIDTH, "",
-           json_is_true(json_object_get(key, "required")) ? "required; " : "",
+    bool is_long = strlen(name) >= KEY_WIDTH;
+    printf("%-*s%s%*s%s\n%*s%s%s%s%s\n", KEY_WIDTH, name, is_long ? "\n" : "",
+           is_long ? KEY_WIDTH : 0, "", json_string_value(json_object_get(key, "about")), KEY_WIDTH,
+           "", json_is_true(json_object_get(key, "required")) ? "required; " : "",
            json_string_value(json_object_get(key, "value")), standard ? "; unless given " : "",
            standard ? standard : "");
 }
