@@ -1,4 +1,5 @@
 /* jobs.c - jobs with their ranks, and their plans. */
+#include "coordinator/store/columns.h"
 #include "coordinator/store/internal.h"
 
 #include "common/base/memory.h"
@@ -10,12 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COLUMNS                                                                                    \
-    "number, key, name, user, text, given, devices_min, devices_max, devices_needed, kind, state," \
-    " reason, words, epoch, plan, holding, step, steps, loss, tokens_per_s, submitted_ms,"         \
-    " started_ms, ended_ms, held, pauses, resumes, restarts, restarts_max, reached_step, again,"   \
-    " replans, saves, faults"
-
 static const char *const rank_states[] = {
     [JOB_RANK_WAITING] = "waiting", [JOB_RANK_READY] = "ready", [JOB_RANK_PAUSED] = "paused",
     [JOB_RANK_EXITED] = "exited",   [JOB_RANK_LOST] = "lost",
@@ -23,49 +18,6 @@ static const char *const rank_states[] = {
 
 static const char *const rank_roles[] = {
     [JOB_RANK_TRAINS] = "trains", [JOB_RANK_STAYED] = "stayed", [JOB_RANK_GIVES] = "gives"};
-
-static void put_ranks(struct sql *sql, const struct job *job)
-{
-    sql_put(sql, "DELETE FROM ranks WHERE job = ? AND rank >= ?", "uu", job->number,
-            (uint64_t)job->rank_count);
-    for (size_t i = 0; i < job->rank_count; i++) {
-        const struct job_rank *rank = &job->ranks[i];
-        sql_put(sql,
-                "INSERT OR REPLACE INTO ranks (job, rank, worker, instance, device, state, status,"
-                " role) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                "uutuutit", job->number, (uint64_t)i, rank->device.worker, rank->device.instance,
-                (uint64_t)rank->device.index, rank_states[rank->state], (int64_t)rank->status,
-                rank_roles[rank->role]);
-    }
-}
-
-void store_put_job(struct store *store, const struct job *job)
-{
-    sql_put(&store->sql,
-            "INSERT OR REPLACE INTO jobs (" COLUMNS ") VALUES"
-            " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-            " ?, ?, ?, ?, ?, ?, ?)",
-            "utttttuuuttttutuuudduuutuuuuutuuu", job->number, job->key, job->name, job->user,
-            job->text, job->given, (uint64_t)job->devices_min, (uint64_t)job->devices_max,
-            (uint64_t)job->devices_needed, job_kind_name(job->kind), job_state_name(job->state),
-            job_reason_name(job->reason), job->words, (uint64_t)job->epoch, job->plan,
-            (uint64_t)job->holding, job->step, job->steps, job->loss, job->tokens_per_s,
-            job->submitted_ms, job->started_ms, job->ended_ms, job->held, (uint64_t)job->pauses,
-            (uint64_t)job->resumes, (uint64_t)job->restarts, (uint64_t)job->restarts_max,
-            job->reached_step, job->again, (uint64_t)job->replans, (uint64_t)job->saves,
-            (uint64_t)job->faults);
-    put_ranks(&store->sql, job);
-}
-
-/* The enumerator by that name; fails when there is none. */
-static int find_word(struct sql *sql, const char *text, int count, const char *(*name_of)(int))
-{
-    for (int i = 0; i < count; i++)
-        if (strcmp(name_of(i), text) == 0)
-            return i;
-    sql_fail(sql, -EPROTO, "'%.40s' means nothing to this release", text);
-    return 0;
-}
 
 static const char *rank_state_name(int state)
 {
@@ -92,6 +44,60 @@ static const char *kind_name(int kind)
     return job_kind_name((enum job_kind)kind);
 }
 
+static const struct column_words states = {state_name, JOB_STATES},
+                                 reasons = {reason_name, JOB_REASONS},
+                                 kinds = {kind_name, JOB_GPU + 1};
+static const struct column_words rank_state_words = {rank_state_name,
+                                                     sizeof rank_states / sizeof *rank_states},
+                                 rank_role_words = {rank_role_name,
+                                                    sizeof rank_roles / sizeof *rank_roles};
+
+/* Behind its number, a job's members, which are columns of the same names. */
+/* clang-format off */
+#define MEMBERS(X)                                                                                 \
+    X(key, OWNED, NULL) X(name, OWNED, NULL) X(user, OWNED, NULL) X(text, OWNED, NULL)             \
+    X(given, OWNED, NULL)                                                                          \
+    X(devices_min, NUMBER, NULL) X(devices_max, NUMBER, NULL) X(devices_needed, NUMBER, NULL)      \
+    X(kind, WORD, &kinds) X(state, WORD, &states) X(reason, WORD, &reasons) X(words, TEXT, NULL)   \
+    X(epoch, NUMBER, NULL) X(plan, TEXT, NULL) X(holding, NUMBER, NULL)                            \
+    X(step, NUMBER, NULL) X(steps, NUMBER, NULL) X(loss, REAL, NULL) X(tokens_per_s, REAL, NULL)   \
+    X(submitted_ms, NUMBER, NULL) X(started_ms, NUMBER, NULL) X(ended_ms, NUMBER, NULL)            \
+    X(held, TEXT, NULL) X(pauses, NUMBER, NULL) X(resumes, NUMBER, NULL)                           \
+    X(restarts, NUMBER, NULL) X(restarts_max, NUMBER, NULL) X(reached_step, NUMBER, NULL)          \
+    X(again, TEXT, NULL) X(replans, NUMBER, NULL) X(saves, NUMBER, NULL) X(faults, NUMBER, NULL)
+/* clang-format on */
+
+#define COLUMN(member, kind, words)                                                                \
+    {COLUMN_##kind, offsetof(struct job, member), sizeof(((struct job *)0)->member), words},
+#define NAME(member, kind, words) ", " #member
+#define PLACE(member, kind, words) ", ?"
+#define COLUMNS "number" MEMBERS(NAME)
+
+static const struct column columns[] = {COLUMN(number, NUMBER, NULL) MEMBERS(COLUMN)};
+
+static void put_ranks(struct sql *sql, const struct job *job)
+{
+    sql_put(sql, "DELETE FROM ranks WHERE job = ? AND rank >= ?", "uu", job->number,
+            (uint64_t)job->rank_count);
+    for (size_t i = 0; i < job->rank_count; i++) {
+        const struct job_rank *rank = &job->ranks[i];
+        sql_put(sql,
+                "INSERT OR REPLACE INTO ranks (job, rank, worker, instance, device, state, status,"
+                " role) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "uutuutit", job->number, (uint64_t)i, rank->device.worker, rank->device.instance,
+                (uint64_t)rank->device.index, rank_states[rank->state], (int64_t)rank->status,
+                rank_roles[rank->role]);
+    }
+}
+
+void store_put_job(struct store *store, const struct job *job)
+{
+    columns_put(&store->sql,
+                "INSERT OR REPLACE INTO jobs (" COLUMNS ") VALUES (?" MEMBERS(PLACE) ")", columns,
+                sizeof columns / sizeof *columns, job);
+    put_ranks(&store->sql, job);
+}
+
 static void read_ranks(struct sql *sql, struct job *job)
 {
     size_t capacity = 0;
@@ -106,10 +112,8 @@ static void read_ranks(struct sql *sql, struct job *job)
         snprintf(rank->device.worker, sizeof rank->device.worker, "%s", sql_text(row, 0));
         rank->device.instance = sql_number(row, 1);
         rank->device.index = (unsigned)sql_number(row, 2);
-        rank->state = (enum job_rank_state)find_word(
-            sql, sql_text(row, 3), sizeof rank_states / sizeof *rank_states, rank_state_name);
-        rank->role = (enum job_rank_role)find_word(
-            sql, sql_text(row, 5), sizeof rank_roles / sizeof *rank_roles, rank_role_name);
+        rank->state = (enum job_rank_state)column_word(sql, sql_text(row, 3), &rank_state_words);
+        rank->role = (enum job_rank_role)column_word(sql, sql_text(row, 5), &rank_role_words);
     }
 }
 
@@ -117,40 +121,8 @@ static void read_ranks(struct sql *sql, struct job *job)
 static struct job *read_job(struct sql *sql, sqlite3_stmt *row)
 {
     struct job *job = xcalloc(1, sizeof *job);
-    job->number = sql_number(row, 0);
+    columns_read(sql, row, columns, sizeof columns / sizeof *columns, job);
     snprintf(job->id, sizeof job->id, "j-%" PRIu64, job->number);
-    job->key = xstrdup(sql_text(row, 1));
-    job->name = xstrdup(sql_text(row, 2));
-    job->user = xstrdup(sql_text(row, 3));
-    job->text = xstrdup(sql_text(row, 4));
-    job->given = xstrdup(sql_text(row, 5));
-    job->devices_min = (unsigned)sql_number(row, 6);
-    job->devices_max = (unsigned)sql_number(row, 7);
-    job->devices_needed = (unsigned)sql_number(row, 8);
-    job->kind = (enum job_kind)find_word(sql, sql_text(row, 9), JOB_GPU + 1, kind_name);
-    job->state = (enum job_state)find_word(sql, sql_text(row, 10), JOB_STATES, state_name);
-    job->reason = (enum job_reason)find_word(sql, sql_text(row, 11), JOB_REASONS, reason_name);
-    snprintf(job->words, sizeof job->words, "%s", sql_text(row, 12));
-    job->epoch = (uint32_t)sql_number(row, 13);
-    snprintf(job->plan, sizeof job->plan, "%s", sql_text(row, 14));
-    job->holding = sql_number(row, 15) != 0;
-    job->step = sql_number(row, 16);
-    job->steps = sql_number(row, 17);
-    job->loss = sqlite3_column_double(row, 18);
-    job->tokens_per_s = sqlite3_column_double(row, 19);
-    job->submitted_ms = sql_number(row, 20);
-    job->started_ms = sql_number(row, 21);
-    job->ended_ms = sql_number(row, 22);
-    snprintf(job->held, sizeof job->held, "%s", sql_text(row, 23));
-    job->pauses = (uint32_t)sql_number(row, 24);
-    job->resumes = (uint32_t)sql_number(row, 25);
-    job->restarts = (unsigned)sql_number(row, 26);
-    job->restarts_max = (unsigned)sql_number(row, 27);
-    job->reached_step = sql_number(row, 28);
-    snprintf(job->again, sizeof job->again, "%s", sql_text(row, 29));
-    job->replans = sql_number(row, 30) != 0;
-    job->saves = sql_number(row, 31) != 0;
-    job->faults = (unsigned)sql_number(row, 32);
     read_ranks(sql, job);
     checkpoints_read_newest(sql, job);
     return job;

@@ -161,12 +161,29 @@ void sql_leave(sqlite3_stmt *statement)
     sqlite3_reset(statement);
 }
 
+static void enter(struct sql *sql)
+{
+    if (sql->inside)
+        return;
+    sql_script(sql, "BEGIN IMMEDIATE");
+    sql->inside = sql->rc == 0;
+}
+
+sqlite3_stmt *sql_begin(struct sql *sql, const char *text)
+{
+    enter(sql);
+    return sql->rc == 0 ? prepare(sql, text) : NULL;
+}
+
+void sql_bound(struct sql *sql, int code)
+{
+    if (code != SQLITE_OK)
+        fail(sql);
+}
+
 void sql_put(struct sql *sql, const char *text, const char *types, ...)
 {
-    if (!sql->inside) {
-        sql_script(sql, "BEGIN IMMEDIATE");
-        sql->inside = sql->rc == 0;
-    }
+    enter(sql);
     va_list values;
     va_start(values, types);
     sqlite3_stmt *statement = bind(sql, text, types, &values);

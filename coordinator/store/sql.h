@@ -40,6 +40,10 @@ bool sql_step(struct sql *sql, sqlite3_stmt *statement);
 void sql_leave(sqlite3_stmt *statement);
 /* Bind and run what changes something, in a transaction that it opens. */
 void sql_put(struct sql *sql, const char *text, const char *types, ...);
+/* The same by steps: the statement, in a transaction that it opens; then what SQLite said to each
+ * value; then sql_step. NULL after a failure. */
+sqlite3_stmt *sql_begin(struct sql *sql, const char *text);
+void sql_bound(struct sql *sql, int code);
 /* Run a text of one or more statements, outside of any transaction. */
 void sql_script(struct sql *sql, const char *text);
 /* End the transaction, if there is one. */
