@@ -2,6 +2,7 @@
 #include "coordinator/cli/child.h"
 
 #include "common/base/memory.h"
+#include "common/base/spin.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +28,7 @@ void child_shim(int argc, char **argv)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != (pid_t)strtol(argv[2], NULL, 10))
         _exit(SHIM_FAILED); /* it died before we asked */
+    spin_briefly();
     execv(argv[SHIM_ARGUMENTS], argv + SHIM_ARGUMENTS);
     fprintf(stderr, "gimbal: start %s: %s\n", argv[SHIM_ARGUMENTS], strerror(errno));
     _exit(SHIM_FAILED);

@@ -5,6 +5,7 @@
  * lead a process group of its own, leave no core file, be nice, keep to its cores, close what it
  * should not have, exec. Whatever fails is said on stderr; the exit status is then the shell's,
  * 127 for a program that is not there and 126 for anything else. */
+#include "common/base/spin.h"
 #include "worker/executor/cpuset.h"
 
 #include <errno.h>
@@ -172,6 +173,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "gimbal-shim: %s\n", err.text);
         return STATUS_FAILED;
     }
+    spin_briefly();
     execv(argv[optind], argv + optind);
     int status = errno == ENOENT ? STATUS_NO_PROGRAM : STATUS_FAILED;
     fprintf(stderr, "gimbal-shim: %s: %s\n", argv[optind], strerror(errno));
