@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "worker/checkpoint/read.h"
 #include "worker/export/export.h"
+#include "worker/kernels/cpu/subnormal.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -179,6 +180,7 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return 64;
     }
+    subnormal_flush();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is told by write */
     int rc = options.verify   ? checkpoint_verify(options.verify, stdout, &err)
