@@ -180,16 +180,14 @@ static void reduce_buckets(struct lowering *l, int block)
 /* The gradients of all uses of a weight, in one. */
 static int unite(struct lowering *l, int tensor, struct piece *sum)
 {
-    for (size_t u = (size_t)l->owner[tensor]; u < l->use_count; u++) {
+    for (int u = l->owner[tensor]; u >= 0; u = l->uses[u].next) {
         struct piece piece;
-        if (l->uses[u].tensor != tensor)
-            continue;
-        int rc = settle(l, u, &piece);
+        int rc = settle(l, (size_t)u, &piece);
         if (rc < 0)
             return error_prefix(l->err, rc, "gradient of %s", l->graph->tensors[tensor].name);
         if (!weights_here(l, weights_owner(l, tensor)))
             continue;
-        if ((int)u == l->owner[tensor])
+        if (u == l->owner[tensor])
             *sum = piece;
         else
             emit_add(l, &piece, sum);
@@ -200,15 +198,18 @@ static int unite(struct lowering *l, int tensor, struct piece *sum)
 /* As backward leaves them: those of the last block first, the others while it goes on. */
 static int reduce_block(struct lowering *l, int block, struct piece *gradients)
 {
+    const struct block *b = &l->graph->blocks[block];
     int rc = 0;
     emit_beside(l);
     emit_room(l, -1);
     reduce_buckets(l, block);
-    for (size_t u = 0; u < l->use_count && rc == 0; u++) {
-        int tensor = l->uses[u].tensor;
-        if (l->graph->nodes[l->uses[u].node].block != block || l->owner[tensor] != (int)u)
-            continue;
-        rc = unite(l, tensor, &gradients[tensor]);
+    for (int n = b->node_first; n < b->node_first + b->node_count; n++) {
+        const struct node *node = &l->graph->nodes[n];
+        for (int i = node->operation->input_count; i < operation_output(node->operation); i++) {
+            int tensor = node->operands[i];
+            if (rc == 0 && l->owner[tensor] >= 0 && weights_owner(l, tensor)->node == n)
+                rc = unite(l, tensor, &gradients[tensor]);
+        }
     }
     emit_at_once(l);
     return rc;

@@ -46,6 +46,7 @@ struct weight_use {
     struct piece weight, gradient;     /* on this rank, if the stage is its own */
     struct piece shard;                /* scattered gradients: their sum, in storage placement */
     int bucket;                        /* -1: reduced by itself */
+    int next;                          /* use of the same weight; -1: none */
 };
 
 /* Gradients of a block that one all-reduce finishes. */

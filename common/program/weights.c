@@ -16,20 +16,24 @@ static int add_use(struct lowering *l, int node, int operand)
     int tensor = n->operands[operand], stage = l->plan->blocks[n->block].stage;
     const struct placement *compute = &l->signatures[node].operand[operand];
     const struct placement *leaving = &l->signatures[node].gradient[operand];
+    int last = -1;
     /* The first use of a tensor is its owner; of a tensor without one there is none yet. */
-    size_t first = l->owner[tensor] < 0 ? l->use_count : (size_t)l->owner[tensor];
-    for (size_t i = first; i < l->use_count; i++)
-        if (l->uses[i].tensor == tensor && l->uses[i].stage == stage &&
-            placement_equal(&l->uses[i].compute, compute) &&
+    for (int i = l->owner[tensor]; i >= 0; i = l->uses[i].next) {
+        if (l->uses[i].stage == stage && placement_equal(&l->uses[i].compute, compute) &&
             placement_equal(&l->uses[i].leaving, leaving))
-            return (int)i;
+            return i;
+        last = i;
+    }
+    if (last >= 0)
+        l->uses[last].next = (int)l->use_count;
     l->uses = grow(l->uses, l->use_count, &l->use_capacity, sizeof *l->uses);
     l->uses[l->use_count] = (struct weight_use){.tensor = tensor,
                                                 .stage = stage,
                                                 .node = node,
                                                 .compute = *compute,
                                                 .leaving = *leaving,
-                                                .bucket = -1};
+                                                .bucket = -1,
+                                                .next = -1};
     return (int)l->use_count++;
 }
 
@@ -121,17 +125,17 @@ static void add_parameter(struct lowering *l, int tensor)
     };
 }
 
-static const struct parameter *find_parameter(const struct lowering *l, int tensor)
+static int compare_tensors(const void *a, const void *b)
 {
-    for (size_t i = 0; i < l->program->parameter_count; i++)
-        if (l->program->parameters[i].tensor == tensor)
-            return &l->program->parameters[i];
-    return NULL;
+    return *(const int *)a - ((const struct parameter *)b)->tensor;
 }
 
+/* Parameters were added in the order of their tensors. */
 static struct piece master_piece(const struct lowering *l, int tensor)
 {
-    const struct parameter *parameter = find_parameter(l, tensor);
+    const struct program *p = l->program;
+    const struct parameter *parameter =
+        bsearch(&tensor, p->parameters, p->parameter_count, sizeof *p->parameters, compare_tensors);
     return (struct piece){.buffer = parameter->master, .box = parameter->box};
 }
 

@@ -5,6 +5,8 @@
 #include "common/base/memory.h"
 #include "common/program/lower.h"
 
+#include <errno.h>
+
 /* What its kernels are to take in a step, at the speed that its device should have. */
 static double price_kernels(const struct fleet *fleet, size_t device, const struct program *program)
 {
@@ -26,6 +28,10 @@ int planning_lower(const struct planning_task *task, struct planning *planning, 
     struct ways *ways = ways_create();
     for (int rank = 0; rank < ranks && rc == 0; rank++) {
         struct program *program;
+        if (atomic_load(&task->stop)) {
+            rc = error_set(err, -ECANCELED, "nobody wants the plan any more");
+            break;
+        }
         rc = lower_with(ways, task->graph, planning->plan, rank, &program, err);
         if (rc < 0) {
             error_prefix(err, rc, "rank %d", rank);
