@@ -54,11 +54,11 @@ static json_t *json_of(const Gimbal__JobStatus *job)
     for (size_t i = 0; i < job->n_devices; i++)
         json_array_append_new(devices, json_string(job->devices[i]));
     json_t *members = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:s, s:o, s:f, s:f, "
+        "{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:o, s:f, s:f, s:f, s:s, s:o, s:f, s:f, "
         "s:I, s:I, s:I, s:s}",
         "job", job->job, "name", job->name, "user", job->user, "state", jobtable_state(job->state),
         "reason", job->reason, "epoch", (json_int_t)job->epoch, "step", (json_int_t)job->step,
-        "step_count", (json_int_t)job->step_count, "loss", job->loss, "tokens_per_s",
+        "step_count", (json_int_t)job->step_count, "loss", output_number(job->loss), "tokens_per_s",
         job->tokens_per_s, "step_time_s", job->step_time_s, "eta_s", seconds_left(job), "plan",
         job->plan_id, "devices", devices, "submitted_unix_s", (double)job->submitted_unix_ms / 1000,
         "finished_unix_s", (double)job->finished_unix_ms / 1000, "restarts",

@@ -5,6 +5,7 @@
 #include "common/base/utf8.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,11 @@ void output_print_list(enum output output, const char *kind, const char *member,
         return;
     }
     output_print_object(output, output_object(kind, json_pack("{s:o}", member, items)), out);
+}
+
+json_t *output_number(double number)
+{
+    return isfinite(number) ? json_real(number) : json_null();
 }
 
 char *output_clean(const void *bytes, size_t size)

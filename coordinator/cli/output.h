@@ -23,6 +23,9 @@ bool output_print_text(enum output output, const char *text, FILE *out);
 void output_print_list(enum output output, const char *kind, const char *member, json_t *items,
                        FILE *out);
 
+/* null for what JSON has no number for: the loss of a training that diverged. */
+json_t *output_number(double number);
+
 /* Bytes that may be anything, what a model says for one, as UTF-8 that no terminal minds: the
  * rest becomes '?'. The text is the caller's. */
 char *output_clean(const void *bytes, size_t size);

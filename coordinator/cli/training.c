@@ -61,9 +61,10 @@ static void take_step(struct training *training, const Gimbal__StepRecord *step)
     if (training->options->steps_as_json)
         output_print_object(
             OUTPUT_JSONL,
-            output_object("Step", json_pack("{s:I, s:f, s:f, s:f}", "step",
-                                            (json_int_t)result->steps, "loss", step->loss, "time_s",
-                                            step->seconds, "gradient_norm", step->gradient_norm)),
+            output_object("Step",
+                          json_pack("{s:I, s:o, s:f, s:o}", "step", (json_int_t)result->steps,
+                                    "loss", output_number(step->loss), "time_s", step->seconds,
+                                    "gradient_norm", output_number(step->gradient_norm))),
             stdout);
 }
 

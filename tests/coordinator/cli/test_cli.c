@@ -85,6 +85,18 @@ START_TEST(long_tables_are_cut_and_say_so)
 }
 END_TEST
 
+START_TEST(what_json_has_no_number_for_is_null)
+{
+    json_t *object = json_pack("{s:o, s:o, s:o}", "loss", output_number(2.5), "norm",
+                               output_number(INFINITY), "heldout", output_number(NAN));
+    ck_assert_ptr_nonnull(object);
+    ck_assert(json_is_real(json_object_get(object, "loss")));
+    ck_assert(json_is_null(json_object_get(object, "norm")));
+    ck_assert(json_is_null(json_object_get(object, "heldout")));
+    json_decref(object);
+}
+END_TEST
+
 START_TEST(every_object_has_its_version_and_kind)
 {
     json_error_t error;
@@ -358,6 +370,7 @@ int main(void)
     tcase_add_test(output, columns_are_as_wide_as_their_widest_cell);
     tcase_add_test(output, a_cell_cannot_break_its_line);
     tcase_add_test(output, long_tables_are_cut_and_say_so);
+    tcase_add_test(output, what_json_has_no_number_for_is_null);
     tcase_add_test(output, every_object_has_its_version_and_kind);
     tcase_add_test(output, a_job_is_a_row_and_an_object);
     tcase_add_test(output, a_job_without_a_step_shows_no_numbers);
