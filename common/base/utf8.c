@@ -50,3 +50,26 @@ bool utf8_valid(const char *text)
     }
     return true;
 }
+
+/* The last character, where the end of the room has cut it. */
+static void drop_cut_character(char *text)
+{
+    size_t length = strlen(text), begin = length;
+    while (begin > 0 && ((unsigned char)text[begin - 1] & 0xc0) == 0x80)
+        begin--;
+    if (begin > 0 && sequence_size((unsigned char)text[begin - 1]) > length - (begin - 1))
+        text[begin - 1] = '\0';
+}
+
+void utf8_tame(char *text)
+{
+    drop_cut_character(text);
+    for (char *c = text; *c; c++) {
+        unsigned char next = (unsigned char)c[1];
+        bool high = (unsigned char)c[0] == 0xc2 && next >= 0x80 && next < 0xa0; /* U+0080 and on */
+        if (high)
+            *c++ = '?';
+        if (high || (unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?';
+    }
+}

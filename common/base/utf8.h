@@ -8,5 +8,8 @@
 /* Bytes of the character at text, of which `left` are there; 0 where there is none. */
 size_t utf8_size(const void *text, size_t left);
 bool utf8_valid(const char *text);
+/* Make of UTF-8 from elsewhere, which the end of its room may have cut, one line that JSON and
+ * terminals take: control characters become '?', a part of a character is dropped. */
+void utf8_tame(char *text);
 
 #endif

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
+#include "common/base/utf8.h"
 #include "coordinator/jobs/restarts.h"
 
 struct transition {
@@ -100,20 +101,6 @@ void job_act(const struct job *job, enum job_action_kind kind, struct job_action
     memcpy(action->job, job->id, sizeof action->job);
 }
 
-/* The last character, where the end of the room has cut it. */
-static void drop_cut_character(char *words)
-{
-    size_t length = strlen(words), begin = length;
-    while (begin > 0 && ((unsigned char)words[begin - 1] & 0xc0) == 0x80)
-        begin--;
-    if (begin == 0 || ((unsigned char)words[begin - 1] & 0xc0) != 0xc0)
-        return;
-    unsigned char first = (unsigned char)words[--begin];
-    size_t needed = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    if (length - begin < needed)
-        words[begin] = '\0';
-}
-
 void job_cause_set(struct job_cause *cause, enum job_reason reason, const char *format, ...)
 {
     va_list arguments;
@@ -121,11 +108,7 @@ void job_cause_set(struct job_cause *cause, enum job_reason reason, const char *
     vsnprintf(cause->words, sizeof cause->words, format, arguments);
     va_end(arguments);
     cause->reason = reason;
-    /* Words come from other machines, as UTF-8, and end in JSON and on terminals. */
-    for (char *c = cause->words; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            *c = '?';
-    drop_cut_character(cause->words);
+    utf8_tame(cause->words); /* words come from other machines */
 }
 
 bool job_wait_because(struct job *job, const struct job_cause *cause)

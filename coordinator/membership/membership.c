@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
+#include "common/base/utf8.h"
 #include "coordinator/membership/internal.h"
 
 void membership_events_clear(struct membership_events *events)
@@ -213,6 +214,7 @@ int membership_drain(struct membership *membership, const char *name, const char
     char words[WORKER_REASON_SIZE];
     snprintf(words, sizeof words, "%s",
              worker->draining && !*reason ? worker->drain_reason : reason);
+    utf8_tame(words);
     bool news = !worker->draining || strcmp(worker->drain_reason, words) != 0;
     worker->draining = true;
     snprintf(worker->drain_reason, sizeof worker->drain_reason, "%s", words);

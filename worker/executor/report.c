@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/units.h"
+#include "common/rpc/message.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +22,8 @@ static int report_ready(struct session *session, int rank, uint64_t program_hash
     Gimbal__DataFile **pointers = xcalloc(count, sizeof(Gimbal__DataFile *));
     for (size_t i = 0; i < count; i++) {
         gimbal__data_file__init(&wire[i]);
-        wire[i].path = files[i].path;
+        wire[i].path = xstrdup(files[i].path);
+        message_mend_text(wire[i].path); /* a file may be called anything */
         wire[i].size = files[i].size;
         wire[i].hash = files[i].hash;
         pointers[i] = &wire[i];
@@ -43,6 +45,8 @@ static int report_ready(struct session *session, int rank, uint64_t program_hash
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_READY;
     event.ready = &ready;
     session_send(session, &event);
+    for (size_t i = 0; i < count; i++)
+        free(wire[i].path);
     free(pointers);
     free(wire);
     return 0;
@@ -187,6 +191,7 @@ void session_stopped(struct session *session, int rank, int rc, bool keeps, cons
     struct error why = {""};
     if (rc < 0)
         error_set(&why, rc, "%s%s", session_terminated(session) ? "SIGTERM: " : "", err->text);
+    message_mend_text(why.text); /* it may name a file */
     stopped.job = session_job(session);
     stopped.epoch = session_epoch(session);
     stopped.rank = (uint32_t)rank;

@@ -4,6 +4,7 @@
 #include "tests/support/suite.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* By the table of RFC 3629, section 3. */
@@ -76,11 +77,36 @@ START_TEST(a_text_is_as_good_as_its_worst_byte)
 }
 END_TEST
 
+static const struct {
+    const char *from, *to;
+} lines[] = {
+    {"plain", "plain"},
+    {"gr\u00fcn\n\033[31mrot\177", "gr\u00fcn??[31mrot?"},
+    {"\xc2\x85\xc2\x9b\u00a0", "????\u00a0"},
+    {"cut \xc3", "cut "},
+    {"cut \xe2\x82", "cut "},
+    {"cut \xf0\x9f\x98", "cut "},
+    {"whole \u20ac", "whole \u20ac"},
+    {"\xc2", ""},
+    {"", ""},
+};
+
+START_TEST(a_line_from_elsewhere_is_tamed)
+{
+    char *text = strdup(lines[_i].from);
+    utf8_tame(text);
+    ck_assert_str_eq(text, lines[_i].to);
+    ck_assert(utf8_valid(text));
+    free(text);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("utf8");
     tcase_add_test(tcase, every_character_has_its_size_and_no_part_of_it_is_one);
     tcase_add_test(tcase, nothing_else_is_a_character);
     tcase_add_loop_test(tcase, a_text_is_as_good_as_its_worst_byte, 0, 2);
+    tcase_add_loop_test(tcase, a_line_from_elsewhere_is_tamed, 0, sizeof lines / sizeof *lines);
     return suite_run("utf8", tcase, NULL);
 }
