@@ -32,7 +32,7 @@ int decoder_build(const struct model_config *config, const struct decoder *decod
     {"lm_head.weight", "v h", {"head.logits.weight"}, .untied = true}
 
 #define DECODER_BINDING                                                                            \
-    {"model_type"}, {"num_attention_heads"}, {"num_key_value_heads"},                              \
+    {"model_type"}, {"num_hidden_layers"}, {"num_attention_heads"}, {"num_key_value_heads"},       \
     {"hidden_act", "\"silu\""}, {"rms_norm_eps", "1e-6"},                                          \
     {"rope_theta", "10000", .unless = "rope_parameters"},                                          \
     {"rope_scaling", "null", .unless = "rope_parameters"}, {"rope_parameters"},                    \

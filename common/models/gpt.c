@@ -77,6 +77,7 @@ static json_t *describe(const struct model_config *config, const struct graph *g
 }
 
 static const struct huggingface_key binding[] = {{"model_type"},
+                                                 {"n_layer"},
                                                  {"n_head"},
                                                  {"activation_function", "\"gelu_new\""},
                                                  {"layer_norm_epsilon", "1e-5"},

@@ -233,6 +233,8 @@ int huggingface_compare(const struct model_config *config, const struct graph *g
                         const json_t *theirs, struct error *err)
 {
     const struct huggingface *family = model_find(config->family)->huggingface;
+    if (!json_is_object(theirs))
+        return error_set(err, -EINVAL, "it is no object of keys and values");
     json_t *ours = family->config(config, graph);
     int rc = compare_alias(family->aliases, ours, theirs, err);
     for (const struct huggingface_key *key = family->binding; key->key && rc == 0; key++)

@@ -171,12 +171,15 @@ def what_is_another_model_is_refused():
                                   ("rope_parameters", {"rope_type": "default", "partial_rotary_factor": 0.5},
                                    "rope_parameters is"),
                                   ("rms_norm_eps", 1e-6, "rms_norm_eps is 1e-6"),
+                                  ("num_hidden_layers", 3, "num_hidden_layers is 3"),
                                   ("attention_bias", True, "attention_bias is true"),
                                   ("tie_word_embeddings", True, "tie_word_embeddings is true")]:
             was = config.read_text()
             change_config(config, key, value)
             refused(exported.begin(exported.out), 1, words)
             config.write_text(was)
+        config.write_text("[]")
+        refused(exported.begin(exported.out), 1, "config.json: it is no object")
 
 
 def a_folder_of_any_release_says_how_positions_turn():
