@@ -91,14 +91,14 @@ void service_take_trial(struct service *service, const struct job *job,
                         const struct planning_answer *answer)
 {
     const struct dossier *dossier = dossier_find(service, job->id);
-    if (answer->rc < 0 || !dossier->planning.plan)
+    if (answer->rc < 0 || !dossier->planning.plan ||
+        strcmp(answer->planning.plan->id, dossier->planning.plan->id) == 0)
         return;
     double now_s = step_now_s(service, job, &dossier->planning);
     double then_s = answer->planning.plan->predicted.step_time_s;
     double left = job->steps > job->step ? (double)(job->steps - job->step) : 0;
     double move_s = dossier->replan.took_s > 0 ? dossier->replan.took_s : MOVE_S;
-    bool other = strcmp(answer->planning.plan->id, dossier->planning.plan->id) != 0;
-    bool pays = other && then_s < FASTER * now_s && (now_s - then_s) * left > WORTH_MOVES * move_s;
+    bool pays = then_s < FASTER * now_s && (now_s - then_s) * left > WORTH_MOVES * move_s;
     char before[32], after[32], words[160];
     units_print_seconds(before, sizeof before, now_s);
     units_print_seconds(after, sizeof after, then_s);

@@ -91,9 +91,10 @@ int traces_add(struct traces *traces, const struct trace_record *record, struct 
                                     .rank_count = record->rank_count};
     }
     struct trace *trace = &step->ranks[record->rank];
+    bool over = trace->begun && trace->arrived == trace->told;
     if (!trace->begun)
         begin(step, trace, record);
-    if (record->first != trace->arrived || record->count != trace->told)
+    if (over || record->first != trace->arrived || record->count != trace->told)
         return error_set(err, -EINVAL,
                          "a trace goes on at instruction %llu of %llu, not at %llu of %llu",
                          (unsigned long long)record->first, (unsigned long long)record->count,
