@@ -37,7 +37,7 @@ static const struct field rope_scaling_fields[] = {
 
 static const struct field model_fields[] = {
     {AT(job_model, family, FIELD_TEXT), .required = true,
-     .about = "gpt, llama and qwen are trained; bert and vit are planned only"},
+     .about = "gpt, llama, qwen and qwen3 are trained; bert and vit are planned only"},
     {INTEGER(job_model, layers, 1, 10000, "layers"), .required = true,
      .about = "blocks between the embedding and the head"},
     {INTEGER(job_model, hidden, 1, 1048576, "features"), .required = true,
@@ -50,6 +50,8 @@ static const struct field model_fields[] = {
      .about = "256 for data.text unless given; the number of classes for data.images"},
     {INTEGER(job_model, ffn, 1, 16777216, "features"),
      .about = "the inner width of a block; the family's usual multiple of hidden unless given"},
+    {INTEGER(job_model, head_dim, 1, 65536, "features"),
+     .about = "the width of a head; hidden divided by heads unless given"},
     {INTEGER(job_model, kv_heads, 1, 65536, "heads"),
      .about = "heads of keys and values; as many as heads unless given"},
     {INTEGER(job_model, patch, 1, 4096, "pixels"), .about = "the edge of a patch of an image"},

@@ -43,6 +43,7 @@ struct job_model {
     int64_t seq;                     /* tokens per sample */
     int64_t vocab;                   /* 256 for text unless given */
     int64_t ffn;                     /* the family's usual multiple of hidden unless given */
+    int64_t head_dim;                /* features of a head; hidden / heads unless given */
     int64_t kv_heads;                /* heads of keys and values; as many as heads unless given */
     int64_t patch;                   /* pixels: the edge of a patch of an image */
     double norm_epsilon, rope_theta; /* 0: 1e-5, and 10000 */

@@ -7,8 +7,9 @@ extern const struct operation operation_embed, operation_position, operation_nor
     operation_core, operation_out, operation_add, operation_fc1, operation_gelu, operation_fc2,
     operation_logits, operation_loss, operation_rmsnorm, operation_rotary, operation_rotary_key,
     operation_grouped, operation_attend, operation_swiglu, operation_query, operation_keyvalue,
-    operation_query_and_bias, operation_keyvalue_and_bias, operation_widen, operation_merge,
-    operation_narrow, operation_patch, operation_pool, operation_classify, operation_class_loss;
+    operation_query_and_bias, operation_keyvalue_and_bias, operation_query_norm, operation_key_norm,
+    operation_widen, operation_merge, operation_narrow, operation_patch, operation_pool,
+    operation_classify, operation_class_loss;
 
 const struct operation *const operations[] = {
     &operation_embed,
@@ -33,6 +34,8 @@ const struct operation *const operations[] = {
     &operation_keyvalue,
     &operation_query_and_bias,
     &operation_keyvalue_and_bias,
+    &operation_query_norm,
+    &operation_key_norm,
     &operation_widen,
     &operation_merge,
     &operation_narrow,

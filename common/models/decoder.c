@@ -6,9 +6,9 @@
 
 #include <errno.h>
 
-extern const struct operation operation_embed, operation_rotary, operation_rotary_key,
-    operation_grouped, operation_merge, operation_add, operation_widen, operation_swiglu,
-    operation_narrow, operation_logits, operation_loss;
+extern const struct operation operation_embed, operation_rmsnorm, operation_rotary,
+    operation_rotary_key, operation_grouped, operation_merge, operation_add, operation_widen,
+    operation_swiglu, operation_narrow, operation_logits, operation_loss;
 
 enum { TYPE_EMBED, TYPE_LAYER, TYPE_HEAD };
 
@@ -18,6 +18,10 @@ static int attention(struct graph *graph, const struct decoder *decoder, int inp
     int q = parts_linear(graph, decoder->query, "q", input, parts_narrow);
     int k = parts_linear(graph, decoder->keyvalue, "k", input, parts_narrow);
     int v = parts_linear(graph, decoder->keyvalue, "v", input, parts_narrow);
+    if (decoder->query_norm) {
+        q = parts_rmsnorm(graph, decoder->query_norm, "q_norm", q);
+        k = parts_rmsnorm(graph, decoder->key_norm, "k_norm", k);
+    }
     q = graph_node(graph, &operation_rotary, "q.turned", (int[]){q});
     k = graph_node(graph, &operation_rotary_key, "k.turned", (int[]){k});
     int mixed = graph_node(graph, &operation_grouped, "core", (int[]){q, k, v});
@@ -28,9 +32,10 @@ static int layer(struct graph *graph, const struct decoder *decoder, int64_t ind
                  struct initializer residual)
 {
     parts_layer(graph, index, TYPE_LAYER);
-    int out = attention(graph, decoder, parts_rmsnorm(graph, "norm1", input), residual);
+    int out = attention(graph, decoder, parts_rmsnorm(graph, &operation_rmsnorm, "norm1", input),
+                        residual);
     int middle = graph_node(graph, &operation_add, "add1", (int[]){input, out});
-    int normed = parts_rmsnorm(graph, "norm2", middle);
+    int normed = parts_rmsnorm(graph, &operation_rmsnorm, "norm2", middle);
     int gate = parts_linear(graph, &operation_widen, "gate", normed, parts_narrow);
     int up = parts_linear(graph, &operation_widen, "up", normed, parts_narrow);
     int active = graph_node(graph, &operation_swiglu, "swiglu", (int[]){gate, up});
@@ -41,7 +46,7 @@ static int layer(struct graph *graph, const struct decoder *decoder, int64_t ind
 static int check(const struct model_config *config, struct error *err)
 {
     int64_t kv_heads = config->kv_heads ? config->kv_heads : config->heads;
-    int rc = parts_check_heads(config, err);
+    int rc = config->head_dim ? 0 : parts_check_heads(config, err);
     if (rc < 0)
         return rc;
     if (config->heads % kv_heads != 0)
@@ -50,7 +55,11 @@ static int check(const struct model_config *config, struct error *err)
             "model.kv_heads %lld does not divide model.heads %lld; each needs the same "
             "whole number of them",
             (long long)kv_heads, (long long)config->heads);
-    if (config->hidden / config->heads % 2 != 0)
+    if (config->head_dim % 2 != 0)
+        return error_set(err, -EINVAL,
+                         "model.head_dim %lld is odd; rotary positions need an even width",
+                         (long long)config->head_dim);
+    if (!config->head_dim && config->hidden / config->heads % 2 != 0)
         return error_set(err, -EINVAL,
                          "model.heads %lld of model.hidden %lld are %lld wide; rotary positions "
                          "need an even width",
@@ -70,7 +79,8 @@ int decoder_build(const struct model_config *config, const struct decoder *decod
     parts_sizes(graph, config, (8 * config->hidden / 3 + 255) / 256 * 256);
     sizes_set(&graph->sizes, 'k', kv_heads);
     sizes_set(&graph->sizes, 'g', config->heads / kv_heads);
-    sizes_set(&graph->sizes, 'd', config->hidden / config->heads);
+    sizes_set(&graph->sizes, 'd',
+              config->head_dim ? config->head_dim : config->hidden / config->heads);
     int tokens = graph_data(graph, "tokens", "bs", false);
     int targets = graph_data(graph, "targets", "bs", true);
 
@@ -82,7 +92,7 @@ int decoder_build(const struct model_config *config, const struct decoder *decod
         x = layer(graph, decoder, i, x, parts_residual(config->layers));
 
     graph_block(graph, "head", TYPE_HEAD);
-    x = parts_rmsnorm(graph, "norm", x);
+    x = parts_rmsnorm(graph, &operation_rmsnorm, "norm", x);
     int head = config->tied == ANSWER_YES
                    ? table
                    : graph_weight(graph, "logits.weight", "vh", parts_narrow, true);

@@ -7,7 +7,8 @@
 #include "common/models/huggingface.h"
 
 struct decoder {
-    const struct operation *query, *keyvalue; /* from the residual stream into heads */
+    const struct operation *query, *keyvalue;      /* from the residual stream into heads */
+    const struct operation *query_norm, *key_norm; /* of heads, before they turn; NULL: none */
 };
 
 /* As a family's build. */

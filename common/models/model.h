@@ -12,6 +12,7 @@ struct model_config {
     const char *family;
     int64_t layers, hidden, heads, seq, vocab;
     int64_t ffn;       /* 0: the family's usual multiple of hidden */
+    int64_t head_dim;  /* 0: hidden / heads */
     int64_t kv_heads;  /* 0: as many as heads */
     int64_t patch;     /* pixels; families that read images */
     double epsilon;    /* of norms; 0: 1e-5 */

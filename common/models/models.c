@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-extern const struct model model_gpt, model_llama, model_qwen, model_bert, model_vit;
+extern const struct model model_gpt, model_llama, model_qwen, model_qwen3, model_bert, model_vit;
 
-const struct model *const models[] = {&model_gpt,  &model_llama, &model_qwen,
+const struct model *const models[] = {&model_gpt,  &model_llama, &model_qwen, &model_qwen3,
                                       &model_bert, &model_vit,   NULL};
 
 struct model_config model_config_of(const struct job_config *job)
@@ -21,6 +21,7 @@ struct model_config model_config_of(const struct job_config *job)
         .seq = model->seq,
         .vocab = model->vocab,
         .ffn = model->ffn,
+        .head_dim = model->head_dim,
         .kv_heads = model->kv_heads,
         .patch = model->patch,
         .epsilon = model->norm_epsilon,
@@ -79,6 +80,8 @@ static int check_used(const struct model_config *config, const struct graph *gra
         {"rope_scaling", "rotary positions", config->rope_scaling.rope_type != JOB_ROPE_DEFAULT,
          has_operation(graph, &operation_rotary)},
         {"kv_heads", "queries in groups", config->kv_heads > 0,
+         has_operation(graph, &operation_grouped)},
+        {"head_dim", "queries in groups", config->head_dim > 0,
          has_operation(graph, &operation_grouped)},
         {"patch", "images", config->patch > 0, has_operation(graph, &operation_patch)},
         {"tied", "a choice of it", config->tied != ANSWER_NONE, model_find(config->family)->ties},

@@ -5,9 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
-extern const struct operation operation_embed, operation_position, operation_norm,
-    operation_rmsnorm, operation_qkv, operation_out, operation_add, operation_fc1, operation_gelu,
-    operation_fc2;
+extern const struct operation operation_embed, operation_position, operation_norm, operation_qkv,
+    operation_out, operation_add, operation_fc1, operation_gelu, operation_fc2;
 
 static const struct initializer zero = {0, 0}, one = {1, 0};
 const struct initializer parts_narrow = {0, 0.02f};
@@ -32,10 +31,11 @@ int parts_norm(struct graph *graph, const char *name, int input)
     return graph_node(graph, &operation_norm, name, (int[]){input, w, b});
 }
 
-int parts_rmsnorm(struct graph *graph, const char *name, int input)
+int parts_rmsnorm(struct graph *graph, const struct operation *operation, const char *name,
+                  int input)
 {
-    int w = weight(graph, name, "weight", "h", one, false);
-    return graph_node(graph, &operation_rmsnorm, name, (int[]){input, w});
+    int w = weight(graph, name, "weight", operation->dims[1], one, false);
+    return graph_node(graph, operation, name, (int[]){input, w});
 }
 
 int parts_linear(struct graph *graph, const struct operation *operation, const char *name,

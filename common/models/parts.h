@@ -11,7 +11,8 @@ struct initializer parts_residual(int64_t layers);
 
 /* Layer normalisation with weight and bias; root-mean-square with a weight alone. */
 int parts_norm(struct graph *graph, const char *name, int input);
-int parts_rmsnorm(struct graph *graph, const char *name, int input);
+int parts_rmsnorm(struct graph *graph, const struct operation *operation, const char *name,
+                  int input);
 /* A matrix product with its weight and, where the operation has two weights, its bias. */
 int parts_linear(struct graph *graph, const struct operation *operation, const char *name,
                  int input, struct initializer with);

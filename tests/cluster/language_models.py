@@ -1,4 +1,4 @@
-"""language_models.py - what transformers computes for GPT-2, LLaMA and Qwen2, from the files of a folder
+"""language_models.py - what transformers computes for GPT-2, LLaMA, Qwen2 and Qwen3, from the files of a folder
 alone: plain numbers in double precision, slow and easy to read, with no package."""
 import json
 import math
@@ -140,8 +140,13 @@ def llama(tensors, config, tokens):
     for layer in range(config["num_hidden_layers"]):
         at = f"model.layers.{layer}."
         y = norm(x, at + "input_layernorm")
-        queries = [turn(head) for head in heads(linear(y, at + "self_attn.q_proj"), count)]
-        keys = [turn(head) for head in heads(linear(y, at + "self_attn.k_proj"), groups)]
+        queries = heads(linear(y, at + "self_attn.q_proj"), count)
+        keys = heads(linear(y, at + "self_attn.k_proj"), groups)
+        if config["model_type"] == "qwen3":
+            assert len(queries[0][0]) == config["head_dim"]
+            queries = [norm(head, at + "self_attn.q_norm") for head in queries]
+            keys = [norm(head, at + "self_attn.k_norm") for head in keys]
+        queries, keys = [turn(head) for head in queries], [turn(head) for head in keys]
         values = heads(linear(y, at + "self_attn.v_proj"), groups)
         mixed = join([attention(queries[i], keys[i * groups // count], values[i * groups // count])
                       for i in range(count)])
@@ -154,7 +159,7 @@ def llama(tensors, config, tokens):
     return linear(norm(x, "model.norm"), head)
 
 
-MODELS = {"gpt2": gpt2, "llama": llama, "qwen2": llama}
+MODELS = {"gpt2": gpt2, "llama": llama, "qwen2": llama, "qwen3": llama}
 
 
 def loss(folder, tokens):

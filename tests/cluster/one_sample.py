@@ -15,7 +15,8 @@ MODELS = {"gpt": "", "llama": ", ffn: 24", "llama, in groups": ", kv_heads: 2, f
                                   "original_max_position_embeddings: 30}",
           "llama, tied": ", kv_heads: 2, ffn: 24, tied: true",
           "qwen": ", kv_heads: 2, ffn: 24, rope_theta: 50.0, norm_epsilon: 1.0e-6",
-          "qwen, tied": ", ffn: 24, tied: true"}
+          "qwen, tied": ", ffn: 24, tied: true",
+          "qwen3": ", kv_heads: 2, head_dim: 6, ffn: 24, norm_epsilon: 1.0e-6"}
 
 
 class Programs:

@@ -29,6 +29,17 @@ int64_t call_rows(const struct box *box)
     return rows;
 }
 
+int64_t call_width(const struct box *box)
+{
+    return box_length(box, box->dims - 1);
+}
+
+int64_t call_whole_width(const struct kernel_call *call, int operand)
+{
+    const char *dims = call->node->operation->dims[operand];
+    return sizes_get(&call->sizes, dims[strlen(dims) - 1]);
+}
+
 void call_pass(const struct kernel_call *call, int i)
 {
     const struct view *from = &call->gradient[operation_output(call->node->operation)];

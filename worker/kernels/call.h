@@ -15,6 +15,9 @@ struct matmul {
 struct matmul call_matmul(const struct kernel_call *call);
 /* All dims but the last one. */
 int64_t call_rows(const struct box *box);
+/* The last one: of this piece, and of the whole operand. */
+int64_t call_width(const struct box *box);
+int64_t call_whole_width(const struct kernel_call *call, int operand);
 
 /* The gradient of operand i is that of the output: where the program gave it memory of its
  * own, copy it there (or add it). */

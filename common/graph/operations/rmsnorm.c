@@ -1,26 +1,40 @@
 /* rmsnorm.c - root-mean-square normalisation over h (Zhang and Sennrich, arXiv 1910.07467):
  * y = x / sqrt(mean of x^2 + epsilon) * w.
  *
- * With h split, each rank sums the squares of its piece; backward needs the sum of dy w x. */
+ * With h split, each rank sums the squares of its piece; backward needs the sum of dy w x.
+ *
+ * Of every head by itself, by one weight for all heads: Henry et al., arXiv 2010.04245, in Qwen3.
+ * Queries and keys have dims of their own. */
 #include "common/graph/operation.h"
 
+/* Over the last dim of x, which has these dims before it. */
+#define RMSNORM(called, before, last, splits)                                                      \
+    .name = (called), .kernel = "rmsnorm", .input_count = 1, .weight_count = 1,                    \
+    .dims = {before last, last, before last}, .saved = 1 << 0 | 1 << 3, /* x, squares */           \
+        .cheap = true, .exchange = (splits), .phases = {2, 2},                                     \
+    .statistics = {{{"squares", before, 0, REDUCTION_SUM}}, {{"dot", before, 0, REDUCTION_SUM}}},  \
+    .statistic_count = {1, 1}, .flops = operation_pass_flops, .backward_flops = 2
+
 const struct operation operation_rmsnorm = {
-    .name = "rmsnorm",
-    .input_count = 1,
-    .weight_count = 1,
-    .dims = {"bsh", "h", "bsh"},
-    .saved = 1 << 0 | 1 << 3, /* x, squares */
-    .cheap = true,
-    .exchange = 'h',
-    .phases = {2, 2},
-    .statistics = {{{"squares", "bs", 0, REDUCTION_SUM}}, {{"dot", "bs", 0, REDUCTION_SUM}}},
-    .statistic_count = {1, 1},
-    .flops = operation_pass_flops,
-    .backward_flops = 2,
+    RMSNORM("rmsnorm", "bs", "h", 'h'),
     .cells = {{"batch", "b.>b"},
               {"tensor", "..>."},
               {"tensor_seq", "s.>s"},
               {"ulysses", "s.>s"},
               {"context", "s.>s"},
               {"hidden", "hh>h"}},
+};
+
+#define NORM_OF_HEADS                                                                              \
+    .cells = {{"batch", "b.>b"},   {"tensor", "k.>k"},  {"tensor_seq", "k.>k"},                    \
+              {"ulysses", "s.>s"}, {"context", "s.>s"}, {"hidden", "k.>k"}}
+
+const struct operation operation_query_norm = {
+    RMSNORM("query_norm", "bskg", "d", 'd'),
+    NORM_OF_HEADS,
+};
+
+const struct operation operation_key_norm = {
+    RMSNORM("key_norm", "bsk", "d", 'd'),
+    NORM_OF_HEADS,
 };

@@ -24,6 +24,7 @@ static struct model_config random_config(const char *family, uint64_t index)
         .hidden = heads * width,
         .heads = heads,
         .kv_heads = model_find(family)->ties ? kv_heads : 0,
+        .head_dim = strcmp(family, "qwen3") == 0 ? 2 + width : 0,
         .seq = 3 + (int64_t)random_below(seed, index, 4, 9),
         .vocab = 5 + (int64_t)random_below(seed, index, 5, 30),
         .ffn = 7 + (int64_t)random_below(seed, index, 6, 20),

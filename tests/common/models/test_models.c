@@ -77,6 +77,19 @@ START_TEST(qwen_has_the_parameters_of_its_checkpoints)
 }
 END_TEST
 
+START_TEST(qwen3_has_the_parameters_of_its_checkpoints)
+{
+    struct model_config small = {"qwen3",       .layers = 28,      .hidden = 1024, .heads = 16,
+                                 .seq = 32768,  .vocab = 151936,   .ffn = 3072,    .head_dim = 128,
+                                 .kv_heads = 8, .tied = ANSWER_YES};
+    ck_assert_int_eq(parameters(&small), 596049920); /* Qwen3 0.6B */
+    struct model_config large = {"qwen3",      .layers = 36,    .hidden = 4096,
+                                 .heads = 32,  .seq = 32768,    .vocab = 151936,
+                                 .ffn = 12288, .head_dim = 128, .kv_heads = 8};
+    ck_assert_int_eq(parameters(&large), 8190735360); /* 8B */
+}
+END_TEST
+
 START_TEST(bert_and_vit_have_the_parameters_of_their_formulas)
 {
     for (int64_t layers = 32; layers <= 48; layers += 16) {
@@ -122,6 +135,8 @@ static const struct {
     {{"llama", 2, 64, 6, 16, 256}, "model.heads 6 does not divide model.hidden 64"},
     {{"llama", 2, 64, 8, 16, 256, .kv_heads = 3}, "model.kv_heads 3 does not divide model.heads 8"},
     {{"llama", 2, 24, 8, 16, 256}, "rotary positions need an even width"},
+    {{"qwen3", 2, 24, 8, 16, 256, .head_dim = 5}, "model.head_dim 5 is odd"},
+    {{"gpt", 2, 64, 8, 16, 256, .head_dim = 8}, "model.head_dim is of models with queries in"},
     {{"vit", 2, 64, 8, 16, 10}, "model.patch is missing"},
     {{"bert", 2, 64, 5, 16, 256}, "model.heads 5 does not divide"},
     {{"gpt", 2, 64, 8, 16, 256, .rope_theta = 500}, "model.rope_theta is of models with rotary"},
@@ -132,7 +147,7 @@ static const struct {
     {{"gpt", 2, 64, 8, 16, 256, .tied = ANSWER_NO}, "model.tied is of models with a choice of it"},
     {{"gpt", 2, 64, 8, 16, 256, .tied = ANSWER_YES}, "and those of family gpt have none"},
     {{"elmo", 2, 64, 8, 16, 256},
-     "model.family 'elmo' is unknown; known: gpt, llama, qwen, bert, vit"},
+     "model.family 'elmo' is unknown; known: gpt, llama, qwen, qwen3, bert, vit"},
 };
 
 START_TEST(sizes_that_do_not_go_together_are_refused)
@@ -232,6 +247,7 @@ int main(void)
     tcase_add_test(sizes, gpt_has_the_parameters_of_its_papers);
     tcase_add_test(sizes, llama_has_the_parameters_of_its_checkpoints);
     tcase_add_test(sizes, qwen_has_the_parameters_of_its_checkpoints);
+    tcase_add_test(sizes, qwen3_has_the_parameters_of_its_checkpoints);
     tcase_add_test(sizes, bert_and_vit_have_the_parameters_of_their_formulas);
     tcase_add_test(sizes, most_arithmetic_is_two_operations_for_each_weight_and_token);
     tcase_add_loop_test(sizes, sizes_that_do_not_go_together_are_refused, 0,

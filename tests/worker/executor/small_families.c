@@ -1,4 +1,4 @@
-/* small_families.c - four models: with and without shared heads of keys, biases and a table for
+/* small_families.c - five models: with and without shared heads of keys, biases and a table for
  * embedding and head, causal and not. */
 #include "tests/worker/executor/small_families.h"
 
@@ -29,6 +29,16 @@ const struct model_config families[FAMILIES] = {
      .ffn = 48,
      .kv_heads = 4,
      .tied = ANSWER_YES},
+    /* Heads that are not as wide as all of them together would be. */
+    {.family = "qwen3",
+     .layers = 2,
+     .hidden = 24,
+     .heads = 8,
+     .head_dim = 6,
+     .seq = 12,
+     .vocab = 36,
+     .ffn = 48,
+     .kv_heads = 4},
     {.family = "bert", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48},
 };
 

@@ -1,6 +1,6 @@
 /* rmsnorm.c - y = x r w, r = 1 / sqrt(mean of x^2 + epsilon), row by row.
  *
- * Where all of h is here, the last phase of each direction does everything while a row is in
+ * Where whole rows are here, the last phase of each direction does everything while a row is in
  * the first cache, and those before it nothing. Formulas: plain/rmsnorm.c. */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/numbers.h"
@@ -15,7 +15,7 @@ enum { X, W, Y, SQUARES, DOT = 3 };
 struct norm {
     enum element element;
     int64_t rows, hidden;
-    float width, epsilon; /* width: of the whole h */
+    float width, epsilon; /* width: of the whole row */
     const void *x, *w, *dy;
     float *squares, *dot;
     void *y, *dx;
@@ -28,8 +28,8 @@ static struct norm norm_of(const struct kernel_call *call)
     return (struct norm){
         .element = call->element,
         .rows = call_rows(&call->operand[X].box),
-        .hidden = box_length(&call->operand[X].box, 2),
-        .width = (float)sizes_get(&call->sizes, 'h'),
+        .hidden = call_width(&call->operand[X].box),
+        .width = (float)call_whole_width(call, X),
         .epsilon = call->node->epsilon,
         .x = call->operand[X].data,
         .w = call->operand[W].data,

@@ -1,8 +1,9 @@
 /* rmsnorm.cu - a warp per row: y = x r w, r = 1 / sqrt(mean of x^2 + epsilon): Zhang and Sennrich,
  * arXiv 1910.07467.
  *
- * Statistics are sums over the piece of h that is here; between two phases they become the sums
- * over all of h. Where all of h is here, the last phase does everything: as in norm.cu. */
+ * Statistics are sums over the piece of x's last dim that is here; between two phases they become
+ * the sums over all of it. Where whole rows are here, the last phase does everything: as in norm.cu.
+ */
 #include "worker/kernels/cuda/columns.h"
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/residual.h"
@@ -15,7 +16,7 @@ enum { X, W, Y, SQUARES, DOT = 3 };
 /* What is said of a row is computed by the warp, and known to all its lanes. */
 template <typename E> struct rows {
     int64_t count, hidden;
-    float width, epsilon; /* width: all of h */
+    float width, epsilon; /* width: of the whole row */
     const E *x, *w, *dy;
     E *y, *dx;
     bool add; /* to dx */
@@ -69,8 +70,8 @@ template <typename E> struct rows {
 template <typename E> struct rows<E> rows_of(const struct kernel_call *call) {
     const struct box *box = &call->operand[X].box;
     return {call_rows(box),
-            box_length(box, 2),
-            (float)sizes_get(&call->sizes, 'h'),
+            call_width(box),
+            (float)call_whole_width(call, X),
             call->node->epsilon,
             (const E *)call->operand[X].data,
             (const E *)call->operand[W].data,

@@ -1,28 +1,28 @@
 /* rmsnorm.c - y = x r w, r = 1 / sqrt(mean of x^2 + epsilon): Zhang and Sennrich, arXiv 1910.07467.
  *
- * Statistics are sums over the piece of h that is here; between two phases they become the sums
- * over all of h. */
+ * Statistics are sums over the piece of x's last dim that is here; between two phases they become
+ * the sums over all of it. */
 #include "worker/kernels/plain/plain.h"
 
 #include <math.h>
 
 enum { X, W, Y, SQUARES, DOT = 3 };
 
-/* Rows of x, and the piece of h that is here. */
+/* Rows of x, and the piece of its last dim that is here. */
 struct rows {
     int64_t count, width;
 };
 
 static struct rows rows_of(const struct kernel_call *call)
 {
-    return (struct rows){call_rows(&call->operand[X].box), box_length(&call->operand[X].box, 2)};
+    return (struct rows){call_rows(&call->operand[X].box), call_width(&call->operand[X].box)};
 }
 
 /* r of a row, once its squares are whole. */
 static double scale(const struct kernel_call *call, int64_t row)
 {
     const float *squares = call->operand[SQUARES].data;
-    return 1 / sqrt(squares[row] / (double)sizes_get(&call->sizes, 'h') + call->node->epsilon);
+    return 1 / sqrt(squares[row] / (double)call_whole_width(call, X) + call->node->epsilon);
 }
 
 static void forward_squares(const struct kernel_call *call)
@@ -77,7 +77,7 @@ static void backward_weight(const struct kernel_call *call, struct rows rows)
 /* dx = r (dy w - x r^2 dot / width) */
 static void backward_input(const struct kernel_call *call, struct rows rows)
 {
-    double width = (double)sizes_get(&call->sizes, 'h');
+    double width = (double)call_whole_width(call, X);
     const struct view *x = &call->operand[X], *w = &call->operand[W], *dy = &call->gradient[Y];
     const float *dot = call->gradient[DOT].data;
     for (int64_t row = 0; row < rows.count; row++) {
