@@ -65,15 +65,36 @@ int planner_search(const struct job_config *job, const struct search **out, stru
     return 0;
 }
 
-int planner_check(const struct job_config *job, struct error *err)
+/* What the job forbids or asks for by a name has to be something there is. */
+static int check_words(const struct job_plan *plan, struct error *err)
+{
+    char known[128];
+    const char *schedule = plan->schedule;
+    if (schedule && !schedule_find(schedule))
+        return error_set(err, -EINVAL, "plan.schedule '%s' is unknown; known: %s", schedule,
+                         schedule_list(known, sizeof known));
+    for (size_t i = 0; i < plan->forbid.roles.count; i++)
+        if (!role_find(plan->forbid.roles.items[i]))
+            return error_set(err, -EINVAL, "plan.forbid.roles '%s' is unknown; known: %s",
+                             plan->forbid.roles.items[i], role_list(known, sizeof known));
+    return 0;
+}
+
+int planner_names(const struct job_config *job, struct error *err)
 {
     const struct search *search;
+    int rc = planner_search(job, &search, err);
+    return rc < 0 ? rc : check_words(&job->plan, err);
+}
+
+int planner_check(const struct job_config *job, struct error *err)
+{
     struct graph *graph;
     int rc = planner_graph(job, &graph, err);
     if (rc < 0)
         return rc;
     graph_destroy(graph);
-    return planner_search(job, &search, err);
+    return planner_names(job, err);
 }
 
 static const struct planner_device *device_of(const struct planner_request *request, int rank)
@@ -172,28 +193,12 @@ static int explain_memory(const struct planner_request *request,
                      units_print_bytes(size, sizeof size, (double)most));
 }
 
-/* What the job forbids or asks for by a name has to be something there is. */
-static int check_names(const struct job_plan *plan, struct error *err)
-{
-    char known[128];
-    const char *schedule = plan->schedule;
-    if (schedule && !schedule_find(schedule))
-        return error_set(err, -EINVAL, "plan.schedule '%s' is unknown; known: %s", schedule,
-                         schedule_list(known, sizeof known));
-    for (size_t i = 0; i < plan->forbid.roles.count; i++)
-        if (!role_find(plan->forbid.roles.items[i]))
-            return error_set(err, -EINVAL, "plan.forbid.roles: '%s' is unknown; known: %s",
-                             plan->forbid.roles.items[i], role_list(known, sizeof known));
-    return 0;
-}
-
-int planner_limits(const struct planner_request *request, int *least, int *most, struct error *err)
+void planner_limits(const struct planner_request *request, int *least, int *most)
 {
     int64_t min = request->job->devices.min, max = request->job->devices.max;
     int count = request->device_count;
     *least = min > 0 ? (int)min : 1;
     *most = max > 0 && max < count ? (int)max : count;
-    return check_names(&request->job->plan, err);
 }
 
 bool planner_stopped(const struct planner_request *request)
@@ -222,6 +227,8 @@ int planner_run(const struct planner_request *request, struct planner_result *ou
     *out = (struct planner_result){0};
     const struct search *search = NULL;
     int rc = planner_search(request->job, &search, err);
+    if (rc == 0)
+        rc = check_words(&request->job->plan, err);
     if (rc < 0)
         return rc;
     assert(search);

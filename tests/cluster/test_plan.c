@@ -306,6 +306,24 @@ START_TEST(a_table_of_plans_has_its_headers_unless_they_are_not_wanted)
 }
 END_TEST
 
+/* Whoever reads the file finds it, and no search is begun. */
+static const struct {
+    const char *plan, *words;
+} misnamed[] = {
+    {"plan:\n  search: foo\n", "job.yaml:7:11: plan.search: 'foo' is unknown"},
+    {"plan:\n  schedule: foo\n", "job.yaml:7:13: plan.schedule: 'foo' is unknown"},
+    {"plan:\n  forbid:\n    roles: tensr\n",
+     "job.yaml:8:12: plan.forbid.roles: 'tensr' is unknown"},
+};
+
+START_TEST(a_name_that_is_none_has_its_place)
+{
+    write_job(misnamed[_i].plan);
+    ck_assert_int_eq(RUN("plan", PLAN), 65);
+    expect_words(misnamed[_i].words);
+}
+END_TEST
+
 START_TEST(a_frontier_of_nothing_is_told_in_words)
 {
     ck_assert_int_eq(RUN("plan", "frontier", PLAN, "--search", "uniform"), 64);
@@ -384,6 +402,8 @@ int main(void)
     tcase_add_test(frontier, the_frontier_is_a_table_a_drawing_and_plans_to_save);
     tcase_add_test(frontier, a_table_of_plans_has_its_headers_unless_they_are_not_wanted);
     tcase_add_test(frontier, a_frontier_of_nothing_is_told_in_words);
+    tcase_add_loop_test(frontier, a_name_that_is_none_has_its_place, 0,
+                        (int)(sizeof misnamed / sizeof *misnamed));
     TCase *tcase = tcase_create("galvatron");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 60);
