@@ -201,6 +201,36 @@ void planner_limits(const struct planner_request *request, int *least, int *most
     *most = max > 0 && max < count ? (int)max : count;
 }
 
+/* "dp 2, tp 4": the pins that take devices. */
+static const char *print_pins(char *out, size_t size, const struct job_pin *pin)
+{
+    const struct {
+        const char *name;
+        int64_t value;
+    } pins[] = {{"dp", pin->dp}, {"tp", pin->tp}, {"pp", pin->pp}};
+    int used = 0;
+    for (size_t i = 0; i < sizeof pins / sizeof *pins; i++)
+        if (pins[i].value > 0)
+            used += snprintf(out + used, size - (size_t)used, "%s%s %lld", used ? ", " : "",
+                             pins[i].name, (long long)pins[i].value);
+    return out;
+}
+
+/* A search would only find that each block cannot be divided so, and name one of them. */
+static int check_pins(const struct planner_request *request, struct error *err)
+{
+    const struct job_pin *pin = &request->job->plan.pin;
+    int64_t wanted = (pin->dp ? pin->dp : 1) * (pin->tp ? pin->tp : 1) * (pin->pp ? pin->pp : 1);
+    char text[96];
+    int least, most;
+    planner_limits(request, &least, &most);
+    if (wanted <= most)
+        return 0;
+    return error_set(
+        err, -EINVAL, "plan.pin asks for %lld devices (%s), and there %s %d for the job",
+        (long long)wanted, print_pins(text, sizeof text, pin), most == 1 ? "is" : "are", most);
+}
+
 bool planner_stopped(const struct planner_request *request)
 {
     return request->stop && atomic_load_explicit(request->stop, memory_order_relaxed);
@@ -235,6 +265,9 @@ int planner_run(const struct planner_request *request, struct planner_result *ou
     if (request->job->devices.min > request->device_count)
         return error_set(err, -EINVAL, "devices.min is %lld, and there are %d devices",
                          (long long)request->job->devices.min, request->device_count);
+    rc = check_pins(request, err);
+    if (rc < 0)
+        return rc;
     rc = search->run(request, out, err);
     if (planner_stopped(request))
         return error_set(err, -ECANCELED, "the search %s was stopped before it had an answer",

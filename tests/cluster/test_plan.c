@@ -324,6 +324,17 @@ START_TEST(a_name_that_is_none_has_its_place)
 }
 END_TEST
 
+START_TEST(too_few_devices_for_what_is_asked_are_the_answer)
+{
+    ck_assert_int_eq(RUN("plan", "why-not", "tp=8", PLAN), 0);
+    ck_assert_str_eq(command.out, "it cannot be divided so: plan.pin asks for 8 devices (tp 8), "
+                                  "and there are 4 for the job\n");
+    write_job("devices: {max: 2}\n");
+    ck_assert_int_eq(RUN("plan", "why-not", "pp=2", "dp=2", PLAN), 0);
+    ck_assert_ptr_nonnull(strstr(command.out, "4 devices (dp 2, pp 2), and there are 2 for"));
+}
+END_TEST
+
 START_TEST(a_frontier_of_nothing_is_told_in_words)
 {
     ck_assert_int_eq(RUN("plan", "frontier", PLAN, "--search", "uniform"), 64);
@@ -402,6 +413,7 @@ int main(void)
     tcase_add_test(frontier, the_frontier_is_a_table_a_drawing_and_plans_to_save);
     tcase_add_test(frontier, a_table_of_plans_has_its_headers_unless_they_are_not_wanted);
     tcase_add_test(frontier, a_frontier_of_nothing_is_told_in_words);
+    tcase_add_test(frontier, too_few_devices_for_what_is_asked_are_the_answer);
     tcase_add_loop_test(frontier, a_name_that_is_none_has_its_place, 0,
                         (int)(sizeof misnamed / sizeof *misnamed));
     TCase *tcase = tcase_create("galvatron");
