@@ -1,6 +1,8 @@
 /* utf8.c - see utf8.h. */
 #include "common/base/utf8.h"
 
+#include "common/base/memory.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -49,4 +51,20 @@ bool utf8_valid(const char *text)
         left -= size;
     }
     return true;
+}
+
+char *utf8_clean(const void *bytes, size_t size)
+{
+    const unsigned char *from = bytes;
+    char *text = xcalloc(size + 1, 1);
+    for (size_t i = 0, length; i < size; i += length ? length : 1) {
+        length = utf8_size(&from[i], size - i);
+        bool control = (length == 1 && from[i] < ' ' && from[i] != '\n' && from[i] != '\t') ||
+                       from[i] == 127 || (length == 2 && from[i] == 0xc2 && from[i + 1] < 0xa0);
+        if (length == 0 || control)
+            memset(&text[i], '?', length ? length : 1);
+        else
+            memcpy(&text[i], &from[i], length);
+    }
+    return text;
 }

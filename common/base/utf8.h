@@ -8,5 +8,8 @@
 /* Bytes of the character at text, of which `left` are there; 0 where there is none. */
 size_t utf8_size(const void *text, size_t left);
 bool utf8_valid(const char *text);
+/* Bytes that may be anything, what a model says for one, as UTF-8 that no terminal minds: the
+ * rest, with all control characters but new lines and tabs, becomes '?'. The text is yours. */
+char *utf8_clean(const void *bytes, size_t size);
 
 #endif

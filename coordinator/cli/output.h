@@ -23,10 +23,6 @@ bool output_print_text(enum output output, const char *text, FILE *out);
 void output_print_list(enum output output, const char *kind, const char *member, json_t *items,
                        FILE *out);
 
-/* Bytes that may be anything, what a model says for one, as UTF-8 that no terminal minds: the
- * rest becomes '?'. The text is the caller's. */
-char *output_clean(const void *bytes, size_t size);
-
 /* A table that came as text: its first line, if headers are wanted, and `rows` more (0: all), then
  * how many were left out. */
 void output_print_rows(const char *text, size_t rows, bool headers, FILE *out);
