@@ -65,7 +65,7 @@ def a_token_is_a_byte():
 
 
 def refused(done, status, words):
-    assert done.returncode == status and words in done.stdout + done.stderr, done
+    assert done.returncode == status and words in done.stderr and not done.stdout, done
 
 
 def what_cannot_be_exported_is_refused_and_leaves_nothing():
