@@ -316,6 +316,17 @@ static const struct {
      "job.yaml:8:12: plan.forbid.roles: 'tensr' is unknown"},
 };
 
+/* Two may write one file at once: what is in the way of the one is not in that of the other. */
+START_TEST(the_draft_of_a_file_is_ones_own)
+{
+    char *make = xasprintf("mkdir '%s.part'", in_folder("plan.json"));
+    ck_assert_int_eq(system(make), 0);
+    free(make);
+    ck_assert_int_eq(RUN("plan", PLAN, "-o", in_folder("plan.json")), 0);
+    json_decref(object_in("plan.json", "Plan"));
+}
+END_TEST
+
 START_TEST(a_name_that_is_none_has_its_place)
 {
     write_job(misnamed[_i].plan);
@@ -413,6 +424,7 @@ int main(void)
     tcase_add_test(frontier, the_frontier_is_a_table_a_drawing_and_plans_to_save);
     tcase_add_test(frontier, a_table_of_plans_has_its_headers_unless_they_are_not_wanted);
     tcase_add_test(frontier, a_frontier_of_nothing_is_told_in_words);
+    tcase_add_test(frontier, the_draft_of_a_file_is_ones_own);
     tcase_add_test(frontier, too_few_devices_for_what_is_asked_are_the_answer);
     tcase_add_loop_test(frontier, a_name_that_is_none_has_its_place, 0,
                         (int)(sizeof misnamed / sizeof *misnamed));
