@@ -57,7 +57,8 @@ def check_loss(name):
 def a_token_is_a_byte():
     with tempfile.TemporaryDirectory() as folder:
         trained = Trained(programs, folder, "gpt")
-        assert trained.export("model", "-f", trained.job).returncode == 0
+        done = trained.export("model", "-f", trained.job, slash="/")
+        assert done.returncode == 0 and f"{trained.folder}/model: step" in done.stdout, done
         model = json.loads((trained.folder / "model/tokenizer.json").read_text())["model"]
         assert sorted(model["vocab"].values()) == list(range(256)) and not model["merges"]
         for character, byte in model["vocab"].items():
