@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static char folder[64];
 static struct command command;
@@ -317,6 +319,23 @@ static const struct {
 };
 
 /* Two may write one file at once: what is in the way of the one is not in that of the other. */
+/* Whoever has the file at hand is told the flag, whether or not a coordinator answers. */
+START_TEST(a_saved_plan_is_no_job_and_no_job_file)
+{
+    ck_assert_int_eq(RUN("plan", PLAN, "-o", in_folder("plan.json")), 0);
+    ck_assert_int_eq(RUN("plan", "show", in_folder("plan.json"), "--address", NOBODY), 64);
+    expect_words("is a file and no JOB: give a job file by -f, and a saved plan by --plan");
+    ck_assert_int_eq(RUN("plan", "explain", in_folder("plan.json"), "--address", NOBODY), 64);
+    expect_words("plan.json' is a plan: give the job file that it is of by -f");
+    ck_assert_int_eq(RUN("plan", "explain", "j-1", "--address", NOBODY), 69);
+    ck_assert_int_eq(chdir(folder), 0);
+    ck_assert_int_eq(RUN("plan", "show", "plan.json", "--address", NOBODY), 64);
+    ck_assert_int_eq(mkdir("saved", 0700), 0);
+    ck_assert_int_eq(RUN("checkpoint", "verify", "saved", "--address", NOBODY), 65);
+    expect_words("'saved' has no manifest.json");
+}
+END_TEST
+
 START_TEST(the_draft_of_a_file_is_ones_own)
 {
     char *make = xasprintf("mkdir '%s.part'", in_folder("plan.json"));
@@ -424,6 +443,7 @@ int main(void)
     tcase_add_test(frontier, the_frontier_is_a_table_a_drawing_and_plans_to_save);
     tcase_add_test(frontier, a_table_of_plans_has_its_headers_unless_they_are_not_wanted);
     tcase_add_test(frontier, a_frontier_of_nothing_is_told_in_words);
+    tcase_add_test(frontier, a_saved_plan_is_no_job_and_no_job_file);
     tcase_add_test(frontier, the_draft_of_a_file_is_ones_own);
     tcase_add_test(frontier, too_few_devices_for_what_is_asked_are_the_answer);
     tcase_add_loop_test(frontier, a_name_that_is_none_has_its_place, 0,
