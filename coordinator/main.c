@@ -135,38 +135,48 @@ static struct membership_config membership_config(const struct coordinator_setti
     return config;
 }
 
-/* What is wrong with settings that could be read, as far as neither network nor disk is needed. */
-static int check(const struct coordinator_settings *settings, struct error *err)
+static int check_address(const struct coordinator_settings *settings, struct error *err)
 {
-    struct membership_config membership = membership_config(settings);
     struct rpc_address address;
     int rc = rpc_address_parse(settings->address, &address, err);
     if (rc == 0)
         rc = rpc_address_check_tls(&address, settings->tls != NULL, err);
-    return rc < 0 ? error_prefix(err, rc, "address") : membership_config_check(&membership, err);
+    return rc < 0 ? error_prefix(err, rc, "address") : 0;
 }
 
-/* Where the settings say, and with their certificates. */
-static int listen_as_told(const struct coordinator_settings *settings, struct service *service,
-                          struct error *err)
+/* What is wrong with settings that could be read, as far as neither network nor store is needed.
+ * *bundle: their certificates, yours, or NULL where they want no TLS. */
+static int check(const struct coordinator_settings *settings, struct bundle **bundle,
+                 struct error *err)
 {
-    struct bundle *bundle = NULL;
-    int rc = 0;
-    if (settings->tls)
-        rc =
-            bundle_load(settings->tls, 1u << BUNDLE_COORDINATOR, (int64_t)time(NULL), &bundle, err);
-    if (rc == 0 && settings->join_tokens && !bundle)
-        rc = error_set(err, -EINVAL, "join_tokens: without tls nobody needs a token: leave it out");
-    if (rc == 0 && settings->join_tokens)
-        rc = service_register_tokens(service, settings->join_tokens, err);
+    struct membership_config membership = membership_config(settings);
+    *bundle = NULL;
+    int rc = check_address(settings, err);
     if (rc == 0)
-        rc = service_listen(service, settings->address, bundle, err);
-    bundle_destroy(bundle);
+        rc = membership_config_check(&membership, err);
+    if (rc == 0 && settings->join_tokens && !settings->tls)
+        rc = error_set(err, -EINVAL, "join_tokens: without tls nobody needs a token: leave it out");
+    if (rc == 0 && settings->tls)
+        rc = bundle_load(settings->tls, 1u << BUNDLE_COORDINATOR, (int64_t)time(NULL), bundle, err);
     return rc;
 }
 
-static int run(const struct coordinator_settings *settings, struct notify *notify,
-               struct error *err)
+/* Where the settings say, which were checked; the key is kept no longer than for that. */
+static int listen_as_told(const struct coordinator_settings *settings, struct bundle **bundle,
+                          struct service *service, struct error *err)
+{
+    int rc = 0;
+    if (settings->join_tokens)
+        rc = service_register_tokens(service, settings->join_tokens, err);
+    if (rc == 0)
+        rc = service_listen(service, settings->address, *bundle, err);
+    bundle_destroy(*bundle);
+    *bundle = NULL;
+    return rc;
+}
+
+static int run(const struct coordinator_settings *settings, struct bundle **bundle,
+               struct notify *notify, struct error *err)
 {
     struct service_options options = {
         .release = RELEASE,
@@ -191,7 +201,7 @@ static int run(const struct coordinator_settings *settings, struct notify *notif
     if (rc == 0)
         rc = service_open(&options, &service, err);
     if (rc == 0)
-        rc = listen_as_told(settings, service, err);
+        rc = listen_as_told(settings, bundle, service, err);
     if (rc == 0 && settings->address_file)
         rc = write_address(settings->address_file, service, err);
     if (rc == 0) {
@@ -212,6 +222,29 @@ static int run(const struct coordinator_settings *settings, struct notify *notif
     store_close(options.store);
     if (signals >= 0)
         close(signals);
+    return rc;
+}
+
+static int check_and_run(const struct coordinator_settings *settings, struct error *err)
+{
+    struct bundle *bundle;
+    struct notify notify;
+    log_open("coordinator", settings->log_level);
+    if (notify_open(&notify, err) < 0)
+        log_line(LOG_WARN, "no service manager is told of this daemon: %s", err->text);
+    int rc = check(settings, &bundle, err);
+    if (rc == 0)
+        rc = run(settings, &bundle, &notify, err);
+    bundle_destroy(bundle);
+    notify_close(&notify);
+    return rc;
+}
+
+static int only_check(const struct coordinator_settings *settings, struct error *err)
+{
+    struct bundle *bundle;
+    int rc = check(settings, &bundle, err);
+    bundle_destroy(bundle);
     return rc;
 }
 
@@ -238,16 +271,9 @@ int main(int argc, char **argv)
         fputs(usage_text, stdout);
     } else if (rc == 0 && command == COORDINATOR_VERSION) {
         puts("gimbal-coordinator " RELEASE);
-    } else if (rc == 0 && command == COORDINATOR_CHECK) {
-        rc = check(&values, &err);
-        code = exit_code(rc);
     } else if (rc == 0) {
-        struct notify notify;
-        log_open("coordinator", values.log_level);
-        if (notify_open(&notify, &err) < 0)
-            log_line(LOG_WARN, "no service manager is told of this daemon: %s", err.text);
-        rc = run(&values, &notify, &err);
-        notify_close(&notify);
+        rc =
+            command == COORDINATOR_CHECK ? only_check(&values, &err) : check_and_run(&values, &err);
         code = exit_code(rc);
     }
     if (rc < 0)

@@ -1,6 +1,8 @@
 /* utf8.c - see utf8.h. */
 #include "common/base/utf8.h"
 
+#include "common/base/memory.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -51,6 +53,13 @@ bool utf8_valid(const char *text)
     return true;
 }
 
+/* Of one character: may it be a command to a terminal? */
+static bool is_control(const unsigned char *at, size_t length)
+{
+    return (length == 1 && (at[0] < ' ' || at[0] == 127)) ||
+           (length == 2 && at[0] == 0xc2 && at[1] < 0xa0);
+}
+
 /* The last character, where the end of the room has cut it. */
 static void drop_cut_character(char *text)
 {
@@ -61,15 +70,27 @@ static void drop_cut_character(char *text)
         text[begin - 1] = '\0';
 }
 
+/* What is no character becomes '?', and control characters but those kept. */
+static void clean(char *text, size_t size, const char *kept)
+{
+    for (size_t i = 0, length; i < size; i += length ? length : 1) {
+        length = utf8_size(&text[i], size - i);
+        bool control = is_control((const unsigned char *)&text[i], length);
+        if (length == 0 || (control && !(text[i] && strchr(kept, text[i]))))
+            memset(&text[i], '?', length ? length : 1);
+    }
+}
+
 void utf8_tame(char *text)
 {
     drop_cut_character(text);
-    for (char *c = text; *c; c++) {
-        unsigned char next = (unsigned char)c[1];
-        bool high = (unsigned char)c[0] == 0xc2 && next >= 0x80 && next < 0xa0; /* U+0080 and on */
-        if (high)
-            *c++ = '?';
-        if (high || (unsigned char)*c < ' ' || *c == 0x7f)
-            *c = '?';
-    }
+    clean(text, strlen(text), "");
+}
+
+char *utf8_clean(const void *bytes, size_t size)
+{
+    char *text = xcalloc(size + 1, 1);
+    memcpy(text, bytes, size);
+    clean(text, size, "\n\t");
+    return text;
 }

@@ -11,5 +11,8 @@ bool utf8_valid(const char *text);
 /* Make of UTF-8 from elsewhere, which the end of its room may have cut, one line that JSON and
  * terminals take: control characters become '?', a part of a character is dropped. */
 void utf8_tame(char *text);
+/* Bytes that may be anything, what a model says for one, as UTF-8 that no terminal minds: the
+ * rest, with all control characters but new lines and tabs, becomes '?'. The text is yours. */
+char *utf8_clean(const void *bytes, size_t size);
 
 #endif

@@ -51,11 +51,11 @@ static int set_attributes(posix_spawnattr_t *attributes)
 }
 
 static int set_files(posix_spawn_file_actions_t *files, const int *keep, size_t keep_count,
-                     int error_fd)
+                     int output_fd, int error_fd)
 {
     int rc = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (rc == 0)
-        rc = posix_spawn_file_actions_adddup2(files, error_fd, STDOUT_FILENO);
+        rc = posix_spawn_file_actions_adddup2(files, output_fd, STDOUT_FILENO);
     if (rc == 0)
         rc = posix_spawn_file_actions_adddup2(files, error_fd, STDERR_FILENO);
     for (size_t i = 0; rc == 0 && i < keep_count; i++) /* onto itself: stays open on exec */
@@ -63,7 +63,7 @@ static int set_files(posix_spawn_file_actions_t *files, const int *keep, size_t 
     return rc;
 }
 
-int child_start(char *const *argv, const int *keep, size_t keep_count, int error_fd,
+int child_start(char *const *argv, const int *keep, size_t keep_count, int output_fd, int error_fd,
                 struct child *out, struct error *err)
 {
     size_t count = 0;
@@ -82,7 +82,7 @@ int child_start(char *const *argv, const int *keep, size_t keep_count, int error
     posix_spawn_file_actions_init(&files);
     int rc = set_attributes(&attributes);
     if (rc == 0)
-        rc = set_files(&files, keep, keep_count, error_fd);
+        rc = set_files(&files, keep, keep_count, output_fd, error_fd);
     if (rc == 0)
         rc = posix_spawn(&out->pid, "/proc/self/exe", &files, &attributes, shim, environ);
     posix_spawnattr_destroy(&attributes);

@@ -18,10 +18,10 @@ struct child {
     int status; /* as of waitpid */
 };
 
-/* Start argv[0], a path, with nothing on stdin, stdout and stderr going to error_fd, and the
- * descriptors keep[] open under their numbers; in a process group of its own, so that keys that
- * interrupt us are ours to pass on. */
-int child_start(char *const *argv, const int *keep, size_t keep_count, int error_fd,
+/* Start argv[0], a path, with nothing on stdin, stdout and stderr going to output_fd and error_fd,
+ * and the descriptors keep[] open under their numbers; in a process group of its own, so that keys
+ * that interrupt us are ours to pass on. */
+int child_start(char *const *argv, const int *keep, size_t keep_count, int output_fd, int error_fd,
                 struct child *out, struct error *err);
 /* 1: it has ended, and status says how; 0: not within timeout_ms (-1: for ever). */
 int child_wait(struct child *child, int timeout_ms);

@@ -36,7 +36,7 @@ static int start_process(struct cluster *cluster, struct cluster_process *proces
     int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (log < 0)
         return error_set(err, -errno, "create '%s': %s", path, strerror(errno));
-    int rc = child_start(argv, NULL, 0, log, &process->child, err);
+    int rc = child_start(argv, NULL, 0, log, log, &process->child, err);
     close(log);
     if (rc < 0)
         return rc;

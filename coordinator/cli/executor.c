@@ -85,7 +85,8 @@ int executor_start(const struct training_options *options, struct child *child,
         rc = channel_pair(&ours, &theirs, err);
     if (rc == 0) {
         write_line(&line, program, theirs, plan, options);
-        rc = child_start(line.argv, (int[]){theirs, plan}, 2, STDERR_FILENO, child, err);
+        rc = child_start(line.argv, (int[]){theirs, plan}, 2, STDERR_FILENO, STDERR_FILENO, child,
+                         err);
         close(theirs);
         channel_open(channel, ours);
     }

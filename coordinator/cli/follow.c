@@ -2,6 +2,7 @@
 #include "coordinator/cli/follow.h"
 
 #include "common/base/memory.h"
+#include "common/base/utf8.h"
 #include "common/rpc/clock.h"
 #include "common/rpc/message.h"
 #include "coordinator/cli/exit.h"
@@ -65,7 +66,7 @@ static void take_plan(struct follow *follow, const json_t *json)
 static void take_text(char **out, const char *text)
 {
     free(*out);
-    *out = output_clean(text, strlen(text));
+    *out = utf8_clean(text, strlen(text));
 }
 
 static bool is_end(const char *kind)

@@ -2,6 +2,7 @@
 #include "coordinator/cli/history.h"
 
 #include "common/base/memory.h"
+#include "common/base/utf8.h"
 #include "common/rpc/clock.h"
 #include "common/rpc/message.h"
 #include "common/rpc/watch.h"
@@ -10,6 +11,7 @@
 
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define STREAM "events"
@@ -193,8 +195,10 @@ void history_print(const Gimbal__Event *event, FILE *out)
     char text[32] = "";
     if (localtime_r(&seconds, &local))
         strftime(text, sizeof text, "%F %T", &local);
+    char *words = utf8_clean(event->text, strlen(event->text)); /* a user's, for one */
     fprintf(out, "%s.%03u  %-16s %s\n", text, (unsigned)(event->unix_ms % 1000), event->kind,
-            event->text);
+            words);
+    free(words);
 }
 
 json_t *history_json(const Gimbal__Event *event)

@@ -15,12 +15,18 @@ int jobfile_load(const char *path, char **text, struct job_config **job, struct 
     char *content = NULL;
     if (file_read(path, &content, err) < 0 || !content)
         return EXIT_INPUT;
+    return jobfile_take(content, path, text, job, err);
+}
+
+int jobfile_take(char *content, const char *name, char **text, struct job_config **job,
+                 struct error *err)
+{
     struct job_config *config = NULL;
-    int rc = job_config_parse(content, strlen(content), path, &config, err);
+    int rc = job_config_parse(content, strlen(content), name, &config, err);
     if (rc == 0) {
         rc = planner_check(config, err);
         if (rc < 0)
-            job_config_place(content, strlen(content), path, err);
+            job_config_place(content, strlen(content), name, err);
     }
     if (rc < 0) {
         job_config_destroy(config);

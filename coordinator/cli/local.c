@@ -142,7 +142,7 @@ static int probe(struct local *local, struct error *err)
         argv[10] = "--device";
         argv[11] = (char *)local->device;
     }
-    rc = child_start(argv, &theirs, 1, STDERR_FILENO, &child, err);
+    rc = child_start(argv, &theirs, 1, STDERR_FILENO, STDERR_FILENO, &child, err);
     close(theirs);
     struct channel channel;
     channel_open(&channel, ours);

@@ -4,6 +4,18 @@
 #include "coordinator/cli/exit.h"
 
 #include <string.h>
+#include <unistd.h>
+
+bool named_job(const char *text)
+{
+    size_t digits = strncmp(text, "j-", 2) == 0 ? strspn(text + 2, "0123456789") : 0;
+    return digits > 0 && text[2 + digits] == '\0';
+}
+
+bool named_path(const char *text)
+{
+    return strchr(text, '/') || (!named_job(text) && access(text, F_OK) == 0);
+}
 
 static const char *name_of(const void *item, size_t name)
 {

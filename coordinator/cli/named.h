@@ -1,4 +1,4 @@
-/* named.h - what a list's arguments name of it. */
+/* named.h - what arguments name: a job or a file, and members of a list. */
 #ifndef COORDINATOR_CLI_NAMED_H
 #define COORDINATOR_CLI_NAMED_H
 
@@ -6,6 +6,11 @@
 #include "coordinator/cli/options.h"
 
 #include <stddef.h>
+
+/* Where an argument may be a job or something on the disk: is it like the name of a job, "j-1"? Is
+ * it a path: with a '/', or there and no such name? */
+bool named_job(const char *text);
+bool named_path(const char *text);
 
 #define NAMED_MAX 64 /* arguments */
 

@@ -21,7 +21,8 @@ static int take_plan(const struct offline_request *request, struct offline *offl
                      struct error *err)
 {
     struct plan *plan;
-    int rc = planfile_load(request->plan_path, &plan, err);
+    int rc = request->plan_text ? plan_decode(request->plan_text, &plan, err)
+                                : planfile_load(request->plan_path, &plan, err);
     if (rc < 0)
         return rc;
     if (!request->cluster_path)
@@ -62,7 +63,10 @@ static int dump(const char *path, const struct planner_request *request, struct 
 static int read_job(const struct offline_request *request, struct offline *offline,
                     struct error *err)
 {
-    int code = jobfile_load(request->job_path, &offline->text, &offline->job, err);
+    int code = request->job_text
+                   ? jobfile_take(xstrdup(request->job_text), request->job_path, &offline->text,
+                                  &offline->job, err)
+                   : jobfile_load(request->job_path, &offline->text, &offline->job, err);
     if (code != EXIT_DONE)
         return code;
     if (request->memory)

@@ -8,8 +8,10 @@
 
 struct offline_request {
     const char *job_path;
+    const char *job_text;     /* what would be read there; NULL: read it */
     const char *search;       /* NULL: the job's */
     const char *plan_path;    /* a plan to take as it is; NULL: search */
+    const char *plan_text;    /* what would be read there; NULL: read it */
     const char *dump_path;    /* where to write the problem's costs first; NULL: nowhere */
     const char *cluster_path; /* a cluster file to plan for; NULL: this machine */
     const char *cluster_text; /* what would be read there; NULL: read it */

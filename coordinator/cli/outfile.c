@@ -14,7 +14,7 @@ int outfile_begin(const char *path, struct outfile *outfile, struct error *err)
     *outfile = (struct outfile){.path = path};
     if (!path)
         return 0;
-    outfile->part = xasprintf("%s.part", path);
+    outfile->part = xasprintf("%s.%ld.part", path, (long)getpid()); /* two may write it at once */
     fflush(stdout);
     if (freopen(outfile->part, "we", stdout))
         return 0;

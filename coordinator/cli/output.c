@@ -2,7 +2,6 @@
 #include "coordinator/cli/output.h"
 
 #include "common/base/memory.h"
-#include "common/base/utf8.h"
 
 #include <assert.h>
 #include <math.h>
@@ -60,22 +59,6 @@ void output_print_list(enum output output, const char *kind, const char *member,
 json_t *output_number(double number)
 {
     return isfinite(number) ? json_real(number) : json_null();
-}
-
-char *output_clean(const void *bytes, size_t size)
-{
-    const unsigned char *from = bytes;
-    char *text = xcalloc(size + 1, 1);
-    for (size_t i = 0, length; i < size; i += length ? length : 1) {
-        length = utf8_size(&from[i], size - i);
-        bool control = (length == 1 && from[i] < ' ' && from[i] != '\n' && from[i] != '\t') ||
-                       from[i] == 127 || (length == 2 && from[i] == 0xc2 && from[i + 1] < 0xa0);
-        if (length == 0 || control)
-            memset(&text[i], '?', length ? length : 1);
-        else
-            memcpy(&text[i], &from[i], length);
-    }
-    return text;
 }
 
 void output_print_rows(const char *text, size_t rows, bool headers, FILE *out)

@@ -26,10 +26,6 @@ void output_print_list(enum output output, const char *kind, const char *member,
 /* null for what JSON has no number for: the loss of a training that diverged. */
 json_t *output_number(double number);
 
-/* Bytes that may be anything, what a model says for one, as UTF-8 that no terminal minds: the
- * rest becomes '?'. The text is the caller's. */
-char *output_clean(const void *bytes, size_t size);
-
 /* A table that came as text: its first line, if headers are wanted, and `rows` more (0: all), then
  * how many were left out. */
 void output_print_rows(const char *text, size_t rows, bool headers, FILE *out);

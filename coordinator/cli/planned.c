@@ -9,6 +9,7 @@
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/jobfile.h"
 #include "coordinator/cli/jobtable.h"
+#include "coordinator/cli/named.h"
 #include "coordinator/cli/offline.h"
 
 #include <stdlib.h>
@@ -104,6 +105,17 @@ static int open_dry(struct client *client, const struct planned_flags *flags, st
                        : error_set(err, EXIT_INTERNAL, "the coordinator's answer has no plan");
     message_free(message);
     return code;
+}
+
+int planned_job(const struct invocation *invocation, const char **job, struct error *err)
+{
+    *job = invocation->argument_count > 0 ? invocation->arguments[0] : NULL;
+    if (!*job || !named_path(*job))
+        return EXIT_DONE;
+    return error_set(err, EXIT_USAGE,
+                     "'%s' is a file and no JOB: give a job file by -f, and a saved plan by --plan "
+                     "beside it",
+                     *job);
 }
 
 static int check_flags(const struct planned_flags *flags, const char *job, struct error *err)

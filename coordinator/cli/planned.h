@@ -37,6 +37,9 @@ struct planned {
     struct rates rates; /* of the plan's devices, where they were measured for it or asked for */
 };
 
+/* The JOB that is a command's only argument; NULL: none. EXIT_USAGE: it is a file, which flags
+ * name. */
+int planned_job(const struct invocation *invocation, const char **job, struct error *err);
 /* job: NULL where flags name a file. An enum exit_code; EXIT_PRECONDITION: the job has no plan now.
  * *out is the caller's to finish, whatever came out. */
 int planned_open(const struct common *common, const struct planned_flags *flags, const char *job,

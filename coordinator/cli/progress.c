@@ -2,6 +2,7 @@
 #include "coordinator/cli/progress.h"
 
 #include "common/base/units.h"
+#include "common/base/utf8.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -127,14 +128,19 @@ void progress_show(struct progress *progress, const char *line, double now_s)
 void progress_note(struct progress *progress, const char *format, ...)
 {
     va_list arguments;
+    char *text;
     if (progress->quiet)
         return;
     if (progress->drawn)
         fputs("\r\033[K", progress->out);
     va_start(arguments, format);
-    vfprintf(progress->out, format, arguments);
+    if (vasprintf(&text, format, arguments) < 0)
+        abort();
     va_end(arguments);
-    fputc('\n', progress->out);
+    char *clean = utf8_clean(text, strlen(text));
+    fprintf(progress->out, "%s\n", clean);
+    free(clean);
+    free(text);
     if (progress->drawn)
         draw(progress);
     fflush(progress->out);

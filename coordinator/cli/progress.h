@@ -45,7 +45,7 @@ void progress_open(struct progress *progress, FILE *out, bool quiet);
 void progress_update(struct progress *progress, const struct progress_state *state, double now_s);
 /* The same of something else than a training, in its own words. */
 void progress_show(struct progress *progress, const char *line, double now_s);
-/* A line that stays, above the live one. */
+/* A line that stays, above the live one; whatever of it a terminal minds becomes '?'. */
 void progress_note(struct progress *progress, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Nothing of it is worth to stay: the live line is taken away. */

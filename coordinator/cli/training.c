@@ -3,6 +3,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/units.h"
+#include "common/base/utf8.h"
 #include "common/channel/channel.h"
 #include "common/rpc/clock.h"
 #include "common/rpc/message.h"
@@ -72,7 +73,7 @@ static void take_evaluation(struct training *training, const Gimbal__EvaluationR
 {
     if (evaluation->text.len > 0) {
         free(training->result->sample);
-        training->result->sample = output_clean(evaluation->text.data, evaluation->text.len);
+        training->result->sample = utf8_clean(evaluation->text.data, evaluation->text.len);
         return;
     }
     training->result->heldout_loss = evaluation->loss;

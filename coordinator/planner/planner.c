@@ -65,15 +65,36 @@ int planner_search(const struct job_config *job, const struct search **out, stru
     return 0;
 }
 
-int planner_check(const struct job_config *job, struct error *err)
+/* What the job forbids or asks for by a name has to be something there is. */
+static int check_words(const struct job_plan *plan, struct error *err)
+{
+    char known[128];
+    const char *schedule = plan->schedule;
+    if (schedule && !schedule_find(schedule))
+        return error_set(err, -EINVAL, "plan.schedule '%s' is unknown; known: %s", schedule,
+                         schedule_list(known, sizeof known));
+    for (size_t i = 0; i < plan->forbid.roles.count; i++)
+        if (!role_find(plan->forbid.roles.items[i]))
+            return error_set(err, -EINVAL, "plan.forbid.roles '%s' is unknown; known: %s",
+                             plan->forbid.roles.items[i], role_list(known, sizeof known));
+    return 0;
+}
+
+int planner_names(const struct job_config *job, struct error *err)
 {
     const struct search *search;
+    int rc = planner_search(job, &search, err);
+    return rc < 0 ? rc : check_words(&job->plan, err);
+}
+
+int planner_check(const struct job_config *job, struct error *err)
+{
     struct graph *graph;
     int rc = planner_graph(job, &graph, err);
     if (rc < 0)
         return rc;
     graph_destroy(graph);
-    return planner_search(job, &search, err);
+    return planner_names(job, err);
 }
 
 static const struct planner_device *device_of(const struct planner_request *request, int rank)
@@ -172,28 +193,42 @@ static int explain_memory(const struct planner_request *request,
                      units_print_bytes(size, sizeof size, (double)most));
 }
 
-/* What the job forbids or asks for by a name has to be something there is. */
-static int check_names(const struct job_plan *plan, struct error *err)
-{
-    char known[128];
-    const char *schedule = plan->schedule;
-    if (schedule && !schedule_find(schedule))
-        return error_set(err, -EINVAL, "plan.schedule '%s' is unknown; known: %s", schedule,
-                         schedule_list(known, sizeof known));
-    for (size_t i = 0; i < plan->forbid.roles.count; i++)
-        if (!role_find(plan->forbid.roles.items[i]))
-            return error_set(err, -EINVAL, "plan.forbid.roles: '%s' is unknown; known: %s",
-                             plan->forbid.roles.items[i], role_list(known, sizeof known));
-    return 0;
-}
-
-int planner_limits(const struct planner_request *request, int *least, int *most, struct error *err)
+void planner_limits(const struct planner_request *request, int *least, int *most)
 {
     int64_t min = request->job->devices.min, max = request->job->devices.max;
     int count = request->device_count;
     *least = min > 0 ? (int)min : 1;
     *most = max > 0 && max < count ? (int)max : count;
-    return check_names(&request->job->plan, err);
+}
+
+/* "dp 2, tp 4": the pins that take devices. */
+static const char *print_pins(char *out, size_t size, const struct job_pin *pin)
+{
+    const struct {
+        const char *name;
+        int64_t value;
+    } pins[] = {{"dp", pin->dp}, {"tp", pin->tp}, {"pp", pin->pp}};
+    int used = 0;
+    for (size_t i = 0; i < sizeof pins / sizeof *pins; i++)
+        if (pins[i].value > 0)
+            used += snprintf(out + used, size - (size_t)used, "%s%s %lld", used ? ", " : "",
+                             pins[i].name, (long long)pins[i].value);
+    return out;
+}
+
+/* A search would only find that each block cannot be divided so, and name one of them. */
+static int check_pins(const struct planner_request *request, struct error *err)
+{
+    const struct job_pin *pin = &request->job->plan.pin;
+    int64_t wanted = (pin->dp ? pin->dp : 1) * (pin->tp ? pin->tp : 1) * (pin->pp ? pin->pp : 1);
+    char text[96];
+    int least, most;
+    planner_limits(request, &least, &most);
+    if (wanted <= most)
+        return 0;
+    return error_set(
+        err, -EINVAL, "plan.pin asks for %lld devices (%s), and there %s %d for the job",
+        (long long)wanted, print_pins(text, sizeof text, pin), most == 1 ? "is" : "are", most);
 }
 
 bool planner_stopped(const struct planner_request *request)
@@ -222,12 +257,17 @@ int planner_run(const struct planner_request *request, struct planner_result *ou
     *out = (struct planner_result){0};
     const struct search *search = NULL;
     int rc = planner_search(request->job, &search, err);
+    if (rc == 0)
+        rc = check_words(&request->job->plan, err);
     if (rc < 0)
         return rc;
     assert(search);
     if (request->job->devices.min > request->device_count)
         return error_set(err, -EINVAL, "devices.min is %lld, and there are %d devices",
                          (long long)request->job->devices.min, request->device_count);
+    rc = check_pins(request, err);
+    if (rc < 0)
+        return rc;
     rc = search->run(request, out, err);
     if (planner_stopped(request))
         return error_set(err, -ECANCELED, "the search %s was stopped before it had an answer",

@@ -76,11 +76,14 @@ int planner_search(const struct job_config *job, const struct search **out, stru
 int planner_graph(const struct job_config *job, struct graph **out, struct error *err);
 /* -ENOSYS: it can be planned, and not be trained yet; the sentence says what is missing. */
 int planner_runs(const struct job_config *job, const struct graph *graph, struct error *err);
-/* What no devices would make right: -EINVAL where the model or the search is none. */
+/* What the job asks for or forbids by a name has to be something there is: the search, the
+ * schedule, roles. -EINVAL in words that begin with the key. */
+int planner_names(const struct job_config *job, struct error *err);
+/* What no devices would make right: -EINVAL where the model or one of the names is none. */
 int planner_check(const struct job_config *job, struct error *err);
 
 /* 0: result->best is the answer. -ENOSPC: candidates, but none fits; the sentence names the
- * smallest change that would do. -EINVAL: no such search, or no legal plan. -ECANCELED: it was
+ * smallest change that would do. -EINVAL: a name is none, or no legal plan. -ECANCELED: it was
  * stopped. The result is the caller's to finish, also after -ENOSPC and -ECANCELED. */
 int planner_run(const struct planner_request *request, struct planner_result *out,
                 struct error *err);
@@ -95,9 +98,8 @@ int planner_order(const struct planner_request *request, const struct plan *plan
                   struct planner_device *devices, struct error *err);
 void planner_result_finish(struct planner_result *result);
 
-/* The numbers of devices that the job may have of those there are. -EINVAL: plan.schedule or
- * plan.forbid name what there is not. */
-int planner_limits(const struct planner_request *request, int *least, int *most, struct error *err);
+/* The numbers of devices that the job may have of those there are. */
+void planner_limits(const struct planner_request *request, int *least, int *most);
 /* Price one plan and append it; what was predicted of it before is forgotten. -EINVAL: it is for
  * more devices or another batch, or it cannot be lowered or priced. Takes the plan. */
 int planner_consider(const struct planner_request *request, struct plan *plan,

@@ -145,11 +145,10 @@ int sweep_run(const struct planner_request *request, const struct sweep *sweep,
               struct planner_result *out, struct error *err)
 {
     struct hunt hunt;
-    int least, most, rc = planner_limits(request, &least, &most, err);
-    if (rc == 0)
-        rc = hunt_init(&hunt, request, &hunt_limits_standard, err);
+    int least, most, rc = hunt_init(&hunt, request, &hunt_limits_standard, err);
     if (rc != 0)
         return rc;
+    planner_limits(request, &least, &most);
     hunt.costs.narrow = most > hunt.limits.wide_devices;
     bool fewest = request->job->plan.objective == JOB_DEVICES, legal = false;
     for (int devices = least; fewest && devices <= most && !confirm_fits(out); devices++)

@@ -4,6 +4,7 @@
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/units.h"
+#include "common/base/utf8.h"
 #include "common/rpc/message.h"
 
 #include <math.h>
@@ -156,18 +157,6 @@ void service_tell_step(struct service *service, const struct job *job)
                  job->tokens_per_s, took, expected);
 }
 
-/* What may be anything, as text that is UTF-8; yours. */
-static char *clean_text(const void *bytes, size_t size)
-{
-    char *text = xcalloc(size + 1, 1);
-    memcpy(text, bytes, size);
-    for (size_t i = 0; i < size; i++)
-        if ((unsigned char)text[i] < ' ' && text[i] != '\n' && text[i] != '\t')
-            text[i] = '?';
-    message_mend_text(text);
-    return text;
-}
-
 void service_tell_evaluation(struct service *service, const Gimbal__EvaluationRecord *record)
 {
     if (record->targets > 0) {
@@ -179,7 +168,7 @@ void service_tell_evaluation(struct service *service, const Gimbal__EvaluationRe
                      (unsigned long long)record->targets);
     }
     if (record->text.len > 0) {
-        char *text = clean_text(record->text.data, record->text.len);
+        char *text = utf8_clean(record->text.data, record->text.len);
         service_tell(service, "sample", record->job, "", NULL, "%s", text);
         free(text);
     }

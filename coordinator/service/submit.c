@@ -42,7 +42,6 @@ static int read_given(struct submitted *submitted, const char *json, struct erro
 static int submitted_read(struct submitted *submitted, const Gimbal__JobSpec *spec,
                           struct error *err)
 {
-    const struct search *search;
     *submitted = (struct submitted){0};
     if (!spec)
         return error_set(err, -EINVAL, "a submission without a job");
@@ -52,7 +51,7 @@ static int submitted_read(struct submitted *submitted, const Gimbal__JobSpec *sp
     if (rc == 0)
         rc = planner_runs(submitted->config, submitted->graph, err);
     if (rc == 0)
-        rc = planner_search(submitted->config, &search, err);
+        rc = planner_names(submitted->config, err);
     if (rc == 0 && spec->plan && spec->plan->json[0])
         rc = read_given(submitted, spec->plan->json, err);
     return rc;

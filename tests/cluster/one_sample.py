@@ -62,6 +62,6 @@ class Trained:
         self.loss = losses[STEP + 1]
         self.saved = self.folder / f"saved/trained-local/step-{STEP}.epoch-1"
 
-    def export(self, out, *more):
+    def export(self, out, *more, slash=""):
         return subprocess.run([self.programs.gimbal, "checkpoint", "export", *more, self.saved,
-                               self.folder / out], capture_output=True, text=True)
+                               f"{self.folder / out}{slash}"], capture_output=True, text=True)

@@ -127,18 +127,28 @@ static void expect_refusal(const char *const *arguments, const char *said)
     ck_assert_uint_eq(count_lines(command.err, "\n"), 1);
 }
 
+/* The same of the start and of --check: nothing but the settings and the bundle is looked at. */
+static void expect_both(const char *const *arguments, const char *said)
+{
+    const char *line[12] = {"--check"};
+    for (size_t i = 0; arguments[i]; i++)
+        line[1 + i] = arguments[i];
+    expect_refusal(arguments, said);
+    expect_refusal(line, said);
+}
+
 #define LISTEN "--address", "tls+tcp://127.0.0.1:0"
 
 START_TEST(wrong_files_end_the_coordinator_in_words)
 {
     const char *own = gate_path(&gate, "c/coordinator"), *tokens = gate_path(&gate, "tokens");
-    expect_refusal((const char *const[]){LISTEN, NULL}, "needs certificates");
-    expect_refusal((const char *const[]){"--tls", own, NULL}, "is without TLS, but tls names");
-    expect_refusal((const char *const[]){LISTEN, "--tls", gate_path(&gate, "c/worker"), NULL},
-                   "is the bundle of role worker; wanted is that of coordinator");
-    expect_refusal((const char *const[]){LISTEN, "--tls", gate_path(&gate, "none"), NULL},
-                   "none/tls.crt: No such file");
-    expect_refusal((const char *const[]){"--join-tokens", tokens, NULL}, "without tls");
+    expect_both((const char *const[]){LISTEN, NULL}, "needs certificates");
+    expect_both((const char *const[]){"--tls", own, NULL}, "is without TLS, but tls names");
+    expect_both((const char *const[]){LISTEN, "--tls", gate_path(&gate, "c/worker"), NULL},
+                "is the bundle of role worker; wanted is that of coordinator");
+    expect_both((const char *const[]){LISTEN, "--tls", gate_path(&gate, "none"), NULL},
+                "none/tls.crt: No such file");
+    expect_both((const char *const[]){"--join-tokens", tokens, NULL}, "without tls");
     ck_assert_int_eq(secret_write(tokens, "worker nonsense 24h 1\n", &words), 0);
     expect_refusal((const char *const[]){LISTEN, "--tls", own, "--join-tokens", tokens, NULL},
                    "tokens:1: this is no token");
@@ -146,8 +156,8 @@ START_TEST(wrong_files_end_the_coordinator_in_words)
     expect_refusal((const char *const[]){LISTEN, "--tls", own, "--join-tokens", tokens, NULL},
                    "is open to others than its owner");
     ck_assert_int_eq(chmod(gate_path(&gate, "c/coordinator/tls.key"), 0640), 0);
-    expect_refusal((const char *const[]){LISTEN, "--tls", own, NULL},
-                   "tls.key is open to others than its owner");
+    expect_both((const char *const[]){LISTEN, "--tls", own, NULL},
+                "tls.key is open to others than its owner");
 }
 END_TEST
 

@@ -1,4 +1,5 @@
-/* test_dry_run.c - gimbal-worker --dry-run: a node's settings are tried where they are to hold. */
+/* test_dry_run.c - gimbal-worker --dry-run: a node's settings are tried where they are to hold; and
+ * --check: whether they can hold at all. */
 #include "tests/cluster/command.h"
 #include "tests/support/suite.h"
 
@@ -23,15 +24,21 @@ static void tear_down(void)
 }
 
 /* With one more setting: it leaves with this status, and says these words. */
-static void tries(const char *flag, const char *value, int status, const char *words)
+static void asks(const char *how, const char *flag, const char *value, int status,
+                 const char *words)
 {
     command_start(&command,
-                  (const char *const[]){WORKER, "--name", "node-a", "--dry-run", "--executor",
+                  (const char *const[]){WORKER, "--name", "node-a", how, "--executor",
                                         FAKE_EXECUTOR, "--state", state, flag, value, NULL});
     int left_with = command_finish(&command);
     ck_assert_msg(left_with == status && strstr(command.err, words) != NULL,
                   "%s %s: %d, not %d with '%s': %s", flag, value, left_with, status, words,
                   command.err);
+}
+
+static void tries(const char *flag, const char *value, int status, const char *words)
+{
+    asks("--dry-run", flag, value, status, words);
 }
 
 START_TEST(what_a_node_would_offer_is_said)
@@ -56,6 +63,17 @@ START_TEST(what_does_not_fit_the_machine_is_refused)
 }
 END_TEST
 
+START_TEST(settings_that_cannot_hold_are_refused_unseen)
+{
+    asks("--check", "--devices", "cuda", 0, ""); /* there may be some where it is to run */
+    asks("--check", "--cpuset", "100000", 78, "cpuset '100000' is not within");
+    asks("--check", "--devices", "abacus", 78, "'abacus' is no kind of device; known: cuda");
+    asks("--check", "--executor", "/nowhere/executor", 0, "");
+    setenv("GIMBAL_COORDINATOR", "tls+tcp://127.0.0.1:7070", 1);
+    asks("--check", "--tls", "/nowhere", 78, "/nowhere/tls.crt: No such file");
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("dry_run");
@@ -63,5 +81,6 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, what_a_node_would_offer_is_said);
     tcase_add_test(tcase, what_does_not_fit_the_machine_is_refused);
+    tcase_add_test(tcase, settings_that_cannot_hold_are_refused_unseen);
     return suite_run("dry_run", tcase, NULL);
 }

@@ -57,7 +57,8 @@ def check_loss(name):
 def a_token_is_a_byte():
     with tempfile.TemporaryDirectory() as folder:
         trained = Trained(programs, folder, "gpt")
-        assert trained.export("model", "-f", trained.job).returncode == 0
+        done = trained.export("model", "-f", trained.job, slash="/")
+        assert done.returncode == 0 and f"{trained.folder}/model: step" in done.stdout, done
         model = json.loads((trained.folder / "model/tokenizer.json").read_text())["model"]
         assert sorted(model["vocab"].values()) == list(range(256)) and not model["merges"]
         for character, byte in model["vocab"].items():
@@ -65,7 +66,7 @@ def a_token_is_a_byte():
 
 
 def refused(done, status, words):
-    assert done.returncode == status and words in done.stdout + done.stderr, done
+    assert done.returncode == status and words in done.stderr and not done.stdout, done
 
 
 def what_cannot_be_exported_is_refused_and_leaves_nothing():

@@ -195,6 +195,24 @@ START_TEST(a_job_that_is_not_there_has_no_events)
 }
 END_TEST
 
+START_TEST(a_job_that_has_said_nothing_is_told_from_one_that_has)
+{
+    struct cluster cluster;
+    cluster_start(&cluster, NULL);
+    setenv("GIMBAL_ADDRESS", cluster.address, 1);
+    write_job(2, "");
+    ck_assert_int_eq(RUN("submit", "-f", in_folder("job.yaml")), 2);
+    ck_assert_int_eq(RUN("logs", "j-1"), 0);
+    ck_assert_str_eq(out, "");
+    ck_assert_str_eq(err, "j-1 has no log lines\n");
+    ck_assert_int_eq(RUN("logs", "j-1", "--rank", "1"), 0);
+    ck_assert_str_eq(err, "j-1 has no log lines of rank 1\n");
+    ck_assert_int_eq(RUN("logs", "j-1", "--quiet"), 0);
+    ck_assert_str_eq(err, "");
+    cluster_stop(&cluster);
+}
+END_TEST
+
 START_TEST(what_was_answered_about_a_job_that_waits_is_in_the_file)
 {
     struct cluster cluster;
@@ -417,6 +435,7 @@ int main(void)
     tcase_add_test(words, a_wrong_job_file_is_named_with_its_place);
     tcase_add_test(words, without_a_coordinator_it_says_how_to_start_one);
     tcase_add_test(words, a_job_that_is_not_there_has_no_events);
+    tcase_add_test(words, a_job_that_has_said_nothing_is_told_from_one_that_has);
     tcase_add_test(words, what_was_answered_about_a_job_that_waits_is_in_the_file);
     tcase_add_test(words, watching_prints_what_changes_until_its_time_is_over);
     tcase_add_test(words, a_missing_executor_is_named);

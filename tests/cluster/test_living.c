@@ -65,6 +65,14 @@ START_TEST(every_verb_asks_for_them)
 {
     ck_assert_int_eq(PAIR_GIMBAL("plan", "explain", pair.job_path), 0);
     ck_assert_msg(strstr(pair.command.out, "pp1·tp2") != NULL, "%s", pair.command.out);
+    ck_assert_int_eq(PAIR_GIMBAL("plan", "show", "j-1", "-o", "json"), 0);
+    json_t *plan = json_loads(pair.command.out, 0, NULL);
+    ck_assert_int_eq(PAIR_GIMBAL("plan", "explain", "j-1"), 0);
+    ck_assert_msg(strstr(pair.command.out, json_string_value(json_object_get(plan, "id"))) ==
+                      pair.command.out,
+                  "%s", pair.command.out);
+    json_decref(plan);
+    ck_assert_int_eq(PAIR_GIMBAL("plan", "explain", "j-1", "-f", pair.job_path), 64);
     ck_assert_int_eq(PAIR_GIMBAL("plan", "why-not", "dp=2", "-f", pair.job_path), 0);
     ck_assert_int_eq(PAIR_GIMBAL("plan", "what-if", "--link", "network=4x", pair.job_path), 0);
 }

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static char folder[64];
 static struct command command;
@@ -306,6 +308,63 @@ START_TEST(a_table_of_plans_has_its_headers_unless_they_are_not_wanted)
 }
 END_TEST
 
+/* Whoever reads the file finds it, and no search is begun. */
+static const struct {
+    const char *plan, *words;
+} misnamed[] = {
+    {"plan:\n  search: foo\n", "job.yaml:7:11: plan.search: 'foo' is unknown"},
+    {"plan:\n  schedule: foo\n", "job.yaml:7:13: plan.schedule: 'foo' is unknown"},
+    {"plan:\n  forbid:\n    roles: tensr\n",
+     "job.yaml:8:12: plan.forbid.roles: 'tensr' is unknown"},
+};
+
+/* Two may write one file at once: what is in the way of the one is not in that of the other. */
+/* Whoever has the file at hand is told the flag, whether or not a coordinator answers. */
+START_TEST(a_saved_plan_is_no_job_and_no_job_file)
+{
+    ck_assert_int_eq(RUN("plan", PLAN, "-o", in_folder("plan.json")), 0);
+    ck_assert_int_eq(RUN("plan", "show", in_folder("plan.json"), "--address", NOBODY), 64);
+    expect_words("is a file and no JOB: give a job file by -f, and a saved plan by --plan");
+    ck_assert_int_eq(RUN("plan", "explain", in_folder("plan.json"), "--address", NOBODY), 64);
+    expect_words("plan.json' is a plan: give the job file that it is of by -f");
+    ck_assert_int_eq(RUN("plan", "explain", "j-1", "--address", NOBODY), 69);
+    ck_assert_int_eq(chdir(folder), 0);
+    ck_assert_int_eq(RUN("plan", "show", "plan.json", "--address", NOBODY), 64);
+    ck_assert_int_eq(mkdir("saved", 0700), 0);
+    ck_assert_int_eq(RUN("checkpoint", "verify", "saved", "--address", NOBODY), 65);
+    expect_words("'saved' has no manifest.json");
+}
+END_TEST
+
+START_TEST(the_draft_of_a_file_is_ones_own)
+{
+    char *make = xasprintf("mkdir '%s.part'", in_folder("plan.json"));
+    ck_assert_int_eq(system(make), 0);
+    free(make);
+    ck_assert_int_eq(RUN("plan", PLAN, "-o", in_folder("plan.json")), 0);
+    json_decref(object_in("plan.json", "Plan"));
+}
+END_TEST
+
+START_TEST(a_name_that_is_none_has_its_place)
+{
+    write_job(misnamed[_i].plan);
+    ck_assert_int_eq(RUN("plan", PLAN), 65);
+    expect_words(misnamed[_i].words);
+}
+END_TEST
+
+START_TEST(too_few_devices_for_what_is_asked_are_the_answer)
+{
+    ck_assert_int_eq(RUN("plan", "why-not", "tp=8", PLAN), 0);
+    ck_assert_str_eq(command.out, "it cannot be divided so: plan.pin asks for 8 devices (tp 8), "
+                                  "and there are 4 for the job\n");
+    write_job("devices: {max: 2}\n");
+    ck_assert_int_eq(RUN("plan", "why-not", "pp=2", "dp=2", PLAN), 0);
+    ck_assert_ptr_nonnull(strstr(command.out, "4 devices (dp 2, pp 2), and there are 2 for"));
+}
+END_TEST
+
 START_TEST(a_frontier_of_nothing_is_told_in_words)
 {
     ck_assert_int_eq(RUN("plan", "frontier", PLAN, "--search", "uniform"), 64);
@@ -384,6 +443,11 @@ int main(void)
     tcase_add_test(frontier, the_frontier_is_a_table_a_drawing_and_plans_to_save);
     tcase_add_test(frontier, a_table_of_plans_has_its_headers_unless_they_are_not_wanted);
     tcase_add_test(frontier, a_frontier_of_nothing_is_told_in_words);
+    tcase_add_test(frontier, a_saved_plan_is_no_job_and_no_job_file);
+    tcase_add_test(frontier, the_draft_of_a_file_is_ones_own);
+    tcase_add_test(frontier, too_few_devices_for_what_is_asked_are_the_answer);
+    tcase_add_loop_test(frontier, a_name_that_is_none_has_its_place, 0,
+                        (int)(sizeof misnamed / sizeof *misnamed));
     TCase *tcase = tcase_create("galvatron");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 60);

@@ -333,7 +333,8 @@ static const struct {
                                    "tensoropt, autoddl, exhaustive"},
     {"plan: {schedule: zigzag}\n", "plan.schedule 'zigzag' is unknown; known: 1f1b, gpipe"},
     {"plan: {forbid: {roles: [tensr]}}\n",
-     "plan.forbid.roles: 'tensr' is unknown; known: batch, tensor, "},
+     "plan.forbid.roles 'tensr' is unknown; known: batch, tensor, "},
+    {"plan: {pin: {dp: 2, tp: 4}}\n", "plan.pin asks for 8 devices (dp 2, tp 4), and there are 4"},
     {"plan: {pin: {pp: 3}}\n", "agrees with plan.pin and plan.forbid, a global batch of 4 and 2"},
     {"plan: {pin: {tp: 3}}\n", "vocab 256 cannot be divided into 3 equal parts; 1, 2, 4, 8, "},
 };

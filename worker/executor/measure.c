@@ -5,6 +5,7 @@
 #include "worker/executor/probe.h"
 #include "worker/executor/session.h"
 #include "worker/kernels/modules.h"
+#include "worker/kernels/modules_known.h"
 
 #include <errno.h>
 #include <stdio.h>

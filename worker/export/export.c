@@ -135,7 +135,7 @@ static void say_what(const struct export_request *request, const struct source *
                                              : "without a tokenizer: add that of the data");
 }
 
-int export_run(const struct export_request *request, FILE *say, struct error *err)
+static int run(const struct export_request *request, FILE *say, struct error *err)
 {
     struct source source;
     uint64_t bytes = 0;
@@ -162,5 +162,19 @@ int export_run(const struct export_request *request, FILE *say, struct error *er
         delete_draft(draft);
     source_close(&source);
     free(draft);
+    return rc;
+}
+
+/* "model/" is model: its draft is beside it and not inside. */
+int export_run(const struct export_request *request, FILE *say, struct error *err)
+{
+    struct export_request plain = *request;
+    size_t size = strlen(request->out);
+    while (size > 1 && request->out[size - 1] == '/')
+        size--;
+    char *out = xasprintf("%.*s", (int)size, request->out);
+    plain.out = out;
+    int rc = run(&plain, say, err);
+    free(out);
     return rc;
 }

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const device_modules[] = {"cuda", NULL};
-
 static int load(const char *path, const char *symbol, const void **out, struct error *err)
 {
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -15,7 +15,4 @@ int device_open(const char *text, const struct device **out, struct error *err);
 /* Any symbol of the module gimbal-NAME.so: a row of another family. */
 int module_load(const char *name, const char *symbol, const void **out, struct error *err);
 
-/* The modules that a machine's devices may be in; ends with NULL. */
-extern const char *const device_modules[];
-
 #endif

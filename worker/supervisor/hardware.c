@@ -75,6 +75,15 @@ static int allowed_cores(hwloc_topology_t topology, const char *cpuset, hwloc_cp
     return 0;
 }
 
+int hardware_check_cpuset(hwloc_topology_t topology, const char *cpuset, struct error *err)
+{
+    hwloc_cpuset_t cores;
+    int rc = allowed_cores(topology, cpuset, &cores, err);
+    if (rc == 0)
+        hwloc_bitmap_free(cores);
+    return rc;
+}
+
 /* Cut into shares: *shares is a new array of options->share_count sets (of one for 0). */
 static int cut_shares(hwloc_topology_t topology, const struct hardware_options *options,
                       hwloc_cpuset_t **shares, unsigned *count, bool *shared, struct error *err)

@@ -43,6 +43,9 @@ int hardware_add_found(hwloc_topology_t topology, struct hardware_report *report
                        const struct hardware_found *found, struct error *err);
 void hardware_found_finish(struct hardware_found *found); /* accepts a zeroed one */
 
+/* Are those cores that the process may use? -EINVAL as of hardware_detect. */
+int hardware_check_cpuset(hwloc_topology_t topology, const char *cpuset, struct error *err);
+
 /* How many CPU devices there are for each core, of this worker and of those that share the host
  * with it by the same options; 1 when there are cores enough. */
 double hardware_crowd(hwloc_topology_t topology, const struct hardware_options *options);

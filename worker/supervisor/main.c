@@ -160,6 +160,17 @@ static int look(const struct worker_settings *settings, const char *shim, const 
     return rc == -EINTR ? leave(&err) : rc < 0 ? fail(offer_status(rc), &err) : EXIT_SUCCESS;
 }
 
+/* The settings for themselves: no executor is asked for devices. */
+static int check(const struct worker_settings *settings)
+{
+    struct error err;
+    int rc = pass_check(settings, &err);
+    if (rc < 0)
+        return fail(pass_status(rc), &err);
+    rc = offer_check_settings(settings, &err);
+    return rc < 0 ? fail(offer_status(rc), &err) : EXIT_SUCCESS;
+}
+
 static int run(const struct worker_settings *settings, const char *shim, const char *executor)
 {
     struct error err;
@@ -183,8 +194,9 @@ int main(int argc, char **argv)
     if (status != 0)
         return fail(status, &err);
     if (values.check) {
+        status = check(&values);
         settings_destroy(settings);
-        return EXIT_SUCCESS;
+        return status;
     }
     log_open("worker", (enum log_level)values.log_level);
     char *shim = beside("gimbal-shim");

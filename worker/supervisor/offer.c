@@ -3,12 +3,14 @@
 
 #include "common/base/log.h"
 #include "common/base/units.h"
+#include "worker/kernels/modules_known.h"
 #include "worker/supervisor/cgroup.h"
 #include "worker/supervisor/hardware.h"
 #include "worker/supervisor/probe.h"
 #include "worker/supervisor/route.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -116,6 +118,41 @@ static void tell(const struct hardware_report *report, const char *what_next)
              report->cores == 1 ? "" : "s", report->cpuset,
              units_print_bytes(memory, sizeof memory, (double)report->memory_bytes),
              report->address, what_next);
+}
+
+static int check_cpuset(const char *cpuset, struct error *err)
+{
+    hwloc_topology_t topology;
+    if (!cpuset)
+        return 0;
+    int rc = hardware_topology_open(&topology, err);
+    if (rc < 0)
+        return rc;
+    rc = hardware_check_cpuset(topology, cpuset, err);
+    hwloc_topology_destroy(topology);
+    return rc;
+}
+
+static int check_kind(const struct worker_settings *settings, struct error *err)
+{
+    char known[64] = "";
+    int used = 0;
+    if (!settings->devices || settings->pieces)
+        return 0;
+    for (int i = 0; device_modules[i]; i++) {
+        if (strcmp(device_modules[i], settings->devices) == 0)
+            return 0;
+        used += snprintf(known + used, sizeof known - (size_t)used, i ? ", %s" : "%s",
+                         device_modules[i]);
+    }
+    return error_set(err, -EINVAL, "devices: '%s' is no kind of device; known: %s, or a number",
+                     settings->devices, known);
+}
+
+int offer_check_settings(const struct worker_settings *settings, struct error *err)
+{
+    int rc = check_kind(settings, err);
+    return rc < 0 ? rc : check_cpuset(settings->cpuset, err);
 }
 
 int offer_check(const struct worker_settings *settings, const char *shim, const char *executor,

@@ -6,6 +6,9 @@
 #include "common/hardware/hardware.h"
 #include "worker/supervisor/settings.h"
 
+/* What shows without looking for devices: are there such cores, and is there such a kind of device,
+ * if not here? -EINVAL in words. */
+int offer_check_settings(const struct worker_settings *settings, struct error *err);
 /* What would be offered, in a line of the log; nothing is measured, and nobody is told. Errors as
  * of offer_make. */
 int offer_check(const struct worker_settings *settings, const char *shim, const char *executor,

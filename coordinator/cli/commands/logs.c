@@ -145,6 +145,17 @@ static int print_logs(struct reading *reading, bool follow, struct error *err)
     return code;
 }
 
+static void explain_none(const struct reading *reading)
+{
+    if (reading->common->output >= OUTPUT_JSON || reading->common->quiet)
+        return;
+    if (reading->request.rank >= 0)
+        fprintf(stderr, "%s has no log lines of rank %d\n", reading->request.job,
+                reading->request.rank);
+    else
+        fprintf(stderr, "%s has no log lines\n", reading->request.job);
+}
+
 static int run(const struct invocation *invocation, struct error *err)
 {
     const struct logs_values *values = invocation->values;
@@ -158,6 +169,8 @@ static int run(const struct invocation *invocation, struct error *err)
     int code = client_open(&invocation->common, &client, err);
     if (code == EXIT_DONE)
         code = print_logs(&reading, values->follow, err);
+    if (code == EXIT_DONE && !reading.begun)
+        explain_none(&reading);
     client_close(&client);
     return code;
 }

@@ -138,11 +138,10 @@ int planner_dump(const struct planner_request *request, FILE *out, struct error 
 {
     struct dump dump = {0};
     size_t count;
-    int least, most, rc = planner_limits(request, &least, &most, err);
-    if (rc == 0)
-        rc = costs_init(&dump.costs, request, err);
+    int least, most, rc = costs_init(&dump.costs, request, err);
     if (rc < 0)
         return rc;
+    planner_limits(request, &least, &most);
     struct space_point *points = space_points(request, least, most, &count);
     rc = count > 0 ? write_points(&dump, points, count, out, err)
                    : error_set(err, -EINVAL, "no point agrees with plan.pin and plan.forbid");

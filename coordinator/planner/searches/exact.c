@@ -82,10 +82,9 @@ int exact_run(const struct planner_request *request, const struct hunt_limits *l
               struct planner_result *out, struct error *err)
 {
     struct hunt hunt;
-    int least, most, rc = planner_limits(request, &least, &most, err);
-    if (rc < 0)
-        return rc;
-    rc = hunt_init(&hunt, request, limits, err);
+    int least, most;
+    planner_limits(request, &least, &most);
+    int rc = hunt_init(&hunt, request, limits, err);
     if (rc == 0)
         rc = search_devices(&hunt, least, most, out, err);
     if (rc == 0 && out->count == 0 && !err)

@@ -44,11 +44,10 @@ static int run(const struct planner_request *request, struct planner_result *out
 {
     struct costs costs;
     size_t count;
-    int least, most, rc = planner_limits(request, &least, &most, err);
-    if (rc == 0)
-        rc = costs_init(&costs, request, err);
+    int least, most, rc = costs_init(&costs, request, err);
     if (rc != 0)
         return rc;
+    planner_limits(request, &least, &most);
     struct space_point *points = space_points(request, least, most, &count);
     rc = walk(&costs, points, count, out, err);
     free(points);

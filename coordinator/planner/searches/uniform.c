@@ -134,9 +134,8 @@ static bool any_fits(const struct planner_result *result)
 
 static int run(const struct planner_request *request, struct planner_result *out, struct error *err)
 {
-    int failure = 0, least, most, rc = planner_limits(request, &least, &most, err);
-    if (rc < 0)
-        return rc;
+    int failure = 0, least, most;
+    planner_limits(request, &least, &most);
     for (int recompute = 0; recompute < RECOMPUTES && !any_fits(out); recompute++)
         for (int devices = least; devices <= most; devices++)
             try_devices(request, devices, (enum recompute)recompute, out, &failure, err);

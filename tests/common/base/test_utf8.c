@@ -101,6 +101,29 @@ START_TEST(a_line_from_elsewhere_is_tamed)
 }
 END_TEST
 
+START_TEST(bytes_of_a_model_become_text)
+{
+    static const struct {
+        const char *from, *to;
+    } cases[] = {
+        {"plain\n\ttext", "plain\n\ttext"},
+        {"caf\xc3\xa9", "caf\xc3\xa9"},
+        {"\xff\xc3", "??"},
+        {"\xed\xa0\x80", "???"}, /* a surrogate */
+        {"\x1b[2J", "?[2J"},
+        {"\xc2\x9b", "??"}, /* the same in one byte */
+        {"\x7f", "?"},
+        {"\xc0\xaf", "??"},
+        {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = utf8_clean(cases[i].from, strlen(cases[i].from));
+        ck_assert_str_eq(text, cases[i].to);
+        free(text);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("utf8");
@@ -108,5 +131,6 @@ int main(void)
     tcase_add_test(tcase, nothing_else_is_a_character);
     tcase_add_loop_test(tcase, a_text_is_as_good_as_its_worst_byte, 0, 2);
     tcase_add_loop_test(tcase, a_line_from_elsewhere_is_tamed, 0, sizeof lines / sizeof *lines);
+    tcase_add_test(tcase, bytes_of_a_model_become_text);
     return suite_run("utf8", tcase, NULL);
 }

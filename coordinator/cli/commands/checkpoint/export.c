@@ -4,6 +4,7 @@
 #include "coordinator/cli/commands/checkpoint/saved.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/jobfile.h"
+#include "coordinator/cli/named.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -114,8 +115,8 @@ static int export_job(const struct invocation *invocation, const char *job, cons
 static int run(const struct invocation *invocation, struct error *err)
 {
     const char *what = invocation->arguments[0], *out = invocation->arguments[1];
-    return strchr(what, '/') ? export_path(invocation->values, what, out, err)
-                             : export_job(invocation, what, out, err);
+    return named_path(what) ? export_path(invocation->values, what, out, err)
+                            : export_job(invocation, what, out, err);
 }
 
 const struct command command_checkpoint_export = {

@@ -48,7 +48,7 @@ int saved_read(const char *const *words, int keep, const char *what, struct erro
         return EXIT_FAILED;
     for (int i = 0; i < WORDS_MAX && words[i]; i++)
         argv[i + 1] = (char *)words[i];
-    int rc = child_start(argv, &keep, keep < 0 ? 0 : 1, STDOUT_FILENO, &child, err);
+    int rc = child_start(argv, &keep, keep < 0 ? 0 : 1, STDOUT_FILENO, STDERR_FILENO, &child, err);
     free(argv[0]);
     if (rc < 0)
         return EXIT_FAILED;

@@ -3,11 +3,11 @@
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/commands/checkpoint/saved.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/named.h"
 
 #include "common/base/memory.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static int verify_folder(const char *folder, struct error *err)
 {
@@ -23,7 +23,7 @@ static int run(const struct invocation *invocation, struct error *err)
 {
     const char *what = invocation->arguments[0];
     Gimbal__GetJobReply *reply;
-    if (strchr(what, '/')) {
+    if (named_path(what)) {
         int code = saved_find(what, err);
         return code == EXIT_DONE ? verify_folder(what, err) : code;
     }

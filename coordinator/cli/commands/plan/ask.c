@@ -3,9 +3,27 @@
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/living.h"
+#include "coordinator/cli/planfile.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+/* Said before anybody is asked for devices: as a job file it would only lack keys. What is no file
+ * of a disk, a pipe for one, can be read only once. */
+static int check_file(const char *path, struct error *err)
+{
+    struct plan *plan;
+    struct error ignored;
+    struct stat status;
+    if (!path || stat(path, &status) < 0 || !S_ISREG(status.st_mode) ||
+        planfile_load(path, &plan, &ignored) < 0)
+        return EXIT_DONE;
+    plan_destroy(plan);
+    return error_set(err, EXIT_USAGE,
+                     "'%s' is a plan: give the job file that it is of by -f, and --plan %s", path,
+                     path);
+}
 
 int ask_request(const struct ask_values *ask, struct offline_request *request, struct error *err)
 {
@@ -18,16 +36,18 @@ int ask_request(const struct ask_values *ask, struct offline_request *request, s
                          "--cost " GALVATRON_COST " goes with 'gimbal plan' itself, which compares "
                          "plans by that formula: here write measured or analytic");
     *request = (struct offline_request){.job_path = ask->file,
+                                        .job_text = ask->job_text,
                                         .search = ask->search,
                                         .memory = ask->memory,
                                         .plan_path = ask->plan,
+                                        .plan_text = ask->plan_text,
                                         .cluster_path = ask->cluster,
                                         .dump_path = ask->dump,
                                         .device_count = (int)ask->local,
                                         .frontier = ask->frontier};
     if (planning_cost_parse(ask->cost ? ask->cost : "", &request->cost, err) < 0)
         return EXIT_USAGE;
-    return EXIT_DONE;
+    return ask->job_text ? EXIT_DONE : check_file(ask->file, err);
 }
 
 int ask_run(const struct common *common, const struct ask_values *ask, struct offline *offline,

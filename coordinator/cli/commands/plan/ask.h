@@ -12,6 +12,8 @@
 struct ask_values {
     const char *file, *search, *plan, *cluster, *cost;
     const char *dump; /* of `plan` alone */
+    /* No flags: what would be read from file and plan, which are names then; NULL: read it. */
+    const char *job_text, *plan_text;
     int64_t local;
     uint64_t memory; /* 0: not given */
     bool frontier;   /* no flag: plan.objective frontier, whatever the job says */

@@ -1,17 +1,21 @@
 /* explain.c - `gimbal plan explain`: where the time and the memory of a plan go, block by block,
  * and what each of them waits for most. */
+#include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/commands/plan/ask.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/lanes.h"
+#include "coordinator/cli/named.h"
 
 #include "common/base/memory.h"
 #include "common/base/units.h"
 #include "common/plan/diff.h"
+#include "common/rpc/message.h"
 #include "coordinator/planner/report/explain.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct flag explain_flags[] = {ASK_FLAGS, {.name = NULL}};
 
@@ -153,23 +157,58 @@ static int explain(const struct common *common, const struct offline *offline, s
     return exit_of_errno(rc);
 }
 
+static int ask_and_explain(const struct common *common, const struct ask_values *ask,
+                           struct error *err)
+{
+    struct offline offline;
+    int code = ask_run(common, ask, &offline, err);
+    if (code == EXIT_DONE)
+        code = explain(common, &offline, err);
+    offline_finish(&offline);
+    return code;
+}
+
+/* The plan that a job of the cluster has, in place of a file and a search. */
+static int explain_job(const struct common *common, const char *job, struct ask_values *ask,
+                       struct error *err)
+{
+    Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;
+    ProtobufCMessage *message;
+    if (ask->file || ask->plan || ask->search)
+        return error_set(err, EXIT_USAGE,
+                         "either a JOB, or a job file and how it is to be planned: not both");
+    request.job = (char *)job;
+    int code = client_call_once(common, COORDINATOR_GET_JOB, &request.base, &message, err);
+    if (code != EXIT_DONE)
+        return code;
+    const Gimbal__GetJobReply *reply = (const Gimbal__GetJobReply *)message;
+    if (reply->plan && reply->spec) {
+        ask->file = ask->plan = job;
+        ask->job_text = reply->spec->yaml;
+        ask->plan_text = reply->plan->json;
+        code = ask_and_explain(common, ask, err);
+    } else {
+        code = error_set(err, EXIT_PRECONDITION, "%s has no plan now", job);
+    }
+    message_free(message);
+    return code;
+}
+
 static int run(const struct invocation *invocation, struct error *err)
 {
     struct ask_values ask = *(const struct ask_values *)invocation->values;
-    struct offline offline;
-    if (invocation->argument_count)
-        ask.file = invocation->arguments[0];
-    int code = ask_run(&invocation->common, &ask, &offline, err);
-    if (code == EXIT_DONE)
-        code = explain(&invocation->common, &offline, err);
-    offline_finish(&offline);
-    return code;
+    const char *what = invocation->argument_count ? invocation->arguments[0] : NULL;
+    if (what && named_job(what) && access(what, F_OK) < 0)
+        return explain_job(&invocation->common, what, &ask, err);
+    if (what)
+        ask.file = what;
+    return ask_and_explain(&invocation->common, &ask, err);
 }
 
 const struct command command_plan_explain = {
     .name = "plan explain",
     .summary = "Show where the time and the memory of a plan go; -o svg draws a step",
-    .arguments = "JOB-FILE",
+    .arguments = "JOB|JOB-FILE",
     .arguments_max = 1,
     .flags = explain_flags,
     .values_size = sizeof(struct ask_values),

@@ -35,14 +35,16 @@ static int show_program(const struct planned *planned, int64_t rank, struct erro
 static int run(const struct invocation *invocation, struct error *err)
 {
     const struct show_values *values = invocation->values;
-    const char *job = invocation->argument_count > 0 ? invocation->arguments[0] : NULL;
+    const char *job;
     enum output output = (enum output)invocation->common.output;
-    struct planned planned;
+    struct planned planned = {0};
     if (values->rank >= 0 && !values->program)
         return error_set(err, EXIT_USAGE, "--rank goes with --program");
     if (values->program && output >= OUTPUT_JSON)
         return error_set(err, EXIT_USAGE, "a program is printed as text: leave out --output");
-    int code = planned_open(&invocation->common, &values->from, job, &planned, err);
+    int code = planned_job(invocation, &job, err);
+    if (code == EXIT_DONE)
+        code = planned_open(&invocation->common, &values->from, job, &planned, err);
     if (code == EXIT_DONE && values->program)
         code = show_program(&planned, values->rank < 0 ? 0 : values->rank, err);
     else if (code == EXIT_DONE && output >= OUTPUT_JSON)

@@ -30,9 +30,11 @@ static int write(const struct planned *planned, const char *path, struct error *
 static int run(const struct invocation *invocation, struct error *err)
 {
     const struct trace_values *values = invocation->values;
-    const char *job = invocation->argument_count > 0 ? invocation->arguments[0] : NULL;
-    struct planned planned;
-    int code = planned_open(&invocation->common, &values->from, job, &planned, err);
+    const char *job;
+    struct planned planned = {0};
+    int code = planned_job(invocation, &job, err);
+    if (code == EXIT_DONE)
+        code = planned_open(&invocation->common, &values->from, job, &planned, err);
     if (code == EXIT_DONE)
         code = planned_rate(&invocation->common, &planned, err);
     if (code == EXIT_DONE)
