@@ -1,5 +1,6 @@
 /* test_local.c - a training without a cluster saves, is interrupted, and goes on as if it had not
  * been. */
+#include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "tests/cluster/command.h"
 #include "tests/support/suite.h"
@@ -137,6 +138,21 @@ START_TEST(an_executor_that_is_asked_by_a_signal_saves)
 }
 END_TEST
 
+/* One that answers nothing is not waited for when a second signal comes. */
+START_TEST(a_second_signal_ends_it_at_once)
+{
+    prepare(32);
+    command_start(&command, (const char *const[]){GIMBAL, TRAIN, "-o", "jsonl", NULL});
+    ck_assert(command_await(&command, "\"kind\":\"Step\""));
+    ck_assert_int_eq(kill(command_child(command.pid), SIGSTOP), 0);
+    double begin = clock_now_s();
+    ck_assert_int_eq(kill(command.pid, SIGTERM), 0);
+    ck_assert_int_eq(kill(command.pid, SIGINT), 0); /* the same one would be no second */
+    ck_assert_int_gt(command_finish(&command), 128);
+    ck_assert_double_lt(clock_now_s() - begin, 8);
+}
+END_TEST
+
 START_TEST(a_damaged_checkpoint_is_passed_over_for_the_one_before)
 {
     prepare(32);
@@ -189,6 +205,7 @@ int main(void)
     tcase_set_timeout(tcase, 100);
     tcase_add_test(tcase, an_interrupted_training_goes_on_as_if_it_had_not_been);
     tcase_add_test(tcase, an_executor_that_is_asked_by_a_signal_saves);
+    tcase_add_test(tcase, a_second_signal_ends_it_at_once);
     tcase_add_test(tcase, a_damaged_checkpoint_is_passed_over_for_the_one_before);
     tcase_add_test(tcase, without_an_undamaged_checkpoint_nothing_begins);
     tcase_add_test(tcase, a_checkpoint_of_another_model_is_refused);
