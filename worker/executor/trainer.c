@@ -49,6 +49,13 @@ static int copy_behind(struct run *run, uint64_t done, struct error *err)
     return copies_take(run->begun.copies, run->begun.slices, &age, standing->metrics, err);
 }
 
+static int check_wanted(const struct reporter *reporter, uint64_t done, struct error *err)
+{
+    if (!reporter->is_over || !reporter->is_over(reporter->context))
+        return 0;
+    return error_set(err, -ECANCELED, "cancelled behind step %llu", (unsigned long long)done);
+}
+
 static int train(struct run *run, struct behind *behind, struct error *err)
 {
     const struct trainer_config *config = run->config;
@@ -64,7 +71,9 @@ static int train(struct run *run, struct behind *behind, struct error *err)
         interpreter_wish(in, wish, reporter->wants_stop && reporter->wants_stop(reporter->context));
         interpreter_time(in, behind_traces(step + 1));
         double begin = clock_now_s();
-        rc = interpreter_run(in, PROGRAM_TRAIN, step, &result, err);
+        rc = check_wanted(reporter, step, err);
+        if (rc == 0)
+            rc = interpreter_run(in, PROGRAM_TRAIN, step, &result, err);
         if (rc < 0)
             return rc;
         if (config->kept) /* all ranks have their new state, and have used it */

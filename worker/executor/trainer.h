@@ -52,6 +52,9 @@ struct reporter {
     bool (*wants_pause)(void *context, uint64_t pauses);
     /* Asked before each step: shall all ranks stop behind it for good, with a checkpoint? */
     bool (*wants_stop)(void *context);
+    /* Asked before each step: is no further one wanted? A rank that is alone waits in no fabric
+     * that could be aborted. */
+    bool (*is_over)(void *context);
     /* All ranks have paused behind this step, for the time `number`; they go on when it returns
      * 0, and stop with a checkpoint, all of them, when it returns 1. */
     int (*paused)(void *context, int rank, uint64_t step, uint64_t number, struct error *err);
