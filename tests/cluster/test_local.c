@@ -53,14 +53,15 @@ static int run(const char *const *words)
     "train", "--local", "2", "-f", job_path, "--plan", plan_path, "--checkpoint", checkpoints
 
 /* The job, and a plan of two ranks that every run takes. */
-static void prepare(int hidden)
+static void prepare_job(int hidden, const char *rate, const char *more)
 {
     char *text = xasprintf("apiVersion: gimbal/v1\nname: bottles\n"
                            "model: {family: gpt, layers: 2, hidden: %d, heads: 2, seq: 16}\n"
                            "data: {text: ['%s/text']}\n"
-                           "train: {steps: " STEPS_TEXT ", global_batch: 4, lr: 3.0e-3}\n"
-                           "devices: {min: 2}\n",
-                           hidden, folder);
+                           "train: {steps: " STEPS_TEXT ", global_batch: 4, lr: %s}\n"
+                           "devices: {min: 2}\n"
+                           "%s",
+                           hidden, folder, rate, more);
     char *words = xasprintf("%s/text", folder);
     write_file(job_path, text);
     FILE *file = fopen(words, "we");
@@ -71,6 +72,11 @@ static void prepare(int hidden)
     write_file(plan_path, command.out);
     free(words);
     free(text);
+}
+
+static void prepare(int hidden)
+{
+    prepare_job(hidden, "3.0e-3", "");
 }
 
 /* Of the result that the last run printed. */
@@ -153,6 +159,17 @@ START_TEST(a_second_signal_ends_it_at_once)
 }
 END_TEST
 
+START_TEST(a_training_that_diverges_has_failed)
+{
+    prepare_job(32, "100", "elastic: {max_skipped: 3}\n");
+    ck_assert_int_eq(RUN(TRAIN), 1);
+    ck_assert_msg(strstr(command.err, "had a finite loss and gradient (elastic.max_skipped)"), "%s",
+                  command.err);
+    prepare_job(32, "100", "elastic: {max_skipped: 0}\n");
+    ck_assert_msg(RUN(TRAIN) == 0, "%s", command.err);
+}
+END_TEST
+
 START_TEST(a_damaged_checkpoint_is_passed_over_for_the_one_before)
 {
     prepare(32);
@@ -206,6 +223,7 @@ int main(void)
     tcase_add_test(tcase, an_interrupted_training_goes_on_as_if_it_had_not_been);
     tcase_add_test(tcase, an_executor_that_is_asked_by_a_signal_saves);
     tcase_add_test(tcase, a_second_signal_ends_it_at_once);
+    tcase_add_test(tcase, a_training_that_diverges_has_failed);
     tcase_add_test(tcase, a_damaged_checkpoint_is_passed_over_for_the_one_before);
     tcase_add_test(tcase, without_an_undamaged_checkpoint_nothing_begins);
     tcase_add_test(tcase, a_checkpoint_of_another_model_is_refused);

@@ -108,6 +108,8 @@ static int train_rank(struct rank *rank, struct error *err)
         .nodes = work->nodes,
         .saving = work->saving.root ? &work->saving : NULL,
         .trail = work->trail,
+        /* A coordinator counts them itself, and goes back to a checkpoint. */
+        .max_skipped = work->assignment ? 0 : (uint64_t)work->job->elastic.max_skipped,
         .compute_s = work->compute_s,
         .hash = work->hash,
     };

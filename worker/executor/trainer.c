@@ -18,6 +18,7 @@ struct run {
     uint64_t hash; /* of the program */
     struct interpreter *in;
     struct begun begun;
+    uint64_t skipped; /* steps in a row */
 };
 
 static enum data_split split_of(enum program_kind kind)
@@ -56,6 +57,14 @@ static int check_wanted(const struct reporter *reporter, uint64_t done, struct e
     return error_set(err, -ECANCELED, "cancelled behind step %llu", (unsigned long long)done);
 }
 
+/* All ranks find the same. */
+static bool diverges(struct run *run, bool skipped)
+{
+    uint64_t most = run->config->max_skipped;
+    run->skipped = skipped ? run->skipped + 1 : 0;
+    return most > 0 && run->skipped >= most;
+}
+
 static int train(struct run *run, struct behind *behind, struct error *err)
 {
     const struct trainer_config *config = run->config;
@@ -84,8 +93,10 @@ static int train(struct run *run, struct behind *behind, struct error *err)
                            clock_now_s() - begin);
         bool last = step + 1 == steps, stop = result.stop && !last;
         if (rc == 0)
-            rc = stop ? behind_stop(behind, step + 1, err)
-                      : behind_step(behind, step + 1, result.skipped, err);
+            rc = diverges(run, result.skipped)
+                     ? behind_diverged(behind, step + 1, run->skipped, err)
+                 : stop ? behind_stop(behind, step + 1, err)
+                        : behind_step(behind, step + 1, result.skipped, err);
         if (rc == 0 && result.pause && !last)
             rc = behind_pause(behind, step + 1, ++pauses, err);
     }
