@@ -159,6 +159,21 @@ START_TEST(a_second_signal_ends_it_at_once)
 }
 END_TEST
 
+START_TEST(a_training_that_is_done_says_so)
+{
+    prepare(32);
+    ck_assert_int_eq(RUN(TRAIN), 0);
+    ck_assert_int_eq(RUN(TRAIN, "--resume"), 0);
+    ck_assert_str_eq(command.out, "all " STEPS_TEXT " steps are done already\n");
+    ck_assert_int_eq(RUN(TRAIN, "--resume", "-o", "json"), 0);
+    json_t *result = json_loads(command.out, 0, NULL);
+    ck_assert_int_eq(json_integer_value(json_object_get(result, "steps")), STEPS);
+    ck_assert(json_is_null(json_object_get(result, "loss")));
+    ck_assert(json_is_null(json_object_get(result, "measured")));
+    json_decref(result);
+}
+END_TEST
+
 START_TEST(a_training_that_diverges_has_failed)
 {
     prepare_job(32, "100", "elastic: {max_skipped: 3}\n");
@@ -223,6 +238,7 @@ int main(void)
     tcase_add_test(tcase, an_interrupted_training_goes_on_as_if_it_had_not_been);
     tcase_add_test(tcase, an_executor_that_is_asked_by_a_signal_saves);
     tcase_add_test(tcase, a_second_signal_ends_it_at_once);
+    tcase_add_test(tcase, a_training_that_is_done_says_so);
     tcase_add_test(tcase, a_training_that_diverges_has_failed);
     tcase_add_test(tcase, a_damaged_checkpoint_is_passed_over_for_the_one_before);
     tcase_add_test(tcase, without_an_undamaged_checkpoint_nothing_begins);
