@@ -139,6 +139,10 @@ START_TEST(misspelt_commands_and_flags_are_usage)
     ck_assert_int_eq(RUN("plan", "show"), 64);
     ck_assert_ptr_nonnull(strstr(err, "needs a JOB, or a job file"));
     ck_assert_int_eq(RUN("train"), 64);
+    write_job(2, "");
+    ck_assert_int_eq(RUN("train", "--local", "2", "-f", in_folder("job.yaml"), "--resume"), 64);
+    ck_assert_str_eq(err, "gimbal train: --resume needs --checkpoint DIR: the job has no "
+                          "checkpoint.dir\n");
     ck_assert_int_eq(RUN("train", "--local", "100", "-f", "job.yaml"), 64);
     ck_assert_ptr_nonnull(strstr(err, "--local '100' must be a whole number, 1 to 64"));
     ck_assert_int_eq(RUN("drill", "j-1", "stop", "--rank", "4294967296"), 64);

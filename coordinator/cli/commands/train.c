@@ -136,6 +136,7 @@ static int run(const struct invocation *invocation, struct error *err)
                                       .device_count = (int)values->local,
                                       .device = values->device,
                                       .to_train = true,
+                                      .to_resume = values->resume && !values->checkpoint,
                                       .quiet = invocation->common.quiet};
     struct offline offline;
     int code = offline_run(&request, &offline, err);
