@@ -222,8 +222,9 @@ static int conclude(struct training *training, int rc, struct error *err)
         return error_set(err, EXIT_FAILED, "the executor ended without a word: %s",
                          child_print_end(child, end, sizeof end));
     if (training->cause != GIMBAL__STOPPED_REQUEST__CAUSE__DONE)
-        return error_set(err, EXIT_FAILED, "%s",
-                         *training->reason ? training->reason : "the executor stopped");
+        return error_set(
+            err, training->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DATA ? EXIT_INPUT : EXIT_FAILED,
+            "%s", *training->reason ? training->reason : "the executor stopped");
     return EXIT_DONE;
 }
 

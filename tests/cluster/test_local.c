@@ -121,7 +121,7 @@ START_TEST(an_interrupted_training_goes_on_as_if_it_had_not_been)
         RUN("train", "--local", "2", "-f", job_path, "--plan", plan_path, "-o", "json"), 0);
     double loss = final_loss();
     interrupt((const char *const[]){GIMBAL, TRAIN, "-o", "jsonl", NULL});
-    ck_assert_int_eq(RUN(TRAIN), 1);
+    ck_assert_int_eq(RUN(TRAIN), 65);
     ck_assert_msg(strstr(command.err, "go on from the newest with --resume"), "%s", command.err);
     interrupt((const char *const[]){GIMBAL, TRAIN, "--resume", "-o", "jsonl", NULL});
     ck_assert_int_eq(RUN(TRAIN, "--resume", "-o", "json"), 0);
@@ -174,6 +174,19 @@ START_TEST(a_training_that_is_done_says_so)
 }
 END_TEST
 
+/* By the command, and in the executor's log not again. */
+START_TEST(data_that_are_not_there_are_told_once)
+{
+    prepare(32);
+    char *words = xasprintf("%s/text", folder);
+    ck_assert_int_eq(unlink(words), 0);
+    ck_assert_int_eq(RUN(TRAIN), 65);
+    char *said = strstr(command.err, words);
+    ck_assert_msg(said && !strstr(said + 1, words), "%s", command.err);
+    free(words);
+}
+END_TEST
+
 START_TEST(a_training_that_diverges_has_failed)
 {
     prepare_job(32, "100", "elastic: {max_skipped: 3}\n");
@@ -205,7 +218,7 @@ END_TEST
 START_TEST(without_an_undamaged_checkpoint_nothing_begins)
 {
     prepare(32);
-    ck_assert_int_eq(RUN(TRAIN, "--resume"), 1);
+    ck_assert_int_eq(RUN(TRAIN, "--resume"), 65);
     ck_assert_msg(strstr(command.err, "lists no checkpoint to go on from"), "%s", command.err);
     int step = interrupt((const char *const[]){GIMBAL, TRAIN, "-o", "jsonl", NULL});
     spoil(step, 2); /* the refused run was the first epoch */
@@ -239,6 +252,7 @@ int main(void)
     tcase_add_test(tcase, an_executor_that_is_asked_by_a_signal_saves);
     tcase_add_test(tcase, a_second_signal_ends_it_at_once);
     tcase_add_test(tcase, a_training_that_is_done_says_so);
+    tcase_add_test(tcase, data_that_are_not_there_are_told_once);
     tcase_add_test(tcase, a_training_that_diverges_has_failed);
     tcase_add_test(tcase, a_damaged_checkpoint_is_passed_over_for_the_one_before);
     tcase_add_test(tcase, without_an_undamaged_checkpoint_nothing_begins);
