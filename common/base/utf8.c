@@ -90,7 +90,8 @@ void utf8_tame(char *text)
 char *utf8_clean(const void *bytes, size_t size)
 {
     char *text = xcalloc(size + 1, 1);
-    memcpy(text, bytes, size);
+    if (size > 0)
+        memcpy(text, bytes, size);
     clean(text, size, "\n\t");
     return text;
 }

@@ -88,7 +88,8 @@ static int take_profiles(const Gimbal__ExecutorProfile *from, struct local *loca
     int rc = 0;
     for (int i = 0; i < local->count && rc == 0; i++)
         rc = profile_decode(from->device_json[i], &local->profiles[i], err);
-    for (int i = 0; i < local->count && local->device; i++) {
+    bool own = from->memory_bytes > 0; /* else it is the host's */
+    for (int i = 0; i < local->count && own; i++) {
         local->devices[i].memory_bytes = from->memory_bytes / (uint64_t)local->count;
         local->devices[i].library_bytes = from->library_bytes;
     }

@@ -21,6 +21,7 @@ struct offline_request {
     const char *device;       /* or ranks on this one of its devices; NULL: the cores */
     bool frontier;            /* plan.objective frontier, whatever the job says */
     bool to_train;            /* what cannot be trained yet is refused */
+    bool to_resume;           /* without a folder of checkpoints there is nothing to go on from */
     bool quiet;               /* how far a long search is is not shown */
 };
 

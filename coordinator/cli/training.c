@@ -34,6 +34,7 @@ struct training {
     struct child child;
     int signals;
     int signal;   /* that asked us to stop; 0: none */
+    bool insists; /* it was asked, and is waited for no longer */
     bool stopped; /* the executor said how it ended */
     Gimbal__StoppedRequest__Cause cause;
     char *reason;
@@ -173,7 +174,20 @@ static void ask_to_stop(struct training *training)
     channel_write(&training->channel, &command.base, &ignored); /* a broken channel is read next */
 }
 
-/* Until the executor closes its side. A first signal asks it to stop, a second one insists. */
+static void take_signal(struct training *training, int signal, uint64_t *until_ms)
+{
+    training->insists = training->signal != 0;
+    if (training->insists)
+        return;
+    training->signal = signal;
+    *until_ms = rpc_clock_ms() + (saves(training) ? SAVING_PATIENCE_MS : PATIENCE_MS);
+    progress_note(training->options->progress, "stopping%s; once more stops it at once",
+                  saves(training) ? " with a checkpoint" : "");
+    ask_to_stop(training);
+}
+
+/* Until the executor closes its side. A first signal asks it to stop, a second one insists, and so
+ * does patience that is at its end. */
 static int follow(struct training *training, struct error *err)
 {
     uint64_t until_ms = UINT64_MAX;
@@ -181,19 +195,15 @@ static int follow(struct training *training, struct error *err)
     while (rc == 0) {
         struct pollfd fds[] = {{training->channel.fd, POLLIN, 0}, {training->signals, POLLIN, 0}};
         uint64_t now_ms = rpc_clock_ms();
-        if (now_ms >= until_ms)
+        training->insists = now_ms >= until_ms;
+        if (training->insists)
             return 0;
         poll(fds, 2, until_ms == UINT64_MAX ? -1 : (int)(until_ms - now_ms));
         int signal = signals_take(training->signals);
-        if (signal && training->signal)
+        if (signal)
+            take_signal(training, signal, &until_ms);
+        if (training->insists)
             return 0;
-        if (signal) {
-            training->signal = signal;
-            until_ms = now_ms + (saves(training) ? SAVING_PATIENCE_MS : PATIENCE_MS);
-            progress_note(training->options->progress, "stopping%s; once more stops it at once",
-                          saves(training) ? " with a checkpoint" : "");
-            ask_to_stop(training);
-        }
         rc = read_events(training, err);
         if (training->state.step)
             progress_update(training->options->progress, &training->state,
@@ -214,8 +224,9 @@ static int conclude(struct training *training, int rc, struct error *err)
         return error_set(err, EXIT_FAILED, "the executor ended without a word: %s",
                          child_print_end(child, end, sizeof end));
     if (training->cause != GIMBAL__STOPPED_REQUEST__CAUSE__DONE)
-        return error_set(err, EXIT_FAILED, "%s",
-                         *training->reason ? training->reason : "the executor stopped");
+        return error_set(
+            err, training->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DATA ? EXIT_INPUT : EXIT_FAILED,
+            "%s", *training->reason ? training->reason : "the executor stopped");
     return EXIT_DONE;
 }
 
@@ -241,7 +252,7 @@ int training_run(const struct training_options *options, struct training_result 
         rc = follow(&training, err);
     progress_close(options->progress);
     channel_close(&training.channel);
-    if (training.child.pid && !child_wait(&training.child, PATIENCE_MS))
+    if (training.child.pid && !child_wait(&training.child, training.insists ? 0 : PATIENCE_MS))
         child_stop(&training.child, 0);
     if (training.signals >= 0)
         close(training.signals);

@@ -139,6 +139,10 @@ START_TEST(misspelt_commands_and_flags_are_usage)
     ck_assert_int_eq(RUN("plan", "show"), 64);
     ck_assert_ptr_nonnull(strstr(err, "needs a JOB, or a job file"));
     ck_assert_int_eq(RUN("train"), 64);
+    write_job(2, "");
+    ck_assert_int_eq(RUN("train", "--local", "2", "-f", in_folder("job.yaml"), "--resume"), 64);
+    ck_assert_str_eq(err, "gimbal train: --resume needs --checkpoint DIR: the job has no "
+                          "checkpoint.dir\n");
     ck_assert_int_eq(RUN("train", "--local", "100", "-f", "job.yaml"), 64);
     ck_assert_ptr_nonnull(strstr(err, "--local '100' must be a whole number, 1 to 64"));
     ck_assert_int_eq(RUN("drill", "j-1", "stop", "--rank", "4294967296"), 64);
@@ -260,6 +264,17 @@ START_TEST(a_missing_executor_is_named)
     setenv("GIMBAL_EXECUTOR", "/nonexistent/executor", 1);
     ck_assert_int_eq(RUN("train", "--local", "1", "-f", in_folder("job.yaml")), 78);
     ck_assert_ptr_nonnull(strstr(err, "GIMBAL_EXECUTOR=/nonexistent/executor"));
+}
+END_TEST
+
+START_TEST(a_device_that_nothing_has_is_answered_with_those_there_are)
+{
+    write_job(2, "");
+    ck_assert_int_ne(RUN("train", "--local", "2", "-f", in_folder("job.yaml"), "--device", "foo"),
+                     0);
+    ck_assert_ptr_nonnull(strstr(err, "there is no device 'foo'; there are: plain, cpu, cuda"));
+    ck_assert_int_eq(RUN("train", "--local", "2", "-f", in_folder("job.yaml"), "--device", "cpu"),
+                     0);
 }
 END_TEST
 
@@ -441,6 +456,7 @@ int main(void)
     tcase_add_test(words, a_missing_executor_is_named);
     tcase_add_checked_fixture(training, make_folder, remove_folder);
     tcase_set_timeout(training, 120);
+    tcase_add_test(training, a_device_that_nothing_has_is_answered_with_those_there_are);
     tcase_add_test(training, a_plan_is_printed_and_can_be_trained);
     tcase_add_test(training, a_saved_plan_is_shown_and_so_is_the_program_of_each_rank);
     tcase_add_test(training, what_cannot_fit_has_no_plan);

@@ -1,5 +1,6 @@
 /* test_local.c - a training without a cluster saves, is interrupted, and goes on as if it had not
  * been. */
+#include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "tests/cluster/command.h"
 #include "tests/support/suite.h"
@@ -52,14 +53,15 @@ static int run(const char *const *words)
     "train", "--local", "2", "-f", job_path, "--plan", plan_path, "--checkpoint", checkpoints
 
 /* The job, and a plan of two ranks that every run takes. */
-static void prepare(int hidden)
+static void prepare_job(int hidden, const char *rate, const char *more)
 {
     char *text = xasprintf("apiVersion: gimbal/v1\nname: bottles\n"
                            "model: {family: gpt, layers: 2, hidden: %d, heads: 2, seq: 16}\n"
                            "data: {text: ['%s/text']}\n"
-                           "train: {steps: " STEPS_TEXT ", global_batch: 4, lr: 3.0e-3}\n"
-                           "devices: {min: 2}\n",
-                           hidden, folder);
+                           "train: {steps: " STEPS_TEXT ", global_batch: 4, lr: %s}\n"
+                           "devices: {min: 2}\n"
+                           "%s",
+                           hidden, folder, rate, more);
     char *words = xasprintf("%s/text", folder);
     write_file(job_path, text);
     FILE *file = fopen(words, "we");
@@ -70,6 +72,11 @@ static void prepare(int hidden)
     write_file(plan_path, command.out);
     free(words);
     free(text);
+}
+
+static void prepare(int hidden)
+{
+    prepare_job(hidden, "3.0e-3", "");
 }
 
 /* Of the result that the last run printed. */
@@ -114,7 +121,7 @@ START_TEST(an_interrupted_training_goes_on_as_if_it_had_not_been)
         RUN("train", "--local", "2", "-f", job_path, "--plan", plan_path, "-o", "json"), 0);
     double loss = final_loss();
     interrupt((const char *const[]){GIMBAL, TRAIN, "-o", "jsonl", NULL});
-    ck_assert_int_eq(RUN(TRAIN), 1);
+    ck_assert_int_eq(RUN(TRAIN), 65);
     ck_assert_msg(strstr(command.err, "go on from the newest with --resume"), "%s", command.err);
     interrupt((const char *const[]){GIMBAL, TRAIN, "--resume", "-o", "jsonl", NULL});
     ck_assert_int_eq(RUN(TRAIN, "--resume", "-o", "json"), 0);
@@ -134,6 +141,60 @@ START_TEST(an_executor_that_is_asked_by_a_signal_saves)
                       strstr(command.err, ", which is saved"),
                   "%s", command.err);
     ck_assert_int_eq(RUN(TRAIN, "--resume", "-o", "json"), 0);
+}
+END_TEST
+
+/* One that answers nothing is not waited for when a second signal comes. */
+START_TEST(a_second_signal_ends_it_at_once)
+{
+    prepare(32);
+    command_start(&command, (const char *const[]){GIMBAL, TRAIN, "-o", "jsonl", NULL});
+    ck_assert(command_await(&command, "\"kind\":\"Step\""));
+    ck_assert_int_eq(kill(command_child(command.pid), SIGSTOP), 0);
+    double begin = clock_now_s();
+    ck_assert_int_eq(kill(command.pid, SIGTERM), 0);
+    ck_assert_int_eq(kill(command.pid, SIGINT), 0); /* the same one would be no second */
+    ck_assert_int_gt(command_finish(&command), 128);
+    ck_assert_double_lt(clock_now_s() - begin, 8);
+}
+END_TEST
+
+START_TEST(a_training_that_is_done_says_so)
+{
+    prepare(32);
+    ck_assert_int_eq(RUN(TRAIN), 0);
+    ck_assert_int_eq(RUN(TRAIN, "--resume"), 0);
+    ck_assert_str_eq(command.out, "all " STEPS_TEXT " steps are done already\n");
+    ck_assert_int_eq(RUN(TRAIN, "--resume", "-o", "json"), 0);
+    json_t *result = json_loads(command.out, 0, NULL);
+    ck_assert_int_eq(json_integer_value(json_object_get(result, "steps")), STEPS);
+    ck_assert(json_is_null(json_object_get(result, "loss")));
+    ck_assert(json_is_null(json_object_get(result, "measured")));
+    json_decref(result);
+}
+END_TEST
+
+/* By the command, and in the executor's log not again. */
+START_TEST(data_that_are_not_there_are_told_once)
+{
+    prepare(32);
+    char *words = xasprintf("%s/text", folder);
+    ck_assert_int_eq(unlink(words), 0);
+    ck_assert_int_eq(RUN(TRAIN), 65);
+    char *said = strstr(command.err, words);
+    ck_assert_msg(said && !strstr(said + 1, words), "%s", command.err);
+    free(words);
+}
+END_TEST
+
+START_TEST(a_training_that_diverges_has_failed)
+{
+    prepare_job(32, "100", "elastic: {max_skipped: 3}\n");
+    ck_assert_int_eq(RUN(TRAIN), 1);
+    ck_assert_msg(strstr(command.err, "had a finite loss and gradient (elastic.max_skipped)"), "%s",
+                  command.err);
+    prepare_job(32, "100", "elastic: {max_skipped: 0}\n");
+    ck_assert_msg(RUN(TRAIN) == 0, "%s", command.err);
 }
 END_TEST
 
@@ -157,7 +218,7 @@ END_TEST
 START_TEST(without_an_undamaged_checkpoint_nothing_begins)
 {
     prepare(32);
-    ck_assert_int_eq(RUN(TRAIN, "--resume"), 1);
+    ck_assert_int_eq(RUN(TRAIN, "--resume"), 65);
     ck_assert_msg(strstr(command.err, "lists no checkpoint to go on from"), "%s", command.err);
     int step = interrupt((const char *const[]){GIMBAL, TRAIN, "-o", "jsonl", NULL});
     spoil(step, 2); /* the refused run was the first epoch */
@@ -189,6 +250,10 @@ int main(void)
     tcase_set_timeout(tcase, 100);
     tcase_add_test(tcase, an_interrupted_training_goes_on_as_if_it_had_not_been);
     tcase_add_test(tcase, an_executor_that_is_asked_by_a_signal_saves);
+    tcase_add_test(tcase, a_second_signal_ends_it_at_once);
+    tcase_add_test(tcase, a_training_that_is_done_says_so);
+    tcase_add_test(tcase, data_that_are_not_there_are_told_once);
+    tcase_add_test(tcase, a_training_that_diverges_has_failed);
     tcase_add_test(tcase, a_damaged_checkpoint_is_passed_over_for_the_one_before);
     tcase_add_test(tcase, without_an_undamaged_checkpoint_nothing_begins);
     tcase_add_test(tcase, a_checkpoint_of_another_model_is_refused);

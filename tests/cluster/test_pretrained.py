@@ -160,9 +160,9 @@ def what_is_another_model_is_refused():
     with tempfile.TemporaryDirectory() as folder:
         exported = Exported(folder, "llama")
         refused(exported.begin("out"), 65, "must begin with '/'")
-        refused(exported.begin("/nowhere"), 1, "/nowhere/config.json': No such file")
-        refused(exported.begin(exported.out, "gpt"), 1, 'model_type is "llama"')
-        refused(exported.begin(exported.out, "llama, in groups"), 1,
+        refused(exported.begin("/nowhere"), 65, "/nowhere/config.json': No such file")
+        refused(exported.begin(exported.out, "gpt"), 65, 'model_type is "llama"')
+        refused(exported.begin(exported.out, "llama, in groups"), 65,
                 "num_key_value_heads is 4, the job's model has 2")
         config = exported.out / "config.json"
         for key, value, words in [("rope_theta", 500000.0, "rope_theta is 500000.0"),
@@ -176,7 +176,7 @@ def what_is_another_model_is_refused():
                                   ("tie_word_embeddings", True, "tie_word_embeddings is true")]:
             was = config.read_text()
             change_config(config, key, value)
-            refused(exported.begin(exported.out), 1, words)
+            refused(exported.begin(exported.out), 65, words)
             config.write_text(was)
         config.write_text("[]")
         refused(exported.begin(exported.out), 1, "config.json: it is no object")
@@ -199,7 +199,7 @@ def a_folder_of_any_release_says_how_positions_turn():
         assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
         for scaling in [{"type": "dynamic", "factor": 4}, {"rope_type": "linear", "factor": 2}, None]:
             change_config(config, "rope_scaling", scaling)
-            refused(exported.begin(exported.out), 1, "rope_scaling is")
+            refused(exported.begin(exported.out), 65, "rope_scaling is")
 
 
 def a_head_of_its_own_is_no_tied_one():
@@ -207,7 +207,7 @@ def a_head_of_its_own_is_no_tied_one():
         exported = Exported(folder, "llama, tied")
         tensors = language_models.read_tensors(exported.out / WEIGHTS)
         assert "lm_head.weight" not in tensors
-        refused(exported.begin(exported.out, "llama, in groups"), 1,
+        refused(exported.begin(exported.out, "llama, in groups"), 65,
                 "tie_word_embeddings is true, the job's model has false")
         # The table may be there a second time.
         tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"]
@@ -216,14 +216,14 @@ def a_head_of_its_own_is_no_tied_one():
         assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
         tensors["lm_head.weight"] = tensors["lm_head.weight"][::-1]
         write_tensors(exported.out / WEIGHTS, tensors)
-        refused(exported.begin(exported.out), 1,
+        refused(exported.begin(exported.out), 65,
                 "'lm_head.weight' is another than 'model.embed_tokens.weight'")
         tensors["lm_head.weight"].reverse()
         write_tensors(exported.out / WEIGHTS, tensors)
         # What a file does not say is what transformers takes it for.
         config = exported.out / "config.json"
         change_config(config, "tie_word_embeddings", None)
-        refused(exported.begin(exported.out), 1,
+        refused(exported.begin(exported.out), 65,
                 "tie_word_embeddings is false, the job's model has true")
         done, losses = exported.begin(exported.out, "llama, in groups")
         assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
@@ -232,13 +232,13 @@ def a_head_of_its_own_is_no_tied_one():
 def a_window_is_another_model():
     with tempfile.TemporaryDirectory() as folder:
         exported = Exported(folder, "qwen")
-        refused(exported.begin(exported.out, "llama, in groups"), 1, 'model_type is "qwen2"')
+        refused(exported.begin(exported.out, "llama, in groups"), 65, 'model_type is "qwen2"')
         config = exported.out / "config.json"
         change_config(config, "sliding_window", 4)
         done, losses = exported.begin(exported.out)
         assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
         change_config(config, "use_sliding_window", True)
-        refused(exported.begin(exported.out), 1,
+        refused(exported.begin(exported.out), 65,
                 "use_sliding_window is true, the job's model has false")
 
 
@@ -247,15 +247,15 @@ def mistral_without_a_window_is_llama():
         exported = Exported(folder, "llama, in groups")
         config = exported.out / "config.json"
         change_config(config, "model_type", "mistral")
-        refused(exported.begin(exported.out), 1, "sliding_window is 4096, the job's model has null")
+        refused(exported.begin(exported.out), 65, "sliding_window is 4096, the job's model has null")
         change_config(config, "sliding_window", 8)
-        refused(exported.begin(exported.out), 1, "sliding_window is 8, the job's model has null")
+        refused(exported.begin(exported.out), 65, "sliding_window is 8, the job's model has null")
         config.write_text(config.read_text().replace('"sliding_window": 8', '"sliding_window": null'))
         done, losses = exported.begin(exported.out)
         assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
-        refused(exported.begin(exported.out, "qwen"), 1, 'model_type is "mistral"')
+        refused(exported.begin(exported.out, "qwen"), 65, 'model_type is "mistral"')
         change_config(config, "rms_norm_eps", 1e-6)
-        refused(exported.begin(exported.out), 1, "rms_norm_eps is 1e-6")
+        refused(exported.begin(exported.out), 65, "rms_norm_eps is 1e-6")
 
 
 def files_that_lack_something_are_refused():
@@ -265,15 +265,15 @@ def files_that_lack_something_are_refused():
         whole = language_models.read_tensors(path)
         name = "transformer.ln_f.bias"
         write_tensors(path, {k: v for k, v in whole.items() if k != name})
-        refused(exported.begin(exported.out), 1, f"it has no tensor '{name}'")
+        refused(exported.begin(exported.out), 65, f"it has no tensor '{name}'")
         write_tensors(path, dict(whole, **{name: [1.0] * 15}))
-        refused(exported.begin(exported.out), 1, f"'{name}' is 15, the job's model needs 16")
+        refused(exported.begin(exported.out), 65, f"'{name}' is 15, the job's model needs 16")
         write_tensors(path, whole, "I16")
-        refused(exported.begin(exported.out), 1, "is I16, one of F32, BF16 and F16")
+        refused(exported.begin(exported.out), 65, "is I16, one of F32, BF16 and F16")
         path.write_bytes(b"\xff" * 40)
-        refused(exported.begin(exported.out), 1, "is no safetensors file")
+        refused(exported.begin(exported.out), 65, "is no safetensors file")
         path.unlink()
-        refused(exported.begin(exported.out), 1, "No such file")
+        refused(exported.begin(exported.out), 65, "No such file")
 
 
 def a_training_that_goes_on_keeps_its_own():

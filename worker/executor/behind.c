@@ -109,6 +109,17 @@ int behind_stop(const struct behind *behind, uint64_t done, struct error *err)
     return rc < 0 ? rc : ended(behind, done, saved, err);
 }
 
+int behind_diverged(const struct behind *behind, uint64_t done, uint64_t skipped, struct error *err)
+{
+    struct error ignored; /* the steps are what is wrong, whatever became of a checkpoint */
+    if (behind->saver)
+        saver_finish(behind->saver, &ignored);
+    return error_set(err, -EDOM,
+                     "no step from %llu to %llu had a finite loss and gradient "
+                     "(elastic.max_skipped)",
+                     (unsigned long long)(done - skipped + 1), (unsigned long long)done);
+}
+
 int behind_pause(const struct behind *behind, uint64_t done, uint64_t number, struct error *err)
 {
     const struct reporter *reporter = behind->config->reporter;

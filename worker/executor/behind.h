@@ -24,6 +24,10 @@ int behind_step(struct behind *behind, uint64_t done, bool skipped, struct error
 /* Pause `number`: the step is saved before anybody hears that the ranks have paused, so that one
  * that is stopped meanwhile has nothing left to do. -ECANCELED, in words, when it was. */
 int behind_pause(const struct behind *behind, uint64_t done, uint64_t number, struct error *err);
+/* The last `skipped` steps were not finite: -EDOM, in words, when the checkpoints before them are
+ * written. */
+int behind_diverged(const struct behind *behind, uint64_t done, uint64_t skipped,
+                    struct error *err);
 /* The last step of all, with a checkpoint: -ECANCELED, in words. */
 int behind_stop(const struct behind *behind, uint64_t done, struct error *err);
 

@@ -11,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A path that is wrong or data that do not fit are the job's fault, which no other try mends; a
- * disk that fails, or memory that is short, may be the node's. */
-static int data_fault(int rc)
+int work_fault(int rc)
 {
     bool of_job =
         rc == -ENOENT || rc == -ENOTDIR || rc == -EACCES || rc == -EINVAL || rc == -ERANGE;
@@ -26,9 +24,9 @@ int work_open(struct work *work, struct error *err)
     const char *weights = work->job->model.weights;
     int rc = model_build(&config, &work->graph, err);
     if (rc == 0)
-        rc = data_fault(data_open(work->job, &work->data, err));
+        rc = work_fault(data_open(work->job, &work->data, err));
     if (rc == 0 && weights)
-        rc = data_fault(pretrained_open(weights, &config, work->graph, &work->pretrained, err));
+        rc = work_fault(pretrained_open(weights, &config, work->graph, &work->pretrained, err));
     return rc;
 }
 
@@ -108,6 +106,8 @@ static int train_rank(struct rank *rank, struct error *err)
         .nodes = work->nodes,
         .saving = work->saving.root ? &work->saving : NULL,
         .trail = work->trail,
+        /* A coordinator counts them itself, and goes back to a checkpoint. */
+        .max_skipped = work->assignment ? 0 : (uint64_t)work->job->elastic.max_skipped,
         .compute_s = work->compute_s,
         .hash = work->hash,
     };

@@ -43,6 +43,9 @@ struct rank {
     pthread_t thread;
 };
 
+/* Of what the job names: -ENODATA for a path that is wrong and for what does not fit, which no
+ * other try mends; else rc: a disk that fails, or memory that is short, may be the node's fault. */
+int work_fault(int rc);
 /* The graph, and the files that the job names. */
 int work_open(struct work *work, struct error *err);
 void work_close(struct work *work);

@@ -26,7 +26,7 @@ static int find_start(struct local_saving *saving, bool resume, struct error *er
         return error_set(err, -ENOENT, "'%s' lists no checkpoint to go on from: leave out --resume",
                          saving->root);
     if (!resume && count > 0)
-        return error_set(err, -EEXIST,
+        return error_set(err, -EINVAL,
                          "'%s' has checkpoints of a training: go on from the newest with --resume, "
                          "or name another folder",
                          saving->root);

@@ -9,7 +9,7 @@
 struct local_saving;
 
 /* Below the job's checkpoint.dir, in a folder of the job's name. With `resume` the training goes on
- * from the newest that is listed there; without, there must be none: -EEXIST in words. Errors are
+ * from the newest that is listed there; without, there must be none: -EINVAL in words. Errors are
  * those of listing_open and listing_newest; -ENOENT: there is nothing to resume. */
 int local_saving_open(const struct job_config *job, bool resume, struct session *session,
                       struct local_saving **out, struct error *err);

@@ -190,7 +190,8 @@ int main(int argc, char **argv)
              : options.list   ? executor_list(&options, &err)
              : options.local  ? executor_local(&options, &err)
                               : executor_rank(&options, &err);
-    if (rc < 0 && rc != -ECANCELED)
+    bool told = options.local || options.probe; /* over the channel, to whoever waits there */
+    if (rc < 0 && rc != -ECANCELED && !told)
         log_line(LOG_ERROR, "%s", err.text);
     return rc == 0 ? EXIT_SUCCESS : rc == -ECANCELED ? 130 : EXIT_FAILURE;
 }

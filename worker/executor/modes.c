@@ -53,7 +53,8 @@ static int set_local_saving(struct work *work, const struct executor_options *op
     }
     if (!checkpoint->dir)
         return options->resume ? error_set(err, -EINVAL, "no checkpoint.dir to resume from") : 0;
-    int rc = local_saving_open(work->job, options->resume, work->session, &work->local, err);
+    int rc =
+        work_fault(local_saving_open(work->job, options->resume, work->session, &work->local, err));
     if (rc < 0)
         return rc;
     uint64_t step;

@@ -92,6 +92,11 @@ static bool wants_stop(void *context)
     return session_wants_stop(context);
 }
 
+static bool is_over(void *context)
+{
+    return session_ended(context);
+}
+
 static int paused(void *context, int rank, uint64_t step, uint64_t number, struct error *err)
 {
     struct session *session = context;
@@ -157,6 +162,7 @@ struct reporter session_reporter(struct session *session, bool wait)
         .ready = wait ? ready_and_wait : ready,
         .wants_pause = wants_pause,
         .wants_stop = wants_stop,
+        .is_over = is_over,
         .paused = paused,
         .reserved = reserved,
         .step = telemetry_step,

@@ -176,6 +176,14 @@ bool session_quiesced(struct session *session)
     return quiesced;
 }
 
+bool session_ended(struct session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    bool ended = session_is_over(session);
+    pthread_mutex_unlock(&session->lock);
+    return ended;
+}
+
 void session_abort(struct session *session)
 {
     pthread_mutex_lock(&session->lock);

@@ -79,6 +79,8 @@ void session_unguard(struct session *session, struct fabric *fabric);
 bool session_cancelled(struct session *session);
 /* The other side has asked to leave this epoch. */
 bool session_quiesced(struct session *session);
+/* One or the other: no step of this epoch is wanted any more. */
+bool session_ended(struct session *session);
 /* Abort all fabrics, as a cancel does, but say that it was a fault: one rank of several here
  * has failed and the others must not wait for it. */
 void session_abort(struct session *session);

@@ -18,6 +18,7 @@ struct run {
     uint64_t hash; /* of the program */
     struct interpreter *in;
     struct begun begun;
+    uint64_t skipped; /* steps in a row */
 };
 
 static enum data_split split_of(enum program_kind kind)
@@ -49,6 +50,21 @@ static int copy_behind(struct run *run, uint64_t done, struct error *err)
     return copies_take(run->begun.copies, run->begun.slices, &age, standing->metrics, err);
 }
 
+static int check_wanted(const struct reporter *reporter, uint64_t done, struct error *err)
+{
+    if (!reporter->is_over || !reporter->is_over(reporter->context))
+        return 0;
+    return error_set(err, -ECANCELED, "cancelled behind step %llu", (unsigned long long)done);
+}
+
+/* All ranks find the same. */
+static bool diverges(struct run *run, bool skipped)
+{
+    uint64_t most = run->config->max_skipped;
+    run->skipped = skipped ? run->skipped + 1 : 0;
+    return most > 0 && run->skipped >= most;
+}
+
 static int train(struct run *run, struct behind *behind, struct error *err)
 {
     const struct trainer_config *config = run->config;
@@ -64,7 +80,9 @@ static int train(struct run *run, struct behind *behind, struct error *err)
         interpreter_wish(in, wish, reporter->wants_stop && reporter->wants_stop(reporter->context));
         interpreter_time(in, behind_traces(step + 1));
         double begin = clock_now_s();
-        rc = interpreter_run(in, PROGRAM_TRAIN, step, &result, err);
+        rc = check_wanted(reporter, step, err);
+        if (rc == 0)
+            rc = interpreter_run(in, PROGRAM_TRAIN, step, &result, err);
         if (rc < 0)
             return rc;
         if (config->kept) /* all ranks have their new state, and have used it */
@@ -75,8 +93,10 @@ static int train(struct run *run, struct behind *behind, struct error *err)
                            clock_now_s() - begin);
         bool last = step + 1 == steps, stop = result.stop && !last;
         if (rc == 0)
-            rc = stop ? behind_stop(behind, step + 1, err)
-                      : behind_step(behind, step + 1, result.skipped, err);
+            rc = diverges(run, result.skipped)
+                     ? behind_diverged(behind, step + 1, run->skipped, err)
+                 : stop ? behind_stop(behind, step + 1, err)
+                        : behind_step(behind, step + 1, result.skipped, err);
         if (rc == 0 && result.pause && !last)
             rc = behind_pause(behind, step + 1, ++pauses, err);
     }

@@ -52,6 +52,9 @@ struct reporter {
     bool (*wants_pause)(void *context, uint64_t pauses);
     /* Asked before each step: shall all ranks stop behind it for good, with a checkpoint? */
     bool (*wants_stop)(void *context);
+    /* Asked before each step: is no further one wanted? A rank that is alone waits in no fabric
+     * that could be aborted. */
+    bool (*is_over)(void *context);
     /* All ranks have paused behind this step, for the time `number`; they go on when it returns
      * 0, and stop with a checkpoint, all of them, when it returns 1. */
     int (*paused)(void *context, int rank, uint64_t step, uint64_t number, struct error *err);
@@ -93,15 +96,17 @@ struct trainer_config {
     /* Where checkpoints go; its program is filled in here. NULL: none are written. */
     const struct saver_config *saving;
     struct trail *trail; /* NULL: nobody reads how far it is */
-    double compute_s;    /* that a step's kernels are predicted to take; 0: not known */
-    uint64_t hash;       /* of the program, as the planner has it; 0: not checked */
+    /* So many steps in a row that are not finite end it; 0: none do, or somebody else counts. */
+    uint64_t max_skipped;
+    double compute_s; /* that a step's kernels are predicted to take; 0: not known */
+    uint64_t hash;    /* of the program, as the planner has it; 0: not checked */
 };
 
 struct optimizer trainer_optimizer(const struct job_config *job);
 /* When it ends with an error, what is worth it is in config->kept.
- * -ECANCELED: it was asked to stop, and in words where; -EBADMSG: the checkpoint cannot be loaded;
- * -EPROTO: the program that was lowered here is another than the planner's (another version of
- * Gimbal); errors of preparing and of the fabric. */
+ * -ECANCELED: it was asked to stop, and in words where; -EDOM: max_skipped steps changed nothing;
+ * -EBADMSG: the checkpoint cannot be loaded; -EPROTO: the program that was lowered here is another
+ * than the planner's (another version of Gimbal); errors of preparing and of the fabric. */
 int trainer_run(const struct trainer_config *config, struct error *err);
 /* The rank is one of those that only give: it returns when the others may begin. */
 int trainer_give(const struct trainer_config *config, struct error *err);

@@ -2,11 +2,49 @@
 #include "worker/kernels/modules.h"
 
 #include "common/base/memory.h"
+#include "worker/kernels/modules_known.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+static char *path_of(const char *name)
+{
+    const char *folder = getenv("GIMBAL_MODULES");
+    return xasprintf("%s/gimbal-%s.so", folder ? folder : MODULES_FOLDER, name);
+}
+
+/* One that is known, whether it is here or not, or that is in the folder. */
+static bool is_module(const char *name)
+{
+    for (int i = 0; device_modules[i]; i++)
+        if (strcmp(device_modules[i], name) == 0)
+            return true;
+    char *path = path_of(name);
+    bool found = access(path, F_OK) == 0;
+    free(path);
+    return found;
+}
+
+/* A name that nothing has: which there are. */
+static int refuse(const char *name, struct error *err)
+{
+    char *known = NULL;
+    size_t size;
+    FILE *out = open_memstream(&known, &size);
+    for (int i = 0; devices[i]; i++)
+        fprintf(out, "%s%s", i > 0 ? ", " : "", devices[i]->name);
+    for (int i = 0; device_modules[i]; i++)
+        if (!device_find(device_modules[i]))
+            fprintf(out, ", %s", device_modules[i]);
+    fclose(out);
+    int rc = error_set(err, -ENODEV, "there is no device '%s'; there are: %s", name, known);
+    free(known);
+    return rc;
+}
 
 static int load(const char *path, const char *symbol, const void **out, struct error *err)
 {
@@ -25,8 +63,7 @@ static int load(const char *path, const char *symbol, const void **out, struct e
 
 int module_load(const char *name, const char *symbol, const void **out, struct error *err)
 {
-    const char *folder = getenv("GIMBAL_MODULES");
-    char *path = xasprintf("%s/gimbal-%s.so", folder ? folder : MODULES_FOLDER, name);
+    char *path = path_of(name);
     int rc = load(path, symbol, out, err);
     free(path);
     return rc;
@@ -40,6 +77,8 @@ int device_load(const char *name, const struct device **out, struct error *err)
         return 0;
     if (strchr(name, '/'))
         return error_set(err, -ENODEV, "'%s' is no name of a device", name);
+    if (!is_module(name))
+        return refuse(name, err);
     char *symbol = xasprintf("device_%s", name);
     int rc = module_load(name, symbol, &found, err);
     *out = found;

@@ -38,22 +38,34 @@ static json_t *number_or_null(double number)
     return isfinite(number) ? json_real(number) : json_null();
 }
 
+static json_t *measured_or_null(const struct training_result *result)
+{
+    return result->steps == 0 ? json_null()
+                              : json_pack("{s:f, s:f}", "step_time_s", result->step_time_s,
+                                          "tokens_per_s", result->tokens_per_s);
+}
+
+/* A training that ends well without a step had done them all before. */
+static int64_t steps_done(const struct offline *offline, const struct training_result *result)
+{
+    return result->steps > 0 ? (int64_t)result->steps : offline->job->train.steps;
+}
+
 static void print_result_json(const struct common *common, const struct offline *offline,
                               const struct training_result *result)
 {
     const struct plan *plan = offline->best;
     json_t *object = json_pack(
-        "{s:s, s:s, s:I, s:o, s:o, s:{s:f, s:f}, s:{s:f, s:f, s:I}, s:s?}", "name",
-        offline->job->name, "plan", plan->id, "steps", (json_int_t)result->steps, "loss",
+        "{s:s, s:s, s:I, s:o, s:o, s:o, s:{s:f, s:f, s:I}, s:s?}", "name", offline->job->name,
+        "plan", plan->id, "steps", (json_int_t)steps_done(offline, result), "loss",
         number_or_null(result->loss), "heldout_loss", number_or_null(result->heldout_loss),
-        "measured", "step_time_s", result->step_time_s, "tokens_per_s", result->tokens_per_s,
-        "predicted", "step_time_s", plan->predicted.step_time_s, "tokens_per_s",
-        plan->predicted.tokens_per_s, "memory_bytes_max",
-        (json_int_t)plan->predicted.memory_bytes_max, "sample", result->sample);
+        "measured", measured_or_null(result), "predicted", "step_time_s",
+        plan->predicted.step_time_s, "tokens_per_s", plan->predicted.tokens_per_s,
+        "memory_bytes_max", (json_int_t)plan->predicted.memory_bytes_max, "sample", result->sample);
     output_print_object((enum output)common->output, output_object("TrainResult", object), stdout);
 }
 
-static void print_result(const struct offline *offline, const struct training_result *result)
+static void print_figures(const struct offline *offline, const struct training_result *result)
 {
     char predicted[32], measured[32];
     printf("loss           %.4f after %llu steps\n", result->loss,
@@ -63,6 +75,14 @@ static void print_result(const struct offline *offline, const struct training_re
     printf("step time      %s predicted, %s measured\n",
            units_print_seconds(predicted, sizeof predicted, offline->best->predicted.step_time_s),
            units_print_seconds(measured, sizeof measured, result->step_time_s));
+}
+
+static void print_result(const struct offline *offline, const struct training_result *result)
+{
+    if (result->steps > 0)
+        print_figures(offline, result);
+    else
+        printf("all %lld steps are done already\n", (long long)steps_done(offline, result));
     if (result->sample)
         printf("\n%s\n", result->sample);
 }
@@ -93,9 +113,10 @@ static int train(const struct invocation *invocation, const struct train_values 
                                        .steps_as_json = common->output == OUTPUT_JSONL};
     progress_open(&progress, stderr, common->quiet);
     int code = training_run(&options, &result, err);
-    if (result.steps > 0 && common->output >= OUTPUT_JSON)
+    bool tells = result.steps > 0 || code == EXIT_DONE;
+    if (tells && common->output >= OUTPUT_JSON)
         print_result_json(common, offline, &result);
-    else if (result.steps > 0)
+    else if (tells)
         print_result(offline, &result);
     training_result_finish(&result);
     free(checkpoint);
@@ -115,6 +136,7 @@ static int run(const struct invocation *invocation, struct error *err)
                                       .device_count = (int)values->local,
                                       .device = values->device,
                                       .to_train = true,
+                                      .to_resume = values->resume && !values->checkpoint,
                                       .quiet = invocation->common.quiet};
     struct offline offline;
     int code = offline_run(&request, &offline, err);
