@@ -179,7 +179,7 @@ def what_is_another_model_is_refused():
             refused(exported.begin(exported.out), 65, words)
             config.write_text(was)
         config.write_text("[]")
-        refused(exported.begin(exported.out), 1, "config.json: it is no object")
+        refused(exported.begin(exported.out), 65, "config.json: it is no object")
 
 
 def a_folder_of_any_release_says_how_positions_turn():
