@@ -57,7 +57,9 @@ static void job_init(struct job *job, const struct device *device,
     int operands = operation_operands(operation);
     struct box boxes[OPERANDS_MAX];
     *job = (struct job){.kernel = device_kernel(device, operation),
-                        .node = {.operation = operation, .epsilon = 1e-5f, .rotation = {.base = 10000, .factor = 1}}};
+                        .node = {.operation = operation,
+                                 .epsilon = 1e-5f,
+                                 .rotation = {.base = 10000, .factor = 1}}};
     job->call =
         (struct kernel_call){.node = &job->node, .sizes = *sizes, .element = element, .once = true};
     job->call.targets = (double)(sizes_get(sizes, 'b') * sizes_get(sizes, 's'));

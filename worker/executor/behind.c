@@ -2,6 +2,7 @@
 #include "worker/executor/behind.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 static int evaluate(const struct trainer_config *config, struct interpreter *in, uint64_t step,
                     struct error *err)
@@ -115,9 +116,9 @@ int behind_diverged(const struct behind *behind, uint64_t done, uint64_t skipped
     if (behind->saver)
         saver_finish(behind->saver, &ignored);
     return error_set(err, -EDOM,
-                     "no step from %llu to %llu had a finite loss and gradient "
+                     "no step from %" PRIu64 " to %" PRIu64 " had a finite loss and gradient "
                      "(elastic.max_skipped)",
-                     (unsigned long long)(done - skipped + 1), (unsigned long long)done);
+                     done - skipped + 1, done);
 }
 
 int behind_pause(const struct behind *behind, uint64_t done, uint64_t number, struct error *err)

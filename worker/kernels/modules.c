@@ -41,9 +41,9 @@ static int refuse(const char *name, struct error *err)
         if (!device_find(device_modules[i]))
             fprintf(out, ", %s", device_modules[i]);
     fclose(out);
-    int rc = error_set(err, -ENODEV, "there is no device '%s'; there are: %s", name, known);
+    error_set(err, -ENODEV, "there is no device '%s'; there are: %s", name, known);
     free(known);
-    return rc;
+    return -ENODEV;
 }
 
 static int load(const char *path, const char *symbol, const void **out, struct error *err)

@@ -4,12 +4,9 @@
 #include "tests/worker/kernels/trial.h"
 
 #include "common/base/random.h"
-#include "worker/kernels/cpu/subnormal.h"
 
 #include <check.h>
-#include <float.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -463,26 +460,6 @@ START_TEST(products_and_tables_are_read_the_right_way_round)
 }
 END_TEST
 
-static void *halve(void *number)
-{
-    volatile float *x = number;
-    x[1] = x[0] / 2;
-    return NULL;
-}
-
-START_TEST(what_is_nearly_zero_is_zero_in_all_threads)
-{
-    float numbers[2] = {FLT_MIN, 1};
-    pthread_t thread;
-    subnormal_flush();
-    ck_assert_int_eq(pthread_create(&thread, NULL, halve, numbers), 0);
-    pthread_join(thread, NULL);
-    ck_assert_float_eq(numbers[1], 0);
-    halve(numbers);
-    ck_assert_float_eq(numbers[1], 0);
-}
-END_TEST
-
 Suite *device_suite(void)
 {
     TCase *tcase = tcase_create("device");
@@ -498,7 +475,6 @@ Suite *device_suite(void)
     tcase_add_test(tcase, slices_together_are_updated_as_one_by_one);
     tcase_add_test(tcase, operations_mean_what_the_books_say);
     tcase_add_test(tcase, products_and_tables_are_read_the_right_way_round);
-    tcase_add_test(tcase, what_is_nearly_zero_is_zero_in_all_threads);
     Suite *suite = suite_create("device");
     suite_add_tcase(suite, tcase);
     return suite;

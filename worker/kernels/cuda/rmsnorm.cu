@@ -2,7 +2,8 @@
  * arXiv 1910.07467.
  *
  * Statistics are sums over the piece of x's last dim that is here; between two phases they become
- * the sums over all of it. Where whole rows are here, the last phase does everything: as in norm.cu.
+ * the sums over all of it. Where whole rows are here, the last phase does everything: as in
+ * norm.cu.
  */
 #include "worker/kernels/cuda/columns.h"
 #include "worker/kernels/cuda/cuda.h"
