@@ -77,6 +77,7 @@ static void give_up(const struct job *job, struct job_cause *cause)
 bool job_begins_again(struct job *job, struct job_cause *cause)
 {
     char from[64] = "step 0";
+    memcpy(job->broke, job->words, sizeof job->broke);
     if (job->reason == JOB_REASON_REPLAN) { /* costs nothing: nothing was wrong */
         job_cause_set(cause, JOB_REASON_RESTART, "replan: %s", job->words);
         memcpy(job->again, cause->words, sizeof job->again);

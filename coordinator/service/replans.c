@@ -47,6 +47,9 @@ void replan_follow(struct replan *replan, const struct job *job, const struct pl
         begin(replan, job, planning, now_ms);
     if (!replan->going)
         return;
+    /* What broke first was not what was wrong, perhaps: it is known when all ranks have ended. */
+    if (job->state == JOB_PENDING && job->broke[0])
+        memcpy(replan->cause, job->broke, sizeof replan->cause);
     if (broken && job->step > replan->reached)
         replan->reached = job->step;
     if (job->state == JOB_PENDING)

@@ -24,7 +24,7 @@ static void store_number(void *at, size_t size, uint64_t number)
         *(bool *)at = number != 0;
 }
 
-static int bind(sqlite3_stmt *statement, int index, const struct column *column, const void *at)
+static int bind(sqlite3_stmt *statement, int index, const struct sql_column *column, const void *at)
 {
     switch (column->kind) {
     case COLUMN_NUMBER:
@@ -42,7 +42,7 @@ static int bind(sqlite3_stmt *statement, int index, const struct column *column,
     return SQLITE_MISUSE;
 }
 
-void columns_put(struct sql *sql, const char *text, const struct column *columns, size_t count,
+void columns_put(struct sql *sql, const char *text, const struct sql_column *columns, size_t count,
                  const void *from)
 {
     sqlite3_stmt *statement = sql_begin(sql, text);
@@ -53,7 +53,7 @@ void columns_put(struct sql *sql, const char *text, const struct column *columns
         continue;
 }
 
-int column_word(struct sql *sql, const char *text, const struct column_words *words)
+int column_word(struct sql *sql, const char *text, const struct sql_words *words)
 {
     for (int i = 0; i < words->count; i++)
         if (strcmp(words->name_of(i), text) == 0)
@@ -62,7 +62,7 @@ int column_word(struct sql *sql, const char *text, const struct column_words *wo
     return 0;
 }
 
-static void read(struct sql *sql, sqlite3_stmt *row, int index, const struct column *column,
+static void read(struct sql *sql, sqlite3_stmt *row, int index, const struct sql_column *column,
                  void *at)
 {
     switch (column->kind) {
@@ -84,8 +84,8 @@ static void read(struct sql *sql, sqlite3_stmt *row, int index, const struct col
     }
 }
 
-void columns_read(struct sql *sql, sqlite3_stmt *row, const struct column *columns, size_t count,
-                  void *to)
+void columns_read(struct sql *sql, sqlite3_stmt *row, const struct sql_column *columns,
+                  size_t count, void *to)
 {
     for (size_t i = 0; i < count; i++)
         read(sql, row, (int)i, &columns[i], (char *)to + columns[i].offset);

@@ -4,7 +4,7 @@
 
 #include "coordinator/store/sql.h"
 
-enum column_kind {
+enum sql_kind {
     COLUMN_NUMBER, /* unsigned, or bool, of any size */
     COLUMN_REAL,   /* double */
     COLUMN_TEXT,   /* char [size] */
@@ -12,25 +12,25 @@ enum column_kind {
     COLUMN_WORD,   /* an enum, stored by name */
 };
 
-struct column_words {
+struct sql_words {
     const char *(*name_of)(int value);
     int count;
 };
 
-struct column {
-    enum column_kind kind;
+struct sql_column {
+    enum sql_kind kind;
     size_t offset, size;
-    const struct column_words *words; /* of COLUMN_WORD */
+    const struct sql_words *words; /* of COLUMN_WORD */
 };
 
 /* Run a constant text with a place for each column, in their order. */
-void columns_put(struct sql *sql, const char *text, const struct column *columns, size_t count,
+void columns_put(struct sql *sql, const char *text, const struct sql_column *columns, size_t count,
                  const void *from);
 /* Columns of a row, from its first on, into a zeroed struct. */
-void columns_read(struct sql *sql, sqlite3_stmt *row, const struct column *columns, size_t count,
-                  void *to);
+void columns_read(struct sql *sql, sqlite3_stmt *row, const struct sql_column *columns,
+                  size_t count, void *to);
 
 /* The enumerator by that name; fails when there is none. */
-int column_word(struct sql *sql, const char *text, const struct column_words *words);
+int column_word(struct sql *sql, const char *text, const struct sql_words *words);
 
 #endif

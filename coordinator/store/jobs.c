@@ -44,13 +44,13 @@ static const char *kind_name(int kind)
     return job_kind_name((enum job_kind)kind);
 }
 
-static const struct column_words states = {state_name, JOB_STATES},
-                                 reasons = {reason_name, JOB_REASONS},
-                                 kinds = {kind_name, JOB_GPU + 1};
-static const struct column_words rank_state_words = {rank_state_name,
-                                                     sizeof rank_states / sizeof *rank_states},
-                                 rank_role_words = {rank_role_name,
-                                                    sizeof rank_roles / sizeof *rank_roles};
+static const struct sql_words states = {state_name, JOB_STATES},
+                              reasons = {reason_name, JOB_REASONS},
+                              kinds = {kind_name, JOB_GPU + 1};
+static const struct sql_words rank_state_words = {rank_state_name,
+                                                  sizeof rank_states / sizeof *rank_states},
+                              rank_role_words = {rank_role_name,
+                                                 sizeof rank_roles / sizeof *rank_roles};
 
 /* Behind its number, a job's members, which are columns of the same names. */
 /* clang-format off */
@@ -73,7 +73,7 @@ static const struct column_words rank_state_words = {rank_state_name,
 #define PLACE(member, kind, words) ", ?"
 #define COLUMNS "number" MEMBERS(NAME)
 
-static const struct column columns[] = {COLUMN(number, NUMBER, NULL) MEMBERS(COLUMN)};
+static const struct sql_column columns[] = {COLUMN(number, NUMBER, NULL) MEMBERS(COLUMN)};
 
 static void put_ranks(struct sql *sql, const struct job *job)
 {

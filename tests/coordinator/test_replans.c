@@ -45,6 +45,7 @@ START_TEST(those_that_are_left_get_their_devices_back_and_say_where_they_are)
     actions_are("store j-1, quiesce j-1");
     must(left(job, 0));
     stands(job, "PENDING", "RestartPending", "replan 1 of 2: worker b was lost: silent for 5.00 s");
+    ck_assert_str_eq(job->broke, "worker b was lost: silent for 5.00 s");
     ck_assert_uint_eq(job->step, 7); /* nothing is lost yet */
     ck_assert(job_left_executors(job));
     views[1].grantable = false;

@@ -33,11 +33,6 @@ static const struct flag train_flags[] = {
     {.name = NULL},
 };
 
-static json_t *number_or_null(double number)
-{
-    return isfinite(number) ? json_real(number) : json_null();
-}
-
 static json_t *measured_or_null(const struct training_result *result)
 {
     return result->steps == 0 ? json_null()
@@ -58,7 +53,7 @@ static void print_result_json(const struct common *common, const struct offline 
     json_t *object = json_pack(
         "{s:s, s:s, s:I, s:o, s:o, s:o, s:{s:f, s:f, s:I}, s:s?}", "name", offline->job->name,
         "plan", plan->id, "steps", (json_int_t)steps_done(offline, result), "loss",
-        number_or_null(result->loss), "heldout_loss", number_or_null(result->heldout_loss),
+        output_number(result->loss), "heldout_loss", output_number(result->heldout_loss),
         "measured", measured_or_null(result), "predicted", "step_time_s",
         plan->predicted.step_time_s, "tokens_per_s", plan->predicted.tokens_per_s,
         "memory_bytes_max", (json_int_t)plan->predicted.memory_bytes_max, "sample", result->sample);
