@@ -313,24 +313,25 @@ static char *print_proof(char *out, size_t size, const struct plan *plan)
 
 void planner_print(const struct planner_result *result, size_t rows, FILE *out)
 {
-    fprintf(out, "%-10s %-40s %7s %12s %12s %11s  %s\n", "PLAN", "DIVISION", "DEVICES", "STEP",
-            "TOK/S", "MEMORY", "");
+    fprintf(out, "%-10s %-40s %7s %12s %12s %11s\n", "PLAN", "DIVISION", "DEVICES", "STEP", "TOK/S",
+            "MEMORY");
     for (size_t i = 0; i < result->count && (rows == 0 || i < rows); i++) {
         const struct plan *plan = result->candidates[i].plan;
         char division[96], step[32], memory[32], proof[128];
+        const char *remark = !result->candidates[i].fits ? "does not fit"
+                             : plan == result->best      ? print_proof(proof, sizeof proof, plan)
+                                                         : "";
         plan_print(division, sizeof division, plan);
         /* The middle dot is two bytes and one column. */
         int dots = 0;
         for (const char *c = division; *c; c++)
             dots += (unsigned char)*c == 0xc2;
-        fprintf(out, "%-10s %-*s %7d %12s %12.0f %11s  %s\n", plan->id, 40 + dots, division,
+        fprintf(out, "%-10s %-*s %7d %12s %12.0f %11s%s%s\n", plan->id, 40 + dots, division,
                 plan_ranks(plan),
                 units_print_seconds(step, sizeof step, plan->predicted.step_time_s),
                 plan->predicted.tokens_per_s,
                 units_print_bytes(memory, sizeof memory, (double)plan->predicted.memory_bytes_max),
-                !result->candidates[i].fits ? "does not fit"
-                : plan == result->best      ? print_proof(proof, sizeof proof, plan)
-                                            : "");
+                *remark ? "  " : "", remark);
     }
     if (rows && result->count > rows)
         fprintf(out, "and %zu more\n", result->count - rows);
