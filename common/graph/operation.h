@@ -36,6 +36,7 @@ struct cell {
 struct operation {
     const char *name;
     const char *kernel; /* kernels are found by this; NULL: by the name */
+    const char *like;   /* priced as this one where it was not measured itself; NULL: as no other */
     int input_count, weight_count;
     const char *dims[OPERANDS_MAX]; /* of inputs, weights, output */
 

@@ -31,11 +31,13 @@ const struct operation operation_keyvalue = {
 
 const struct operation operation_query_and_bias = {
     PRODUCT_AND_BIAS("query_and_bias", "bsh", "hkgd", "kgd", "bskgd"),
+    .like = "query",
     INTO_HEADS,
 };
 
 const struct operation operation_keyvalue_and_bias = {
     PRODUCT_AND_BIAS("keyvalue_and_bias", "bsh", "hkd", "kd", "bskd"),
+    .like = "keyvalue",
     INTO_HEADS,
 };
 

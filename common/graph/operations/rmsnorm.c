@@ -26,8 +26,8 @@ const struct operation operation_rmsnorm = {
 };
 
 #define NORM_OF_HEADS                                                                              \
-    .cells = {{"batch", "b.>b"},   {"tensor", "k.>k"},  {"tensor_seq", "k.>k"},                    \
-              {"ulysses", "s.>s"}, {"context", "s.>s"}, {"hidden", "k.>k"}}
+    .like = "rmsnorm", .cells = {{"batch", "b.>b"},   {"tensor", "k.>k"},  {"tensor_seq", "k.>k"}, \
+                                 {"ulysses", "s.>s"}, {"context", "s.>s"}, {"hidden", "k.>k"}}
 
 const struct operation operation_query_norm = {
     RMSNORM("query_norm", "bskg", "d", 'd'),

@@ -1,5 +1,6 @@
 /* test_profile.c - what instructions cost under a profile, and profiles as text. */
 #include "common/base/memory.h"
+#include "common/models/model.h"
 #include "common/profile/profile.h"
 #include "tests/common/program/world.h"
 #include "tests/support/engine.h"
@@ -91,6 +92,56 @@ START_TEST(a_kernel_takes_its_measured_rate_or_the_roofline)
 {
     struct world world = two_stages_of((enum element)_i);
     ck_assert_int_gt(for_each(&world, INSTRUCTION_KERNEL, check_kernel), 0);
+    world_destroy(&world);
+}
+END_TEST
+
+static const struct profile likes = {
+    .rates = {{"query", ELEMENT_F32, {1e-6, 2e-6}, {1e-10, 2e-10}},
+              {"keyvalue", ELEMENT_F32, {3e-6, 4e-6}, {3e-10, 4e-10}},
+              {"rmsnorm", ELEMENT_F32, {5e-6, 6e-6}, {5e-10, 6e-10}},
+              {"key_norm", ELEMENT_F32, {7e-6, 8e-6}, {7e-10, 8e-10}}},
+    .rate_count = 4,
+};
+
+static int likes_seen;
+
+/* Only the norm of keys was measured itself. */
+static void check_like(const struct program *program, const struct instruction *instruction)
+{
+    static const struct {
+        const char *name;
+        int rate;
+    } rows[] = {
+        {"query_and_bias", 0}, {"keyvalue_and_bias", 1}, {"query_norm", 2}, {"key_norm", 3}};
+    const char *name = instruction_name(program, instruction);
+    enum direction direction = instruction->kernel.direction;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct profile_rate *rate = &likes.rates[rows[i].rate];
+        if (strcmp(rows[i].name, name) != 0)
+            continue;
+        check_near(profile_seconds(&likes, NULL, program, instruction),
+                   rate->fixed_s[direction] +
+                       instruction_flops(program, instruction) * rate->seconds_per_flop[direction]);
+        likes_seen++;
+    }
+}
+
+START_TEST(what_was_not_measured_is_priced_as_what_it_is_like)
+{
+    static const char *const families[] = {"qwen", "qwen3"};
+    struct model_config config = {.family = families[_i],
+                                  .layers = 1,
+                                  .hidden = 32,
+                                  .heads = 4,
+                                  .seq = 8,
+                                  .vocab = 40,
+                                  .kv_heads = 2};
+    struct graph *graph;
+    ck_assert_int_eq(model_build(&config, &graph, NULL), 0);
+    struct world world = world_create(graph, engine_plan_one(graph, 1, 4));
+    for_each(&world, INSTRUCTION_KERNEL, check_like);
+    ck_assert_int_gt(likes_seen, 3);
     world_destroy(&world);
 }
 END_TEST
@@ -250,6 +301,7 @@ int main(void)
 {
     TCase *price = tcase_create("price"), *text = tcase_create("text");
     tcase_add_loop_test(price, a_kernel_takes_its_measured_rate_or_the_roofline, 0, ELEMENTS);
+    tcase_add_loop_test(price, what_was_not_measured_is_priced_as_what_it_is_like, 0, 2);
     tcase_add_test(price, an_all_reduce_takes_the_steps_and_bytes_of_a_ring);
     tcase_add_test(price, a_message_costs_its_receiver_alone);
     tcase_add_test(price, peak_rates_are_reached_in_part);
