@@ -20,8 +20,8 @@ static int read_all(int fd, char **out)
     size_t used = 0, size = 4096;
     char *text = xcalloc(1, size);
     ssize_t n;
-    while ((n = read(fd, text + used, size - used - 1)) > 0) {
-        used += (size_t)n;
+    while ((n = read(fd, text + used, size - used - 1)) > 0 || (n < 0 && errno == EINTR)) {
+        used += n > 0 ? (size_t)n : 0;
         if (used > FILE_BYTES_MAX)
             break;
         if (used + 1 == size)

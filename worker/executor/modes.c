@@ -1,27 +1,23 @@
 /* modes.c - ranks without a cluster. */
 #include "worker/executor/modes.h"
 
+#include "common/base/file.h"
 #include "common/base/memory.h"
 #include "worker/executor/crew.h"
 #include "worker/executor/local_saving.h"
 #include "worker/kernels/modules.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static int read_plan(const char *path, struct plan **out, struct error *err)
 {
-    FILE *file = fopen(path, "re");
-    char *text = NULL;
-    size_t size = 0;
-    if (!file)
-        return error_set(err, -errno, "%s: %s", path, strerror(errno));
-    ssize_t length = getdelim(&text, &size, '\0', file);
-    fclose(file);
-    int rc =
-        length < 0 ? error_set(err, -EINVAL, "the plan is empty") : plan_decode(text, out, err);
+    char *text;
+    int rc = file_read(path, &text, err);
+    if (rc < 0)
+        return rc;
+    rc = plan_decode(text, out, err);
     free(text);
     return rc < 0 ? error_prefix(err, rc, "%s", path) : 0;
 }
