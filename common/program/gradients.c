@@ -7,6 +7,7 @@
 
 #include "common/base/memory.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* Is the gradient finished where it is by one all-reduce, or by nothing? */
@@ -24,23 +25,21 @@ static bool scatters(const struct lowering *l, const struct weight_use *use)
     return weights_zero(l, owner) >= 2 && owner->stage == use->stage && !stays(l, use);
 }
 
-/* The bucket of a use, made if there is none yet. */
+/* The bucket of a use, made if there is none yet. Uses come block by block, and so do buckets. */
 static int find_bucket(struct lowering *l, const struct weight_use *use)
 {
     int block = l->graph->nodes[use->node].block;
-    size_t b = 0;
-    while (b < l->bucket_count &&
-           (l->buckets[b].block != block || l->buckets[b].axes != use->leaving.partial))
-        b++;
-    if (b < l->bucket_count)
-        return (int)b;
+    for (size_t b = l->bucket_count; b > 0 && l->buckets[b - 1].block == block; b--)
+        if (l->buckets[b - 1].axes == use->leaving.partial)
+            return (int)b - 1;
+    assert(l->bucket_count == 0 || l->buckets[l->bucket_count - 1].block <= block);
     l->buckets = grow(l->buckets, l->bucket_count, &l->bucket_capacity, sizeof *l->buckets);
     l->buckets[l->bucket_count++] = (struct bucket){
         .block = block,
         .axes = use->leaving.partial,
         .buffer = emit_buffer(l, REGION_STATE, 0, -1),
     };
-    return (int)b;
+    return (int)l->bucket_count - 1;
 }
 
 /* Gradients of a block that one all-reduce finishes lie side by side: a bucket for each set of
@@ -166,13 +165,17 @@ static int settle(struct lowering *l, size_t index, struct piece *piece)
     return 0;
 }
 
-static void reduce_buckets(struct lowering *l, int block)
+/* Those of the block, the last ones before *end, which moves to where they begin. */
+static void reduce_buckets(struct lowering *l, int block, size_t *end)
 {
-    for (size_t b = 0; b < l->bucket_count; b++) {
+    size_t last = *end;
+    while (*end > 0 && l->buckets[*end - 1].block == block)
+        (*end)--;
+    for (size_t b = *end; b < last; b++) {
         const struct bucket *bucket = &l->buckets[b];
         struct piece whole = {.buffer = bucket->buffer,
                               .box = {.dims = 1, .high = {bucket->count}}};
-        if (bucket->block == block && bucket->axes)
+        if (bucket->axes)
             emit_all_reduce(l, emit_group(l, bucket->axes), REDUCTION_SUM, &whole);
     }
 }
@@ -196,13 +199,13 @@ static int unite(struct lowering *l, int tensor, struct piece *sum)
 }
 
 /* As backward leaves them: those of the last block first, the others while it goes on. */
-static int reduce_block(struct lowering *l, int block, struct piece *gradients)
+static int reduce_block(struct lowering *l, int block, size_t *buckets, struct piece *gradients)
 {
     const struct block *b = &l->graph->blocks[block];
     int rc = 0;
     emit_beside(l);
     emit_room(l, -1);
-    reduce_buckets(l, block);
+    reduce_buckets(l, block, buckets);
     for (int n = b->node_first; n < b->node_first + b->node_count; n++) {
         const struct node *node = &l->graph->nodes[n];
         for (int i = node->operation->input_count; i < operation_output(node->operation); i++) {
@@ -219,10 +222,11 @@ int gradients_reduce(struct lowering *l)
 {
     struct program *p = l->program;
     struct piece *gradients = xcalloc(l->graph->tensor_count, sizeof *gradients);
+    size_t buckets = l->bucket_count;
     int rc = 0;
     emit_section(l, SECTION_REDUCE);
     for (int block = (int)l->graph->block_count - 1; block >= 0 && rc == 0; block--)
-        rc = reduce_block(l, block, gradients);
+        rc = reduce_block(l, block, &buckets, gradients);
     for (size_t i = p->parameter_count; i-- > 0 && rc == 0;) {
         p->parameters[i].gradient = gradients[p->parameters[i].tensor];
         if (!p->parameters[i].counted)
