@@ -4,6 +4,7 @@
 #include "common/base/memory.h"
 #include "worker/kernels/modules_known.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
@@ -94,6 +95,7 @@ int device_open(const char *text, const struct device **out, struct error *err)
     free(name);
     if (rc < 0)
         return rc;
+    assert(*out);
     if (id && !(*out)->choose)
         return error_set(err, -EINVAL, "device '%s': there is one '%s' on a machine; write '%s'",
                          text, (*out)->name, (*out)->name);
