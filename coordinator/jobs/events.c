@@ -26,15 +26,27 @@ static int handle_cancel(struct job *job, const struct job_event *event, struct 
     return TRIGGER_CANCEL;
 }
 
+/* Executors of it have stayed, with its state in their memory: it goes on before it is paused. */
+static bool has_executors(const struct job *job)
+{
+    bool stayed = false;
+    for (size_t i = 0; i < job->rank_count; i++)
+        stayed = stayed || job->ranks[i].role != JOB_RANK_TRAINS;
+    return job_left_executors(job) || (job->state == JOB_PLANNING && stayed);
+}
+
 static int handle_hold(struct job *job, const struct job_event *event, struct job_cause *cause,
                        struct error *err)
 {
     (void)err;
+    job->releases = job->releases || event->release;
     if (job->held[0])
         return TRIGGER_NONE;
     job_cause_set(cause, JOB_REASON_HELD, "held by %s", event->words);
     /* As the cause has cleaned the words. */
     snprintf(job->held, sizeof job->held, "%s", cause->words + strlen("held by "));
+    if (has_executors(job))
+        return TRIGGER_NONE;
     if (job->state == JOB_PLANNING)
         return TRIGGER_HELD;
     if (job->state == JOB_PENDING)
@@ -48,6 +60,7 @@ static int handle_let_go(struct job *job, const struct job_event *event, struct 
 {
     (void)event, (void)cause, (void)err;
     job->held[0] = '\0';
+    job->releases = false;
     return TRIGGER_NONE;
 }
 
@@ -125,11 +138,12 @@ static int handle_paused(struct job *job, const struct job_event *event, struct 
     int rc = job_check_rank(job, event->rank, err);
     if (rc < 0)
         return rc;
-    if (event->pause == job->pauses && job->ranks[event->rank].state == JOB_RANK_READY)
+    if (event->paused.number == job->pauses && job->ranks[event->rank].state == JOB_RANK_READY)
         job->ranks[event->rank].state = JOB_RANK_PAUSED;
     for (size_t i = 0; i < job_trainers(job); i++)
         if (job->ranks[i].state != JOB_RANK_PAUSED)
             return TRIGGER_NONE;
+    job->step = event->paused.step;
     job_cause_set(cause, JOB_REASON_HELD, "paused by %s", job->held);
     return TRIGGER_PAUSED;
 }
@@ -195,10 +209,9 @@ static const struct row {
     /* (optional) What else follows, whatever the trigger: before it. */
     void (*follow)(struct job *job, const struct job_event *event, struct job_actions *actions);
 } rows[JOB_EVENTS] = {
-    [JOB_EVENT_CANCEL] = {"cancel", handle_cancel, WAITING | LIVE | BREAKING,
-                          IN(JOB_CANCELLING) | IN(JOB_CANCELLED)},
-    [JOB_EVENT_HOLD] = {"pause", handle_hold, WAITING | LIVE | BREAKING, 0, STORED},
-    [JOB_EVENT_LET_GO] = {"resume", handle_let_go, WAITING | LIVE | BREAKING, 0, STORED},
+    [JOB_EVENT_CANCEL] = {"cancel", handle_cancel, LASTING, IN(JOB_CANCELLING) | IN(JOB_CANCELLED)},
+    [JOB_EVENT_HOLD] = {"pause", handle_hold, LASTING, 0, STORED},
+    [JOB_EVENT_LET_GO] = {"resume", handle_let_go, LASTING, 0, STORED},
     [JOB_EVENT_REPLAN] = {"replan", handle_replan, IN(JOB_STARTING) | LIVE, IN(JOB_REPLANNING)},
     [JOB_EVENT_GROW] = {"grow", handle_replan, IN(JOB_RUNNING), 0},
     [JOB_EVENT_PLANNED] = {"planned", handle_planned, IN(JOB_PLANNING),

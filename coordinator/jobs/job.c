@@ -91,6 +91,7 @@ const char *job_state_name(enum job_state state)
         [JOB_RUNNING] = "RUNNING",
         [JOB_PAUSING] = "PAUSING",
         [JOB_PAUSED] = "PAUSED",
+        [JOB_RELEASING] = "RELEASING",
         [JOB_CANCELLING] = "CANCELLING",
         [JOB_FAILING] = "FAILING",
         [JOB_REPLANNING] = "REPLANNING",

@@ -5,19 +5,23 @@
  *    PLANNING -no plan on any-> FAILED
  *    RUNNING -held-> PAUSING -all paused-> PAUSED -not held-> RUNNING
  *    PLANNING -held-> PENDING
+ *    PAUSED -to give its devices back, and saved-> RELEASING -all gone-> PENDING
  *    STARTING to PAUSED -a rank failed, or its worker was lost-> FAILING; or -> REPLANNING
  *    REPLANNING -all have left, and worth another try-> PENDING, else -> FAILED
  *    FAILING -all gone, and worth another try-> PENDING, else -> FAILED
  *    STARTING to PAUSED -cancel-> CANCELLING -all gone-> CANCELLED
- *    FAILING, REPLANNING -cancel-> CANCELLING
+ *    FAILING, REPLANNING, RELEASING -cancel-> CANCELLING
  *    PENDING, PLANNING -cancel-> CANCELLED
  *
  * A user may hold a job and let it go at any time: that is a mark on the record, and the states
  * follow it as soon as they can. A held job that is PENDING is granted nothing and keeps nobody
- * waiting; one that starts pauses behind its first step; one that is paused keeps its devices.
- * FAILING and CANCELLING wait until every executor is gone; only then are the devices free. In
- * REPLANNING executors leave the epoch and stay where they are with their state; the job comes
- * before all others when devices are granted, and first of all gets back those that it had. */
+ * waiting, unless its executors have stayed; one that starts pauses behind its first step; one that
+ * is paused keeps its devices, unless it is to give them back: then it does so once the step that
+ * it is behind is a listed checkpoint, from which it begins when it was let go.
+ * FAILING, CANCELLING and RELEASING wait until every executor is gone; only then are the devices
+ * free. In REPLANNING executors leave the epoch and stay where they are with their state; the job
+ * comes before all others when devices are granted, and first of all gets back those that it had.
+ */
 #ifndef COORDINATOR_JOBS_JOB_H
 #define COORDINATOR_JOBS_JOB_H
 
@@ -40,6 +44,7 @@ enum job_state {
     JOB_RUNNING,
     JOB_PAUSING,
     JOB_PAUSED,
+    JOB_RELEASING,
     JOB_CANCELLING,
     JOB_FAILING,
     JOB_REPLANNING,
@@ -127,6 +132,7 @@ struct job {
     uint32_t epoch;             /* counts plans, from 1; 0 before the first */
     char plan[JOB_PLAN_SIZE];   /* its id; "" before there is one */
     char held[JOB_WORDS_SIZE];  /* who wants it not to run, and why; "": nobody does */
+    bool releases;              /* held, and to give its devices back */
     uint32_t pauses, resumes;   /* of this epoch, that have begun and that are over */
     bool saves;                 /* cancelled, or leaving a node: its executors save first */
     bool holding;               /* the devices of its ranks are its own */

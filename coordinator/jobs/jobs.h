@@ -42,7 +42,7 @@ void jobs_actions_finish(struct job_actions *actions);
 
 enum job_event_kind {
     JOB_EVENT_CANCEL,  /* words: who; save: with a checkpoint */
-    JOB_EVENT_HOLD,    /* words: who */
+    JOB_EVENT_HOLD,    /* words: who; release: and give its devices back */
     JOB_EVENT_LET_GO,  /* what was held */
     JOB_EVENT_REPLAN,  /* words: who; where executors can stay */
     JOB_EVENT_GROW,    /* the same, of our own accord; words: what is gained */
@@ -51,7 +51,7 @@ enum job_event_kind {
     JOB_EVENT_REFUSED, /* epoch; words: why no plan can be */
     JOB_EVENT_READY,   /* epoch, rank, step that it begins behind; not stored: a repeated assignment
                           brings it again */
-    JOB_EVENT_PAUSED,  /* epoch, rank, pause; not stored: a repeated pause brings it again */
+    JOB_EVENT_PAUSED,  /* epoch, rank, paused; not stored: a repeated pause brings it again */
     JOB_EVENT_PROGRESS,      /* epoch, step, loss, tokens_per_s, skipped; not stored */
     JOB_EVENT_NOT_FINITE,    /* epoch: the steps skipped in a row are too many */
     JOB_EVENT_STAGED,        /* epoch, step: a checkpoint is complete, and is listed by this */
@@ -72,6 +72,7 @@ struct job_event {
     union {
         uint64_t step;
         bool save;
+        bool release;
         struct {
             const char *id;
             const struct device_ref *devices;
@@ -82,7 +83,10 @@ struct job_event {
             uint32_t epoch;
         } older;
         unsigned devices_needed;
-        uint32_t pause; /* its number */
+        struct {
+            uint32_t number; /* of the pause */
+            uint64_t step;   /* that it is behind */
+        } paused;
         struct {
             uint64_t step;
             double loss, tokens_per_s;

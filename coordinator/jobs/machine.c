@@ -47,9 +47,12 @@ static const struct transition transitions[] = {
     {JOB_PAUSING, TRIGGER_LEAVE, JOB_REPLANNING},
     {JOB_PAUSING, TRIGGER_CANCEL, JOB_CANCELLING},
     {JOB_PAUSED, TRIGGER_LET_GO, JOB_RUNNING},
+    {JOB_PAUSED, TRIGGER_RELEASE, JOB_RELEASING},
     {JOB_PAUSED, TRIGGER_BROKEN, JOB_FAILING},
     {JOB_PAUSED, TRIGGER_LEAVE, JOB_REPLANNING},
     {JOB_PAUSED, TRIGGER_CANCEL, JOB_CANCELLING},
+    {JOB_RELEASING, TRIGGER_GONE, JOB_PENDING},
+    {JOB_RELEASING, TRIGGER_CANCEL, JOB_CANCELLING},
     {JOB_CANCELLING, TRIGGER_GONE, JOB_CANCELLED},
     {JOB_FAILING, TRIGGER_GONE, JOB_FAILED},
     {JOB_FAILING, TRIGGER_AGAIN, JOB_PENDING},
@@ -70,6 +73,7 @@ static const enum job_action_kind entering[JOB_STATES][ENTERING_MAX] = {
     [JOB_RUNNING] = {JOB_ACTION_STORE, JOB_ACTION_GO},
     [JOB_PAUSING] = {JOB_ACTION_STORE, JOB_ACTION_GO, JOB_ACTION_PAUSE}, /* go was said, or lost */
     [JOB_PAUSED] = {JOB_ACTION_STORE},
+    [JOB_RELEASING] = {JOB_ACTION_STORE, JOB_ACTION_STOP},
     [JOB_CANCELLING] = {JOB_ACTION_STORE, JOB_ACTION_STOP},
     [JOB_FAILING] = {JOB_ACTION_STORE, JOB_ACTION_STOP},
     [JOB_REPLANNING] = {JOB_ACTION_STORE, JOB_ACTION_QUIESCE},
@@ -211,13 +215,29 @@ static bool is_over(const struct job *job)
 static void end(struct job *job, uint64_t now_ms, struct job_actions *actions)
 {
     struct job_cause cause = {JOB_REASON_NONE, ""};
-    if (job->state == JOB_CANCELLING)
+    if (job->state == JOB_CANCELLING || job->state == JOB_RELEASING)
         job_fire(job, TRIGGER_GONE, NULL, now_ms, actions);
     else if ((job->state == JOB_FAILING || job->state == JOB_REPLANNING) &&
              job_begins_again(job, &cause))
         job_fire(job, TRIGGER_AGAIN, &cause, now_ms, actions);
     else
         job_fire(job, TRIGGER_GONE, &cause, now_ms, actions);
+}
+
+/* A paused job that is to give its devices back does so if it can begin behind this step again. */
+static void release(struct job *job, uint64_t now_ms, struct job_actions *actions)
+{
+    struct job_cause cause;
+    if (job->checkpoint_step >= job->step) {
+        job_fire(job, TRIGGER_RELEASE, NULL, now_ms, actions);
+        return;
+    }
+    job_cause_set(&cause, JOB_REASON_HELD,
+                  "paused by %s; it keeps its devices: step %llu could not be saved", job->held,
+                  (unsigned long long)job->step);
+    if (strcmp(job->words, cause.words) != 0)
+        job_act(job, JOB_ACTION_STORE, actions);
+    job_wait_because(job, &cause);
 }
 
 void job_settle(struct job *job, uint64_t now_ms, struct job_actions *actions)
@@ -231,6 +251,8 @@ void job_settle(struct job *job, uint64_t now_ms, struct job_actions *actions)
         job_fire(job, TRIGGER_HELD, &held, now_ms, actions);
     if (job->state == JOB_PAUSED && !job->held[0])
         job_fire(job, TRIGGER_LET_GO, &none, now_ms, actions);
+    if (job->state == JOB_PAUSED && job->releases)
+        release(job, now_ms, actions);
 }
 
 void job_resume(const struct job *job, struct job_actions *actions)

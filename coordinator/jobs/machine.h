@@ -15,8 +15,9 @@ enum job_trigger {
     TRIGGER_HELD,
     TRIGGER_PAUSED, /* every rank is */
     TRIGGER_LET_GO,
-    TRIGGER_BROKEN, /* a rank failed, or its worker is lost */
-    TRIGGER_LEAVE,  /* the same, and the other executors are to stay */
+    TRIGGER_RELEASE, /* it is paused, and saved */
+    TRIGGER_BROKEN,  /* a rank failed, or its worker is lost */
+    TRIGGER_LEAVE,   /* the same, and the other executors are to stay */
     TRIGGER_CANCEL,
     TRIGGER_GONE,  /* no rank has an executor any more */
     TRIGGER_AGAIN, /* ... and the job is worth another try */
@@ -39,7 +40,8 @@ void job_fire(struct job *job, enum job_trigger trigger, const struct job_cause 
               uint64_t now_ms, struct job_actions *actions);
 
 /* What follows from the record as it is now: a job of which no executor is left has ended; one
- * that is held stops, and one that is not goes on. */
+ * that is held stops, one that is not goes on, and one that is paused, saved and to give its
+ * devices back does. */
 void job_settle(struct job *job, uint64_t now_ms, struct job_actions *actions);
 
 /* The actions of the job's state once more, for a job that comes from the store. */

@@ -3,8 +3,8 @@
  * The queue is walked in the order of submission; jobs of which executors have stayed come first. A
  * job that could run on a kind of device if the whole cluster were idle, and cannot now, keeps that
  * kind from all jobs behind it; so a large job is not starved by small ones. A job that could not
- * run even then, or that is held, keeps nothing. Within a kind, a grant is packed on as few workers
- * as possible, because links inside one are faster. */
+ * run even then, or that is held and has left no executors, keeps nothing. Within a kind, a grant
+ * is packed on as few workers as possible, because links inside one are faster. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,7 +220,7 @@ static void consider(struct queue *queue, struct job *job)
 {
     bool possible[KINDS];
     unsigned most = 0, possible_count = 0;
-    if (job->held[0]) {
+    if (job->held[0] && !job_left_executors(job)) {
         struct job_cause held;
         job_cause_set(&held, JOB_REASON_HELD, "held by %s", job->held);
         wait_because(queue, job, &held);

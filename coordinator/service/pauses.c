@@ -43,11 +43,23 @@ static char *print_caller(const struct rpc_call *call, const char *reason)
 
 static void hold(struct rpc_call *call, void *data)
 {
+    struct service *service = data;
     const Gimbal__PauseRequest *request = rpc_call_request(call);
+    const struct job *job = jobs_find(service->jobs, request->job);
+    char *root = job ? service_checkpoint_root(service, job) : NULL;
+    if (request->release && job && !root) {
+        rpc_call_fail(call, RPC_INVALID_ARGUMENT,
+                      "%s has no checkpoint.dir: it can be paused, but not give its devices back, "
+                      "for it would begin anew",
+                      job->id);
+        return;
+    }
+    free(root);
     Gimbal__PauseReply reply = GIMBAL__PAUSE_REPLY__INIT;
     char *words = print_caller(call, request->reason);
     struct job_event event = {.kind = JOB_EVENT_HOLD, .job = request->job, .words = words};
-    apply(call, data, &event, &reply.base);
+    event.release = request->release;
+    apply(call, service, &event, &reply.base);
     free(words);
 }
 
@@ -86,7 +98,7 @@ static void paused(struct rpc_call *call, void *data)
                               .job = job->id,
                               .epoch = job->epoch,
                               .rank = request->rank,
-                              .pause = (uint32_t)request->number};
+                              .paused = {(uint32_t)request->number, request->step}};
     apply(call, service, &event, &reply.base);
 }
 

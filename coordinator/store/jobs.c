@@ -64,7 +64,8 @@ static const struct sql_words rank_state_words = {rank_state_name,
     X(submitted_ms, NUMBER, NULL) X(started_ms, NUMBER, NULL) X(ended_ms, NUMBER, NULL)            \
     X(held, TEXT, NULL) X(pauses, NUMBER, NULL) X(resumes, NUMBER, NULL)                           \
     X(restarts, NUMBER, NULL) X(restarts_max, NUMBER, NULL) X(reached_step, NUMBER, NULL)          \
-    X(again, TEXT, NULL) X(replans, NUMBER, NULL) X(saves, NUMBER, NULL) X(faults, NUMBER, NULL)
+    X(again, TEXT, NULL) X(replans, NUMBER, NULL) X(saves, NUMBER, NULL) X(faults, NUMBER, NULL)   \
+    X(releases, NUMBER, NULL)
 /* clang-format on */
 
 #define COLUMN(member, kind, words)                                                                \

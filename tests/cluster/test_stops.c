@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define STEPS 100
+
 static struct command events;
 
 /* It trains. */
@@ -65,6 +67,57 @@ START_TEST(a_job_without_checkpoints_is_not_cancelled_with_one)
     PAIR_GIMBAL("submit", "-f", pair.job_path);
     ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--save"), 65);
     ck_assert_msg(strstr(pair.command.err, "has no checkpoint.dir"), "%s", pair.command.err);
+    ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1"), 0);
+}
+END_TEST
+
+/* Of a job that is over, with all its digits. */
+static char *last_loss(const char *job)
+{
+    ck_assert_int_eq(PAIR_GIMBAL("jobs", job, "-o", "json"), 0);
+    json_t *item = pair_first_of("jobs");
+    char *loss = xasprintf("%s %.17g", json_string_value(json_object_get(item, "state")),
+                           json_real_value(json_object_get(item, "loss")));
+    json_decref(item);
+    return loss;
+}
+
+/* Another job has the devices meanwhile. */
+START_TEST(a_paused_job_that_gives_its_devices_back_loses_no_step)
+{
+    const char *more = _i ? "elastic: {replan: true}\n" : "elastic: {replan: false}\n";
+    pair_write_job(STEPS, "checkpoint: {dir: '%s'}\n%s", pair.dir, more);
+    ck_assert_int_eq(PAIR_GIMBAL("submit", "-f", pair.job_path, "--wait"), 0);
+    char *undisturbed = last_loss("j-1");
+    pair_submit(&events);
+    pair_await(&events, "\"event\":\"step\"");
+    ck_assert_int_eq(PAIR_GIMBAL("pause", "j-2", "--release", "--reason", "for another"), 0);
+    pair_await(&events, "\"event\":\"job-releasing\"");
+    pair_await(&events, "\"event\":\"job-pending\"");
+    uint64_t step = pair_newest("j-2", NULL);
+    ck_assert(step > 0 && step < STEPS);
+    pair_write_job(3, "%s", "");
+    ck_assert_int_eq(PAIR_GIMBAL("submit", "-f", pair.job_path, "--wait"), 0);
+    ck_assert_int_eq(PAIR_GIMBAL("jobs", "j-2"), 0);
+    ck_assert_msg(strstr(pair.command.out, "PENDING") && strstr(pair.command.out, "for another"),
+                  "%s", pair.command.out);
+    ck_assert_int_eq(PAIR_GIMBAL("resume", "j-2"), 0);
+    ck_assert_int_eq(command_finish(&events), 0);
+    char *loss = last_loss("j-2");
+    ck_assert_str_eq(loss, undisturbed);
+    free(loss);
+    free(undisturbed);
+}
+END_TEST
+
+START_TEST(a_job_without_checkpoints_keeps_its_devices_while_it_is_paused)
+{
+    pair_write_job(PAIR_ENDLESS, "%s", "");
+    PAIR_GIMBAL("submit", "-f", pair.job_path);
+    ck_assert_int_eq(PAIR_GIMBAL("pause", "j-1", "--release"), 65);
+    ck_assert_msg(strstr(pair.command.err, "has no checkpoint.dir"), "%s", pair.command.err);
+    ck_assert_int_eq(PAIR_GIMBAL("pause", "j-7", "--release"), 65);
+    ck_assert_msg(strstr(pair.command.err, "there is no job 'j-7'"), "%s", pair.command.err);
     ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1"), 0);
 }
 END_TEST
@@ -187,6 +240,8 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, a_job_is_cancelled_with_a_checkpoint, 0, 2);
     tcase_add_test(tcase, a_job_without_checkpoints_is_not_cancelled_with_one);
+    tcase_add_loop_test(tcase, a_paused_job_that_gives_its_devices_back_loses_no_step, 0, 2);
+    tcase_add_test(tcase, a_job_without_checkpoints_keeps_its_devices_while_it_is_paused);
     tcase_add_loop_test(tcase, a_node_that_is_stopped_saves_what_it_trains, 0, 2);
     tcase_add_loop_test(tcase, an_executor_that_is_asked_by_a_signal_saves, 0, 4);
     tcase_add_loop_test(tcase, a_signal_costs_an_elastic_job_no_step, 0, 2);

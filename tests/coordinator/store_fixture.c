@@ -52,6 +52,7 @@ struct job job_make(uint64_t number, struct job_rank *ranks, size_t rank_count)
                       .epoch = 3,
                       .plan = "p-1",
                       .saves = true,
+                      .releases = true,
                       .holding = true,
                       .ranks = ranks,
                       .rank_count = rank_count,

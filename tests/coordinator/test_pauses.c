@@ -21,7 +21,8 @@ static struct job_event paused(const struct job *job, unsigned rank, uint32_t nu
 {
     struct job_event event = of(JOB_EVENT_PAUSED, job);
     event.rank = rank;
-    event.pause = number;
+    event.paused.number = number;
+    event.paused.step = job->step;
     return event;
 }
 
@@ -231,6 +232,136 @@ START_TEST(a_coordinator_that_starts_again_pauses_what_was_pausing)
 }
 END_TEST
 
+static struct job_event released(const struct job *job)
+{
+    struct job_event event = held(job);
+    event.release = true;
+    return event;
+}
+
+static struct job_event saved(const struct job *job, uint64_t step)
+{
+    struct job_event event = of(JOB_EVENT_STAGED, job);
+    event.step = step;
+    return event;
+}
+
+/* Behind step 7, which is saved; its executors are being stopped. */
+static const struct job *releasing_job(void)
+{
+    const struct job *job = job_in(JOB_RUNNING);
+    must(released(job));
+    must(saved(job, 7));
+    must(paused(job, 0, 1));
+    must(paused(job, 1, 1));
+    stands(job, "RELEASING", "Held", "paused by ada: for the night");
+    actions_are("store j-1, go j-1, pause j-1, stop j-1");
+    return job;
+}
+
+START_TEST(a_job_that_is_saved_gives_its_devices_back)
+{
+    const struct job *job = releasing_job();
+    must(exited(job, 0, 143, ""));
+    ck_assert_int_eq(job->state, JOB_RELEASING);
+    jobs_actions_clear(&actions);
+    must(exited(job, 1, 143, ""));
+    stands(job, "PENDING", "Held", "paused by ada: for the night");
+    actions_are("store j-1, release j-1");
+    ck_assert_uint_eq(job->step, 7);
+    const struct job *other = submit(2, 2, JOB_ANY);
+    schedule();
+    ck_assert_int_eq(other->state, JOB_PLANNING);
+    must(let_go(job));
+    schedule();
+    stands(job, "PENDING", "DevicesBusy", "it needs 2 devices of one kind, 0 of 2 are free");
+    must(cancelled(other));
+    schedule();
+    ck_assert_int_eq(job->state, JOB_PLANNING);
+    ck_assert_uint_eq(job->epoch, 2);
+    ck_assert_uint_eq(job->checkpoint_step, 7);
+    ck_assert_uint_eq(job->restarts, 0);
+}
+END_TEST
+
+START_TEST(a_job_that_could_not_be_saved_keeps_its_devices)
+{
+    const struct job *job = job_in(JOB_RUNNING);
+    must(saved(job, 6));
+    reach(job, 7);
+    must(released(job));
+    must(paused(job, 0, 1));
+    must(paused(job, 1, 1));
+    stands(job, "PAUSED", "Held",
+           "paused by ada: for the night; it keeps its devices: step 7 could not be saved");
+    must(let_go(job));
+    stands(job, "RUNNING", "None", "");
+    must(held(job)); /* not to give them back, this time */
+    must(paused(job, 0, 2));
+    must(paused(job, 1, 2));
+    stands(job, "PAUSED", "Held", "paused by ada: for the night");
+}
+END_TEST
+
+START_TEST(a_paused_job_may_give_its_devices_back_later)
+{
+    const struct job *job = job_in(JOB_RUNNING);
+    must(held(job));
+    must(saved(job, 7));
+    must(paused(job, 0, 1));
+    must(paused(job, 1, 1));
+    ck_assert_int_eq(job->state, JOB_PAUSED);
+    must(released(job));
+    stands(job, "RELEASING", "Held", "paused by ada: for the night");
+}
+END_TEST
+
+START_TEST(a_job_let_go_while_it_gives_its_devices_back_is_next_for_them)
+{
+    const struct job *job = releasing_job();
+    must(let_go(job));
+    must(exited(job, 0, 143, ""));
+    must(exited(job, 1, 143, ""));
+    ck_assert_int_eq(job->state, JOB_PENDING);
+    schedule();
+    ck_assert_int_eq(job->state, JOB_PLANNING);
+}
+END_TEST
+
+START_TEST(whatever_ends_its_ranks_a_job_that_is_saved_loses_nothing)
+{
+    const struct job *job = releasing_job();
+    must(exited(job, 0, 1, "killed"));
+    must(lost("b"));
+    stands(job, "PENDING", "Held", "paused by ada: for the night");
+    ck_assert_uint_eq(job->step, 7);
+    ck_assert_uint_eq(job->restarts, 0);
+}
+END_TEST
+
+START_TEST(a_job_is_cancelled_while_it_gives_its_devices_back)
+{
+    const struct job *job = releasing_job();
+    must(cancelled(job));
+    stands(job, "CANCELLING", "Cancelled", "cancelled by ada");
+    must(exited(job, 0, 143, ""));
+    must(exited(job, 1, 143, ""));
+    stands(job, "CANCELLED", "Cancelled", "cancelled by ada");
+}
+END_TEST
+
+START_TEST(a_coordinator_that_starts_again_goes_on_giving_devices_back)
+{
+    struct job *stored = job_copy(releasing_job());
+    jobs_destroy(jobs);
+    jobs_actions_clear(&actions);
+    jobs = jobs_create(&JOBS_CONFIG_DEFAULT, 1);
+    ck_assert_int_eq(jobs_restore(jobs, stored, &actions, &err), 0);
+    job_destroy(stored);
+    actions_are("hold j-1, stop j-1");
+}
+END_TEST
+
 START_TEST(progress_of_the_last_steps_is_heard_in_a_pause)
 {
     const struct job *job = paused_job();
@@ -259,6 +390,13 @@ int main(void)
     tcase_add_test(tcase, a_job_held_while_it_is_planned_gives_its_devices_back);
     tcase_add_test(tcase, a_job_held_while_it_starts_pauses_as_soon_as_it_runs);
     tcase_add_loop_test(tcase, a_coordinator_that_starts_again_pauses_what_was_pausing, 0, 2);
+    tcase_add_test(tcase, a_job_that_is_saved_gives_its_devices_back);
+    tcase_add_test(tcase, a_job_that_could_not_be_saved_keeps_its_devices);
+    tcase_add_test(tcase, a_paused_job_may_give_its_devices_back_later);
+    tcase_add_test(tcase, a_job_let_go_while_it_gives_its_devices_back_is_next_for_them);
+    tcase_add_test(tcase, whatever_ends_its_ranks_a_job_that_is_saved_loses_nothing);
+    tcase_add_test(tcase, a_job_is_cancelled_while_it_gives_its_devices_back);
+    tcase_add_test(tcase, a_coordinator_that_starts_again_goes_on_giving_devices_back);
     tcase_add_test(tcase, progress_of_the_last_steps_is_heard_in_a_pause);
     return suite_run("pauses", tcase, NULL);
 }

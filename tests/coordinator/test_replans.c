@@ -75,6 +75,35 @@ START_TEST(they_come_before_jobs_that_wait)
 }
 END_TEST
 
+/* Where executors have stayed its state is, and nowhere else: it pauses behind its next step. */
+START_TEST(a_held_job_goes_on_where_executors_have_stayed)
+{
+    const struct job *job = running(2);
+    struct job_event hold = of(JOB_EVENT_HOLD, job);
+    hold.words = "ada";
+    reach(job, 7);
+    must(lost("b"));
+    if (_i == 0)
+        must(hold);
+    must(left(job, 0));
+    views[1].grantable = false;
+    add_worker("c", HARDWARE_CPU, 1);
+    if (_i == 1)
+        must(hold);
+    stands(job, "PENDING", "RestartPending", "replan 1 of 2: worker b was lost: silent for 5.00 s");
+    schedule();
+    if (_i == 2)
+        must(hold);
+    ck_assert_int_eq(job->state, JOB_PLANNING);
+    ranks_are(job, "a/0 c/0");
+    struct device_ref refs[2] = {job->ranks[0].device, job->ranks[1].device};
+    must(planned(job, refs, 2));
+    must(ready_behind(job, 0, 7));
+    must(ready_behind(job, 1, 7));
+    stands(job, "PAUSING", "Held", "paused by ada");
+}
+END_TEST
+
 START_TEST(what_was_refused_lets_nobody_stay)
 {
     const struct job *job = running(2);
@@ -232,6 +261,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, jobs_setup, jobs_teardown);
     tcase_add_test(tcase, those_that_are_left_get_their_devices_back_and_say_where_they_are);
     tcase_add_test(tcase, they_come_before_jobs_that_wait);
+    tcase_add_loop_test(tcase, a_held_job_goes_on_where_executors_have_stayed, 0, 3);
     tcase_add_test(tcase, what_was_refused_lets_nobody_stay);
     tcase_add_test(tcase, a_budget_that_is_used_up_lets_go_of_those_that_stayed);
     tcase_add_test(tcase, a_node_that_is_drained_gives_what_it_has_and_is_left);

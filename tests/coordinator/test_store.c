@@ -45,7 +45,7 @@ START_TEST(a_job_comes_back_as_it_was)
     ck_assert_uint_eq(back->faults, 2);
     ck_assert_uint_eq(back->reached_step, 6);
     ck_assert_str_eq(back->again, "restart 4 of 20");
-    ck_assert(back->saves);
+    ck_assert(back->saves && back->releases);
     ck_assert_uint_eq(back->rank_count, 1);
     ck_assert_uint_eq(back->ranks[0].device.instance, 0xffffffffffffffff);
     ck_assert_uint_eq(back->ranks[0].device.index, 3);

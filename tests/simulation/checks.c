@@ -110,7 +110,8 @@ static void check_job(const struct job *job)
     switch (job->state) {
     case JOB_PENDING:
         good = !job->holding && (job->rank_count == 0 || job->replans) &&
-               job->reason != JOB_REASON_NONE && (!job->held[0] || job->reason == JOB_REASON_HELD);
+               job->reason != JOB_REASON_NONE &&
+               (!job->held[0] || job->reason == JOB_REASON_HELD || job_left_executors(job));
         break;
     case JOB_PAUSING:
     case JOB_PAUSED:
@@ -124,6 +125,7 @@ static void check_job(const struct job *job)
                job_trainers(job) <= job->devices_max && job->reason == JOB_REASON_NONE &&
                job->epoch > 0 && job->pauses == job->resumes;
         break;
+    case JOB_RELEASING:
     case JOB_CANCELLING:
     case JOB_FAILING:
     case JOB_REPLANNING:

@@ -317,6 +317,7 @@ static void pause(struct user *user, const char *job, bool resume)
     Gimbal__ResumeRequest again = GIMBAL__RESUME_REQUEST__INIT;
     pause.job = again.job = (char *)job;
     pause.reason = (char *)"later";
+    pause.release = world_chance(300);
     if (resume)
         add(user, COORDINATOR_RESUME, &again.base);
     else

@@ -7,11 +7,14 @@
 
 struct pause_values {
     const char *reason;
+    bool release;
 };
 
 static const struct flag pause_flags[] = {
     {"reason", 0, FLAG_TEXT, offsetof(struct pause_values, reason), "TEXT",
      "what the job's history will say"},
+    {"release", 0, FLAG_SWITCH, offsetof(struct pause_values, release), NULL,
+     "write a checkpoint and give the devices back; it begins there when it is resumed"},
     {.name = NULL},
 };
 
@@ -23,6 +26,7 @@ static int run(const struct invocation *invocation, struct error *err)
     Gimbal__PauseRequest request = GIMBAL__PAUSE_REQUEST__INIT;
     request.job = invocation->arguments[0];
     request.reason = (char *)(values->reason ? values->reason : "");
+    request.release = values->release;
     int code = client_open(&invocation->common, &client, err);
     if (code == EXIT_DONE)
         code = client_call(&client, COORDINATOR_PAUSE, &request.base, 0, &reply, err);
