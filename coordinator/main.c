@@ -8,6 +8,7 @@
 #include "common/rpc/address.h"
 #include "common/rpc/clock.h"
 #include "common/rpc/services/coordinator.h"
+#include "coordinator/pages.h"
 #include "coordinator/service/service.h"
 #include "coordinator/settings.h"
 #include "coordinator/store/store.h"
@@ -38,7 +39,13 @@ static const char usage_text[] =
     "                             coordinator's folder of 'gimbal cluster init'\n"
     "  --join-tokens FILE         tokens to join by, agreed upon beforehand: a line each, worker\n"
     "                             or user, ID.SECRET, how long it lasts (24h), uses\n"
-    "  --address-file PATH        write the address there once it listens, with TLS one a line\n"
+    "  --http HOST:PORT           serve /metrics for Prometheus there, /livez and /readyz; beyond\n"
+    "                             loopback over TLS, with the certificate of --tls\n"
+    "  --http-token FILE          whoever reads there, but for the last two, has to show what "
+    "FILE\n"
+    "                             holds: Authorization: Bearer TOKEN; needed beyond loopback\n"
+    "  --address-file PATH        write the address there once it listens, with TLS and with\n"
+    "                             pages one a line\n"
     "  --state DIR                keep jobs and events there, on a local disk (root: in\n"
     "                             /var/lib/gimbal/coordinator, others: below ~/.local/state)\n"
     "  --heartbeat DURATION       how often workers are to be heard of (1s)\n"
@@ -68,25 +75,37 @@ static uint64_t calendar_ms(void)
 }
 
 /* Whole or not at all: readers wait for the name to appear. */
-static int write_address(const char *path, const struct service *service, struct error *err)
+static int write_address(const char *path, const struct service *service, const struct web *pages,
+                         struct error *err)
 {
-    char *lines = service_address_lines(service);
+    char *own = service_address_lines(service);
+    char *lines = pages ? xasprintf("%shttp %s\n", own, web_url(pages)) : xasprintf("%s", own);
     int rc = file_write(path, lines, 0644, err);
     free(lines);
+    free(own);
     return rc < 0 ? error_prefix(err, rc, "address") : 0;
 }
 
-/* Until one of the signals comes. */
-static int serve(struct service *service, int signals, struct notify *notify, struct error *err)
+/* Until whichever comes first; -1: never. */
+static int earlier_ms(int a_ms, int b_ms)
 {
-    enum { CALLS, PLANS, SIGNALS, FDS };
+    return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
+}
+
+/* Until one of the signals comes. pages NULL: there are none. */
+static int serve(struct service *service, struct web *pages, int signals, struct notify *notify,
+                 struct error *err)
+{
+    enum { CALLS, PLANS, SIGNALS, PAGES, FDS };
     struct pollfd fds[FDS] = {
         [CALLS] = {.fd = service_fd(service), .events = POLLIN},
         [PLANS] = {.fd = service_plans_fd(service), .events = POLLIN},
         [SIGNALS] = {.fd = signals, .events = POLLIN},
+        [PAGES] = {.fd = pages ? web_fd(pages) : -1, .events = POLLIN},
     };
     for (;;) {
-        int timeout_ms = notify_timeout_ms(notify, service_timeout_ms(service), rpc_clock_ms());
+        int own_ms = earlier_ms(service_timeout_ms(service), pages ? web_timeout_ms(pages) : -1);
+        int timeout_ms = notify_timeout_ms(notify, own_ms, rpc_clock_ms());
         if (poll(fds, FDS, timeout_ms) < 0 && errno != EINTR)
             return error_set(err, -errno, "poll: %s", strerror(errno));
         if (fds[SIGNALS].revents)
@@ -94,6 +113,8 @@ static int serve(struct service *service, int signals, struct notify *notify, st
         int rc = service_poll(service, err);
         if (rc < 0)
             return rc;
+        if (pages)
+            web_run(pages);
         notify_alive(notify, rpc_clock_ms());
     }
 }
@@ -156,20 +177,25 @@ static int check(const struct coordinator_settings *settings, struct bundle **bu
         rc = membership_config_check(&membership, err);
     if (rc == 0 && settings->join_tokens && !settings->tls)
         rc = error_set(err, -EINVAL, "join_tokens: without tls nobody needs a token: leave it out");
+    if (rc == 0)
+        rc = pages_check(settings, err);
     if (rc == 0 && settings->tls)
         rc = bundle_load(settings->tls, 1u << BUNDLE_COORDINATOR, (int64_t)time(NULL), bundle, err);
     return rc;
 }
 
-/* Where the settings say, which were checked; the key is kept no longer than for that. */
+/* Where the settings say, which were checked; the key is kept no longer than for that. *pages stays
+ * NULL where there are to be none. */
 static int listen_as_told(const struct coordinator_settings *settings, struct bundle **bundle,
-                          struct service *service, struct error *err)
+                          struct service *service, struct web **pages, struct error *err)
 {
     int rc = 0;
     if (settings->join_tokens)
         rc = service_register_tokens(service, settings->join_tokens, err);
     if (rc == 0)
         rc = service_listen(service, settings->address, *bundle, err);
+    if (rc == 0 && settings->http)
+        rc = pages_open(settings, *bundle, service, pages, err);
     bundle_destroy(*bundle);
     *bundle = NULL;
     return rc;
@@ -186,6 +212,7 @@ static int run(const struct coordinator_settings *settings, struct bundle **bund
     };
     set_calendar();
     struct service *service = NULL;
+    struct web *pages = NULL;
     descriptors_allow_all(); /* two for each worker */
     int signals = open_signals(err), rc = signals < 0 ? signals : 0;
     if (rc == 0 && getrandom(&options.instance, sizeof options.instance, 0) < 0)
@@ -201,16 +228,18 @@ static int run(const struct coordinator_settings *settings, struct bundle **bund
     if (rc == 0)
         rc = service_open(&options, &service, err);
     if (rc == 0)
-        rc = listen_as_told(settings, bundle, service, err);
+        rc = listen_as_told(settings, bundle, service, &pages, err);
     if (rc == 0 && settings->address_file)
-        rc = write_address(settings->address_file, service, err);
+        rc = write_address(settings->address_file, service, pages, err);
     if (rc == 0) {
+        if (pages)
+            log_line(LOG_INFO, "serves pages at %s", web_url(pages));
         log_line(LOG_INFO, "gimbal-coordinator " RELEASE " listens at %s, term %llu",
                  service_address(service), (unsigned long long)options.term);
         notify_status(notify, "listens at %s, term %llu", service_address(service),
                       (unsigned long long)options.term);
         notify_ready(notify);
-        rc = serve(service, signals, notify, err);
+        rc = serve(service, pages, signals, notify, err);
         notify_stopping(notify);
         log_calls(service);
         if (rc == 0)
@@ -218,6 +247,7 @@ static int run(const struct coordinator_settings *settings, struct bundle **bund
         if (settings->address_file)
             unlink(settings->address_file);
     }
+    web_close(pages);
     service_close(service);
     store_close(options.store);
     if (signals >= 0)

@@ -15,6 +15,8 @@ struct coordinator_settings {
     char *tls;         /* folder of the bundle; NULL: without TLS */
     bool drills;       /* faults may be ordered */
     char *join_tokens; /* file of tokens agreed upon beforehand; NULL: none */
+    char *http;        /* HOST:PORT of pages for who watches; NULL: none */
+    char *http_token;  /* file of what is to be shown there; NULL: nothing is */
 };
 
 extern const struct field coordinator_fields[];

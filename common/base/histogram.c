@@ -24,6 +24,7 @@ static uint64_t top_of(unsigned bucket)
 void histogram_add(struct histogram *histogram, uint64_t value)
 {
     histogram->count++;
+    histogram->sum += value;
     histogram->buckets[bucket_of(value)]++;
     if (value > histogram->greatest)
         histogram->greatest = value;

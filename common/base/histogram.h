@@ -11,7 +11,7 @@
 
 /* Zeroed to begin with. */
 struct histogram {
-    uint64_t count, greatest;
+    uint64_t count, greatest, sum;
     uint64_t buckets[HISTOGRAM_BUCKETS];
 };
 

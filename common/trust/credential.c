@@ -87,7 +87,7 @@ int credential_read_token(const char *path, char **out, struct error *err)
     explicit_bzero(text + length, strlen(text + length));
     if (length == 0) {
         secret_free(text);
-        return error_set(err, -EINVAL, "%s is empty: it should hold a join token", path);
+        return error_set(err, -EINVAL, "%s is empty: it should hold a token", path);
     }
     *out = text;
     return 0;

@@ -24,7 +24,7 @@ int credential_offer(const char *path, const char *name, struct credential *out,
 /* It was taken, and is at `path` from here on. As secret_write. */
 int credential_keep(const char *path, const struct credential *credential, struct error *err);
 
-/* A join token from a file of one line, yours by secret_free. Errors as secret_read, and -EINVAL
+/* A token from a file of one line, yours by secret_free. Errors as secret_read, and -EINVAL
  * when it is empty. */
 int credential_read_token(const char *path, char **out, struct error *err);
 

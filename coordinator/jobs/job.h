@@ -152,6 +152,7 @@ struct job {
                                        and the first of them; not stored */
     char again[JOB_WORDS_SIZE];     /* which restart or replan, and why, until it runs; "": none */
     char broke[JOB_WORDS_SIZE];     /* why alone, as known when it began again; not stored */
+    enum job_reason broke_reason;   /* its reason; not stored */
 
     /* The newest that is listed, and the epoch that wrote it; 0: none. */
     uint64_t checkpoint_step;

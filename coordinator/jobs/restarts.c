@@ -78,6 +78,7 @@ bool job_begins_again(struct job *job, struct job_cause *cause)
 {
     char from[64] = "step 0";
     memcpy(job->broke, job->words, sizeof job->broke);
+    job->broke_reason = job->reason;
     if (job->reason == JOB_REASON_REPLAN) { /* costs nothing: nothing was wrong */
         job_cause_set(cause, JOB_REASON_RESTART, "replan: %s", job->words);
         memcpy(job->again, cause->words, sizeof job->again);

@@ -42,6 +42,7 @@ void service_tell(struct service *service, const char *kind, const char *job, co
     event.text = text;
     event.json = packed ? packed : (char *)"";
     append(service, &event);
+    tally_event(&service->tally, kind);
     log_line(LOG_INFO, "%s: %.*s", kind, (int)strcspn(text, "\n"), text);
     free(packed);
     free(text);
@@ -82,6 +83,10 @@ void service_tell_replan(struct service *service, const struct job *job)
     if (!replan->going)
         return;
     char *text = replan_end(replan, job, service_now_ms(service), &json);
+    struct tally_replans *replans = &service->tally.replans[replan->reason];
+    replans->count++;
+    replans->steps_lost += replan->lost;
+    replans->seconds += replan->took_s;
     service_tell(service, job->replans ? "job-replanned" : "job-restarted", job->id, "", json, "%s",
                  text);
     free(text);

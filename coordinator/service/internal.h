@@ -16,6 +16,7 @@
 #include "coordinator/service/askers.h"
 #include "coordinator/service/dossiers.h"
 #include "coordinator/service/service.h"
+#include "coordinator/service/tally.h"
 #include "coordinator/stalls/stalls.h"
 #include "coordinator/telemetry/telemetry.h"
 
@@ -70,6 +71,8 @@ struct service {
     uint64_t events_woken; /* revision that those who wait have heard of */
     char **released;       /* names that the questions of ended epochs wait under */
     size_t released_count, released_capacity;
+    struct service_tally tally;
+    uint64_t started_ms;
 };
 
 /* One row per method; a table ends with NULL. */

@@ -139,6 +139,8 @@ void service_planned(struct service *service, const struct job *job, struct plan
         refuse(service, job, dossier, answer->rc);
         return;
     }
+    histogram_add(&service->tally.search_us,
+                  (uint64_t)(dossier->planning.plan->predicted.wall_s * 1e6));
     take_plan(service, job);
 }
 

@@ -34,6 +34,7 @@ static void begin(struct replan *replan, const struct job *job, const struct pla
         return;
     *replan = (struct replan){.going = true,
                               .before = side_of(job, planning),
+                              .reason = job->reason,
                               .broke_ms = now_ms,
                               .reached = job->broke_step};
     memcpy(replan->cause, job->words, sizeof replan->cause);
@@ -48,8 +49,10 @@ void replan_follow(struct replan *replan, const struct job *job, const struct pl
     if (!replan->going)
         return;
     /* What broke first was not what was wrong, perhaps: it is known when all ranks have ended. */
-    if (job->state == JOB_PENDING && job->broke[0])
+    if (job->state == JOB_PENDING && job->broke[0]) {
         memcpy(replan->cause, job->broke, sizeof replan->cause);
+        replan->reason = job->broke_reason;
+    }
     if (broken && job->step > replan->reached)
         replan->reached = job->step;
     if (job->state == JOB_PENDING)
@@ -102,6 +105,7 @@ char *replan_end(struct replan *replan, const struct job *job, uint64_t now_ms, 
                  replan->inherited, replan->inherited == 1 ? "" : "s");
     replan->going = false;
     replan->took_s = all_s;
+    replan->lost = lost;
     *json = json_pack(
         "{s:s, s:{s:s, s:s, s:s?, s:I}, s:{s:s, s:s, s:s?, s:I}, s:I, s:I, s:b, s:i, s:I, s:f, "
         "s:f, s:f, s:f,"

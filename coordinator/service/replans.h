@@ -23,6 +23,7 @@ struct replan_side {
 struct replan {
     bool going; /* it broke, and has finished no step since */
     char cause[JOB_WORDS_SIZE];
+    enum job_reason reason;
     struct replan_side before, after;
     uint64_t broke_ms;   /* that was heard of */
     uint64_t left_ms;    /* the last executor had left the epoch */
@@ -37,6 +38,7 @@ struct replan {
     unsigned inherited; /* ranks that found what a dead executor had left */
     uint64_t step;      /* behind which it goes on */
     double took_s;      /* the newest that is over; 0: there was none */
+    uint64_t lost;      /* steps, by that one */
 };
 
 /* The job is in the state that its record says, with the plan that it has. */

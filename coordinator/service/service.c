@@ -55,6 +55,7 @@ int service_open(const struct service_options *options, struct service **out, st
         return rc;
     struct service *service = xcalloc(1, sizeof *service);
     service->options = *options;
+    service->started_ms = service_now_ms(service);
     struct rpc_server_options server = {
         .service = &service_coordinator,
         .term = options->term,
@@ -127,6 +128,7 @@ void service_close(struct service *service)
     for (size_t i = 0; i < service->released_count; i++)
         free(service->released[i]);
     free(service->released);
+    tally_finish(&service->tally);
     free(service);
 }
 

@@ -55,6 +55,9 @@ int service_register_tokens(struct service *service, const char *path, struct er
 /* How long calls took, by number of method of common/rpc/services: as rpc_server_handling. */
 const struct histogram *service_handling(const struct service *service, unsigned method);
 
+/* All that Prometheus is to know, as coordinator/metrics/exposition.h has it; yours. */
+char *service_metrics(const struct service *service, size_t *size);
+
 /* Readable when there are calls. */
 int service_fd(const struct service *service);
 /* Readable when a plan was found. */

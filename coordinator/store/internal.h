@@ -8,6 +8,7 @@
 struct store {
     struct sql sql;
     uint64_t cluster;
+    struct histogram commit_ns;
 };
 
 /* checkpoints.c: the newest that is listed, into the record. */

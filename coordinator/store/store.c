@@ -1,6 +1,7 @@
 /* store.c - the database's life: its folder, its cluster, its terms. */
 #include "coordinator/store/internal.h"
 
+#include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/memory.h"
 
@@ -136,6 +137,15 @@ int store_begin_term(struct store *store, uint64_t *term, struct error *err)
 
 int store_commit(struct store *store, struct error *err)
 {
+    bool any = store->sql.inside;
+    double began_s = clock_now_s();
     sql_commit(&store->sql);
+    if (any)
+        histogram_add(&store->commit_ns, (uint64_t)(1e9 * (clock_now_s() - began_s)));
     return sql_failed(&store->sql, err);
+}
+
+const struct histogram *store_commit_ns(const struct store *store)
+{
+    return &store->commit_ns;
 }

@@ -12,6 +12,7 @@
 #define COORDINATOR_STORE_STORE_H
 
 #include "common/base/error.h"
+#include "common/base/histogram.h"
 #include "coordinator/corpus/corpus.h"
 #include "coordinator/identity/identity.h"
 #include "coordinator/jobs/job.h"
@@ -35,6 +36,8 @@ int store_begin_term(struct store *store, uint64_t *term, struct error *err);
 /* Make durable what was put; nothing to do when there is nothing. After a failure it fails for
  * ever, with the same words. */
 int store_commit(struct store *store, struct error *err);
+/* How long commits took that had something to do, in nanoseconds; lent. */
+const struct histogram *store_commit_ns(const struct store *store);
 
 /* A plan as it was assigned. */
 struct store_plan {

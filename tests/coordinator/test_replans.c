@@ -46,6 +46,7 @@ START_TEST(those_that_are_left_get_their_devices_back_and_say_where_they_are)
     must(left(job, 0));
     stands(job, "PENDING", "RestartPending", "replan 1 of 2: worker b was lost: silent for 5.00 s");
     ck_assert_str_eq(job->broke, "worker b was lost: silent for 5.00 s");
+    ck_assert_int_eq(job->broke_reason, JOB_REASON_WORKER_LOST);
     ck_assert_uint_eq(job->step, 7); /* nothing is lost yet */
     ck_assert(job_left_executors(job));
     views[1].grantable = false;

@@ -1,0 +1,124 @@
+/* exposition.c - see exposition.h; the format is that of
+ * https://prometheus.io/docs/instrumenting/exposition_formats/. */
+#include "coordinator/metrics/exposition.h"
+
+#include "common/base/memory.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct exposition {
+    FILE *file;
+    char *text;
+    size_t size;
+    const char *name; /* of the family */
+};
+
+struct exposition *exposition_create(void)
+{
+    struct exposition *exposition = xcalloc(1, sizeof *exposition);
+    exposition->file = open_memstream(&exposition->text, &exposition->size);
+    if (!exposition->file)
+        abort();
+    return exposition;
+}
+
+char *exposition_finish(struct exposition *exposition, size_t *size)
+{
+    if (fclose(exposition->file) != 0)
+        abort(); /* out of memory */
+    char *text = exposition->text;
+    *size = exposition->size;
+    free(exposition);
+    return text;
+}
+
+void exposition_family(struct exposition *exposition, const char *name, enum exposition_kind kind,
+                       const char *help)
+{
+    static const char *const kinds[] = {[EXPOSITION_GAUGE] = "gauge",
+                                        [EXPOSITION_COUNTER] = "counter",
+                                        [EXPOSITION_SUMMARY] = "summary"};
+    exposition->name = name;
+    fprintf(exposition->file, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kinds[kind]);
+}
+
+/* In quotes, with what would end them or the line escaped. */
+static void put_text(FILE *file, const char *text)
+{
+    putc('"', file);
+    for (; *text; text++) {
+        if (*text == '\\' || *text == '"')
+            putc('\\', file);
+        if (*text == '\n')
+            fputs("\\n", file);
+        else
+            putc(*text, file);
+    }
+    putc('"', file);
+}
+
+static void put_label(FILE *file, const char *before, const char *label, const char *value)
+{
+    fprintf(file, "%s%s=", before, label);
+    put_text(file, value);
+}
+
+static void put_value(FILE *file, double value)
+{
+    if (isfinite(value))
+        fprintf(file, " %.15g\n", value);
+    else
+        fprintf(file, " %s\n", isnan(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf");
+}
+
+void exposition_add(struct exposition *exposition, double value, ...)
+{
+    FILE *file = exposition->file;
+    const char *label, *before = "{";
+    va_list labels;
+    fputs(exposition->name, file);
+    va_start(labels, value);
+    while ((label = va_arg(labels, const char *))) {
+        put_label(file, before, label, va_arg(labels, const char *));
+        before = ",";
+    }
+    va_end(labels);
+    if (*before == ',')
+        putc('}', file);
+    put_value(file, value);
+}
+
+/* The end of a summary's name, and its label if it has one. */
+static void put_part(const struct exposition *exposition, const char *part, const char *label,
+                     const char *value, double number)
+{
+    fprintf(exposition->file, "%s%s", exposition->name, part);
+    if (label) {
+        put_label(exposition->file, "{", label, value);
+        putc('}', exposition->file);
+    }
+    put_value(exposition->file, number);
+}
+
+void exposition_add_summary(struct exposition *exposition, const struct histogram *histogram,
+                            double unit, const char *label, const char *value)
+{
+    static const struct {
+        const char *text;
+        double share;
+    } quantiles[] = {{"0.5", 0.5}, {"0.99", 0.99}};
+    for (size_t i = 0; i < sizeof quantiles / sizeof *quantiles; i++) {
+        double number = histogram->count > 0
+                            ? unit * (double)histogram_quantile(histogram, quantiles[i].share)
+                            : NAN;
+        if (label)
+            exposition_add(exposition, number, label, value, "quantile", quantiles[i].text, NULL);
+        else
+            exposition_add(exposition, number, "quantile", quantiles[i].text, NULL);
+    }
+    put_part(exposition, "_sum", label, value, unit * (double)histogram->sum);
+    put_part(exposition, "_count", label, value, (double)histogram->count);
+}

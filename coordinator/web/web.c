@@ -1,0 +1,203 @@
+/* web.c - libmicrohttpd on the caller's own thread: its sockets are in one epoll descriptor, which
+ * the caller's loop has among its own.
+ *
+ * What strangers may cost is bounded: CONNECTIONS_MAX connections, of which one that says nothing
+ * for IDLE_S is closed, and MEMORY_MAX bytes for what each of them asks. */
+#include "coordinator/web/internal.h"
+
+#include "common/base/log.h"
+#include "common/base/memory.h"
+#include "common/trust/secret.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <microhttpd.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CONNECTIONS_MAX 64u
+#define IDLE_S 15u
+#define MEMORY_MAX ((size_t)32 << 10)
+
+struct web {
+    struct MHD_Daemon *daemon;
+    const struct web_page *pages;
+    void *data;
+    char *token;
+    char url[96];
+};
+
+static const struct web_page *find(const struct web *web, const char *path)
+{
+    for (const struct web_page *page = web->pages; page->path; page++)
+        if (strcmp(page->path, path) == 0)
+            return page;
+    return NULL;
+}
+
+/* The text is taken. */
+static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type,
+                              char *text, size_t size)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE);
+    if (!response) {
+        free(text);
+        return MHD_NO;
+    }
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+    if (status == MHD_HTTP_UNAUTHORIZED)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+                                "Bearer realm=\"gimbal\"");
+    enum MHD_Result result = MHD_queue_response(connection, status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status,
+                              const struct error *err)
+{
+    json_t *json =
+        json_pack("{s:s, s:s, s:i, s:s}", "type", "about:blank", "title",
+                  MHD_get_reason_phrase_for(status), "status", (int)status, "detail", err->text);
+    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL; /* NULL: the path is no UTF-8 */
+    json_decref(json);
+    if (!text)
+        text = xstrdup("{}");
+    return answer(connection, status, "application/problem+json", text, strlen(text));
+}
+
+/* libmicrohttpd's MHD_AccessHandlerCallback: called when the headers are there, again for each part
+ * of a body, which is passed over, and a last time. Who is refused is told so at once. */
+static enum MHD_Result handle(void *data, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *body,
+                              size_t *body_size, void **state)
+{
+    const struct web *web = data;
+    (void)version, (void)body;
+    struct web_request request = {
+        .method = method,
+        .host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST),
+        .origin = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ORIGIN),
+        .authorization =
+            MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION),
+    };
+    const struct web_page *page = find(web, url);
+    struct error err;
+    unsigned status = web_judge(&request, page, url, web->token, &err);
+    if (status)
+        return refuse(connection, status, &err);
+    if (!*state || *body_size > 0) {
+        *state = (void *)page;
+        *body_size = 0;
+        return MHD_YES;
+    }
+    size_t size;
+    char *text = page->make_cb(web->data, &size);
+    return answer(connection, MHD_HTTP_OK, page->type, text, size);
+}
+
+/* What went wrong with one connection is its own affair. */
+static void note(void *data, const char *format, va_list arguments)
+{
+    char words[256];
+    (void)data;
+    vsnprintf(words, sizeof words, format, arguments);
+    words[strcspn(words, "\n")] = '\0';
+    log_line(LOG_DEBUG, "http: %s", words);
+}
+
+/* Takes the socket. */
+static int start(struct web *web, int fd, const struct bundle *bundle, struct error *err)
+{
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, bundle ? bundle->key : NULL},
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, bundle ? bundle->certificate : NULL},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
+    unsigned flags = MHD_USE_EPOLL | MHD_USE_ERROR_LOG | (bundle ? MHD_USE_TLS : 0u);
+    if (bundle && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES) {
+        close(fd);
+        return error_set(err, -ENOTSUP,
+                         "the libmicrohttpd of this machine knows no TLS: serve on loopback");
+    }
+    web->daemon =
+        MHD_start_daemon(flags, 0, NULL, NULL, handle, web, MHD_OPTION_EXTERNAL_LOGGER, note, NULL,
+                         MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
+                         MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                         MEMORY_MAX, MHD_OPTION_ARRAY, bundle ? tls : none, MHD_OPTION_END);
+    if (web->daemon)
+        return 0;
+    close(fd);
+    return error_set(err, -EINVAL, "libmicrohttpd does not start%s",
+                     bundle ? ": it makes nothing of the certificate" : "");
+}
+
+int web_open(const struct web_options *options, struct web **out, struct error *err)
+{
+    struct rpc_address address;
+    uint16_t port;
+    int rc = web_check(options->address, options->bundle, options->token, err);
+    if (rc == 0)
+        rc = web_place_parse(options->address, &address, err);
+    if (rc < 0)
+        return rc;
+    int fd = web_place_listen(&address, &port, err);
+    if (fd < 0)
+        return fd;
+    struct web *web = xcalloc(1, sizeof *web);
+    web->pages = options->pages;
+    web->data = options->data;
+    web->token = options->token ? xstrdup(options->token) : NULL;
+    web_place_print(web->url, sizeof web->url, &address, port);
+    rc = start(web, fd, address.tls ? options->bundle : NULL, err);
+    if (rc < 0) {
+        web_close(web);
+        return rc;
+    }
+    *out = web;
+    return 0;
+}
+
+void web_close(struct web *web)
+{
+    if (!web)
+        return;
+    if (web->daemon)
+        MHD_stop_daemon(web->daemon); /* and closes its socket */
+    secret_free(web->token);
+    free(web);
+}
+
+const char *web_url(const struct web *web)
+{
+    return web->url;
+}
+
+int web_fd(const struct web *web)
+{
+    return MHD_get_daemon_info(web->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+}
+
+int web_timeout_ms(const struct web *web)
+{
+    MHD_UNSIGNED_LONG_LONG left_ms;
+    if (MHD_get_timeout(web->daemon, &left_ms) != MHD_YES)
+        return -1;
+    return left_ms > INT_MAX ? INT_MAX : (int)left_ms;
+}
+
+void web_run(struct web *web)
+{
+    MHD_run(web->daemon);
+}

@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""test_pages.py - what a real coordinator tells over HTTP: in the clear on loopback, over TLS and to
+who shows the token elsewhere, whatever others do to its port meanwhile.
+
+    test_pages.py TREE COORDINATOR WORKER EXECUTOR GIMBAL"""
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+
+tree, coordinator_path, worker_path, executor_path, gimbal_path = sys.argv[1:6]
+sys.path.insert(0, tree)
+from tests.support import tap  # noqa: E402
+
+TOKEN = "open-sesame"
+PATIENCE_S = 60
+SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)+)\})? (\S+)$')
+
+
+def free_port(count):
+    """The first of so many in a row that nobody has now."""
+    while True:
+        with contextlib.ExitStack() as stack:
+            first = None
+            try:
+                for i in range(count):
+                    place = stack.enter_context(socket.socket())
+                    place.bind(("127.0.0.1", first + i if first else 0))
+                    first = first or place.getsockname()[1]
+            except (OSError, OverflowError):
+                continue
+            return first
+
+
+class Coordinator:
+    """One that runs, in a folder of its own."""
+
+    def __init__(self, folder, *arguments, address=None):
+        self.folder = pathlib.Path(folder)
+        self.address = address or f"tcp://127.0.0.1:{free_port(2)}"
+        file = self.folder / "address"
+        self.log = open(self.folder / "log", "w+")
+        self.process = subprocess.Popen(
+            [coordinator_path, "--address", self.address, "--address-file", file, "--state",
+             self.folder / "state", *arguments], stderr=self.log)
+        while not file.exists():  # it comes under another name, whole
+            assert self.process.poll() is None, (self.folder / "log").read_text()
+            time.sleep(0.02)
+        pages = [line.split()[1] for line in file.read_text().splitlines() if line.startswith("http ")]
+        self.url = pages[0] if pages else None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(PATIENCE_S) == 0, (self.folder / "log").read_text()
+        self.log.close()
+
+    @property
+    def port(self):
+        return int(self.url.rsplit(":", 1)[1])
+
+    def ask(self, path, method="GET", tls=None, body=None, **headers):
+        """Status, headers, body."""
+        if tls:
+            connection = http.client.HTTPSConnection("localhost", self.port, context=tls, timeout=PATIENCE_S)
+        else:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        with contextlib.closing(connection):
+            connection.request(method, path, body=body, headers=headers)
+            reply = connection.getresponse()
+            return reply.status, dict(reply.getheaders()), reply.read().decode()
+
+
+def read_exposition(text):
+    """Samples by name and labels; every line is as the format says."""
+    samples, families, kind = {}, set(), None
+    assert text.endswith("\n")
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            family = line.split()[2]
+            assert family not in families and line.endswith("."), line
+            families.add(family)
+            continue
+        if line.startswith("# TYPE "):
+            named, kind = line.split()[2:]
+            assert named == family and kind in ("gauge", "counter", "summary"), line
+            assert (kind == "counter") == family.endswith("_total"), line
+            continue
+        match = SAMPLE.match(line)
+        assert match, line
+        name, labels, value = match.groups()
+        ends = ("", "_sum", "_count") if kind == "summary" else ("",)
+        assert name in [family + end for end in ends], line
+        assert (name, labels) not in samples, line
+        samples[name, labels] = float(value)
+    return samples
+
+
+def only(samples, name, part=""):
+    """The value of the one sample of that name with this in its labels."""
+    found = [value for (n, labels), value in samples.items() if n == name and part in (labels or "")]
+    assert len(found) == 1, (name, part, found)
+    return found[0]
+
+
+@contextlib.contextmanager
+def coordinator(*arguments, **more):
+    with tempfile.TemporaryDirectory() as folder, Coordinator(folder, *arguments, **more) as one:
+        yield one
+
+
+def pages_are_where_they_are_wanted():
+    with coordinator() as without:
+        assert without.url is None
+    with coordinator("--http", "127.0.0.1:0") as one:
+        for path in ("/livez", "/readyz"):
+            assert one.ask(path)[::2] == (200, "ok\n")
+        status, headers, text = one.ask("/metrics")
+        assert status == 200 and headers["Content-Type"].startswith("text/plain; version=0.0.4"), headers
+        samples = read_exposition(text)
+        assert only(samples, "gimbal_term") == 1
+        assert only(samples, "gimbal_nodes", '"ALIVE"') == 0
+        assert one.ask("/metrics", "HEAD")[::2] == (200, "")
+
+
+def what_is_refused_says_why():
+    with coordinator("--http", "127.0.0.1:0") as one:
+        for method, path, headers, status, words in [
+                ("GET", "/", {}, 404, "there is no page '/'"),
+                ("POST", "/metrics", {}, 405, "not changed"),
+                ("GET", "/metrics", {"Host": "evil.example"}, 421, "Host"),
+                ("GET", "/metrics", {"Origin": "http://evil.example"}, 403, "another site")]:
+            got, reply, text = one.ask(path, method, body="x=1" if method == "POST" else None, **headers)
+            assert got == status and reply["Content-Type"] == "application/problem+json", (got, reply)
+            assert words in json.loads(text)["detail"] and json.loads(text)["status"] == status, text
+
+
+def who_talks_nonsense_keeps_nobody_from_being_answered():
+    with coordinator("--http", "127.0.0.1:0") as one, contextlib.ExitStack() as stack:
+        def connect():
+            return stack.enter_context(socket.create_connection(("127.0.0.1", one.port)))
+        for _ in range(20):
+            connect()  # and says nothing
+            connect().sendall(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1")  # and no more
+            connect().sendall(os.urandom(4096))
+        endless = connect()
+        with contextlib.suppress(ConnectionError):
+            for _ in range(64):
+                endless.sendall(b"GET /" + b"a" * 4096)
+        assert one.ask("/livez")[0] == 200
+        for _ in range(300):
+            with socket.create_connection(("127.0.0.1", one.port)) as flood:
+                flood.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
+        assert read_exposition(one.ask("/metrics")[2])
+
+
+def beyond_loopback_it_takes_tls_and_the_token():
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([gimbal_path, "cluster", "init", "-q", f"{folder}/tls"], check=True, capture_output=True)
+        token = pathlib.Path(folder) / "token"
+        token.write_text(TOKEN + "\n")
+        token.chmod(0o600)
+        arguments = ["--tls", f"{folder}/tls/coordinator", "--http", "0.0.0.0:0", "--http-token", token]
+        tls = ssl.create_default_context(cafile=f"{folder}/tls/coordinator/ca.crt")
+        with coordinator(*arguments, address=f"tls+tcp://127.0.0.1:{free_port(6)}") as one:
+            assert one.url.startswith("https://0.0.0.0:")
+            assert one.ask("/livez", tls=tls)[::2] == (200, "ok\n")
+            assert one.ask("/readyz", tls=tls)[0] == 200
+            status, headers, _ = one.ask("/metrics", tls=tls)
+            assert status == 401 and headers["WWW-Authenticate"].startswith("Bearer"), headers
+            assert one.ask("/metrics", tls=tls, Authorization="Bearer open-sesam")[0] == 401
+            status, _, text = one.ask("/metrics", tls=tls, Authorization=f"Bearer {TOKEN}")
+            assert status == 200 and only(read_exposition(text), "gimbal_term") == 1
+            with socket.create_connection(("127.0.0.1", one.port)) as plain:
+                plain.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                with contextlib.suppress(ConnectionError):
+                    assert b"gimbal_" not in plain.recv(4096)
+            stranger = ssl.create_default_context()
+            try:
+                one.ask("/livez", tls=stranger)
+                raise AssertionError("its certificate is taken by who does not know its authority")
+            except ssl.SSLCertVerificationError:
+                pass
+
+
+def settings_that_cannot_be_are_refused():
+    with tempfile.TemporaryDirectory() as folder:
+        wide = pathlib.Path(folder) / "token"
+        wide.write_text(TOKEN)
+        wide.chmod(0o644)
+        for arguments, code, words in [
+                (["--http", "0.0.0.0:7079"], 78, "served over TLS only"),
+                (["--http", "7079"], 78, "is no HOST:PORT, as in 127.0.0.1:7079"),
+                (["--http-token", "/nowhere"], 78, "there is no http that would ask for it")]:
+            for check in ([], ["--check"]):
+                done = subprocess.run([coordinator_path, "--state", f"{folder}/state", *arguments, *check],
+                                      capture_output=True, text=True, timeout=PATIENCE_S)
+                assert done.returncode == code and words in done.stderr, done
+        done = subprocess.run([coordinator_path, "--address", "tcp://127.0.0.1:0", "--state", f"{folder}/state",
+                               "--http", "127.0.0.1:0", "--http-token", wide],
+                              capture_output=True, text=True, timeout=PATIENCE_S)
+        assert done.returncode == 78 and "http_token: " in done.stderr, done
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            place = f"127.0.0.1:{taken.getsockname()[1]}"
+            done = subprocess.run([coordinator_path, "--address", "tcp://127.0.0.1:0", "--state",
+                                   f"{folder}/state", "--http", place],
+                                  capture_output=True, text=True, timeout=PATIENCE_S)
+            assert done.returncode == 74 and f"http: listen at {place}: the port is in use" in done.stderr, done
+
+
+def await_event(events, words):
+    for line in events.stdout:
+        if words in line:
+            return
+    raise AssertionError(f"no {words}")
+
+
+@contextlib.contextmanager
+def running(*command, **more):
+    """A process, which is ended at the latest with the case."""
+    with subprocess.Popen(command, **more) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait(PATIENCE_S)
+
+
+def a_job_is_seen_to_train_and_to_come_back():
+    with coordinator("--http", "127.0.0.1:0") as one, contextlib.ExitStack() as stack:
+        (one.folder / "text").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
+        job = one.folder / "job.yaml"
+        job.write_text("apiVersion: gimbal/v1\nname: a-job\n"
+                       "model: {family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16}\n"
+                       f"data: {{text: ['{one.folder}/text']}}\n"
+                       "train: {steps: 1000000000, global_batch: 4, lr: 0.001}\n"
+                       "elastic: {replan: false}\n")
+        worker = stack.enter_context(running(
+            worker_path, "--name", "node-a", "--coordinator", one.address, "--devices", "1", "--memory", "256MiB",
+            "--executor", executor_path, "--state", one.folder / "worker", stderr=one.log))
+        environment = dict(os.environ, GIMBAL_ADDRESS=one.address)
+        events = stack.enter_context(running(gimbal_path, "submit", "-f", job, "--wait", "-o", "jsonl",
+                                             env=environment, stdout=subprocess.PIPE, text=True))
+        await_event(events, '"event":"step"')
+        samples = read_exposition(one.ask("/metrics")[2])
+        assert only(samples, "gimbal_nodes", '"ALIVE"') == 1
+        assert only(samples, "gimbal_devices", 'kind="cpu",state="busy"') == 1
+        assert only(samples, "gimbal_jobs", '"RUNNING"') == 1
+        assert only(samples, "gimbal_job_info", 'name="a-job"') == 1
+        assert only(samples, "gimbal_node_silence_seconds", "node-a") < PATIENCE_S
+        for name in ("step", "loss", "step_predicted_seconds", "memory_predicted_bytes", "tokens_per_second"):
+            assert only(samples, f"gimbal_job_{name}", 'job="j-1",name="a-job"') > 0, name
+        assert only(samples, "gimbal_store_commit_seconds_count") > 0
+        assert only(samples, "gimbal_rpc_handling_seconds_count", "Submit") == 1
+        children = pathlib.Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()
+        os.kill(int(children[-1]), signal.SIGKILL)
+        await_event(events, '"event":"job-restarted"')
+        samples = read_exposition(one.ask("/metrics")[2])
+        assert only(samples, "gimbal_replans_total", "RankFailed") == 1
+        assert only(samples, "gimbal_replan_seconds_total", "RankFailed") > 0
+        assert only(samples, "gimbal_events_total", '"job-restarted"') == 1
+        subprocess.run([gimbal_path, "cancel", "j-1"], env=environment, check=True)
+        assert events.wait(PATIENCE_S) == 1
+        samples = read_exposition(one.ask("/metrics")[2])
+        assert only(samples, "gimbal_jobs", '"CANCELLED"') == 1
+        assert not [key for key in samples if key[0] == "gimbal_job_step"]
+
+
+sys.exit(tap.run([pages_are_where_they_are_wanted, what_is_refused_says_why,
+                  who_talks_nonsense_keeps_nobody_from_being_answered,
+                  beyond_loopback_it_takes_tls_and_the_token, settings_that_cannot_be_are_refused,
+                  a_job_is_seen_to_train_and_to_come_back]))
