@@ -184,7 +184,7 @@ void job_fire(struct job *job, enum job_trigger trigger, const struct job_cause 
     const struct transition *transition = find(job->state, trigger);
     assert(transition);
     enum job_state from = job->state;
-    bool held = job->holding, broke = from == JOB_REPLANNING;
+    bool held = job->holding, broke = from == JOB_REPLANNING || job_left_executors(job);
     job->state = transition->to;
     if (cause) {
         job->reason = cause->reason;

@@ -126,6 +126,21 @@ START_TEST(a_budget_that_is_used_up_lets_go_of_those_that_stayed)
 }
 END_TEST
 
+/* In whichever epoch: they would stay for ten minutes, for nobody. */
+START_TEST(a_job_that_is_cancelled_while_it_waits_lets_go_of_those_that_stayed)
+{
+    const struct job *job = running(2);
+    reach(job, 7);
+    must(lost("b"));
+    must(left(job, 0));
+    ck_assert_int_eq(job->state, JOB_PENDING);
+    actions_are("store j-1, quiesce j-1, release j-1");
+    must(cancelled(job));
+    ck_assert_int_eq(job->state, JOB_CANCELLED);
+    actions_are("store j-1, drop j-1");
+}
+END_TEST
+
 START_TEST(a_node_that_is_drained_gives_what_it_has_and_is_left)
 {
     const struct job *job = running(0);
@@ -265,6 +280,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_held_job_goes_on_where_executors_have_stayed, 0, 3);
     tcase_add_test(tcase, what_was_refused_lets_nobody_stay);
     tcase_add_test(tcase, a_budget_that_is_used_up_lets_go_of_those_that_stayed);
+    tcase_add_test(tcase, a_job_that_is_cancelled_while_it_waits_lets_go_of_those_that_stayed);
     tcase_add_test(tcase, a_node_that_is_drained_gives_what_it_has_and_is_left);
     tcase_add_test(tcase, whoever_leaves_a_drained_node_saves_before);
     tcase_add_loop_test(tcase, a_loss_among_those_that_save_ends_the_saving, 0, 3);
