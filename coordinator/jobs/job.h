@@ -1,7 +1,7 @@
 /* job.h - one job: what was asked for, where it stands and why.
  *
  *    PENDING -granted-> PLANNING -planned-> STARTING -ready-> RUNNING -all exited with 0-> DONE
- *    PLANNING -infeasible on these devices, or a worker lost-> PENDING
+ *    PLANNING -infeasible on these devices, a worker lost, or drained-> PENDING
  *    PLANNING -no plan on any-> FAILED
  *    RUNNING -held-> PAUSING -all paused-> PAUSED -not held-> RUNNING
  *    PLANNING -held-> PENDING

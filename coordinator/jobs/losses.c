@@ -165,19 +165,21 @@ void job_lose_worker(struct job *job, const struct job_event *event, uint64_t no
     job_settle(job, now_ms, actions);
 }
 
-/* A job that cannot move while it runs stays to its end. */
+/* A job that cannot move while it runs stays to its end; one that was only granted the devices has
+ * nothing there yet. */
 void job_leave_worker(struct job *job, const struct job_event *event, uint64_t now_ms,
                       struct job_actions *actions)
 {
-    bool touched = false;
+    bool plans = job->state == JOB_PLANNING, touched = false;
+    bool moves = job->replans && ((IN(JOB_STARTING) | LIVE) & IN(job->state));
     for (size_t i = 0; i < job_trainers(job); i++)
         touched = touched || is_on(&job->ranks[i], event);
-    if (!touched || !job->replans || !((IN(JOB_STARTING) | LIVE) & IN(job->state)))
+    if (!touched || !(plans || moves))
         return;
     struct job_cause cause;
     job_cause_set(&cause, JOB_REASON_REPLAN, "node %s is drained%s%s", event->worker.name,
                   event->words[0] ? ": " : "", event->words);
     job->saves = (LIVE & IN(job->state)) != 0;
-    job_fire(job, TRIGGER_LEAVE, &cause, now_ms, actions);
+    job_fire(job, plans ? TRIGGER_BROKEN : TRIGGER_LEAVE, &cause, now_ms, actions);
     job_settle(job, now_ms, actions);
 }

@@ -170,6 +170,43 @@ START_TEST(a_node_that_is_drained_gives_what_it_has_and_is_left)
 }
 END_TEST
 
+/* Nobody has been told of it yet, so the job gets others, whether it could move later or not. */
+START_TEST(a_node_that_is_drained_while_a_plan_is_searched_is_not_planned_for)
+{
+    replans = _i == 1;
+    const struct job *job = job_in(JOB_PLANNING);
+    struct job_event late = of(JOB_EVENT_PLANNED, job);
+    add_worker("c", HARDWARE_CPU, 1);
+    views[1].grantable = false;
+    views[1].draining = true;
+    must(drained("b"));
+    stands(job, "PENDING", "ReplanAsked", "node b is drained: repair");
+    actions_are("store j-1, release j-1");
+    schedule();
+    ck_assert_int_eq(job->state, JOB_PLANNING);
+    ranks_are(job, "a/0 c/0");
+    ck_assert_int_eq(apply(late), -ESTALE);
+}
+END_TEST
+
+START_TEST(what_stayed_on_a_node_that_is_drained_while_a_plan_is_searched_is_given)
+{
+    const struct job *job = running(2);
+    reach(job, 7);
+    must(exited(job, 0, 139, "killed by signal 9"));
+    must(left(job, 1));
+    schedule();
+    ck_assert_int_eq(job->state, JOB_PLANNING);
+    add_worker("c", HARDWARE_CPU, 1);
+    views[1].grantable = false;
+    views[1].draining = true;
+    must(drained("b"));
+    schedule();
+    ranks_are(job, "a/0 c/0 b/0");
+    ck_assert_uint_eq(job_trainers(job), 2);
+}
+END_TEST
+
 START_TEST(whoever_leaves_a_drained_node_saves_before)
 {
     const struct job *job = running(2);
@@ -282,6 +319,9 @@ int main(void)
     tcase_add_test(tcase, a_budget_that_is_used_up_lets_go_of_those_that_stayed);
     tcase_add_test(tcase, a_job_that_is_cancelled_while_it_waits_lets_go_of_those_that_stayed);
     tcase_add_test(tcase, a_node_that_is_drained_gives_what_it_has_and_is_left);
+    tcase_add_loop_test(tcase, a_node_that_is_drained_while_a_plan_is_searched_is_not_planned_for,
+                        0, 2);
+    tcase_add_test(tcase, what_stayed_on_a_node_that_is_drained_while_a_plan_is_searched_is_given);
     tcase_add_test(tcase, whoever_leaves_a_drained_node_saves_before);
     tcase_add_loop_test(tcase, a_loss_among_those_that_save_ends_the_saving, 0, 3);
     tcase_add_test(tcase, before_its_first_step_a_job_has_nothing_to_save);
