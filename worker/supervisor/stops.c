@@ -136,7 +136,8 @@ void ranks_lose_epoch(struct supervisor *supervisor, const char *reason, uint64_
 {
     for (size_t i = 0; i < supervisor->rank_count; i++) {
         struct rank *rank = &supervisor->ranks[i];
-        bool has = rank->state == RANK_RUNNING || rank->state == RANK_KEPT || rank->leaves;
+        bool has = rank->state == RANK_RUNNING || rank->state == RANK_LEAVING ||
+                   rank->state == RANK_KEPT || rank->leaves;
         if (rank->keeps && has)
             rank_leave(rank, reason, false, now_ms, actions);
         else

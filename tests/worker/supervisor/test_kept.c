@@ -93,6 +93,45 @@ START_TEST(one_that_does_not_leave_its_epoch_is_killed)
 }
 END_TEST
 
+/* The coordinator gave its worker up, who comes back as another one. */
+static void be_taken_for_lost(void)
+{
+    advance_to(&it, SUPERVISOR_HEARTBEAT);
+    supervisor_heartbeat_answered(it.supervisor, RPC_FAILED_PRECONDITION, "lost", 0, it.now_ms,
+                                  &it.actions);
+    for (int i = 0; i < 2; i++) {
+        done(&it);
+        advance_to(&it, SUPERVISOR_HELLO);
+        answer_hello(&it, 1);
+        answer_report(&it, RPC_FAILED_PRECONDITION);
+    }
+    want(&it, SUPERVISOR_RECONNECT);
+}
+
+/* It is on its way out of the epoch, with all that it has; only saving would be for nobody. */
+START_TEST(one_that_leaves_while_its_worker_is_taken_for_lost_stays)
+{
+    it.afar = it.saves = true; /* that takes its time */
+    uint64_t rank = start_staying("job-1", 1);
+    go(&it, "job-1", 1);
+    if (_i == 0)
+        quiesce(&it, "job-1", 1);
+    else
+        quiesce_saving(&it, "job-1", 1);
+    done(&it);
+    be_taken_for_lost();
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_QUIESCE), _i == 0 ? 0 : 1);
+    ck_assert_int_eq(rank_of(&it, rank)->state, RANK_LEAVING);
+    say_kept(rank, CAUSE(QUIESCED));
+    ck_assert_int_eq(rank_of(&it, rank)->state, RANK_KEPT);
+    come_back(&it, 1);
+    assign_staying(&it, "job-1", 2, 0, 0);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_ADOPT)->from, rank);
+    it.afar = it.saves = false;
+}
+END_TEST
+
 START_TEST(one_that_cannot_stay_stops)
 {
     uint64_t rank = start_rank(&it, "job-1", 1);
@@ -254,6 +293,7 @@ int main(void)
     tcase_add_test(tcase, an_executor_leaves_its_epoch_and_is_given_the_next_one);
     tcase_add_test(tcase, an_executor_that_gives_up_by_itself_is_kept_as_well);
     tcase_add_loop_test(tcase, one_that_does_not_leave_its_epoch_is_killed, 0, 2);
+    tcase_add_loop_test(tcase, one_that_leaves_while_its_worker_is_taken_for_lost_stays, 0, 2);
     tcase_add_test(tcase, one_that_cannot_stay_stops);
     tcase_add_test(tcase, another_job_on_its_device_has_it_stopped_first);
     tcase_add_test(tcase, it_is_let_go_when_its_job_has_ended);
