@@ -11,6 +11,7 @@
 
 #include <dirent.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +140,31 @@ START_TEST(a_restart_goes_on_from_the_newest_checkpoint_and_says_so)
 }
 END_TEST
 
-/* What the ranks had told each other before it died is not lost. */
+/* What ranks have told each other of checkpoints that are listed, and that nobody will ask for any
+ * more, in the store of a coordinator that was killed. */
+static int count_told_again(void)
+{
+    sqlite3 *store;
+    sqlite3_stmt *row;
+    char *path = xasprintf("%s/state/store.db", pair.cluster.directory);
+    ck_assert_int_eq(sqlite3_open(path, &store), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_prepare_v2(store,
+                                        "SELECT count(*) FROM kept_values"
+                                        " WHERE key LIKE 'kept/checkpoint/%'"
+                                        " AND CAST(substr(key, length('kept/checkpoint/') + 1) AS"
+                                        " INTEGER) <= (SELECT MAX(step) FROM checkpoints)",
+                                        -1, &row, NULL),
+                     SQLITE_OK);
+    ck_assert_int_eq(sqlite3_step(row), SQLITE_ROW);
+    int count = sqlite3_column_int(row, 0);
+    sqlite3_finalize(row);
+    sqlite3_close(store);
+    free(path);
+    return count;
+}
+
+/* What the ranks had told each other before it died is not lost; and of checkpoints that are listed
+ * it is not told again. */
 START_TEST(checkpoints_go_on_when_the_coordinator_was_killed)
 {
     static struct command events;
@@ -155,6 +180,7 @@ START_TEST(checkpoints_go_on_when_the_coordinator_was_killed)
         kill(events.pid, SIGINT);
         command_finish(&events);
         cluster_kill(&pair.cluster);
+        ck_assert_int_le(count_told_again(), 1); /* one whose answer may have been lost */
         cluster_restart(&pair.cluster, NULL);
     }
     ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--reason", "seen enough"), 0);

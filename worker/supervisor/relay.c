@@ -11,6 +11,8 @@
 
 /* The server answers held calls after 20 s at most. */
 #define RENDEZVOUS_DEADLINE_MS 30000
+/* Keys of values that the coordinator has stored before it answers. */
+#define STORED "kept/"
 
 struct waiter {
     uint64_t rank, id;
@@ -142,7 +144,7 @@ static void answered(void *data, const struct rpc_result *result)
         if (!question->told)
             tell(question, reply);
         question->told = true;
-        if (!question->put)
+        if (!question->put || strncmp(question->key, STORED, strlen(STORED)) == 0)
             drop(question);
         return;
     }

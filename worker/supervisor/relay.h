@@ -4,7 +4,7 @@
  * per key, so ranks of this node that want the same value share it. What fails for the moment is
  * asked again; what the coordinator refuses is told, and asked again as well until the rank is
  * forgotten. A coordinator keeps values only while it runs: what was put is remembered here, and
- * put again in a new term. */
+ * put again in a new term; but for those that it stores, which it forgets when they are used. */
 #ifndef WORKER_SUPERVISOR_RELAY_H
 #define WORKER_SUPERVISOR_RELAY_H
 
