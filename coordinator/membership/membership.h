@@ -106,8 +106,9 @@ void membership_disconnect(struct membership *membership, const char *name, uint
 void membership_expel(struct membership *membership, const char *name, const char *reason,
                       uint64_t now_ms, struct membership_events *events);
 
-/* The coordinator itself was busy for so long until now and took no calls: what workers said
- * meanwhile waits, so this is not their silence. Less than a heartbeat is passed over. */
+/* The coordinator itself was busy, or stopped, for so long until now and took no calls: what
+ * workers said meanwhile waits, so this is not their silence. Less than a heartbeat is passed over.
+ */
 void membership_excuse(struct membership *membership, uint64_t busy_ms, uint64_t now_ms);
 
 /* Suspect, lose and forget whom it is time for. */

@@ -185,6 +185,15 @@ static void excuse_since(struct service *service, uint64_t began_ms)
     membership_excuse(service->membership, now_ms - began_ms, now_ms);
 }
 
+/* Whoever waits for us wakes when the first of the workers is due: later only where this process
+ * was stopped meanwhile, or its machine was, and nobody listened. */
+static void excuse_lateness(struct service *service)
+{
+    uint64_t due_ms = membership_next_ms(service->membership);
+    if (service_now_ms(service) > due_ms)
+        excuse_since(service, due_ms);
+}
+
 int service_commit(struct service *service, struct error *err)
 {
     int rc = store_commit(service->options.store, err);
@@ -198,6 +207,7 @@ int service_commit(struct service *service, struct error *err)
  */
 int service_poll(struct service *service, struct error *err)
 {
+    excuse_lateness(service);
     uint64_t began_ms = service_now_ms(service);
     rpc_server_poll(service->server, 0);
     excuse_since(service, began_ms);

@@ -5,6 +5,8 @@
 #include "tests/cluster/stranger.h"
 #include "tests/support/suite.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +156,27 @@ START_TEST(a_silent_worker_is_lost)
 }
 END_TEST
 
+/* By a signal, or with its whole machine: that nothing was heard meanwhile says nothing of those
+ * who could not be heard. */
+START_TEST(a_coordinator_that_was_stopped_takes_nobody_for_lost)
+{
+    struct cluster cluster;
+    cluster_start(&cluster,
+                  (const char *const[]){"--heartbeat", "500ms", "--dead-after", "3s", NULL});
+    struct party *worker = cluster_worker(&cluster, "node-a", 1, 1 << 30);
+    Gimbal__HeartbeatRequest heartbeat = GIMBAL__HEARTBEAT_REQUEST__INIT;
+    heartbeat.node = (char *)"node-a";
+    party_tell(worker, COORDINATOR_HEARTBEAT, &heartbeat);
+    poll(NULL, 0, 100); /* it waits, and is at nothing that it would see itself take long */
+    ck_assert_int_eq(kill(cluster.coordinator, SIGSTOP), 0);
+    poll(NULL, 0, 4000);
+    ck_assert_int_eq(kill(cluster.coordinator, SIGCONT), 0);
+    poll(NULL, 0, 300); /* it has looked at its clock before it hears anything */
+    party_tell(worker, COORDINATOR_HEARTBEAT, &heartbeat);
+    cluster_stop(&cluster);
+}
+END_TEST
+
 int main(void)
 {
     TCase *frames = tcase_create("frames"), *process = tcase_create("process");
@@ -166,5 +189,7 @@ int main(void)
     tcase_add_test(process, right_settings_are_checked_without_a_word);
     tcase_add_test(process, a_flag_goes_over_the_environment);
     tcase_add_test(process, a_silent_worker_is_lost);
+    tcase_set_timeout(process, 30);
+    tcase_add_test(process, a_coordinator_that_was_stopped_takes_nobody_for_lost);
     return suite_run("daemon", frames, process, NULL);
 }
