@@ -5,11 +5,14 @@
 #include "worker/checkpoint/write.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* What a rank tells rank 0 about its shard: three numbers, or "!" and why it has none. */
 #define TOLD_SIZE 2048
@@ -51,8 +54,29 @@ static void print_told(char *told, const struct manifest_shard *shard, int rc,
                  shard->header);
 }
 
-/* Of another rank, into the manifest; its words when it has none. */
-static int take_told(struct manifest *manifest, int rank, char *told, struct error *err)
+/* Where the folder is not the same on all nodes any more, because on one it was unmounted, nobody
+ * could load it. Opened, because that is what a network file system asks its server for. */
+static int find_shard(const char *folder, const struct manifest_shard *shard, struct error *err)
+{
+    char *path = xasprintf("%s/%s", folder, shard->file);
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int rc = fd < 0 || fstat(fd, &status) < 0 ? -errno : 0;
+    if (rc < 0)
+        error_set(err, rc, "its shard '%s' is not seen by rank 0: %s: is the folder shared?", path,
+                  strerror(-rc));
+    else if ((uint64_t)status.st_size != shard->size)
+        rc = error_set(err, -EIO, "its shard '%s' has %" PRIu64 " bytes, rank 0 sees %lld", path,
+                       shard->size, (long long)status.st_size);
+    if (fd >= 0)
+        close(fd);
+    free(path);
+    return rc;
+}
+
+/* Of a rank, into the manifest; its words when it has none. */
+static int take_told(struct manifest *manifest, const char *folder, int rank, char *told,
+                     struct error *err)
 {
     char file[64];
     struct manifest_shard shard = {.file = file};
@@ -62,18 +86,22 @@ static int take_told(struct manifest *manifest, int rank, char *told, struct err
     if (sscanf(told, "%" SCNu64 " %" SCNx64 " %" SCNx64, &shard.size, &shard.checksum,
                &shard.header) != 3)
         return error_set(err, -EPROTO, "rank %d says '%.40s' about its shard", rank, told);
-    if (shard.size > 0)
-        manifest_add(manifest, &shard);
+    if (shard.size == 0)
+        return 0;
+    int rc = find_shard(folder, &shard, err);
+    if (rc < 0)
+        return error_prefix(err, rc, "rank %d", rank);
+    manifest_add(manifest, &shard);
     return 0;
 }
 
 /* What all ranks have written. The first failure is *failed, in err; the result is that of the
  * rendezvous. All are waited for: nobody writes to the folder any more then. */
-static int collect(const struct teller *teller, uint64_t step, char *own, struct manifest *manifest,
-                   int *failed, struct error *err)
+static int collect(const struct teller *teller, uint64_t step, const char *folder, char *own,
+                   struct manifest *manifest, int *failed, struct error *err)
 {
     const struct rendezvous *rendezvous = teller->config->rendezvous;
-    *failed = take_told(manifest, 0, own, err);
+    *failed = take_told(manifest, folder, 0, own, err);
     for (int rank = 1; rank < teller->config->program->ranks; rank++) {
         char key[64], told[TOLD_SIZE + 1] = "";
         size_t size = TOLD_SIZE;
@@ -83,7 +111,7 @@ static int collect(const struct teller *teller, uint64_t step, char *own, struct
         if (rc < 0)
             return error_set(err, rc, "%s", words.text);
         told[size] = '\0';
-        rc = take_told(manifest, rank, told, &words);
+        rc = take_told(manifest, folder, rank, told, &words);
         if (rc < 0 && *failed == 0)
             *failed = error_set(err, rc, "%s", words.text);
     }
@@ -131,7 +159,7 @@ static int complete(struct teller *teller, uint64_t step, double waited_s, const
     int failed;
     origin.step = step;
     manifest_init(&manifest, &origin, teller->config->program->graph);
-    int rc = collect(teller, step, own, &manifest, &failed, err);
+    int rc = collect(teller, step, folder, own, &manifest, &failed, err);
     if (rc == 0 && failed == 0)
         failed = manifest_write(&manifest, folder, err);
     if (rc == 0 && failed < 0)

@@ -33,6 +33,7 @@ static const struct model_config small = {
 static struct training {
     struct graph *graph;
     char *root, *start; /* root NULL: nothing is saved; start NULL: fresh */
+    char *elsewhere;    /* where the root is for rank 1; NULL: at the same place */
     struct rendezvous *rendezvous;
     struct saver *savers[RANKS_MAX];
     bool threadless;    /* while it saves no thread can be created */
@@ -59,6 +60,7 @@ static void teardown(void)
     ck_assert_int_eq(system(command), 0);
     free(command);
     free(it.root);
+    free(it.elsewhere);
     free(it.start);
     test_rendezvous_destroy(it.rendezvous);
     graph_destroy(it.graph);
@@ -100,7 +102,7 @@ static int load(struct interpreter *in, int step, struct error *err)
 static int begin(struct interpreter *in, int rank, int step, struct error *err)
 {
     const struct saver_config config = {
-        .root = it.root,
+        .root = rank == 1 && it.elsewhere ? it.elsewhere : it.root,
         .origin = {.job = "j-1", .epoch = 1, .seed = 11, .batch = 8},
         .program = interpreter_program(in),
         .rendezvous = it.rendezvous,
@@ -295,6 +297,22 @@ START_TEST(a_checkpoint_that_cannot_be_written_stops_no_training)
 }
 END_TEST
 
+/* As where a node's file system was unmounted: what one rank cannot see none could load. */
+START_TEST(a_checkpoint_of_which_rank_0_does_not_see_all_does_not_come_about)
+{
+    struct plan *plan = two_ranks();
+    struct engine_result result;
+    it.elsewhere = xasprintf("%s/elsewhere", it.root);
+    run(plan, 0, &result);
+    ck_assert_int_eq(it.staged, 2);
+    ck_assert_msg(strstr(it.failure, "rank 1: its shard '") != NULL, "%s", it.failure);
+    ck_assert(exists("elsewhere/step-6.epoch-1/rank-00001.safetensors"));
+    ck_assert(!exists("step-6.epoch-1"));
+    engine_result_finish(&result);
+    plan_destroy(plan);
+}
+END_TEST
+
 /* A thread that gets little of a core would be the last to end when the process is killed, and
  * nobody sees that it died before. */
 START_TEST(what_saves_is_nice_for_no_longer_than_it_saves)
@@ -332,6 +350,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_checkpoint_goes_on_in_f32_and_in_bf16, 0, 2);
     tcase_add_test(tcase, what_is_not_listed_any_more_is_deleted);
     tcase_add_test(tcase, a_checkpoint_that_cannot_be_written_stops_no_training);
+    tcase_add_test(tcase, a_checkpoint_of_which_rank_0_does_not_see_all_does_not_come_about);
     tcase_add_test(tcase, what_saves_is_nice_for_no_longer_than_it_saves);
     tcase_add_test(tcase, where_no_thread_is_to_be_had_a_checkpoint_is_written);
     return suite_run("resume", tcase, NULL);
