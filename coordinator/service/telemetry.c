@@ -24,19 +24,21 @@ static void go_back(struct service *service, const struct job *job)
 }
 
 /* What is known now becomes the job's progress; one that has ended keeps its record. The last
- * steps before a pause may be heard of after it. */
-static void progress(struct service *service, const struct job *job, bool skipped)
+ * steps before a pause may be heard of after it. Ranks are not heard of at once: what one says of a
+ * step behind which others are is no news. */
+static void progress(struct service *service, const struct job *job,
+                     const Gimbal__StepRecord *record)
 {
     const struct steps *steps = &telemetry_find(service->telemetry, job->id)->steps;
     const struct step_point *last = steps_last(steps);
     bool runs = job->state == JOB_RUNNING || job->state == JOB_PAUSING || job->state == JOB_PAUSED;
-    if (!last || !runs)
+    if (!last || !runs || record->step < last->step)
         return;
     struct job_event event = {.kind = JOB_EVENT_PROGRESS, .job = job->id, .epoch = job->epoch};
     event.progress.step = last->step;
     event.progress.loss = last->loss;
     event.progress.tokens_per_s = steps_tokens_per_s(steps);
-    event.progress.skipped = skipped;
+    event.progress.skipped = record->skipped;
     if (service_apply(service, &event, NULL) < 0)
         return;
     service_tell_replan(service, job);
@@ -64,7 +66,7 @@ static int take_step(struct service *service, struct rpc_call *call,
     };
     rc = telemetry_step(service->telemetry, job->id, &step, err);
     if (rc == 0)
-        progress(service, job, record->skipped);
+        progress(service, job, record);
     return rc;
 }
 

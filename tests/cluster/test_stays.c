@@ -24,16 +24,18 @@ static void teardown(void)
     cluster_stop(&cluster);
 }
 
-/* A step that rank 0 has finished; its number is that of the record as well. */
-static void push_step(uint64_t number)
+/* A step that a worker's rank has finished; its number is that of the record as well. */
+static void push_step_of(int worker, uint64_t number, bool skipped)
 {
     Gimbal__StepRecord step = GIMBAL__STEP_RECORD__INIT;
     Gimbal__TelemetryRecord record = GIMBAL__TELEMETRY_RECORD__INIT;
     Gimbal__PushBatch batch = GIMBAL__PUSH_BATCH__INIT;
     ProtobufCBinaryData bytes;
     step.job = job;
-    step.epoch = assignments[0]->epoch;
+    step.epoch = assignments[worker]->epoch;
+    step.rank = assignments[worker]->rank;
     step.step = number;
+    step.skipped = skipped;
     step.loss = 2.5;
     step.seconds = 0.25;
     record.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_STEP;
@@ -43,8 +45,13 @@ static void push_step(uint64_t number)
     batch.first_sequence = number;
     batch.records = &bytes;
     batch.n_records = 1;
-    party_tell(workers[0], COORDINATOR_PUSH_TELEMETRY, &batch);
+    party_tell(workers[worker], COORDINATOR_PUSH_TELEMETRY, &batch);
     free(bytes.data);
+}
+
+static void push_step(uint64_t number)
+{
+    push_step_of(0, number, false);
 }
 
 /* A job runs on both nodes. */
@@ -62,6 +69,20 @@ static void start(const char *more)
     for (int i = 0; i < 2; i++)
         cluster_record(&cluster, workers[i], GIMBAL__WORKER_RECORD__RECORD_GO);
 }
+
+/* Each node tells of its steps when it comes to it. */
+START_TEST(a_rank_that_is_heard_of_late_does_not_undo_what_others_have_skipped)
+{
+    start("devices: {min: 2, max: 2}\nplan: {search: uniform}\nelastic: {max_skipped: 2}\n");
+    push_step_of(0, 1, false);
+    push_step_of(0, 2, true);
+    push_step_of(1, 1, false);
+    push_step_of(0, 3, true);
+    const Gimbal__Event *event = cluster_event(&cluster, user, "job-failing");
+    ck_assert_msg(strstr(event->text, "no step from 2 to 3 had a finite loss") != NULL, "%s",
+                  event->text);
+}
+END_TEST
 
 /* What the other ranks have is not in the coordinator's record; it is told by those that begin. */
 START_TEST(executors_that_stay_are_given_the_next_epoch)
@@ -183,6 +204,7 @@ int main(void)
     TCase *tcase = tcase_create("stays");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, a_rank_that_is_heard_of_late_does_not_undo_what_others_have_skipped);
     tcase_add_test(tcase, executors_that_stay_are_given_the_next_epoch);
     tcase_add_loop_test(tcase, the_plan_without_a_node_is_there_when_it_is_lost, 0, 2);
     tcase_add_test(tcase, a_job_grows_onto_a_node_that_joins);
