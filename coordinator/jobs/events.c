@@ -26,13 +26,14 @@ static int handle_cancel(struct job *job, const struct job_event *event, struct 
     return TRIGGER_CANCEL;
 }
 
-/* Executors of it have stayed, with its state in their memory: it goes on before it is paused. */
+/* It is planned for executors that have stayed, with its state in their memory: it goes on before it
+ * is paused. */
 static bool has_executors(const struct job *job)
 {
     bool stayed = false;
     for (size_t i = 0; i < job->rank_count; i++)
         stayed = stayed || job->ranks[i].role != JOB_RANK_TRAINS;
-    return job_left_executors(job) || (job->state == JOB_PLANNING && stayed);
+    return stayed;
 }
 
 static int handle_hold(struct job *job, const struct job_event *event, struct job_cause *cause,
@@ -45,9 +46,7 @@ static int handle_hold(struct job *job, const struct job_event *event, struct jo
     job_cause_set(cause, JOB_REASON_HELD, "held by %s", event->words);
     /* As the cause has cleaned the words. */
     snprintf(job->held, sizeof job->held, "%s", cause->words + strlen("held by "));
-    if (has_executors(job))
-        return TRIGGER_NONE;
-    if (job->state == JOB_PLANNING)
+    if (job->state == JOB_PLANNING && !has_executors(job))
         return TRIGGER_HELD;
     if (job->state == JOB_PENDING)
         job_wait_because(job, cause);

@@ -15,9 +15,10 @@
  *
  * A user may hold a job and let it go at any time: that is a mark on the record, and the states
  * follow it as soon as they can. A held job that is PENDING is granted nothing and keeps nobody
- * waiting, unless its executors have stayed; one that starts pauses behind its first step; one that
- * is paused keeps its devices, unless it is to give them back: then it does so once the step that
- * it is behind is a listed checkpoint, from which it begins when it was let go.
+ * waiting; one that starts pauses behind its first step; one that is paused keeps its devices, and
+ * where it loses one of them it moves and pauses there; unless it is to give them back: then it
+ * does so once the step that it is behind is a listed checkpoint, from which it begins when it was
+ * let go.
  * FAILING, CANCELLING and RELEASING wait until every executor is gone; only then are the devices
  * free. In REPLANNING executors leave the epoch and stay where they are with their state; the job
  * comes before all others when devices are granted, and first of all gets back those that it had.

@@ -3,8 +3,12 @@
  * The queue is walked in the order of submission; jobs of which executors have stayed come first. A
  * job that could run on a kind of device if the whole cluster were idle, and cannot now, keeps that
  * kind from all jobs behind it; so a large job is not starved by small ones. A job that could not
- * run even then, or that is held and has left no executors, keeps nothing. Within a kind, a grant
- * is packed on as few workers as possible, because links inside one are faster. */
+ * run even then, or that is held, keeps nothing. Within a kind, a grant is packed on as few workers
+ * as possible, because links inside one are faster.
+ *
+ * A held job is granted nothing, unless executors of it have stayed: those keep what it has learned
+ * for some minutes only, and for nobody else's job. It moves, and pauses again behind its first
+ * step there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,14 +220,19 @@ static void keep_waiting(struct queue *queue, struct job *job, const bool *possi
     wait_because(queue, job, &cause);
 }
 
+static void stay_held(struct queue *queue, struct job *job)
+{
+    struct job_cause held;
+    job_cause_set(&held, JOB_REASON_HELD, "held by %s", job->held);
+    wait_because(queue, job, &held);
+}
+
 static void consider(struct queue *queue, struct job *job)
 {
     bool possible[KINDS];
     unsigned most = 0, possible_count = 0;
     if (job->held[0] && !job_left_executors(job)) {
-        struct job_cause held;
-        job_cause_set(&held, JOB_REASON_HELD, "held by %s", job->held);
-        wait_because(queue, job, &held);
+        stay_held(queue, job);
         return;
     }
     for (int kind = 0; kind < KINDS; kind++) {
@@ -234,10 +243,6 @@ static void consider(struct queue *queue, struct job *job)
         possible[kind] = allowed && pool->total >= job->devices_needed;
         possible_count += possible[kind] ? 1 : 0;
     }
-    if (possible_count == 0) {
-        too_few(queue, job, most);
-        return;
-    }
     for (int kind = KINDS - 1; kind >= 0; kind--) { /* GPUs first */
         const struct pool *pool = &queue->pools[kind];
         if (possible[kind] && !pool->keeper && pool->free >= job->devices_needed) {
@@ -245,7 +250,12 @@ static void consider(struct queue *queue, struct job *job)
             return;
         }
     }
-    keep_waiting(queue, job, possible);
+    if (job->held[0])
+        stay_held(queue, job);
+    else if (possible_count == 0)
+        too_few(queue, job, most);
+    else
+        keep_waiting(queue, job, possible);
 }
 
 void jobs_schedule(struct jobs *jobs, const struct device_view *devices, size_t device_count,

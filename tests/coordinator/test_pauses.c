@@ -149,6 +149,35 @@ START_TEST(a_paused_job_is_not_replanned_and_keeps_its_devices)
 }
 END_TEST
 
+/* It is in the memory of executors, who would keep it for a few minutes only. */
+START_TEST(a_paused_job_that_loses_a_node_takes_what_it_has_to_another)
+{
+    replans = true;
+    restarts_max = 1;
+    const struct job *job = paused_job();
+    struct job_event left = exited(job, 1, 1, "");
+    left.exited.by_others = true;
+    must(lost("a"));
+    views[0].grantable = false;
+    must(left);
+    ck_assert_int_eq(job->state, JOB_PENDING);
+    schedule();
+    stands(job, "PENDING", "Held",
+           "held by ada: for the night; replan 1 of 1: worker a was lost: silent for 5.00 s");
+    const struct job *next = submit(1, 1, JOB_ANY);
+    add_worker("c", HARDWARE_CPU, 1);
+    schedule();
+    ck_assert_int_eq(next->state, JOB_PENDING);
+    ck_assert_int_eq(job->state, JOB_PLANNING);
+    ranks_are(job, "b/0 c/0");
+    struct device_ref refs[] = {job->ranks[0].device, job->ranks[1].device};
+    must(planned(job, refs, 2));
+    must(ready(job, 0));
+    must(ready(job, 1));
+    stands(job, "PAUSING", "Held", "paused by ada: for the night");
+}
+END_TEST
+
 START_TEST(a_paused_job_is_cancelled_as_one_that_runs)
 {
     const struct job *job = paused_job();
@@ -385,6 +414,7 @@ int main(void)
     tcase_add_test(tcase, a_rank_that_ends_in_a_pause_has_failed);
     tcase_add_test(tcase, a_paused_job_loses_its_worker_as_one_that_runs);
     tcase_add_test(tcase, a_paused_job_is_not_replanned_and_keeps_its_devices);
+    tcase_add_test(tcase, a_paused_job_that_loses_a_node_takes_what_it_has_to_another);
     tcase_add_test(tcase, a_paused_job_is_cancelled_as_one_that_runs);
     tcase_add_test(tcase, a_held_job_is_granted_nothing_and_keeps_nobody_waiting);
     tcase_add_test(tcase, a_job_held_while_it_is_planned_gives_its_devices_back);

