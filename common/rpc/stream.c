@@ -11,7 +11,7 @@
 
 struct stream {
     uint64_t term;
-    uint64_t begin; /* the stream was resumed behind this revision */
+    uint64_t begin; /* the stream was resumed behind this revision, or what is before forgotten */
     uint64_t revision;
     size_t keep_count;
     struct stream_record *records;
@@ -68,6 +68,18 @@ static uint64_t oldest(const struct stream *stream)
     uint64_t written = stream->revision - stream->begin;
     return written > stream->keep_count ? stream->revision - stream->keep_count + 1
                                         : stream->begin + 1;
+}
+
+void stream_forget(struct stream *stream, uint64_t revision)
+{
+    uint64_t last = revision < stream->revision ? revision : stream->revision;
+    for (uint64_t next = oldest(stream); next <= last; next++) {
+        struct stream_record *record = &stream->records[next % stream->keep_count];
+        free(record->data);
+        *record = (struct stream_record){0};
+    }
+    if (last > stream->begin)
+        stream->begin = last;
 }
 
 const struct stream_record *stream_get(const struct stream *stream, uint64_t revision)

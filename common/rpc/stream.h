@@ -27,10 +27,13 @@ void stream_destroy(struct stream *stream);
 void stream_resume(struct stream *stream, uint64_t revision);
 /* Copies the record and returns its revision; the first has 1. */
 uint64_t stream_append(struct stream *stream, const void *data, size_t size);
+/* Nobody will ask for what follows a revision before this one any more: records up to it are let
+ * go. Harmless where they are gone, or were never there. */
+void stream_forget(struct stream *stream, uint64_t revision);
 uint64_t stream_term(const struct stream *stream);
 /* Of the newest record; 0 when there was none. */
 uint64_t stream_revision(const struct stream *stream);
-/* Lent until the next append; NULL when it is not kept. */
+/* Lent until the next append or forget; NULL when it is not kept. */
 const struct stream_record *stream_get(const struct stream *stream, uint64_t revision);
 /* How many records follow (term, revision): as many as fit into bytes_max, but one if there is
  * any. -ERANGE when they are not all kept, or the reader has what we never wrote. */

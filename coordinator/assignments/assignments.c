@@ -85,6 +85,13 @@ const struct stream *assignments_stream(const struct assignments *assignments, u
     return post ? post->stream : NULL;
 }
 
+void assignments_taken(struct assignments *assignments, uint64_t instance, uint64_t revision)
+{
+    struct post *post = find(assignments, instance);
+    if (post && revision > ASSIGNMENTS_TAKEN_KEPT)
+        stream_forget(post->stream, revision - ASSIGNMENTS_TAKEN_KEPT);
+}
+
 static void append(struct assignments *assignments, uint64_t instance,
                    const Gimbal__WorkerRecord *record)
 {

@@ -12,6 +12,8 @@
 
 /* Records kept for a worker that is slow to ask: several per rank and epoch. */
 #define ASSIGNMENTS_KEPT 4096
+/* Of those that it has, which are its own to repeat: the newest. */
+#define ASSIGNMENTS_TAKEN_KEPT 64
 
 struct assignments;
 
@@ -24,6 +26,10 @@ void assignments_open(struct assignments *assignments, uint64_t instance);
 void assignments_close(struct assignments *assignments, uint64_t instance);
 /* Lent until the instance is closed; NULL when it is not open. */
 const struct stream *assignments_stream(const struct assignments *assignments, uint64_t instance);
+
+/* The worker has the records up to this one; each has a job file and a plan in it, so those are not
+ * kept for as long as the worker lives. */
+void assignments_taken(struct assignments *assignments, uint64_t instance, uint64_t revision);
 
 /* A worker whose stream has grown since it was last named here, or was closed; false when there
  * is none. For waking those that wait. */

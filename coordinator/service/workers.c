@@ -85,6 +85,9 @@ static void watch_assignments(struct rpc_call *call, void *data)
                       rpc_call_envelope(call)->caller);
         return;
     }
+    const Gimbal__StreamPoll *poll = rpc_call_request(call);
+    if (poll->term == stream_term(stream))
+        assignments_taken(service->assignments, instance, poll->revision);
     rpc_call_reply_stream(call, stream, assignments_parked(parked, instance));
 }
 

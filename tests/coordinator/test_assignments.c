@@ -161,6 +161,22 @@ START_TEST(who_waits_is_named_once_for_what_is_new)
 }
 END_TEST
 
+START_TEST(what_a_worker_has_is_not_kept_for_as_long_as_it_lives)
+{
+    struct assignments *assignments = open_both();
+    for (int i = 0; i < ASSIGNMENTS_TAKEN_KEPT; i++)
+        assignments_assign(assignments, &epoch);
+    uint64_t has = revision(assignments, NODE_A), forgotten = has - ASSIGNMENTS_TAKEN_KEPT;
+    assignments_taken(assignments, NODE_A, has);
+    const struct stream *stream = assignments_stream(assignments, NODE_A);
+    ck_assert_ptr_null(stream_get(stream, forgotten));
+    ck_assert_ptr_nonnull(stream_get(stream, forgotten + 1));
+    ck_assert_ptr_nonnull(stream_get(assignments_stream(assignments, NODE_B), 1));
+    assignments_taken(assignments, 0xc, has); /* nobody's */
+    assignments_destroy(assignments);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("assignments");
@@ -168,5 +184,6 @@ int main(void)
     tcase_add_test(tcase, go_and_cancel_come_once_to_each_worker);
     tcase_add_test(tcase, a_lost_worker_gets_nothing_and_the_others_all);
     tcase_add_test(tcase, who_waits_is_named_once_for_what_is_new);
+    tcase_add_test(tcase, what_a_worker_has_is_not_kept_for_as_long_as_it_lives);
     return suite_run("assignments", tcase, NULL);
 }

@@ -45,6 +45,32 @@ START_TEST(who_fell_behind_or_comes_from_elsewhere_is_out_of_range)
 }
 END_TEST
 
+START_TEST(what_everybody_has_may_be_forgotten)
+{
+    struct stream *stream = stream_create(3, 4);
+    size_t count;
+    stream_forget(stream, 5); /* nothing is there */
+    for (int i = 0; i < 6; i++)
+        stream_append(stream, &i, sizeof i);
+    stream_forget(stream, 1); /* not any more */
+    ck_assert_int_eq(stream_after(stream, 3, 2, 1000, &count, NULL), 0);
+    stream_forget(stream, 4);
+    ck_assert_ptr_null(stream_get(stream, 4));
+    ck_assert_int_eq(stream_after(stream, 3, 3, 1000, &count, NULL), -ERANGE);
+    ck_assert_int_eq(stream_after(stream, 3, 4, 1000, &count, NULL), 0);
+    ck_assert_uint_eq(count, 2);
+    stream_forget(stream, UINT64_MAX);
+    ck_assert_int_eq(stream_after(stream, 3, 6, 1000, &count, NULL), 0);
+    ck_assert_uint_eq(count, 0);
+    for (int i = 0; i < 5; i++)
+        ck_assert_uint_eq(stream_append(stream, &i, sizeof i), 7u + (unsigned)i);
+    ck_assert_int_eq(stream_after(stream, 3, 6, 1000, &count, NULL), -ERANGE);
+    ck_assert_int_eq(stream_after(stream, 3, 7, 1000, &count, NULL), 0);
+    ck_assert_uint_eq(count, 4);
+    stream_destroy(stream);
+}
+END_TEST
+
 START_TEST(a_batch_is_cut_by_bytes_but_never_empty)
 {
     struct stream *stream = stream_create(1, 8);
@@ -180,6 +206,7 @@ int main(void)
     const TTest *const tests[] = {
         a_reader_gets_what_came_after_its_revision,
         who_fell_behind_or_comes_from_elsewhere_is_out_of_range,
+        what_everybody_has_may_be_forgotten,
         a_batch_is_cut_by_bytes_but_never_empty,
         unacknowledged_records_are_sent_again_and_count_once,
         a_full_outbox_drops_its_oldest_and_the_inbox_sees_how_many,
