@@ -25,14 +25,15 @@ static void go_back(struct service *service, const struct job *job)
 
 /* What is known now becomes the job's progress; one that has ended keeps its record. The last
  * steps before a pause may be heard of after it. Ranks are not heard of at once: what one says of a
- * step behind which others are is no news. */
+ * step behind which others are is no news, nor is a step behind which the job is known to be by its
+ * checkpoint: the loss is that of another. */
 static void progress(struct service *service, const struct job *job,
                      const Gimbal__StepRecord *record)
 {
     const struct steps *steps = &telemetry_find(service->telemetry, job->id)->steps;
     const struct step_point *last = steps_last(steps);
     bool runs = job->state == JOB_RUNNING || job->state == JOB_PAUSING || job->state == JOB_PAUSED;
-    if (!last || !runs || record->step < last->step)
+    if (!last || !runs || record->step < last->step || last->step < job->step)
         return;
     struct job_event event = {.kind = JOB_EVENT_PROGRESS, .job = job->id, .epoch = job->epoch};
     event.progress.step = last->step;

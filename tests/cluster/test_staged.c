@@ -6,6 +6,7 @@
 #include "tests/support/suite.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct cluster cluster;
@@ -93,6 +94,43 @@ START_TEST(what_is_staged_is_listed_and_the_oldest_are_not_any_more)
 }
 END_TEST
 
+static void push_step(const Gimbal__Assignment *assignment, uint64_t number, double loss)
+{
+    Gimbal__StepRecord step = GIMBAL__STEP_RECORD__INIT;
+    Gimbal__TelemetryRecord record = GIMBAL__TELEMETRY_RECORD__INIT;
+    Gimbal__PushBatch batch = GIMBAL__PUSH_BATCH__INIT;
+    ProtobufCBinaryData bytes;
+    step.job = assignment->job;
+    step.epoch = assignment->epoch;
+    step.step = number;
+    step.loss = loss;
+    step.seconds = 0.25;
+    record.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_STEP;
+    record.step = &step;
+    bytes.data = message_pack(&record.base, &bytes.len);
+    batch.stream = (char *)"telemetry";
+    batch.first_sequence = number;
+    batch.records = &bytes;
+    batch.n_records = 1;
+    party_tell(worker, COORDINATOR_PUSH_TELEMETRY, &batch);
+    free(bytes.data);
+}
+
+/* Telemetry comes when it comes: a step is told with its own loss, and not with one before. */
+START_TEST(a_checkpoint_that_is_heard_of_before_its_step_tells_no_loss)
+{
+    const Gimbal__Assignment *assignment = run_job("checkpoint: {dir: /nowhere, every: 1}\n");
+    push_step(assignment, 1, 5);
+    Gimbal__StagedRequest last = staged_request(assignment, 3);
+    listed_after(&last, "step-3.epoch-1");
+    push_step(assignment, 2, 4);
+    push_step(assignment, 3, 3);
+    cluster_event(&cluster, user, "step");
+    const Gimbal__Event *event = cluster_event(&cluster, user, "step");
+    ck_assert_msg(strstr(event->text, "step 3/3 loss 3.000") != NULL, "%s", event->text);
+}
+END_TEST
+
 START_TEST(what_could_not_be_written_is_an_event_and_lists_nothing)
 {
     const Gimbal__Assignment *assignment = run_job("checkpoint: {dir: /nowhere, every: 1}\n");
@@ -162,6 +200,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_set_timeout(tcase, 30);
     tcase_add_test(tcase, what_is_staged_is_listed_and_the_oldest_are_not_any_more);
+    tcase_add_test(tcase, a_checkpoint_that_is_heard_of_before_its_step_tells_no_loss);
     tcase_add_test(tcase, what_could_not_be_written_is_an_event_and_lists_nothing);
     tcase_add_test(tcase, who_has_no_right_to_it_lists_nothing);
     tcase_add_test(tcase, a_job_that_wants_none_gets_none);
