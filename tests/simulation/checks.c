@@ -110,8 +110,7 @@ static void check_job(const struct job *job)
     switch (job->state) {
     case JOB_PENDING:
         good = !job->holding && (job->rank_count == 0 || job->replans) &&
-               job->reason != JOB_REASON_NONE &&
-               (!job->held[0] || job->reason == JOB_REASON_HELD || job_left_executors(job));
+               job->reason != JOB_REASON_NONE && (!job->held[0] || job->reason == JOB_REASON_HELD);
         break;
     case JOB_PAUSING:
     case JOB_PAUSED:
