@@ -1,7 +1,9 @@
 /* document.c - libyaml's document interface: it keeps the marks that errors need.
  *
  * Aliases are shared nodes here, never copies, so a small file cannot grow in memory. A node may
- * contain itself; readers that follow a table of fields are bounded by the depth of the table. */
+ * contain itself; readers that follow a table of fields are bounded by the depth of the table.
+ * libyaml takes time with the square of the depth, and of the number of anchors, so both are
+ * bounded: a daemon reads what others write. */
 #include "common/config/document.h"
 
 #include "common/base/memory.h"
@@ -10,6 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define DEPTH_MAX 32
+#define ANCHORS_MAX 100
 
 /* Line and column of a byte of the text, for errors that libyaml gives no mark for. */
 static yaml_mark_t find_mark(const char *text, size_t offset)
@@ -39,6 +44,48 @@ static int fail_syntax(const yaml_parser_t *parser, const char *text, size_t siz
                      problem);
 }
 
+/* What an event says of the shape. */
+static int count_event(const yaml_event_t *event, const char *name, int *depth, int *anchors,
+                       struct error *err)
+{
+    bool list = event->type == YAML_SEQUENCE_START_EVENT;
+    bool section = event->type == YAML_MAPPING_START_EVENT;
+    const yaml_mark_t *mark = &event->start_mark;
+    if (event->type == YAML_SEQUENCE_END_EVENT || event->type == YAML_MAPPING_END_EVENT)
+        --*depth;
+    if ((list || section) && ++*depth > DEPTH_MAX)
+        return error_set(err, -EINVAL,
+                         "%s:%zu:%zu: lists and sections stand in each other more than %d deep",
+                         name, mark->line + 1, mark->column + 1, DEPTH_MAX);
+    if ((list && event->data.sequence_start.anchor) ||
+        (section && event->data.mapping_start.anchor) ||
+        (event->type == YAML_SCALAR_EVENT && event->data.scalar.anchor))
+        ++*anchors;
+    if (*anchors > ANCHORS_MAX)
+        return error_set(err, -EINVAL, "%s:%zu:%zu: there are more than %d anchors", name,
+                         mark->line + 1, mark->column + 1, ANCHORS_MAX);
+    return 0;
+}
+
+/* Event by event, so that nothing is built of what is refused. What is not YAML is found again,
+ * and said, when the document is built. */
+static int check_shape(const char *text, size_t size, const char *name, struct error *err)
+{
+    yaml_parser_t parser;
+    if (!yaml_parser_initialize(&parser))
+        return error_set(err, -ENOMEM, "%s: out of memory for the YAML parser", name);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
+    int rc = 0, depth = 0, anchors = 0;
+    yaml_event_t event;
+    for (bool over = false; !over && rc == 0 && yaml_parser_parse(&parser, &event);) {
+        over = event.type == YAML_STREAM_END_EVENT;
+        rc = count_event(&event, name, &depth, &anchors, err);
+        yaml_event_delete(&event);
+    }
+    yaml_parser_delete(&parser);
+    return rc;
+}
+
 /* What follows the first document: nothing, or the file is refused. */
 static int check_end(yaml_parser_t *parser, const char *text, size_t size,
                      const struct document *document, struct error *err)
@@ -58,6 +105,9 @@ static int check_end(yaml_parser_t *parser, const char *text, size_t size,
 int document_parse(const char *text, size_t size, const char *name, struct document **out,
                    struct error *err)
 {
+    int rc = check_shape(text, size, name, err);
+    if (rc < 0)
+        return rc;
     struct document *document = xcalloc(1, sizeof *document);
     document->name = xstrdup(name);
     yaml_parser_t parser;
@@ -67,7 +117,6 @@ int document_parse(const char *text, size_t size, const char *name, struct docum
     }
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
 
-    int rc = 0;
     const yaml_node_t *root = NULL;
     if (!yaml_parser_load(&parser, &document->yaml))
         rc = fail_syntax(&parser, text, size, name, err);

@@ -314,6 +314,34 @@ START_TEST(a_sentence_about_a_field_gets_its_place)
 }
 END_TEST
 
+/* Refused where it begins to be too much; a reader that builds it first is at work for minutes. */
+START_TEST(a_text_cannot_keep_its_reader_busy)
+{
+    static const struct {
+        const char *unit, *words;
+    } texts[] = {
+        {"[", "job.yaml:1:33: lists and sections stand in each other more than 32 deep"},
+        {"{", "job.yaml:1:33: lists and sections stand in each other more than 32 deep"},
+        {"- &a", "job.yaml:101:3: there are more than 100 anchors"},
+    };
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    ck_assert_ptr_nonnull(out);
+    for (int i = 0; i < 100000; i++) {
+        fputs(texts[_i].unit, out);
+        if (_i == 2)
+            fprintf(out, "%d x\n", i);
+    }
+    fclose(out);
+    struct job_config *job = NULL;
+    struct error err;
+    ck_assert_int_eq(job_config_parse(text, size, "job.yaml", &job, &err), -EINVAL);
+    ck_assert_str_eq(err.text, texts[_i].words);
+    free(text);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("job");
@@ -323,6 +351,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_contradiction_is_named_with_its_place_and_both_sides, 0,
                         sizeof faults / sizeof *faults);
     tcase_add_test(tcase, a_sentence_about_a_field_gets_its_place);
+    tcase_add_loop_test(tcase, a_text_cannot_keep_its_reader_busy, 0, 3);
     tcase_add_test(tcase, an_empty_section_is_its_defaults);
     tcase_add_test(tcase, a_job_is_loaded_from_its_file);
     tcase_add_test(tcase, something_is_said_about_every_key);
