@@ -30,6 +30,22 @@ static yaml_mark_t find_mark(const char *text, size_t offset)
     return mark;
 }
 
+/* Does a tab stand there? Columns are characters of UTF-8. */
+static bool is_tab(const char *text, size_t size, const yaml_mark_t *mark)
+{
+    const char *at = text, *end = text + size;
+    for (size_t line = 0; line < mark->line && at; line++) {
+        const char *feed = memchr(at, '\n', (size_t)(end - at));
+        at = feed ? feed + 1 : NULL;
+    }
+    for (size_t column = 0; at && at < end && column < mark->column; column++) {
+        do
+            at++;
+        while (at < end && ((unsigned char)*at & 0xc0) == 0x80);
+    }
+    return at && at < end && *at == '\t';
+}
+
 static int fail_syntax(const yaml_parser_t *parser, const char *text, size_t size, const char *name,
                        struct error *err)
 {
@@ -37,6 +53,8 @@ static int fail_syntax(const yaml_parser_t *parser, const char *text, size_t siz
     if (parser->error == YAML_READER_ERROR)
         mark = find_mark(text, parser->problem_offset < size ? parser->problem_offset : size);
     const char *problem = parser->problem ? parser->problem : "unknown problem";
+    if (is_tab(text, size, &mark))
+        problem = "a tab stands here; write spaces";
     if (parser->context)
         return error_set(err, -EINVAL, "%s:%zu:%zu: not YAML: %s (%s)", name, mark.line + 1,
                          mark.column + 1, problem, parser->context);

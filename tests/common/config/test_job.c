@@ -342,6 +342,22 @@ START_TEST(a_text_cannot_keep_its_reader_busy)
 }
 END_TEST
 
+START_TEST(a_tab_that_yaml_does_not_take_is_named)
+{
+    static const char *const texts[] = {
+        "model:\n\tfamily: gpt\n",
+        "# \u00fc\u20ac\nmodel:\n  family: gpt\n\tlayers: 2\n",
+        "\xef\xbb\xbfmodel:\n\tfamily: gpt\n",
+    };
+    struct job_config *job = NULL;
+    struct error err;
+    const char *text = texts[_i];
+    ck_assert_int_eq(job_config_parse(text, strlen(text), "job.yaml", &job, &err), -EINVAL);
+    ck_assert_msg(strstr(err.text, ":1: not YAML: a tab stands here; write spaces") != NULL, "%s",
+                  err.text);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("job");
@@ -352,6 +368,7 @@ int main(void)
                         sizeof faults / sizeof *faults);
     tcase_add_test(tcase, a_sentence_about_a_field_gets_its_place);
     tcase_add_loop_test(tcase, a_text_cannot_keep_its_reader_busy, 0, 3);
+    tcase_add_loop_test(tcase, a_tab_that_yaml_does_not_take_is_named, 0, 3);
     tcase_add_test(tcase, an_empty_section_is_its_defaults);
     tcase_add_test(tcase, a_job_is_loaded_from_its_file);
     tcase_add_test(tcase, something_is_said_about_every_key);
