@@ -161,7 +161,8 @@ static int watch(struct follower *follower, const struct history_options *option
     int code = EXIT_DONE;
     bool enough = false;
     if (options->timeout_s > 0)
-        until_ms = rpc_clock_ms() + (uint64_t)(options->timeout_s * 1000);
+        until_ms = (options->from_ms ? options->from_ms : rpc_clock_ms()) +
+                   (uint64_t)(options->timeout_s * 1000);
     follower->watch = rpc_watch_start(options->client->rpc, COORDINATOR_WATCH_EVENTS, STREAM,
                                       follower->revision, take_records, follower);
     while (code == EXIT_DONE && !enough) {

@@ -13,6 +13,7 @@ struct history_options {
     int signals;      /* of signals_open, or -1 */
     int end_fd;       /* readable: give up; or -1 */
     double timeout_s; /* 0: none */
+    uint64_t from_ms; /* of rpc_clock_ms(), when that time began; 0: with the following */
 };
 
 /* Hand over what is kept, of the job or of all (NULL), oldest first, without waiting for more. An

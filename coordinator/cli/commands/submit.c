@@ -8,6 +8,7 @@
 
 #include "common/base/file.h"
 #include "common/base/memory.h"
+#include "common/rpc/clock.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -48,13 +49,15 @@ static void print_accepted(const struct common *common, const struct submission 
 
 /* A signal ends the waiting and not the job. */
 static int wait_for_job(const struct invocation *invocation, const struct submission *submission,
-                        const char *name, struct client *client, int signals, struct error *err)
+                        const char *name, uint64_t from_ms, struct client *client, int signals,
+                        struct error *err)
 {
     const struct submit_values *values = invocation->values;
     struct history_options options = {.client = client,
                                       .signals = signals,
                                       .end_fd = -1,
-                                      .timeout_s = invocation->common.timeout_s};
+                                      .timeout_s = invocation->common.timeout_s,
+                                      .from_ms = from_ms};
     struct progress progress;
     struct follow follow;
     progress_open(&progress, stderr, !values->follow || invocation->common.quiet);
@@ -77,6 +80,7 @@ static int submit(const struct invocation *invocation, const char *text, const c
     const struct submit_values *values = invocation->values;
     struct client client = {0};
     struct submission submission = {0};
+    uint64_t from_ms = rpc_clock_ms();
     int signals = -1;
     if (values->wait || values->follow)
         signals = signals_open(err);
@@ -87,7 +91,7 @@ static int submit(const struct invocation *invocation, const char *text, const c
     if (code == EXIT_DONE)
         print_accepted(&invocation->common, &submission);
     if (code == EXIT_DONE && signals >= 0 && !invocation->common.dry_run)
-        code = wait_for_job(invocation, &submission, name, &client, signals, err);
+        code = wait_for_job(invocation, &submission, name, from_ms, &client, signals, err);
     else if (code == EXIT_DONE && *submission.waiting)
         code = EXIT_WAITING;
     submission_finish(&submission);
