@@ -37,6 +37,8 @@ int exit_of_errno(int rc)
     case ENOENT:
     case EISDIR:
     case ENOTDIR:
+    case ENAMETOOLONG:
+    case ELOOP:
         return EXIT_INPUT;
     case ESTALE:
         return EXIT_PRECONDITION;

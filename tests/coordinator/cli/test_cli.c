@@ -353,6 +353,8 @@ START_TEST(every_status_has_its_exit_code)
     ck_assert_int_eq(exit_of_status((enum rpc_status)999), EXIT_FAILED);
     ck_assert_int_eq(exit_of_errno(0), EXIT_DONE);
     ck_assert_int_eq(exit_of_errno(-EINVAL), 65);
+    ck_assert_int_eq(exit_of_errno(-ENAMETOOLONG), 65);
+    ck_assert_int_eq(exit_of_errno(-ELOOP), 65);
     ck_assert_int_eq(exit_of_errno(-ENOSPC), 74);
     ck_assert_int_eq(exit_of_errno(-EXDEV), 1);
 }
