@@ -55,7 +55,7 @@ int credential_offer(const char *path, const char *name, struct credential *out,
 {
     char *offered = offered_at(path);
     int rc = 0;
-    if (credential_read(offered, out, err) < 0 || strcmp(out->name, name) != 0) {
+    if (credential_read(offered, out, NULL) < 0 || strcmp(out->name, name) != 0) {
         *out = (struct credential){0};
         snprintf(out->name, sizeof out->name, "%s", name);
         rc = draw(out->secret, err);
