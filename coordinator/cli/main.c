@@ -102,7 +102,11 @@ static int run(int argc, char **argv)
         commands_print(common.help ? stdout : stderr);
         return common.help ? EXIT_DONE : EXIT_USAGE;
     }
-    if (strcmp(argv[next], "help") == 0 && next + 1 == argc) {
+    if (strcmp(argv[next], "help") == 0) {
+        common.help = true;
+        next++;
+    }
+    if (next == argc) {
         commands_print(stdout);
         return EXIT_DONE;
     }

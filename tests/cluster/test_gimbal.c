@@ -155,6 +155,12 @@ START_TEST(misspelt_commands_and_flags_are_usage)
     ck_assert_ptr_nonnull(strstr(out, "gimbal COMMAND"));
     ck_assert_int_eq(RUN("help"), 0);
     ck_assert_ptr_nonnull(strstr(out, "gimbal COMMAND"));
+    ck_assert_int_eq(RUN("help", "submit"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "usage: gimbal submit"));
+    ck_assert_int_eq(RUN("help", "plan", "show"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "usage: gimbal plan show"));
+    ck_assert_int_eq(RUN("help", "sbumit"), 64);
+    ck_assert_str_eq(err, "gimbal: unknown command 'sbumit'; did you mean 'submit'?\n");
 }
 END_TEST
 
