@@ -140,6 +140,11 @@ START_TEST(misspelt_commands_and_flags_are_usage)
     ck_assert_int_eq(RUN("plan", "show"), 64);
     ck_assert_ptr_nonnull(strstr(err, "needs a JOB, or a job file"));
     ck_assert_int_eq(RUN("train"), 64);
+    ck_assert_int_eq(RUN("submit", "job.yaml"), 64);
+    ck_assert_str_eq(err, "gimbal submit: 'job.yaml' is one argument too many; a job file is given "
+                          "by -f\n");
+    ck_assert_int_eq(RUN("version", "job.yaml"), 64);
+    ck_assert_str_eq(err, "gimbal version: 'job.yaml' is one argument too many\n");
     write_job(2, "");
     ck_assert_int_eq(RUN("train", "--local", "2", "-f", in_folder("job.yaml"), "--resume"), 64);
     ck_assert_str_eq(err, "gimbal train: --resume needs --checkpoint DIR: the job has no "
