@@ -40,18 +40,29 @@ static bool same_node(const struct ranks *ranks, int a, int b)
     return length == strcspn(second, "/") && strncmp(first, second, length) == 0;
 }
 
+static int compare_tensors(const void *a, const void *b)
+{
+    return *(const int *)a - ((const struct parameter *)b)->tensor;
+}
+
+/* NULL: the rank has nothing of the tensor. A program's parameters are in the order of their
+ * tensors, and a deep model has a hundred thousand. */
+static const struct parameter *find_slice(const struct program *program, int tensor)
+{
+    return bsearch(&tensor, program->parameters, program->parameter_count,
+                   sizeof *program->parameters, compare_tensors);
+}
+
 /* What of a box no rank on another node has, in elements. */
 static int64_t count_sole(const struct ranks *ranks, int rank, int tensor, const struct box *box,
                           int other)
 {
     for (; other < ranks->count; other++) {
-        const struct program *program = ranks->programs[other];
         struct box common, left[2 * DIMS_MAX];
-        size_t i = 0;
-        while (i < program->parameter_count && program->parameters[i].tensor != tensor)
-            i++;
-        if (i == program->parameter_count || same_node(ranks, rank, other) ||
-            !box_overlap(box, &program->parameters[i].box, &common))
+        if (same_node(ranks, rank, other))
+            continue;
+        const struct parameter *slice = find_slice(ranks->programs[other], tensor);
+        if (!slice || !box_overlap(box, &slice->box, &common))
             continue;
         int64_t sole = 0;
         int pieces = box_subtract(box, &common, left);

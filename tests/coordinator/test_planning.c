@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 START_TEST(devices_of_one_host_are_neighbours)
 {
@@ -164,14 +165,75 @@ START_TEST(a_plan_says_what_a_lost_node_costs)
 }
 END_TEST
 
+#define DEEP 5000
+
+/* A plan of the small model for DEEP layers that are divided like its own. */
+static struct plan *deepen(const struct plan *plan)
+{
+    struct plan *deep = plan_copy(plan);
+    int count = plan->block_count - 2 + DEEP;
+    deep->blocks = xrealloc(deep->blocks, (size_t)count * sizeof *deep->blocks);
+    deep->block_count = deep->stages[0].block_count = count;
+    deep->blocks[count - 1] = plan->blocks[plan->block_count - 1];
+    for (int i = 1; i < count - 1; i++)
+        deep->blocks[i] = plan->blocks[1];
+    return deep;
+}
+
+/* Of this thread alone, so that a crowded machine changes nothing. */
+static double processor_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Slices are looked up: most of the time goes into the ranks' programs. With a look at all others
+ * for each slice it is minutes, in which a thread plans nothing else, whether the job is cancelled
+ * or not. */
+START_TEST(a_deep_plan_says_it_at_once)
+{
+    struct scene scene;
+    scene_open(&scene, "devices: {min: 2, max: 2}\n"
+                       "plan: {search: uniform, pin: {dp: 2}, forbid: {zero: [1, 2, 3]}}\n");
+    ck_assert_msg(scene_plan(&scene) == 0, "%s", scene.err.text);
+    char *layers = strstr(scene.text, "layers: 2") + strlen("layers: ");
+    char *text = xasprintf("%.*s%d%s", (int)(layers - scene.text), scene.text, DEEP, layers + 1);
+    struct job_config *job;
+    struct graph *graph;
+    ck_assert_int_eq(job_config_parse(text, strlen(text), "job", &job, &scene.err), 0);
+    ck_assert_int_eq(planner_graph(job, &graph, &scene.err), 0);
+    struct plan *plan = deepen(scene.planning.plan);
+    struct planner_request request = {.graph = graph, .job = job};
+    ck_assert_msg(plan_check(plan, graph, &scene.err) == 0, "%s", scene.err.text);
+    double began_s = processor_s();
+    for (int rank = 0; rank < 2; rank++) {
+        struct program *program;
+        ck_assert_int_eq(lower(graph, plan, rank, &program, NULL), 0);
+        program_destroy(program);
+    }
+    double lowered_s = processor_s();
+    ck_assert_int_eq(safety_of(&request, plan).kind, SAFETY_REPLICAS);
+    double lowering_s = lowered_s - began_s, safety_s = processor_s() - lowered_s;
+    ck_assert_msg(safety_s < 3 * lowering_s, "%g s, and %g s to lower", safety_s, lowering_s);
+    plan_destroy(plan);
+    graph_destroy(graph);
+    job_config_destroy(job);
+    free(text);
+    scene_close(&scene);
+}
+END_TEST
+
 int main(void)
 {
-    TCase *tcase = tcase_create("planning");
+    TCase *tcase = tcase_create("planning"), *deep = tcase_create("deep");
+    tcase_add_test(deep, a_deep_plan_says_it_at_once);
+    tcase_set_timeout(deep, 60);
     tcase_add_test(tcase, devices_of_one_host_are_neighbours);
     tcase_add_test(tcase, a_device_without_any_speed_is_refused_by_name);
     tcase_add_test(tcase, what_was_measured_goes_over_peak_rates_unless_asked_otherwise);
     tcase_add_test(tcase, a_given_plan_is_taken_as_it_is);
     tcase_add_test(tcase, memory_that_is_short_says_how_many_devices_would_do);
     tcase_add_loop_test(tcase, a_plan_says_what_a_lost_node_costs, 0, 4);
-    return suite_run("planning", tcase, NULL);
+    return suite_run("planning", tcase, deep, NULL);
 }
