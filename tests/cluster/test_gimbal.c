@@ -156,6 +156,8 @@ START_TEST(misspelt_commands_and_flags_are_usage)
     ck_assert_int_eq(RUN("logs", "j-1", "--rank", "4294967296"), 64);
     ck_assert_int_eq(RUN("cluster", "token", "user", "--ttl", "0s"), 64);
     ck_assert_ptr_nonnull(strstr(err, "--ttl '0s' must be more than no time, and at most 744h"));
+    ck_assert_int_eq(RUN("cluster", "token", "user", "--name", ""), 64);
+    ck_assert_ptr_nonnull(strstr(err, "--name '' is nobody's"));
     ck_assert_int_eq(RUN("-h"), 0);
     ck_assert_ptr_nonnull(strstr(out, "gimbal COMMAND"));
     ck_assert_int_eq(RUN("help"), 0);

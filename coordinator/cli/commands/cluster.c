@@ -97,6 +97,9 @@ static int init(const struct invocation *invocation, struct error *err)
 static int token(const struct invocation *invocation, struct error *err)
 {
     const struct cluster_values *values = invocation->values;
+    if (values->name && !*values->name)
+        return error_set(err, EXIT_USAGE,
+                         "--name '' is nobody's: leave it out for a token that anybody may use");
     struct admission_token wanted = {
         .role = invocation->arguments[1],
         .name = values->name,
