@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define WORDS_MAX 24
@@ -255,33 +254,6 @@ START_TEST(what_was_answered_about_a_job_that_waits_is_in_the_file)
 }
 END_TEST
 
-/* What a coordinator that answers late takes of it is not given again to the following. */
-START_TEST(a_time_to_wait_for_a_job_is_one_from_the_first_call_on)
-{
-    struct cluster cluster;
-    struct timespec began, ended;
-    cluster_start(&cluster, NULL);
-    setenv("GIMBAL_ADDRESS", cluster.address, 1);
-    write_job(2, "");
-    ck_assert_int_eq(kill(cluster.coordinator, SIGSTOP), 0);
-    clock_gettime(CLOCK_MONOTONIC, &began);
-    pid_t waker = fork();
-    if (waker == 0) {
-        sleep(3);
-        kill(cluster.coordinator, SIGCONT);
-        _exit(0);
-    }
-    ck_assert_int_eq(RUN("submit", "-f", in_folder("job.yaml"), "--wait", "--timeout", "3500ms"),
-                     124);
-    clock_gettime(CLOCK_MONOTONIC, &ended);
-    ck_assert_str_eq(out, "j-1\n");
-    ck_assert_ptr_nonnull(strstr(err, "gimbal submit: not within 3.5 s\n"));
-    ck_assert_int_lt(ended.tv_sec - began.tv_sec, 6);
-    ck_assert_int_eq(waitpid(waker, NULL, 0), waker);
-    cluster_stop(&cluster);
-}
-END_TEST
-
 START_TEST(watching_prints_what_changes_until_its_time_is_over)
 {
     struct cluster cluster;
@@ -485,7 +457,7 @@ END_TEST
 int main(void)
 {
     TCase *words = tcase_create("words"), *training = tcase_create("training"),
-          *waiting = tcase_create("waiting"), *demo = tcase_create("demo");
+          *demo = tcase_create("demo");
     tcase_add_checked_fixture(words, make_folder, remove_folder);
     tcase_add_test(words, misspelt_commands_and_flags_are_usage);
     tcase_add_test(words, a_wrong_job_file_is_named_with_its_place);
@@ -495,9 +467,6 @@ int main(void)
     tcase_add_test(words, what_was_answered_about_a_job_that_waits_is_in_the_file);
     tcase_add_test(words, watching_prints_what_changes_until_its_time_is_over);
     tcase_add_test(words, a_missing_executor_is_named);
-    tcase_add_checked_fixture(waiting, make_folder, remove_folder);
-    tcase_set_timeout(waiting, 20);
-    tcase_add_test(waiting, a_time_to_wait_for_a_job_is_one_from_the_first_call_on);
     tcase_add_checked_fixture(training, make_folder, remove_folder);
     tcase_set_timeout(training, 120);
     tcase_add_test(training, a_device_that_nothing_has_is_answered_with_those_there_are);
@@ -515,5 +484,5 @@ int main(void)
         suite_skip("demo", "this build has no Gloo, by which its ranks would meet");
     }
     tcase_add_test(demo, the_demo_says_which_text_is_missing);
-    return suite_run("gimbal", words, waiting, training, demo, NULL);
+    return suite_run("gimbal", words, training, demo, NULL);
 }
