@@ -36,6 +36,19 @@ int planner_graph(const struct job_config *job, struct graph **out, struct error
     return model_build(&config, out, err);
 }
 
+int planner_places(const struct job_config *job, struct error *err)
+{
+    const struct {
+        const char *key;
+        const struct texts *paths;
+    } data[] = {{"data.text", &job->data.text}, {"data.tokens", &job->data.tokens}};
+    int rc = 0;
+    for (size_t kind = 0; kind < sizeof data / sizeof *data; kind++)
+        for (size_t i = 0; i < data[kind].paths->count && rc == 0; i++)
+            rc = check_path(data[kind].key, data[kind].paths->items[i], err);
+    return rc;
+}
+
 int planner_runs(const struct job_config *job, const struct graph *graph, struct error *err)
 {
     struct model_config config = model_config_of(job);

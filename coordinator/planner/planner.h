@@ -74,6 +74,9 @@ int planner_search(const struct job_config *job, const struct search **out, stru
 
 /* The graph of a job's model. */
 int planner_graph(const struct job_config *job, struct graph **out, struct error *err);
+/* Whether every node finds the job's data in the same place. -EINVAL: a path counts from whatever
+ * folder a worker was started in. */
+int planner_places(const struct job_config *job, struct error *err);
 /* -ENOSYS: it can be planned, and not be trained yet; the sentence says what is missing. */
 int planner_runs(const struct job_config *job, const struct graph *graph, struct error *err);
 /* What the job asks for or forbids by a name has to be something there is: the search, the

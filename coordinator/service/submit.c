@@ -51,6 +51,8 @@ static int submitted_read(struct submitted *submitted, const Gimbal__JobSpec *sp
     if (rc == 0)
         rc = planner_runs(submitted->config, submitted->graph, err);
     if (rc == 0)
+        rc = planner_places(submitted->config, err);
+    if (rc == 0)
         rc = planner_names(submitted->config, err);
     if (rc == 0 && spec->plan && spec->plan->json[0])
         rc = read_given(submitted, spec->plan->json, err);

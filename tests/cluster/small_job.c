@@ -15,7 +15,7 @@ char *job_yaml(const char *model, const char *more)
     return xasprintf("apiVersion: gimbal/v1\n"
                      "name: small\n"
                      "model: {%s}\n"
-                     "data: {text: [corpus.txt]}\n"
+                     "data: {text: [/data/corpus.txt]}\n"
                      "train: {steps: 3, global_batch: 4, lr: 0.001}\n"
                      "%s",
                      model, more);

@@ -163,7 +163,7 @@ static void start_alone(void)
     spec.yaml = (char *)"apiVersion: gimbal/v1\n"
                         "name: long\n"
                         "model: {family: gpt, layers: 4, hidden: 512, heads: 8, seq: 256}\n"
-                        "data: {text: [corpus.txt]}\n"
+                        "data: {text: [/data/corpus.txt]}\n"
                         "train: {steps: 1000000, global_batch: 64, lr: 0.001}\n"
                         "devices: {min: 1, max: 2}\n"
                         "plan: {search: uniform}\n";

@@ -141,6 +141,31 @@ START_TEST(the_same_wish_is_one_job)
 }
 END_TEST
 
+/* A worker's folder is whichever it was started in. */
+START_TEST(data_that_each_node_would_look_for_elsewhere_is_refused)
+{
+    struct cluster cluster;
+    enum rpc_status status;
+    struct error words;
+    Gimbal__JobSpec spec = GIMBAL__JOB_SPEC__INIT;
+    Gimbal__SubmitRequest request = GIMBAL__SUBMIT_REQUEST__INIT;
+    cluster_start(&cluster, patient);
+    struct party *user = cluster_user(&cluster);
+    spec.yaml =
+        (char *)"apiVersion: gimbal/v1\n"
+                "name: small\n"
+                "model: {family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16, vocab: 256}\n"
+                "data: {tokens: [/data/a.bin, b.bin]}\n"
+                "train: {steps: 3, global_batch: 4, lr: 0.001}\n";
+    request.spec = &spec;
+    ck_assert_ptr_null(party_ask(user, COORDINATOR_SUBMIT, &request, &status, &words));
+    ck_assert_int_eq(status, RPC_INVALID_ARGUMENT);
+    ck_assert_msg(strstr(words.text, "data.tokens 'b.bin' must begin with '/'") != NULL, "%s",
+                  words.text);
+    cluster_stop(&cluster);
+}
+END_TEST
+
 START_TEST(a_plan_that_comes_with_the_job_is_the_one_that_runs)
 {
     struct cluster cluster;
@@ -277,6 +302,7 @@ END_TEST
 int main(void)
 {
     TCase *answers = tcase_create("answers"), *plans = tcase_create("plans");
+    tcase_add_test(answers, data_that_each_node_would_look_for_elsewhere_is_refused);
     tcase_add_loop_test(answers, a_job_that_can_never_run_is_refused_at_submit_in_words, 0,
                         REFUSALS);
     tcase_add_test(answers, a_job_waits_for_the_devices_that_would_do);
