@@ -45,11 +45,26 @@ static uint64_t free_bytes(const struct training *training)
     return bytes;
 }
 
-struct training *training_open(const struct training_config *config)
+/* The config's graph, its plan of one rank, and the program of that. */
+static struct training *lowered(const struct training_config *config)
 {
     struct training *training = xcalloc(1, sizeof *training);
     struct error err;
     training->config = *config;
+    bench_need(model_build(&config->model, &training->graph, &err), &err);
+    struct plan *plan = plan_create(1, (int)training->graph->block_count);
+    training->plan = plan;
+    plan->stages[0].block_count = plan->block_count;
+    plan->micro_batches = 1;
+    plan->micro_batch_samples = config->samples;
+    bench_need(lower(training->graph, plan, 0, &training->program, &err), &err);
+    return training;
+}
+
+struct training *training_open(const struct training_config *config)
+{
+    struct training *training = lowered(config);
+    struct error err;
     training->feed = (struct feed){&training->config.model, fill, count_targets};
     training->free_before = free_bytes(training);
     const struct interpreter_config prepare = {.device = config->device,
@@ -62,17 +77,18 @@ struct training *training_open(const struct training_config *config)
                                                              .epsilon = 1e-8,
                                                              .decay = 0.1,
                                                              .clip = 1}};
-    bench_need(model_build(&config->model, &training->graph, &err), &err);
-    struct plan *plan = plan_create(1, (int)training->graph->block_count);
-    training->plan = plan;
-    plan->stages[0].block_count = plan->block_count;
-    plan->micro_batches = 1;
-    plan->micro_batch_samples = config->samples;
-    bench_need(lower(training->graph, plan, 0, &training->program, &err), &err);
     bench_need(interpreter_prepare(training->program, &prepare, &training->in, &err), &err);
     interpreter_initialize(training->in, 1);
     bench_need(interpreter_store_state(training->in, &err), &err);
     return training;
+}
+
+uint64_t training_needs(const struct training_config *config)
+{
+    struct training *training = lowered(config);
+    uint64_t bytes = program_bytes(training->program);
+    training_close(training);
+    return bytes;
 }
 
 void training_close(struct training *training)

@@ -21,6 +21,8 @@ struct training_parts {
 
 struct training;
 
+/* Bytes of the device that the program of such a training holds; nothing is opened. */
+uint64_t training_needs(const struct training_config *config);
 /* Fresh; ends the process with a sentence where the device cannot. */
 struct training *training_open(const struct training_config *config);
 void training_close(struct training *training);
