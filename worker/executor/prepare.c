@@ -116,6 +116,23 @@ static int find_kernels(struct interpreter *in, struct error *err)
     return 0;
 }
 
+/* Every call in every slot. */
+static void prepare_kernels(struct interpreter *in)
+{
+    const struct program *p = in->program;
+    lanes_enter(in->lanes, QUEUE_COMPUTE);
+    for (size_t i = 0; i < p->instruction_count; i++) {
+        const struct instruction *instruction = &p->instructions[i];
+        bool computes = instruction->kind == INSTRUCTION_KERNEL;
+        const struct kernel *kernel = computes ? in->kernels[instruction->kernel.node] : NULL;
+        for (int slot = 0; kernel && kernel->prepare && slot < p->slots; slot++) {
+            const struct kernel_call call = interpreter_call(in, instruction, slot);
+            kernel->prepare(&call, instruction->kernel.direction);
+        }
+    }
+    lanes_leave(in->lanes);
+}
+
 static int poison(struct interpreter *in, struct error *err)
 {
     arena_poison(in->arena);
@@ -161,6 +178,8 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
     in->timed = !in->lanes;
     if (rc == 0 && config->poison)
         rc = poison(in, err);
+    if (rc == 0)
+        prepare_kernels(in);
     if (rc == 0)
         rc = form_groups(in, err);
     if (rc == 0)

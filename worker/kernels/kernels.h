@@ -61,6 +61,10 @@ struct kernel {
     /* -ENOTSUP in words where it is not made for such a node; sizes are of the whole dims.
      * (optional) */
     int (*check)(const struct node *node, const struct sizes *sizes, struct error *err);
+    /* Whatever such a call makes at its first time that waits for the device, in the calling
+     * thread's lane: once for each call of a program, before any of its ranks waits for another.
+     * What the call names is not touched. (optional) */
+    void (*prepare)(const struct kernel_call *call, enum direction direction);
 };
 
 /* Two operations forward, of which the second takes what the first has made, at once: with the bits

@@ -1,6 +1,6 @@
 /* test_tapes.c - stretches of a step that are recorded and played, on the emulated device: they do
  * what their instructions do one by one, in few launches, and where the device cannot keep them
- * training goes on without. */
+ * training goes on without. What waits for the device is made before the first step. */
 #include "tests/support/suite.h"
 #include "tests/worker/executor/small_families.h"
 
@@ -8,6 +8,7 @@
 
 extern int emulated_launches; /* of kernels and graphs */
 extern int emulated_spoiled;  /* so many of the next recordings fail */
+extern int emulated_plans;    /* of attention: to make one waits for the device */
 
 static const struct device *cuda;
 static struct graph *graphs[FAMILIES];
@@ -112,6 +113,40 @@ START_TEST(what_cannot_be_kept_is_issued_one_by_one)
 }
 END_TEST
 
+static void keep_plans(void *context, int rank, int step)
+{
+    int *plans = context;
+    if (rank == 0 && step == 0)
+        *plans = emulated_plans;
+}
+
+START_TEST(attention_is_planned_before_the_first_step)
+{
+    const struct model_config config = {.family = "gpt",
+                                        .layers = 1,
+                                        .hidden = 64,
+                                        .heads = 2,
+                                        .seq = 16,
+                                        .vocab = 36,
+                                        .ffn = 64,
+                                        .element = ELEMENT_BF16};
+    int plans = 0, before = emulated_plans;
+    const struct engine_options options = {
+        .device = cuda, .steps = 2, .context = &plans, .before_step = keep_plans};
+    struct engine_result result;
+    struct error err = {""};
+    struct graph *graph;
+    ck_assert_msg(model_build(&config, &graph, &err) == 0, "%s", err.text);
+    struct plan *plan = engine_plan_one(graph, 2, 2);
+    ck_assert_msg(engine_run(graph, plan, &options, &result, &err) == 0, "%s", err.text);
+    ck_assert_int_eq(plans - before, 2); /* forward, backward */
+    ck_assert_int_eq(emulated_plans, plans);
+    engine_result_finish(&result);
+    plan_destroy(plan);
+    graph_destroy(graph);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("tapes");
@@ -120,5 +155,6 @@ int main(void)
     tcase_add_loop_test(tcase, what_is_played_does_what_is_issued, 0, test_share(8));
     tcase_add_loop_test(tcase, a_step_on_tape_takes_few_launches, 0, FAMILIES);
     tcase_add_loop_test(tcase, what_cannot_be_kept_is_issued_one_by_one, 0, FAMILIES);
+    tcase_add_test(tcase, attention_is_planned_before_the_first_step);
     return suite_run("tapes", tcase, NULL);
 }

@@ -81,6 +81,8 @@ int check(const struct node *node, const struct sizes *sizes, struct error *err)
 
 } // namespace
 
-const struct kernel cuda_core = {"core", {{EITHER(forward)}, {core_backward}}, check};
-const struct kernel cuda_grouped = {"grouped", {{EITHER(forward)}, {core_backward}}, check};
+const struct kernel cuda_core = {
+    "core", {{EITHER(forward)}, {core_backward}}, check, flash_prepare};
+const struct kernel cuda_grouped = {
+    "grouped", {{EITHER(forward)}, {core_backward}}, check, flash_prepare};
 const struct kernel cuda_attend = {"attend", {{EITHER(forward)}, {core_backward}}, check};

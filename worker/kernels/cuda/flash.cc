@@ -1,5 +1,5 @@
-/* flash.cc - a plan per shape and direction, made at its first use: that step is not like the
- * others.
+/* flash.cc - a plan per shape and direction, made when it is prepared, else at its first use: that
+ * step is not like the others.
  *
  * Backward keeps a matrix of scores of every head, so that its sums have an order: it takes as many
  * samples or, of one sample, heads at once as fit into the lane's workspace. Where not even one
@@ -245,6 +245,13 @@ bool flash_backward(const struct kernel_call *call)
     add_number(&memory, SDPA_ONE, &one);
     run(plan, &memory, "attention backward");
     return true;
+}
+
+void flash_prepare(const struct kernel_call *call, enum direction direction)
+{
+    struct sdpa_shape shape = shape_of(call);
+    if (takes(call, &shape) && (direction == FORWARD || takes_gradients(call)))
+        find_plan(flash_here(), &shape, direction);
 }
 
 void flash_close(struct flash *flash)

@@ -13,6 +13,9 @@ struct flash; /* of a lane: its plans */
 /* In the calling thread's lane. False: nothing was done. */
 bool flash_forward(const struct kernel_call *call);
 bool flash_backward(const struct kernel_call *call);
+/* Makes the plan that such a call is run by: to load its code waits for all that the device does,
+ * and meanwhile nobody issues anything to it. */
+void flash_prepare(const struct kernel_call *call, enum direction direction);
 void flash_close(struct flash *flash); /* accepts NULL */
 #else
 inline bool flash_forward(const struct kernel_call *)
@@ -23,6 +26,10 @@ inline bool flash_forward(const struct kernel_call *)
 inline bool flash_backward(const struct kernel_call *)
 {
     return false;
+}
+
+inline void flash_prepare(const struct kernel_call *, enum direction)
+{
 }
 
 inline void flash_close(struct flash *)

@@ -1,5 +1,6 @@
 /* cudnn.cc - cuDNN's functions: descriptors and what they have to be made of, and plans. */
 #include "tests/worker/kernels/emulated/cudnn_work.h"
+#include "tests/worker/kernels/emulated/runtime.h"
 
 #define WORKSPACE 512 /* asked for in any case, so that a plan without one shows */
 
@@ -59,7 +60,7 @@ size_t workspace_of(descriptor plan)
 
 } // namespace
 
-int emulated_graphs;
+int emulated_graphs, emulated_plans;
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t *out)
 {
@@ -117,9 +118,15 @@ cudnnStatus_t cudnnBackendGetAttribute(descriptor of, cudnnBackendAttributeName_
     return CUDNN_STATUS_SUCCESS;
 }
 
+/* To load a plan's code waits for the device, as the real one does. */
 cudnnStatus_t cudnnBackendFinalize(descriptor of)
 {
     of->final = complete(of);
+    if (of->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
+        std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+        emulated_finish_all();
+        emulated_plans++;
+    }
     return of->final ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
 
