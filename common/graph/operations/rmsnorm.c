@@ -1,7 +1,8 @@
 /* rmsnorm.c - root-mean-square normalisation over h (Zhang and Sennrich, arXiv 1910.07467):
  * y = x / sqrt(mean of x^2 + epsilon) * w.
  *
- * With h split, each rank sums the squares of its piece; backward needs the sum of dy w x.
+ * With h split, each rank sums the squares of its piece; backward needs the sum of dy w u (u the
+ * normalised x).
  *
  * Of every head by itself, by one weight for all heads: Henry et al., arXiv 2010.04245, in Qwen3.
  * Queries and keys have dims of their own. */

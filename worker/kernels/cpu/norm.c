@@ -1,7 +1,7 @@
-/* norm.c - layer normalisation, row by row.
+/* norm.c - layer and root-mean-square normalisation, row by row.
  *
- * Where all of h is here, the last phase of each direction does everything while a row is in
- * the first cache, and those before it nothing. Statistics are as in plain/norm.c. */
+ * Where whole rows are here, the last phase of each direction does everything while a row is in
+ * the first cache, and those before it nothing. Formulas and statistics: plain/norm.c. */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/numbers.h"
 
@@ -10,47 +10,73 @@
 #define STRIP 256 /* columns whose sums are kept at once */
 #define CHUNK 128 /* rows summed in f32 before they join a sum in double */
 
-enum { X, W, B, Y, SUM, SQUARES };
-enum { DOT_W = 4, DOT_U };
+enum { X, W, B };
 
 struct norm {
     enum element element;
-    int64_t rows, hidden;
-    float width, epsilon; /* width: of the whole h */
+    bool centred, add;    /* add: to dx */
+    int64_t rows, hidden; /* hidden: of the piece that is here */
+    float width, epsilon; /* width: of the whole row */
     const void *x, *w, *b, *dy;
     float *sum, *squares, *dot_w, *dot_u;
     void *y, *dx;
     const struct view *dw, *db;
-    bool add;
 };
 
+/* What has no b has no mean, and with it neither sum nor dot_w. */
 static struct norm norm_of(const struct kernel_call *call)
 {
+    bool centred = call->node->operation->weight_count == 2;
+    int y = operation_output(call->node->operation);
+    int first = y + 1, last = centred ? first + 1 : first; /* statistics */
     return (struct norm){
         .element = call->element,
+        .centred = centred,
+        .add = call_accumulates(call, X),
         .rows = call_rows(&call->operand[X].box),
-        .hidden = box_length(&call->operand[X].box, 2),
-        .width = (float)sizes_get(&call->sizes, 'h'),
+        .hidden = call_width(&call->operand[X].box),
+        .width = (float)call_whole_width(call, X),
         .epsilon = call->node->epsilon,
         .x = call->operand[X].data,
         .w = call->operand[W].data,
-        .b = call->operand[B].data,
-        .dy = call->gradient[Y].data,
-        .sum = call->operand[SUM].data,
-        .squares = call->operand[SQUARES].data,
-        .dot_w = call->gradient[DOT_W].data,
-        .dot_u = call->gradient[DOT_U].data,
-        .y = call->operand[Y].data,
+        .b = centred ? call->operand[B].data : NULL,
+        .dy = call->gradient[y].data,
+        .sum = centred ? call->operand[first].data : NULL,
+        .squares = call->operand[last].data,
+        .dot_w = centred ? call->gradient[first].data : NULL,
+        .dot_u = call->gradient[last].data,
+        .y = call->operand[y].data,
         .dx = call->gradient[X].data,
         .dw = &call->gradient[W],
-        .db = &call->gradient[B],
-        .add = call_accumulates(call, X),
+        .db = centred ? &call->gradient[B] : NULL,
     };
 }
 
 static bool whole(const struct norm *norm)
 {
     return norm->hidden == (int64_t)norm->width;
+}
+
+/* The range_fn NAME_range of an INLINED void NAME(const struct norm *, first, end, element,
+ * centred): as EITHER_ELEMENT(), and either with a mean or without one. */
+#define EITHER_NORM(name)                                                                          \
+    VECTORISED static void name##_range(const void *context, int64_t first, int64_t end)           \
+    {                                                                                              \
+        const struct norm *of = context;                                                           \
+        bool f32 = of->element == ELEMENT_F32;                                                     \
+        if (of->centred && f32)                                                                    \
+            name(of, first, end, ELEMENT_F32, true);                                               \
+        else if (of->centred)                                                                      \
+            name(of, first, end, ELEMENT_BF16, true);                                              \
+        else if (f32)                                                                              \
+            name(of, first, end, ELEMENT_F32, false);                                              \
+        else                                                                                       \
+            name(of, first, end, ELEMENT_BF16, false);                                             \
+    }
+
+INLINED float row_mean(const struct norm *norm, int64_t row, bool centred)
+{
+    return centred ? norm->sum[row] / norm->width : 0;
 }
 
 INLINED float row_scale(const struct norm *norm, int64_t row)
@@ -68,24 +94,26 @@ INLINED void row_sum(const struct norm *norm, int64_t row, enum element e)
     norm->sum[row] = sum;
 }
 
-INLINED void row_squares(const struct norm *norm, int64_t row, enum element e)
+INLINED void row_squares(const struct norm *norm, int64_t row, enum element e, bool centred)
 {
     const void *x = from_number(norm->x, e, row * norm->hidden);
-    float mean = norm->sum[row] / norm->width, sum = 0;
+    float mean = row_mean(norm, row, centred), sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < norm->hidden; i++)
         sum += (load(x, e, i) - mean) * (load(x, e, i) - mean);
     norm->squares[row] = sum;
 }
 
-INLINED void row_output(const struct norm *norm, int64_t row, enum element e)
+INLINED void row_output(const struct norm *norm, int64_t row, enum element e, bool centred)
 {
     const void *x = from_number(norm->x, e, row * norm->hidden), *w = norm->w, *b = norm->b;
     void *y = from_number(norm->y, e, row * norm->hidden);
-    float mean = norm->sum[row] / norm->width, scale = row_scale(norm, row);
+    float mean = row_mean(norm, row, centred), scale = row_scale(norm, row);
 #pragma omp simd
-    for (int64_t i = 0; i < norm->hidden; i++)
-        store(y, e, i, (load(x, e, i) - mean) * scale * load(w, e, i) + load(b, e, i));
+    for (int64_t i = 0; i < norm->hidden; i++) {
+        float bias = centred ? load(b, e, i) : 0;
+        store(y, e, i, (load(x, e, i) - mean) * scale * load(w, e, i) + bias);
+    }
 }
 
 INLINED void sum_rows(const struct norm *norm, int64_t first, int64_t end, enum element e)
@@ -94,31 +122,35 @@ INLINED void sum_rows(const struct norm *norm, int64_t first, int64_t end, enum 
         row_sum(norm, row, e);
 }
 
-INLINED void square_rows(const struct norm *norm, int64_t first, int64_t end, enum element e)
+INLINED void square_rows(const struct norm *norm, int64_t first, int64_t end, enum element e,
+                         bool centred)
 {
     for (int64_t row = first; row < end; row++)
-        row_squares(norm, row, e);
+        row_squares(norm, row, e, centred);
 }
 
-INLINED void output_rows(const struct norm *norm, int64_t first, int64_t end, enum element e)
+INLINED void output_rows(const struct norm *norm, int64_t first, int64_t end, enum element e,
+                         bool centred)
 {
     for (int64_t row = first; row < end; row++)
-        row_output(norm, row, e);
+        row_output(norm, row, e, centred);
 }
 
-INLINED void forward_rows(const struct norm *norm, int64_t first, int64_t end, enum element e)
+INLINED void forward_rows(const struct norm *norm, int64_t first, int64_t end, enum element e,
+                          bool centred)
 {
     for (int64_t row = first; row < end; row++) {
-        row_sum(norm, row, e);
-        row_squares(norm, row, e);
-        row_output(norm, row, e);
+        if (centred)
+            row_sum(norm, row, e);
+        row_squares(norm, row, e, centred);
+        row_output(norm, row, e, centred);
     }
 }
 
 EITHER_ELEMENT(sum_rows, norm)
-EITHER_ELEMENT(square_rows, norm)
-EITHER_ELEMENT(output_rows, norm)
-EITHER_ELEMENT(forward_rows, norm)
+EITHER_NORM(square_rows)
+EITHER_NORM(output_rows)
+EITHER_NORM(forward_rows)
 
 static void forward_sum(const struct kernel_call *call)
 {
@@ -140,85 +172,85 @@ static void forward_output(const struct kernel_call *call)
     parallel(norm.rows, 1, whole(&norm) ? forward_rows_range : output_rows_range, &norm);
 }
 
-INLINED void row_dots(const struct norm *norm, int64_t row, enum element e)
+INLINED void row_dots(const struct norm *norm, int64_t row, enum element e, bool centred)
 {
     const void *x = from_number(norm->x, e, row * norm->hidden);
     const void *dy = from_number(norm->dy, e, row * norm->hidden), *w = norm->w;
-    float mean = norm->sum[row] / norm->width, dot_w = 0, dot_x = 0;
+    float mean = row_mean(norm, row, centred), dot_w = 0, dot_x = 0;
 #pragma omp simd reduction(+ : dot_w, dot_x)
     for (int64_t i = 0; i < norm->hidden; i++) {
         float du = load(dy, e, i) * load(w, e, i);
         dot_w += du;
         dot_x += du * (load(x, e, i) - mean);
     }
-    norm->dot_w[row] = dot_w;
+    if (centred)
+        norm->dot_w[row] = dot_w;
     norm->dot_u[row] = dot_x * row_scale(norm, row);
 }
 
 /* dx = (dy w - (dot_w + u dot_u) / width) / deviation. May write over dy. */
-INLINED void row_input(const struct norm *norm, int64_t row, enum element e)
+INLINED void row_input(const struct norm *norm, int64_t row, enum element e, bool centred)
 {
     const void *x = from_number(norm->x, e, row * norm->hidden);
     const void *dy = from_number(norm->dy, e, row * norm->hidden), *w = norm->w;
     void *dx = from_number(norm->dx, e, row * norm->hidden);
-    float mean = norm->sum[row] / norm->width, scale = row_scale(norm, row);
-    float constant = norm->dot_w[row] / norm->width;
+    float mean = row_mean(norm, row, centred), scale = row_scale(norm, row);
+    float constant = centred ? norm->dot_w[row] / norm->width : 0;
     float slope = norm->dot_u[row] / norm->width * scale;
-    if (norm->add) {
+    bool add = norm->add;
 #pragma omp simd
-        for (int64_t i = 0; i < norm->hidden; i++) {
-            float u = (load(x, e, i) - mean) * slope + constant;
-            store(dx, e, i, load(dx, e, i) + (load(dy, e, i) * load(w, e, i) - u) * scale);
-        }
-    } else {
-#pragma omp simd
-        for (int64_t i = 0; i < norm->hidden; i++) {
-            float u = (load(x, e, i) - mean) * slope + constant;
-            store(dx, e, i, (load(dy, e, i) * load(w, e, i) - u) * scale);
-        }
+    for (int64_t i = 0; i < norm->hidden; i++) {
+        float rest = (load(x, e, i) - mean) * slope + constant;
+        float through = (load(dy, e, i) * load(w, e, i) - rest) * scale;
+        store(dx, e, i, (add ? load(dx, e, i) : 0) + through);
     }
 }
 
-INLINED void dot_rows(const struct norm *norm, int64_t first, int64_t end, enum element e)
+INLINED void dot_rows(const struct norm *norm, int64_t first, int64_t end, enum element e,
+                      bool centred)
 {
     for (int64_t row = first; row < end; row++)
-        row_dots(norm, row, e);
+        row_dots(norm, row, e, centred);
 }
 
-INLINED void input_rows(const struct norm *norm, int64_t first, int64_t end, enum element e)
+INLINED void input_rows(const struct norm *norm, int64_t first, int64_t end, enum element e,
+                        bool centred)
 {
     for (int64_t row = first; row < end; row++)
-        row_input(norm, row, e);
+        row_input(norm, row, e, centred);
 }
 
-INLINED void backward_rows(const struct norm *norm, int64_t first, int64_t end, enum element e)
+INLINED void backward_rows(const struct norm *norm, int64_t first, int64_t end, enum element e,
+                           bool centred)
 {
     for (int64_t row = first; row < end; row++) {
-        row_dots(norm, row, e);
-        row_input(norm, row, e);
+        row_dots(norm, row, e, centred);
+        row_input(norm, row, e, centred);
     }
 }
 
-EITHER_ELEMENT(dot_rows, norm)
-EITHER_ELEMENT(input_rows, norm)
-EITHER_ELEMENT(backward_rows, norm)
+EITHER_NORM(dot_rows)
+EITHER_NORM(input_rows)
+EITHER_NORM(backward_rows)
 
 /* Over the rows of a chunk: columns of dy u, and of dy. */
 INLINED void add_columns(const struct norm *norm, int64_t row, int64_t first, int64_t count,
-                         float *sum_u, float *sum, enum element e)
+                         float *sum_u, float *sum, enum element e, bool centred)
 {
     const void *x = from_number(norm->x, e, row * norm->hidden + first);
     const void *dy = from_number(norm->dy, e, row * norm->hidden + first);
-    float mean = norm->sum[row] / norm->width, scale = row_scale(norm, row);
+    float mean = row_mean(norm, row, centred), scale = row_scale(norm, row);
 #pragma omp simd
     for (int64_t i = 0; i < count; i++) {
         sum_u[i] += load(dy, e, i) * ((load(x, e, i) - mean) * scale);
-        sum[i] += load(dy, e, i);
+        if (centred)
+            sum[i] += load(dy, e, i);
     }
 }
 
 /* Gradients of w and b for columns [first, end). */
-INLINED void sum_weights(const struct norm *norm, int64_t first, int64_t end, enum element e)
+INLINED void sum_weights(const struct norm *norm, int64_t first, int64_t end, enum element e,
+                         bool centred)
 {
     for (int64_t strip = first; strip < end; strip += STRIP) {
         int64_t count = end - strip < STRIP ? end - strip : STRIP;
@@ -226,7 +258,7 @@ INLINED void sum_weights(const struct norm *norm, int64_t first, int64_t end, en
         for (int64_t chunk = 0; chunk < norm->rows; chunk += CHUNK) {
             float sum_u[STRIP] = {0}, sum[STRIP] = {0};
             for (int64_t row = chunk; row < norm->rows && row < chunk + CHUNK; row++)
-                add_columns(norm, row, strip, count, sum_u, sum, e);
+                add_columns(norm, row, strip, count, sum_u, sum, e, centred);
             for (int64_t i = 0; i < count; i++) {
                 total_u[i] += sum_u[i];
                 total[i] += sum[i];
@@ -234,14 +266,14 @@ INLINED void sum_weights(const struct norm *norm, int64_t first, int64_t end, en
         }
         for (int64_t i = 0; norm->dw->data && i < count; i++)
             put(norm->dw, strip + i, true, total_u[i]);
-        for (int64_t i = 0; norm->db->data && i < count; i++)
+        for (int64_t i = 0; centred && norm->db->data && i < count; i++)
             put(norm->db, strip + i, true, total[i]);
     }
 }
 
-EITHER_ELEMENT(sum_weights, norm)
+EITHER_NORM(sum_weights)
 
-static void backward_sums(const struct kernel_call *call)
+static void backward_dots(const struct kernel_call *call)
 {
     struct norm norm = norm_of(call);
     if (!whole(&norm))
@@ -251,7 +283,7 @@ static void backward_sums(const struct kernel_call *call)
 static void backward_gradients(const struct kernel_call *call)
 {
     struct norm norm = norm_of(call);
-    if (norm.dw->data || norm.db->data) /* first: dx may lie over dy */
+    if (norm.dw->data || (norm.centred && norm.db->data)) /* first: dx may lie over dy */
         parallel(norm.hidden, 16, sum_weights_range, &norm);
     if (norm.dx)
         parallel(norm.rows, 1, whole(&norm) ? backward_rows_range : input_rows_range, &norm);
@@ -259,5 +291,10 @@ static void backward_gradients(const struct kernel_call *call)
 
 const struct kernel cpu_norm = {
     "norm",
-    {{forward_sum, forward_squares, forward_output}, {backward_sums, backward_gradients}},
+    {{forward_sum, forward_squares, forward_output}, {backward_dots, backward_gradients}},
+};
+
+const struct kernel cpu_rmsnorm = {
+    "rmsnorm",
+    {{forward_squares, forward_output}, {backward_dots, backward_gradients}},
 };

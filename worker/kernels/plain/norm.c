@@ -1,134 +1,166 @@
 /* norm.c - layer normalisation: y = u w + b, u = (x - mean) / deviation.
  *
- * Ba, Kiros and Hinton, arXiv 1607.06450. Statistics are sums over the piece of h that is here;
- * between two phases they become the sums over all of h. */
+ * Ba, Kiros and Hinton, arXiv 1607.06450. Root-mean-square normalisation is the same without b and
+ * with 0 for the mean: Zhang and Sennrich, arXiv 1910.07467. Statistics are sums over the piece of
+ * x's last dim that is here; between two phases they become the sums over all of it. */
 #include "worker/kernels/plain/plain.h"
 
+#include <assert.h>
 #include <math.h>
 
-enum { X, W, B, Y, SUM, SQUARES };
-enum { DOT_W = 4, DOT_U };
+enum { X, W, B };
 
-/* Once the statistics are whole: u = (x - mean) * scale. */
-struct moments {
-    double mean, scale;
+struct norm {
+    int64_t rows, hidden;  /* hidden: of the piece that is here */
+    double width, epsilon; /* width: of the whole row */
+    const struct view *x, *w, *b, *y, *dx, *dw, *db, *dy;
+    float *sums, *squares, *dots_w, *dots_u;
+    bool centred, add; /* add: to dx */
 };
 
-static struct moments row_moments(const struct kernel_call *call, int64_t row)
+/* What has no b has no mean, and with it neither sums nor dots_w. */
+static struct norm norm_of(const struct kernel_call *call)
 {
-    double width = (double)sizes_get(&call->sizes, 'h');
-    const float *sums = call->operand[SUM].data, *squares = call->operand[SQUARES].data;
-    return (struct moments){.mean = sums[row] / width,
-                            .scale = 1 / sqrt(squares[row] / width + call->node->epsilon)};
+    bool centred = call->node->operation->weight_count == 2;
+    int y = operation_output(call->node->operation);
+    int first = y + 1, last = centred ? first + 1 : first; /* statistics */
+    return (struct norm){
+        .rows = call_rows(&call->operand[X].box),
+        .hidden = call_width(&call->operand[X].box),
+        .width = (double)call_whole_width(call, X),
+        .epsilon = call->node->epsilon,
+        .x = &call->operand[X],
+        .w = &call->operand[W],
+        .b = centred ? &call->operand[B] : NULL,
+        .y = &call->operand[y],
+        .dx = &call->gradient[X],
+        .dw = &call->gradient[W],
+        .db = centred ? &call->gradient[B] : NULL,
+        .dy = &call->gradient[y],
+        .sums = centred ? call->operand[first].data : NULL,
+        .squares = call->operand[last].data,
+        .dots_w = centred ? call->gradient[first].data : NULL,
+        .dots_u = call->gradient[last].data,
+        .centred = centred,
+        .add = call_accumulates(call, X),
+    };
+}
+
+/* Once the sum is whole. */
+static double row_mean(const struct norm *norm, int64_t row)
+{
+    return norm->centred ? norm->sums[row] / norm->width : 0;
+}
+
+/* Once the squares are: u = (x - mean) * scale. */
+static double row_scale(const struct norm *norm, int64_t row)
+{
+    return 1 / sqrt(norm->squares[row] / norm->width + norm->epsilon);
 }
 
 static void forward_sum(const struct kernel_call *call)
 {
-    int64_t rows = call_rows(&call->operand[X].box), hidden = box_length(&call->operand[X].box, 2);
-    const struct view *x = &call->operand[X];
-    float *sums = call->operand[SUM].data;
-    for (int64_t row = 0; row < rows; row++) {
+    struct norm norm = norm_of(call);
+    assert(norm.centred);
+    for (int64_t row = 0; row < norm.rows; row++) {
         double sum = 0;
-        for (int64_t i = 0; i < hidden; i++)
-            sum += get(x, row * hidden + i);
-        sums[row] = (float)sum;
+        for (int64_t i = 0; i < norm.hidden; i++)
+            sum += get(norm.x, row * norm.hidden + i);
+        norm.sums[row] = (float)sum;
     }
 }
 
 static void forward_squares(const struct kernel_call *call)
 {
-    int64_t rows = call_rows(&call->operand[X].box), hidden = box_length(&call->operand[X].box, 2);
-    double width = (double)sizes_get(&call->sizes, 'h');
-    const struct view *x = &call->operand[X];
-    const float *sums = call->operand[SUM].data;
-    float *squares = call->operand[SQUARES].data;
-    for (int64_t row = 0; row < rows; row++) {
-        double sum = 0;
-        for (int64_t i = 0; i < hidden; i++) {
-            double deviation = get(x, row * hidden + i) - sums[row] / width;
+    struct norm norm = norm_of(call);
+    for (int64_t row = 0; row < norm.rows; row++) {
+        double mean = row_mean(&norm, row), sum = 0;
+        for (int64_t i = 0; i < norm.hidden; i++) {
+            double deviation = get(norm.x, row * norm.hidden + i) - mean;
             sum += deviation * deviation;
         }
-        squares[row] = (float)sum;
+        norm.squares[row] = (float)sum;
     }
 }
 
 static void forward_output(const struct kernel_call *call)
 {
-    int64_t rows = call_rows(&call->operand[X].box), hidden = box_length(&call->operand[X].box, 2);
-    const struct view *x = &call->operand[X], *w = &call->operand[W], *b = &call->operand[B];
-    for (int64_t row = 0; row < rows; row++) {
-        struct moments m = row_moments(call, row);
-        for (int64_t i = 0; i < hidden; i++)
-            put(&call->operand[Y], row * hidden + i, false,
-                (get(x, row * hidden + i) - m.mean) * m.scale * get(w, i) + get(b, i));
+    struct norm norm = norm_of(call);
+    for (int64_t row = 0; row < norm.rows; row++) {
+        double mean = row_mean(&norm, row), scale = row_scale(&norm, row);
+        for (int64_t i = 0; i < norm.hidden; i++) {
+            int64_t at = row * norm.hidden + i;
+            double bias = norm.centred ? get(norm.b, i) : 0;
+            put(norm.y, at, false, (get(norm.x, at) - mean) * scale * get(norm.w, i) + bias);
+        }
     }
 }
 
-static void backward_sums(const struct kernel_call *call)
+static void backward_dots(const struct kernel_call *call)
 {
-    int64_t rows = call_rows(&call->operand[X].box), hidden = box_length(&call->operand[X].box, 2);
-    const struct view *x = &call->operand[X], *w = &call->operand[W], *dy = &call->gradient[Y];
-    float *dot_w = call->gradient[DOT_W].data, *dot_u = call->gradient[DOT_U].data;
-    for (int64_t row = 0; row < rows; row++) {
-        struct moments m = row_moments(call, row);
-        double sum = 0, sum_u = 0;
-        for (int64_t i = 0; i < hidden; i++) {
-            double du = get(dy, row * hidden + i) * get(w, i);
+    struct norm norm = norm_of(call);
+    for (int64_t row = 0; row < norm.rows; row++) {
+        double mean = row_mean(&norm, row), scale = row_scale(&norm, row), sum = 0, sum_u = 0;
+        for (int64_t i = 0; i < norm.hidden; i++) {
+            int64_t at = row * norm.hidden + i;
+            double du = get(norm.dy, at) * get(norm.w, i);
             sum += du;
-            sum_u += du * (get(x, row * hidden + i) - m.mean) * m.scale;
+            sum_u += du * (get(norm.x, at) - mean) * scale;
         }
-        dot_w[row] = (float)sum;
-        dot_u[row] = (float)sum_u;
+        if (norm.centred)
+            norm.dots_w[row] = (float)sum;
+        norm.dots_u[row] = (float)sum_u;
     }
 }
 
-/* dx = (dy w - (dot_w + u dot_u) / width) / deviation */
-static void backward_input(const struct kernel_call *call)
+/* dx = (dy w - (dot_w + u dot_u) / width) / deviation; without a mean there is no dot_w. */
+static void backward_input(const struct norm *norm)
 {
-    int64_t rows = call_rows(&call->operand[X].box), hidden = box_length(&call->operand[X].box, 2);
-    double width = (double)sizes_get(&call->sizes, 'h');
-    const struct view *x = &call->operand[X], *w = &call->operand[W], *dy = &call->gradient[Y];
-    const float *dot_w = call->gradient[DOT_W].data, *dot_u = call->gradient[DOT_U].data;
-    for (int64_t row = 0; row < rows; row++) {
-        struct moments m = row_moments(call, row);
-        for (int64_t i = 0; i < hidden; i++) {
-            double u = (get(x, row * hidden + i) - m.mean) * m.scale;
-            double du = get(dy, row * hidden + i) * get(w, i);
-            put(&call->gradient[X], row * hidden + i, call_accumulates(call, X),
-                (du - (dot_w[row] + u * dot_u[row]) / width) * m.scale);
+    for (int64_t row = 0; row < norm->rows; row++) {
+        double mean = row_mean(norm, row), scale = row_scale(norm, row);
+        double dot_w = norm->centred ? norm->dots_w[row] : 0, dot_u = norm->dots_u[row];
+        for (int64_t i = 0; i < norm->hidden; i++) {
+            int64_t at = row * norm->hidden + i;
+            double u = (get(norm->x, at) - mean) * scale;
+            double du = get(norm->dy, at) * get(norm->w, i);
+            put(norm->dx, at, norm->add, (du - (dot_w + u * dot_u) / norm->width) * scale);
         }
     }
 }
 
-static void backward_weights(const struct kernel_call *call)
+/* dw = sum of dy u, db = sum of dy */
+static void backward_weights(const struct norm *norm)
 {
-    int64_t rows = call_rows(&call->operand[X].box), hidden = box_length(&call->operand[X].box, 2);
-    const struct view *x = &call->operand[X], *dy = &call->gradient[Y];
-    const struct view *dw = &call->gradient[W], *db = &call->gradient[B];
-    for (int64_t i = 0; i < hidden; i++) {
+    for (int64_t i = 0; i < norm->hidden; i++) {
         double sum = 0, sum_u = 0;
-        for (int64_t row = 0; row < rows; row++) {
-            struct moments m = row_moments(call, row);
-            double given = get(dy, row * hidden + i);
+        for (int64_t row = 0; row < norm->rows; row++) {
+            int64_t at = row * norm->hidden + i;
+            double given = get(norm->dy, at);
             sum += given;
-            sum_u += given * (get(x, row * hidden + i) - m.mean) * m.scale;
+            sum_u += given * (get(norm->x, at) - row_mean(norm, row)) * row_scale(norm, row);
         }
-        if (dw->data)
-            put(dw, i, true, sum_u);
-        if (db->data)
-            put(db, i, true, sum);
+        if (norm->dw->data)
+            put(norm->dw, i, true, sum_u);
+        if (norm->centred && norm->db->data)
+            put(norm->db, i, true, sum);
     }
 }
 
 static void backward_gradients(const struct kernel_call *call)
 {
+    struct norm norm = norm_of(call);
     /* The weights' first: the gradient of x may lie where that of y does. */
-    backward_weights(call);
-    if (call->gradient[X].data)
-        backward_input(call);
+    backward_weights(&norm);
+    if (norm.dx->data)
+        backward_input(&norm);
 }
 
 const struct kernel plain_norm = {
     "norm",
-    {{forward_sum, forward_squares, forward_output}, {backward_sums, backward_gradients}},
+    {{forward_sum, forward_squares, forward_output}, {backward_dots, backward_gradients}},
+};
+
+const struct kernel plain_rmsnorm = {
+    "rmsnorm",
+    {{forward_squares, forward_output}, {backward_dots, backward_gradients}},
 };
