@@ -55,3 +55,11 @@ static double count_targets(const void *context, enum program_kind kind, uint64_
 }
 
 const struct feed bench_feed = {NULL, fill, count_targets};
+
+const struct optimizer bench_optimizer = {.rate = 1e-3,
+                                          .steps = 1000,
+                                          .beta1 = 0.9,
+                                          .beta2 = 0.95,
+                                          .epsilon = 1e-8,
+                                          .decay = 0.1,
+                                          .clip = 1};

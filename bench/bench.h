@@ -1,4 +1,5 @@
-/* bench.h - what the suites that train share: a clock, a median, and samples to train on. */
+/* bench.h - what the suites that train share: a clock, a median, samples to train on, and an
+ * optimizer. */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
@@ -16,5 +17,6 @@ void bench_need(int rc, const struct error *err);
 #define BENCH_VOCAB 256
 #define BENCH_SEQ 256 /* tokens of a sample, and as many targets */
 extern const struct feed bench_feed;
+extern const struct optimizer bench_optimizer; /* AdamW, with everything that it can do */
 
 #endif

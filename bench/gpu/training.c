@@ -2,6 +2,7 @@
 #include "bench/gpu/training.h"
 
 #include "bench/bench.h"
+#include "bench/division.h"
 #include "common/base/memory.h"
 #include "common/program/lower.h"
 
@@ -52,12 +53,9 @@ static struct training *lowered(const struct training_config *config)
     struct error err;
     training->config = *config;
     bench_need(model_build(&config->model, &training->graph, &err), &err);
-    struct plan *plan = plan_create(1, (int)training->graph->block_count);
-    training->plan = plan;
-    plan->stages[0].block_count = plan->block_count;
-    plan->micro_batches = 1;
-    plan->micro_batch_samples = config->samples;
-    bench_need(lower(training->graph, plan, 0, &training->program, &err), &err);
+    training->plan = division_plan(&(struct division){.stages = 1, .micro_batches = 1},
+                                   training->graph, (int)config->samples);
+    bench_need(lower(training->graph, training->plan, 0, &training->program, &err), &err);
     return training;
 }
 
@@ -67,16 +65,12 @@ struct training *training_open(const struct training_config *config)
     struct error err;
     training->feed = (struct feed){&training->config.model, fill, count_targets};
     training->free_before = free_bytes(training);
+    struct optimizer optimizer = bench_optimizer;
+    optimizer.rate = 3e-4;
     const struct interpreter_config prepare = {.device = config->device,
                                                .feed = &training->feed,
                                                .one_by_one = config->one_by_one,
-                                               .optimizer = {.rate = 3e-4,
-                                                             .steps = 1000,
-                                                             .beta1 = 0.9,
-                                                             .beta2 = 0.95,
-                                                             .epsilon = 1e-8,
-                                                             .decay = 0.1,
-                                                             .clip = 1}};
+                                               .optimizer = optimizer};
     bench_need(interpreter_prepare(training->program, &prepare, &training->in, &err), &err);
     interpreter_initialize(training->in, 1);
     bench_need(interpreter_store_state(training->in, &err), &err);

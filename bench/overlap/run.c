@@ -1,11 +1,12 @@
 /* run.c - what communication beside computing saves: GPT 6 x 384, 256 tokens, 8 samples a step, on
  * two ranks of one core each with a link of 1 Gbit/s between them.
  *
- *     run [SETTING]     of dp2, zero2, zero3 and pp2; else all of them
+ *     run [DIVISION]    of dp2, zero2, zero3 and pp2; else all of them
  *
- * Each setting is trained on one queue and on two, in turns: ROUNDS rounds of some steps of each;
+ * Each is trained on one queue and on two, in turns: ROUNDS rounds of some steps of each;
  * the median round counts. Exposed is what computing stands still for while something is moved,
  * or while it waits for the queue that moves it, by the stamps of the instructions. */
+#include "bench/bench.h"
 #include "bench/overlap/link.h"
 #include "bench/overlap/rank.h"
 #include "tests/support/rendezvous.h"
@@ -20,11 +21,11 @@
 #define RANKS 2
 #define RATE "1gbit"
 
-static const struct setting settings[] = {
-    {"dp2", 1, "batch", 0, 1},
-    {"zero2", 1, "batch", 2, 1},
-    {"zero3", 1, "batch", 3, 1},
-    {"pp2", 2, NULL, 0, 8},
+static const struct division divisions[] = {
+    {"dp2", 1, "batch", 1, 0},
+    {"zero2", 1, "batch", 1, 2},
+    {"zero3", 1, "batch", 1, 3},
+    {"pp2", 2, NULL, 8, 0},
 };
 
 /* What the processes share. */
@@ -32,18 +33,11 @@ struct board {
     struct figures figures[RANKS][TURNS];
 };
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static double median(const double *rounds)
 {
     double sorted[ROUNDS];
     memcpy(sorted, rounds, sizeof sorted);
-    qsort(sorted, ROUNDS, sizeof *sorted, ascending);
-    return sorted[ROUNDS / 2];
+    return bench_median(sorted, ROUNDS);
 }
 
 /* Exposed over moved, both of all ranks, of the median round. */
@@ -61,7 +55,7 @@ static double exposed_share(const struct board *board, enum turn turn)
     return median(shares);
 }
 
-static void print(const struct setting *setting, const struct board *board)
+static void print(const struct division *division, const struct board *board)
 {
     const struct figures *one = &board->figures[0][TURN_ONE_QUEUE];
     const struct figures *two = &board->figures[0][TURN_TWO_QUEUES];
@@ -70,17 +64,17 @@ static void print(const struct setting *setting, const struct board *board)
         ratios[round] = one->step_s[round] / two->step_s[round];
     printf("bench overlap/exposed_comm_%s_1gbit %.3f ratio  # of %.3f s moved a step; on one "
            "queue %.3f s\n",
-           setting->name, exposed_share(board, TURN_TWO_QUEUES), median(two->moved_s),
+           division->name, exposed_share(board, TURN_TWO_QUEUES), median(two->moved_s),
            median(one->exposed_s));
-    printf("bench overlap/step_%s_s %.4f s  # on one queue %.4f s\n", setting->name,
+    printf("bench overlap/step_%s_s %.4f s  # on one queue %.4f s\n", division->name,
            median(two->step_s), median(one->step_s));
     printf("bench overlap/gain_%s %.3f ratio  # step on one queue over step on two, in turns\n",
-           setting->name, median(ratios));
+           division->name, median(ratios));
     fflush(stdout);
 }
 
 /* The process of a rank: into its namespace, and when the link is there to work. */
-static pid_t start(const struct setting *setting, int rank, const struct rendezvous *rendezvous,
+static pid_t start(const struct division *division, int rank, const struct rendezvous *rendezvous,
                    struct board *board, int entered, int joined)
 {
     pid_t pid = fork();
@@ -89,11 +83,11 @@ static pid_t start(const struct setting *setting, int rank, const struct rendezv
     char byte = 0;
     if (!link_enter() || write(entered, &byte, 1) != 1 || read(joined, &byte, 1) != 1)
         _exit(EXIT_FAILURE);
-    rank_measure(setting, rank, rendezvous, link_address(rank), board->figures[rank]);
+    rank_measure(division, rank, rendezvous, link_address(rank), board->figures[rank]);
     _exit(EXIT_SUCCESS);
 }
 
-static bool measure(const struct setting *setting, struct board *board)
+static bool measure(const struct division *division, struct board *board)
 {
     struct rendezvous *rendezvous = test_rendezvous_create(30);
     int entered[2], joined[2];
@@ -102,7 +96,7 @@ static bool measure(const struct setting *setting, struct board *board)
     if (pipe(entered) < 0 || pipe(joined) < 0)
         return false;
     for (int rank = 0; rank < RANKS; rank++)
-        pids[rank] = start(setting, rank, rendezvous, board, entered[1], joined[0]);
+        pids[rank] = start(division, rank, rendezvous, board, entered[1], joined[0]);
     for (int rank = 0; rank < RANKS; rank++)
         if (read(entered[0], bytes, 1) != 1)
             return false;
@@ -128,14 +122,14 @@ int main(int argc, char **argv)
         mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (board == MAP_FAILED)
         return EXIT_FAILURE;
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-        if (argc > 1 && strcmp(argv[1], settings[i].name) != 0)
+    for (size_t i = 0; i < sizeof divisions / sizeof *divisions; i++) {
+        if (argc > 1 && strcmp(argv[1], divisions[i].name) != 0)
             continue;
-        if (!measure(&settings[i], board)) {
-            fprintf(stderr, "overlap: %s was not measured\n", settings[i].name);
+        if (!measure(&divisions[i], board)) {
+            fprintf(stderr, "overlap: %s was not measured\n", divisions[i].name);
             return EXIT_FAILURE;
         }
-        print(&settings[i], board);
+        print(&divisions[i], board);
     }
     printf("bench overlap done\n");
     return EXIT_SUCCESS;

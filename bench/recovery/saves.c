@@ -6,6 +6,7 @@
  * one without, when the save is on the disk. The median of each kind counts. A save writes master
  * and both moments to a folder below $TMPDIR, or /tmp, and is made durable. */
 #include "bench/bench.h"
+#include "bench/division.h"
 #include "bench/recovery/recovery.h"
 
 #include "common/base/memory.h"
@@ -19,15 +20,6 @@
 
 #define PAIRS 9
 #define BATCH 8
-
-static struct plan *make_plan(const struct graph *graph)
-{
-    struct plan *plan = plan_create(1, (int)graph->block_count);
-    plan->stages[0].block_count = plan->block_count;
-    plan->micro_batches = 1;
-    plan->micro_batch_samples = BATCH;
-    return plan;
-}
 
 static void *buffer_of(void *in, int buffer)
 {
@@ -118,10 +110,7 @@ void bench_saves(void)
     const char *temporary = getenv("TMPDIR");
     char *folder = xasprintf("%s/gimbal-bench-XXXXXX", temporary ? temporary : "/tmp");
     struct interpreter_config prepare = {
-        .device = &device_cpu,
-        .feed = &bench_feed,
-        .optimizer = {
-            .rate = 1e-3, .steps = 1000, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .clip = 1}};
+        .device = &device_cpu, .feed = &bench_feed, .optimizer = bench_optimizer};
     struct graph *graph;
     struct program *program;
     struct interpreter *in;
@@ -134,7 +123,8 @@ void bench_saves(void)
         exit(EXIT_FAILURE);
     }
     bench_need(model_build(&config, &graph, &err), &err);
-    struct plan *plan = make_plan(graph);
+    struct plan *plan =
+        division_plan(&(struct division){.stages = 1, .micro_batches = 1}, graph, BATCH);
     bench_need(lower(graph, plan, 0, &program, &err), &err);
     cpuset_share(2, sets);
     bench_need(cpuset_bind(&sets[0], &threads, &err), &err);

@@ -36,13 +36,7 @@ static void *rank_run(void *context)
                                          .collectives = &collectives_local,
                                          .fabric = fabric,
                                          .feed = &bench_feed,
-                                         .optimizer = {.rate = 1e-3,
-                                                       .steps = 1000,
-                                                       .beta1 = 0.9,
-                                                       .beta2 = 0.95,
-                                                       .epsilon = 1e-8,
-                                                       .decay = 0.1,
-                                                       .clip = 1}};
+                                         .optimizer = bench_optimizer};
     bench_need(interpreter_prepare(rank->program, &prepare, &in, &err), &err);
     interpreter_initialize(in, 1);
     for (uint64_t step = 0; step < RANKS_STEPS + 1; step++) {
@@ -60,32 +54,9 @@ static void *rank_run(void *context)
     return NULL;
 }
 
-struct plan *ranks_plan(const struct graph *graph, const struct setting *setting, int batch)
+double ranks_throughput(const struct graph *graph, const struct division *division, int batch)
 {
-    struct plan *plan = plan_create(setting->stages, (int)graph->block_count);
-    int half = plan->block_count / 2;
-    for (int i = 0; i < setting->stages; i++) {
-        struct plan_stage *stage = &plan->stages[i];
-        stage->block_first = i * half;
-        stage->block_count = setting->stages == 1 ? plan->block_count
-                             : i == 0             ? half
-                                                  : plan->block_count - half;
-        if (setting->role)
-            stage->mesh = (struct mesh){.axes = 1, .size = {2}};
-        for (int b = 0; b < stage->block_count; b++) {
-            struct plan_block *block = &plan->blocks[stage->block_first + b];
-            block->stage = i;
-            block->roles[0] = setting->role ? role_find(setting->role) : NULL;
-        }
-    }
-    plan->micro_batches = setting->micro_batches;
-    plan->micro_batch_samples = batch / setting->micro_batches;
-    return plan;
-}
-
-double ranks_throughput(const struct graph *graph, const struct setting *setting, int batch)
-{
-    struct plan *plan = ranks_plan(graph, setting, batch);
+    struct plan *plan = division_plan(division, graph, batch);
     struct rank ranks[RANKS_MAX] = {0};
     struct error err;
     pthread_barrier_t barrier;

@@ -22,20 +22,20 @@
 static const char *const modes[] = {"eager", "compile"};
 #define MODES (sizeof modes / sizeof *modes)
 
-static const struct setting settings[] = {
+static const struct division divisions[] = {
     {"one", 1, NULL, 1}, {"dp2", 1, "batch", 1}, {"tp2", 1, "tensor", 1}, {"pp2", 2, NULL, 8}};
-#define SETTINGS (sizeof settings / sizeof *settings)
+#define DIVISIONS (sizeof divisions / sizeof *divisions)
 
 /* What is trained, with how many samples a step. */
 static const struct {
     const char *name, *family;
     enum element element;
     int batch;
-    size_t settings; /* the first of them */
-    bool peers;      /* PyTorch has it, too */
+    size_t divisions; /* the first of them */
+    bool peers;       /* PyTorch has it, too */
 } subjects[] = {
-    {"gpt6x384_f32", "gpt", ELEMENT_F32, 8, SETTINGS, true},
-    {"gpt6x384_bf16", "gpt", ELEMENT_BF16, 16, SETTINGS, true},
+    {"gpt6x384_f32", "gpt", ELEMENT_F32, 8, DIVISIONS, true},
+    {"gpt6x384_bf16", "gpt", ELEMENT_BF16, 16, DIVISIONS, true},
     {"llama6x384_f32", "llama", ELEMENT_F32, 8, 1, false},
     {"llama6x384_bf16", "llama", ELEMENT_BF16, 16, 1, false},
 };
@@ -45,8 +45,8 @@ static const struct {
 struct figures {
     struct graph *graph;
     struct peer *peers[MODES];
-    double rates[SETTINGS][ROUNDS], theirs[MODES][ROUNDS]; /* tokens/s */
-    double peak;                                           /* of matrix products */
+    double rates[DIVISIONS][ROUNDS], theirs[MODES][ROUNDS]; /* tokens/s */
+    double peak;                                            /* of matrix products */
 };
 
 /* On the first rank's core; NULL: PyTorch is not there, and has said so. */
@@ -119,8 +119,8 @@ static void run_round(struct figures *figures, size_t subject, int round)
         if (figures->peers[i])
             figures->theirs[i][round] =
                 RANKS_STEPS * batch * BENCH_SEQ / peer_seconds(figures->peers[i], RANKS_STEPS);
-    for (size_t i = 0; i < subjects[subject].settings; i++)
-        figures->rates[i][round] = ranks_throughput(figures->graph, &settings[i], batch);
+    for (size_t i = 0; i < subjects[subject].divisions; i++)
+        figures->rates[i][round] = ranks_throughput(figures->graph, &divisions[i], batch);
     double peak = matmul_peak(subjects[subject].element);
     figures->peak = peak > figures->peak ? peak : figures->peak;
 }
@@ -128,7 +128,7 @@ static void run_round(struct figures *figures, size_t subject, int round)
 /* Of a step's matrix products. */
 static double model_flops(const struct graph *graph, int batch)
 {
-    struct plan *plan = ranks_plan(graph, &settings[0], batch);
+    struct plan *plan = division_plan(&divisions[0], graph, batch);
     struct program *program;
     struct error err;
     bench_need(lower(graph, plan, 0, &program, &err), &err);
@@ -163,7 +163,7 @@ static void print_subject(struct figures *figures, size_t subject)
 {
     const char *name = subjects[subject].name;
     int batch = subjects[subject].batch;
-    for (size_t i = 0; i < subjects[subject].settings; i++)
+    for (size_t i = 0; i < subjects[subject].divisions; i++)
         bench_median(figures->rates[i], ROUNDS);
     const double *one = figures->rates[0];
     double half = one[ROUNDS / 2];
@@ -173,11 +173,11 @@ static void print_subject(struct figures *figures, size_t subject)
            figures->peak * 1e-9);
     printf("bench training/%s_share_of_peak %.3f ratio\n", name,
            half / (batch * BENCH_SEQ) * model_flops(figures->graph, batch) / figures->peak);
-    for (size_t i = 1; i < subjects[subject].settings; i++) {
+    for (size_t i = 1; i < subjects[subject].divisions; i++) {
         double two = figures->rates[i][ROUNDS / 2];
-        printf("bench training/%s_%s_tokens_per_core_s %.0f tokens/s\n", name, settings[i].name,
+        printf("bench training/%s_%s_tokens_per_core_s %.0f tokens/s\n", name, divisions[i].name,
                two / 2);
-        printf("bench training/%s_%s_scaling %.3f ratio\n", name, settings[i].name,
+        printf("bench training/%s_%s_scaling %.3f ratio\n", name, divisions[i].name,
                two / (2 * half));
     }
     if (subjects[subject].peers)
