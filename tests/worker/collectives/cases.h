@@ -7,7 +7,10 @@
 
 #include <check.h>
 #include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/types.h>
 
 #define RANKS_MAX 5
 
@@ -51,6 +54,18 @@ static inline struct fabric_group *world(struct test_rank *rank)
     ck_assert_msg(rank->library->group(rank->fabric, ranks, rank->count, &group, &err) == 0, "%s",
                   err.text);
     return group;
+}
+
+/* No event says that a thread sleeps inside a call; the kernel does. */
+static inline bool thread_sleeps(pid_t process, pid_t thread)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)process, (int)thread);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
+    fclose(file);
+    return state == 'S';
 }
 
 TCase *part_cases(int rows);

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -137,22 +136,10 @@ struct aborter {
     pid_t blocked; /* the thread that has to be asleep first */
 };
 
-/* No event says that a thread sleeps inside a call; the kernel does. */
-static bool thread_sleeps(pid_t thread)
-{
-    char path[64], state = 0;
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
-    FILE *file = fopen(path, "r");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_eq(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
-    fclose(file);
-    return state == 'S';
-}
-
 static void *abort_run(void *context)
 {
     struct aborter *aborter = context;
-    while (!thread_sleeps(aborter->blocked))
+    while (!thread_sleeps(getpid(), aborter->blocked))
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     aborter->rank->library->abort(aborter->rank->fabric);
     return NULL;
