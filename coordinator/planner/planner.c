@@ -79,9 +79,13 @@ int planner_search(const struct job_config *job, const struct search **out, stru
 }
 
 /* What the job forbids or asks for by a name has to be something there is. */
-static int check_words(const struct job_plan *plan, struct error *err)
+static int find_names(const struct job_config *job, const struct search **search, struct error *err)
 {
     char known[128];
+    const struct job_plan *plan = &job->plan;
+    int rc = planner_search(job, search, err);
+    if (rc < 0)
+        return rc;
     const char *schedule = plan->schedule;
     if (schedule && !schedule_find(schedule))
         return error_set(err, -EINVAL, "plan.schedule '%s' is unknown; known: %s", schedule,
@@ -96,8 +100,7 @@ static int check_words(const struct job_plan *plan, struct error *err)
 int planner_names(const struct job_config *job, struct error *err)
 {
     const struct search *search;
-    int rc = planner_search(job, &search, err);
-    return rc < 0 ? rc : check_words(&job->plan, err);
+    return find_names(job, &search, err);
 }
 
 int planner_check(const struct job_config *job, struct error *err)
@@ -269,9 +272,7 @@ int planner_run(const struct planner_request *request, struct planner_result *ou
 {
     *out = (struct planner_result){0};
     const struct search *search = NULL;
-    int rc = planner_search(request->job, &search, err);
-    if (rc == 0)
-        rc = check_words(&request->job->plan, err);
+    int rc = find_names(request->job, &search, err);
     if (rc < 0)
         return rc;
     assert(search);
