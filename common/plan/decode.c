@@ -4,11 +4,13 @@
  * every index of something there is. Whether it is a plan for a model is plan_check's to say. */
 #include "common/plan/plan.h"
 
+#include "common/base/file.h"
 #include "common/base/memory.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Is it a whole number in [low, high]? JSON's are 64 bits wide, most of ours are not. */
@@ -255,4 +257,15 @@ int plan_decode(const char *text, struct plan **out, struct error *err)
     else
         *out = plan;
     return rc;
+}
+
+int plan_load(const char *path, struct plan **out, struct error *err)
+{
+    char *text;
+    int rc = file_read(path, &text, err);
+    if (rc < 0)
+        return rc;
+    rc = plan_decode(text, out, err);
+    free(text);
+    return rc < 0 ? error_prefix(err, rc, "plan '%s'", path) : 0;
 }

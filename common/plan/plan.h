@@ -112,5 +112,7 @@ char *plan_print(char *out, size_t size, const struct plan *plan);
 char *plan_encode(const struct plan *plan, const struct graph *graph);
 /* Reads what anybody wrote. -EINVAL with the member that is wrong; plan_check says the rest. */
 int plan_decode(const char *text, struct plan **out, struct error *err);
+/* The same of a file; -errno when it cannot be read. The sentence has its path. */
+int plan_load(const char *path, struct plan **out, struct error *err);
 
 #endif

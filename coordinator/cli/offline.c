@@ -7,7 +7,6 @@
 #include "common/rpc/clock.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/jobfile.h"
-#include "coordinator/cli/planfile.h"
 #include "coordinator/cli/searching.h"
 #include "coordinator/planner/report/dump.h"
 
@@ -22,7 +21,7 @@ static int take_plan(const struct offline_request *request, struct offline *offl
 {
     struct plan *plan;
     int rc = request->plan_text ? plan_decode(request->plan_text, &plan, err)
-                                : planfile_load(request->plan_path, &plan, err);
+                                : plan_load(request->plan_path, &plan, err);
     if (rc < 0)
         return rc;
     if (!request->cluster_path)

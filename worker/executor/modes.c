@@ -1,7 +1,6 @@
 /* modes.c - ranks without a cluster. */
 #include "worker/executor/modes.h"
 
-#include "common/base/file.h"
 #include "common/base/memory.h"
 #include "worker/executor/crew.h"
 #include "worker/executor/local_saving.h"
@@ -10,17 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int read_plan(const char *path, struct plan **out, struct error *err)
-{
-    char *text;
-    int rc = file_read(path, &text, err);
-    if (rc < 0)
-        return rc;
-    rc = plan_decode(text, out, err);
-    free(text);
-    return rc < 0 ? error_prefix(err, rc, "%s", path) : 0;
-}
 
 int modes_device_sets(const struct executor_options *options, int count,
                       cpu_set_t sets[CPUSETS_MAX], struct error *err)
@@ -75,7 +63,7 @@ int executor_local(const struct executor_options *options, struct error *err)
     if (rc == 0)
         rc = set_local_saving(&work, options, err);
     if (rc == 0)
-        rc = read_plan(options->plan, &work.plan, err);
+        rc = plan_load(options->plan, &work.plan, err);
     if (rc == 0)
         rc = work_open(&work, err);
     if (rc == 0)

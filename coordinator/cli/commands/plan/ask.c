@@ -3,7 +3,6 @@
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/living.h"
-#include "coordinator/cli/planfile.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,7 @@ static int check_file(const char *path, struct error *err)
     struct error ignored;
     struct stat status;
     if (!path || stat(path, &status) < 0 || !S_ISREG(status.st_mode) ||
-        planfile_load(path, &plan, &ignored) < 0)
+        plan_load(path, &plan, &ignored) < 0)
         return EXIT_DONE;
     plan_destroy(plan);
     return error_set(err, EXIT_USAGE,

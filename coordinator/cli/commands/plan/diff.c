@@ -2,7 +2,6 @@
  * be worth. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/planfile.h"
 
 #include "common/base/units.h"
 #include "common/plan/diff.h"
@@ -62,7 +61,7 @@ static int run(const struct invocation *invocation, struct error *err)
     struct plan *plans[2] = {NULL, NULL};
     int rc = 0, code;
     for (int i = 0; i < 2 && rc == 0; i++)
-        rc = planfile_load(invocation->arguments[i], &plans[i], err);
+        rc = plan_load(invocation->arguments[i], &plans[i], err);
     code = rc < 0 ? exit_of_errno(rc) : diff(invocation, plans[0], plans[1], err);
     for (int i = 0; i < 2; i++)
         plan_destroy(plans[i]);

@@ -1,7 +1,6 @@
 /* referees.c - a table with a row per plan, or an object. */
 #include "coordinator/cli/commands/plan/referees.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/planfile.h"
 
 #include "common/base/units.h"
 #include "common/profile/galvatron.h"
@@ -116,7 +115,7 @@ static int compare(const struct common *common, const struct ask_values *ask,
     const char *const one[] = {ask->search, NULL};
     struct galvatron_rows rows;
     struct plan *given = NULL;
-    int rc = ask->plan ? planfile_load(ask->plan, &given, err) : 0;
+    int rc = ask->plan ? plan_load(ask->plan, &given, err) : 0;
     if (rc < 0)
         return exit_of_errno(rc);
     rc = galvatron_compare(&offline->request, profile, ask->search ? one : compared, given, &rows,
