@@ -1,4 +1,4 @@
-/* operation.h - what an operation is: one file in operations/ and one row in operations.c.
+/* operation.h - what an operation is: one file in operations/ and one row in operation.c.
  *
  * An operation has operands: its inputs, then its weights, then its one output, numbered in
  * this order. It may compute in phases, with named statistics between them that are reduced

@@ -14,7 +14,7 @@ struct label {
     struct taken taken;                /* on the rank that has least memory */
     int ranks;       /* the first of those that are told apart, in a list; -1: all take as much */
     int entry, exit; /* ends of the first block's and the last block's choices */
-    int node;        /* how it came about: see frontier_choices */
+    int node;        /* how it came about: see frontiers_choices() */
 };
 
 struct frontier {

@@ -4,7 +4,7 @@
  * It knows plans of layers that are all alike, of the roles batch and tensor (with or without
  * sequences split), zero 0, 2 and 3, and recomputation of nothing or all. What it takes for the
  * time of a pipeline is the larger of two guesses, neither of which is a bound: see
- * galvatron_cost.c. */
+ * cost.c. */
 #ifndef COORDINATOR_PLANNER_GALVATRON_COST_H
 #define COORDINATOR_PLANNER_GALVATRON_COST_H
 

@@ -1,6 +1,6 @@
-/* plain.h - the members of device_plain, one file each: what the operation means, element by
- * element, summed in double. Fast devices are measured against them, and borrow what they do
- * not do better. */
+/* plain.h - the members of device_plain, a file for each or for those that are alike: what the
+ * operation means, element by element, summed in double. Fast devices are measured against them,
+ * and borrow what they do not do better. */
 #ifndef WORKER_KERNELS_PLAIN_PLAIN_H
 #define WORKER_KERNELS_PLAIN_PLAIN_H
 
