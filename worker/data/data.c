@@ -104,11 +104,6 @@ uint64_t data_size(const struct data_source *source)
     return source->files.size;
 }
 
-uint64_t data_hash(const struct data_source *source)
-{
-    return files_hash(&source->files);
-}
-
 /* One more file into the one that stands for all that are left. */
 static void fold(struct data_file *rest, const struct data_file *file)
 {

@@ -37,8 +37,6 @@ void data_close(struct data_source *source);
 
 /* Tokens of the corpus. */
 uint64_t data_size(const struct data_source *source);
-/* Fingerprint of all tokens: equal corpora, equal numbers. Reads the whole corpus. */
-uint64_t data_hash(const struct data_source *source);
 /* A file of the corpus as it is here: the whole of it, header and all, and file_hash() of it. */
 struct data_file {
     char *path;

@@ -113,14 +113,6 @@ const void *files_span(const struct files *files, uint64_t first, uint64_t *coun
     return part->bytes + inside * files->width;
 }
 
-uint64_t files_hash(const struct files *files)
-{
-    uint64_t hash = HASH_START;
-    for (size_t i = 0; i < files->count; i++)
-        hash = hash_bytes(hash, files->parts[i].bytes, files->parts[i].count * files->width);
-    return hash;
-}
-
 const struct file *files_at(const struct files *files, size_t index, const char **path)
 {
     if (index >= files->count)

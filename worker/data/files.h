@@ -44,8 +44,5 @@ uint64_t file_hash(const struct file *file);
 /* Lend the elements from first on as far as they lie together; *count says how many. NULL at the
  * end. first <= size. */
 const void *files_span(const struct files *files, uint64_t first, uint64_t *count);
-/* Fingerprint of all elements, wherever one file ends and the next begins. Reads everything:
- * about a second per gigabyte. */
-uint64_t files_hash(const struct files *files);
 
 #endif

@@ -21,12 +21,12 @@ START_TEST(files_are_one_corpus_in_the_given_order)
     struct data_source *parts = open_data("text: [z, empty, a, m]", 50, 0, 1);
     struct data_source *mixed = open_data("text: [a, z, m]", 50, 0, 1);
     ck_assert_uint_eq(data_size(parts), 251);
-    ck_assert_uint_eq(data_hash(parts), data_hash(whole));
-    ck_assert_uint_ne(data_hash(mixed), data_hash(whole));
     int32_t one[5 * 50], other[5 * 50];
     data_fill(whole, DATA_TRAIN, 0, 0, 5, 0, 50, true, one);
     data_fill(parts, DATA_TRAIN, 0, 0, 5, 0, 50, true, other);
     ck_assert_mem_eq(one, other, sizeof one);
+    data_fill(mixed, DATA_TRAIN, 0, 0, 5, 0, 50, true, other);
+    ck_assert_mem_ne(one, other, sizeof one);
     data_close(whole);
     data_close(parts);
     data_close(mixed);
