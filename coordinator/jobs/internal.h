@@ -9,7 +9,6 @@ struct jobs {
     struct job **items; /* by number */
     size_t count, capacity;
     uint64_t next_number;
-    uint64_t stale_count;
 };
 
 #endif

@@ -43,11 +43,6 @@ const struct job *jobs_at(const struct jobs *jobs, size_t index)
     return jobs->items[index];
 }
 
-uint64_t jobs_stale_count(const struct jobs *jobs)
-{
-    return jobs->stale_count;
-}
-
 static struct job *lookup(const struct jobs *jobs, const char *id)
 {
     uint64_t number;
@@ -206,10 +201,7 @@ int jobs_apply(struct jobs *jobs, const struct job_event *given, uint64_t now_ms
     struct job *job = lookup(jobs, event.job);
     if (!job)
         return error_set(err, -ENOENT, "there is no job '%s'", event.job);
-    int rc = job_event_apply(job, &event, now_ms, actions, err);
-    if (rc == -ESTALE)
-        jobs->stale_count++;
-    return rc;
+    return job_event_apply(job, &event, now_ms, actions, err);
 }
 
 int jobs_restore(struct jobs *jobs, const struct job *stored, struct job_actions *actions,

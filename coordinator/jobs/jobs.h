@@ -32,12 +32,11 @@ struct job_action {
     uint32_t epoch;
 };
 
-/* Zeroed to begin with; jobs_actions_clear() empties it and keeps its room. */
+/* Zeroed to begin with, and again by jobs_actions_finish(). */
 struct job_actions {
     struct job_action *items;
     size_t count, capacity;
 };
-void jobs_actions_clear(struct job_actions *actions);
 void jobs_actions_finish(struct job_actions *actions);
 
 enum job_event_kind {
@@ -149,9 +148,6 @@ int jobs_restore(struct jobs *jobs, const struct job *stored, struct job_actions
 size_t jobs_count(const struct jobs *jobs);
 const struct job *jobs_at(const struct jobs *jobs, size_t index);
 const struct job *jobs_find(const struct jobs *jobs, const char *id);
-
-/* How many messages were refused as stale. */
-uint64_t jobs_stale_count(const struct jobs *jobs);
 
 const char *jobs_action_name(enum job_action_kind kind);
 

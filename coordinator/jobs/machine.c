@@ -82,11 +82,6 @@ static const enum job_action_kind entering[JOB_STATES][ENTERING_MAX] = {
     [JOB_CANCELLED] = {JOB_ACTION_STORE, JOB_ACTION_DROP, JOB_ACTION_RELEASE},
 };
 
-void jobs_actions_clear(struct job_actions *actions)
-{
-    actions->count = 0;
-}
-
 void jobs_actions_finish(struct job_actions *actions)
 {
     free(actions->items);

@@ -15,11 +15,6 @@
 #include "common/base/utf8.h"
 #include "coordinator/membership/internal.h"
 
-void membership_events_clear(struct membership_events *events)
-{
-    events->count = 0;
-}
-
 void membership_events_finish(struct membership_events *events)
 {
     free(events->items);

@@ -63,12 +63,11 @@ struct membership_event {
     char reason[WORKER_REASON_SIZE]; /* a sentence's end: "silent for 5.00 s"; may be "" */
 };
 
-/* Zeroed to begin with; membership_events_clear() empties it and keeps its room. */
+/* Zeroed to begin with, and again by membership_events_finish(). */
 struct membership_events {
     struct membership_event *items;
     size_t count, capacity;
 };
-void membership_events_clear(struct membership_events *events);
 void membership_events_finish(struct membership_events *events);
 
 /* -EINVAL unless 0 < 3 heartbeats < dead_ms, in words. */

@@ -73,7 +73,7 @@ void actions_are(const char *expected)
                  jobs_action_name(actions.items[i].kind), actions.items[i].job);
     }
     carry_out();
-    jobs_actions_clear(&actions);
+    jobs_actions_finish(&actions);
     ck_assert_str_eq(text, expected);
 }
 
@@ -100,7 +100,7 @@ const struct job *submit(unsigned min, unsigned max, enum job_kind kind)
 void schedule(void)
 {
     carry_out();
-    jobs_actions_clear(&actions);
+    jobs_actions_finish(&actions);
     jobs_schedule(jobs, views, view_count, 2000, &actions);
 }
 
@@ -201,6 +201,6 @@ const struct job *job_in(enum job_state state)
     }
     ck_assert_int_eq(job->state, state);
     carry_out();
-    jobs_actions_clear(&actions);
+    jobs_actions_finish(&actions);
     return job;
 }

@@ -60,7 +60,7 @@ void events_are(const char *expected)
                  membership_event_name(event->kind), event->worker,
                  (unsigned long long)event->instance, event->reason[0] ? ": " : "", event->reason);
     }
-    membership_events_clear(&events);
+    membership_events_finish(&events);
     ck_assert_str_eq(text, expected);
 }
 

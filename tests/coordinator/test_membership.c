@@ -134,7 +134,7 @@ START_TEST(a_drain_survives_a_restart_of_the_worker)
     join("node-a", 2, 1, 2);
     state_is("node-a", "DRAINING");
     ck_assert_str_eq(membership_find(members, "node-a")->drain_reason, "fan");
-    membership_events_clear(&events);
+    membership_events_finish(&events);
     ck_assert_int_eq(membership_undrain(members, "node-a", &events, &err), 0);
     ck_assert_int_eq(membership_undrain(members, "node-a", &events, &err), 0);
     events_are("undrained node-a 2");
@@ -161,7 +161,7 @@ static void restart_with(const char *name, uint64_t now_ms)
     struct worker *stored = worker_copy(membership_find(members, name));
     membership_destroy(members);
     members = membership_create(&MEMBERSHIP_CONFIG_DEFAULT);
-    membership_events_clear(&events);
+    membership_events_finish(&events);
     ck_assert_int_eq(membership_restore(members, stored, now_ms, &err), 0);
     ck_assert_int_eq(membership_restore(members, stored, now_ms, &err), -EEXIST);
     worker_destroy(stored);

@@ -35,7 +35,7 @@ static const struct job *paused_job(void)
     must(paused(job, 1, 1));
     stands(job, "PAUSED", "Held", "paused by ada: for the night");
     carry_out();
-    jobs_actions_clear(&actions);
+    jobs_actions_finish(&actions);
     return job;
 }
 
@@ -88,7 +88,7 @@ START_TEST(a_job_let_go_while_it_pauses_goes_on_when_all_have_paused)
     must(paused(job, 0, 1));
     must(let_go(job));
     ck_assert_int_eq(job->state, JOB_PAUSING);
-    jobs_actions_clear(&actions);
+    jobs_actions_finish(&actions);
     must(paused(job, 1, 1));
     stands(job, "RUNNING", "None", "");
     actions_are("store j-1, go j-1");
@@ -245,7 +245,7 @@ START_TEST(a_coordinator_that_starts_again_pauses_what_was_pausing)
     }
     struct job *stored = job_copy(job);
     jobs_destroy(jobs);
-    jobs_actions_clear(&actions);
+    jobs_actions_finish(&actions);
     jobs = jobs_create(&JOBS_CONFIG_DEFAULT, 1);
     ck_assert_int_eq(jobs_restore(jobs, stored, &actions, &err), 0);
     job_destroy(stored);

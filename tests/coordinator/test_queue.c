@@ -84,7 +84,7 @@ START_TEST(one_key_is_one_job)
         .key = "k", .name = "gpt", .user = "ada", .text = "x", .devices_min = 1, .devices_max = 1};
     const struct job *one, *two;
     ck_assert_int_eq(jobs_submit(jobs, &submission, 0, &one, &actions, &err), 0);
-    jobs_actions_clear(&actions);
+    jobs_actions_finish(&actions);
     ck_assert_int_eq(jobs_submit(jobs, &submission, 0, &two, &actions, &err), 0);
     ck_assert_ptr_eq(one, two);
     actions_are("");
@@ -150,7 +150,7 @@ START_TEST(a_job_that_needs_more_memory_waits_for_more_devices)
     const struct job *job = submit(1, 4, JOB_ANY);
     schedule();
     carry_out();
-    jobs_actions_clear(&actions);
+    jobs_actions_finish(&actions);
     struct job_event event = of(JOB_EVENT_UNFIT, job);
     event.devices_needed = 3;
     event.words = "it fits on 3 devices of 1 GiB";

@@ -330,7 +330,7 @@ START_TEST(a_restart_survives_one_of_the_coordinator)
     reach(job, 9);
     break_down(job);
     carry_out();
-    jobs_actions_clear(&actions);
+    jobs_actions_finish(&actions);
     struct job *stored = job_copy(job);
     jobs_destroy(jobs);
     jobs = jobs_create(&JOBS_CONFIG_DEFAULT, 1);
