@@ -1,12 +1,11 @@
 /* test_families.c - models that are no GPT train under every vector of roles on two axes as on one
  * rank, and their gradients are derivatives. */
 #include "tests/support/suite.h"
+#include "tests/worker/executor/agreement.h"
 #include "tests/worker/executor/derivative.h"
 #include "tests/worker/executor/small_families.h"
 
 #include <stdio.h>
-
-#define LIMIT 1e-5
 
 static struct graph *graphs[FAMILIES];
 static struct engine_result ones[FAMILIES];
@@ -28,17 +27,8 @@ static void teardown(void)
 static void check_plan(int model, struct plan *plan, const char *name)
 {
     struct engine_result result;
-    struct error err = {""};
-    const char *worst = "", *family = families[model].family;
-    int rc = engine_run(graphs[model], plan, &options, &result, &err);
-    ck_assert_msg(rc == 0, "%s under %s: %s", family, name, err.text);
-    double loss = engine_loss_difference(&result, &ones[model], FAMILIES_STEPS);
-    double gradient = engine_gradient_difference(&result, &ones[model], graphs[model], &worst);
-    ck_assert_msg(loss <= LIMIT, "%s under %s: loss differs by %g", family, name, loss);
-    ck_assert_msg(gradient <= LIMIT, "%s under %s: gradient of %s differs by %g", family, name,
-                  worst, gradient);
-    for (int rank = 0; rank < result.ranks; rank++)
-        ck_assert_uint_eq(result.sent[rank], result.words[rank]);
+    agreement_check(families[model].family, graphs[model], plan, &options, &ones[model], name,
+                    &result);
     engine_result_finish(&result);
     plan_destroy(plan);
 }

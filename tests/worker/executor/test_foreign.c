@@ -8,6 +8,7 @@
 #include "common/models/model.h"
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
+#include "tests/worker/executor/agreement.h"
 #include "tests/worker/executor/derivative.h"
 #include "worker/kernels/call.h"
 
@@ -17,7 +18,6 @@
 #include <string.h>
 
 #define STEPS 4
-#define LIMIT 1e-5
 
 /* ---- rotate ---- */
 
@@ -263,18 +263,8 @@ static void teardown(void)
 static void check_plan(int model, struct plan *plan, const char *name)
 {
     struct engine_result result;
-    struct error err = {""};
-    const char *worst = "";
-    int rc = engine_run(graphs[model], plan, &options, &result, &err);
-    ck_assert_msg(rc == 0, "%s under %s: %s", models_tried[model].name, name, err.text);
-    double loss = engine_loss_difference(&result, &ones[model], STEPS);
-    double gradient = engine_gradient_difference(&result, &ones[model], graphs[model], &worst);
-    ck_assert_msg(loss <= LIMIT, "%s under %s: loss differs by %g", models_tried[model].name, name,
-                  loss);
-    ck_assert_msg(gradient <= LIMIT, "%s under %s: gradient of %s differs by %g",
-                  models_tried[model].name, name, worst, gradient);
-    for (int rank = 0; rank < result.ranks; rank++)
-        ck_assert_uint_eq(result.sent[rank], result.words[rank]);
+    agreement_check(models_tried[model].name, graphs[model], plan, &options, &ones[model], name,
+                    &result);
     engine_result_finish(&result);
     plan_destroy(plan);
 }

@@ -1,6 +1,7 @@
 /* test_lanes.c - a device with memory and lanes of its own trains as plain C does: under every role
  * and random plans, ranks as threads that share the device, with the queues of a step as lanes. */
 #include "tests/support/suite.h"
+#include "tests/worker/executor/agreement.h"
 #include "tests/worker/executor/small_families.h"
 #include "worker/executor/arena.h"
 
@@ -9,7 +10,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define LIMIT 1e-5
 #define STATE_BYTES 65536
 
 static const struct device *cuda; /* NULL: this machine has none */
@@ -29,29 +29,15 @@ static void teardown(void)
     families_finish(graphs);
 }
 
-static void run(int model, const struct plan *plan, const char *name, struct engine_result *result)
-{
-    struct engine_options options = {
-        .device = cuda, .steps = FAMILIES_STEPS, .ignored = FAMILIES_IGNORED, .poison = true};
-    struct error err = {""};
-    int rc = engine_run(graphs[model], plan, &options, result, &err);
-    ck_assert_msg(rc == 0, "%s under %s: %s", families[model].family, name, err.text);
-}
-
 /* Takes the plan. */
 static void check_plan(int model, struct plan *plan, const char *name)
 {
+    struct engine_options options = {
+        .device = cuda, .steps = FAMILIES_STEPS, .ignored = FAMILIES_IGNORED, .poison = true};
     struct engine_result result, again;
-    const char *worst = "", *family = families[model].family;
-    run(model, plan, name, &result);
-    double loss = engine_loss_difference(&result, &ones[model], FAMILIES_STEPS);
-    double gradient = engine_gradient_difference(&result, &ones[model], graphs[model], &worst);
-    ck_assert_msg(loss <= LIMIT, "%s under %s: loss differs by %g", family, name, loss);
-    ck_assert_msg(gradient <= LIMIT, "%s under %s: gradient of %s differs by %g", family, name,
-                  worst, gradient);
-    for (int rank = 0; rank < result.ranks; rank++)
-        ck_assert_uint_eq(result.sent[rank], result.words[rank]);
-    run(model, plan, name, &again);
+    const char *family = families[model].family;
+    agreement_check(family, graphs[model], plan, &options, &ones[model], name, &result);
+    agreement_check(family, graphs[model], plan, &options, &ones[model], name, &again);
     const char *differs = engine_differs(&result, &again, graphs[model], FAMILIES_STEPS);
     ck_assert_msg(!differs, "%s under %s: %s is not the same twice", family, name, differs);
     engine_result_finish(&result);

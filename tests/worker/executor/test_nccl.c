@@ -5,6 +5,7 @@
 #include "tests/support/engine.h"
 #include "tests/support/ranks.h"
 #include "tests/support/suite.h"
+#include "tests/worker/executor/agreement.h"
 #include "worker/collectives/nccl_network.h"
 
 #include <errno.h>
@@ -13,7 +14,6 @@
 #include <string.h>
 
 #define STEPS 4
-#define LIMIT 1e-5
 
 static const struct model_config config = {
     .family = "gpt", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48};
@@ -46,14 +46,7 @@ static void check_plan(struct plan *plan, const char *name)
                                      .ignored = 0.2,
                                      .poison = true};
     struct engine_result result;
-    struct error err = {""};
-    const char *worst = "";
-    int rc = engine_run(graph, plan, &options, &result, &err);
-    ck_assert_msg(rc == 0, "%s: %s", name, err.text);
-    double loss = engine_loss_difference(&result, &one, STEPS);
-    double gradient = engine_gradient_difference(&result, &one, graph, &worst);
-    ck_assert_msg(loss <= LIMIT, "%s: loss differs by %g", name, loss);
-    ck_assert_msg(gradient <= LIMIT, "%s: gradient of %s differs by %g", name, worst, gradient);
+    agreement_check("gpt", graph, plan, &options, &one, name, &result);
     engine_result_finish(&result);
     plan_destroy(plan);
 }

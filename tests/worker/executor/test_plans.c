@@ -2,6 +2,7 @@
 #include "common/models/model.h"
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
+#include "tests/worker/executor/agreement.h"
 
 #include <check.h>
 #include <math.h>
@@ -9,8 +10,6 @@
 #include <stdlib.h>
 
 #define STEPS 20
-#define LOSS_LIMIT 1e-5     /* relative, over 20 steps */
-#define GRADIENT_LIMIT 1e-5 /* of the tensor's norm, or of the floor */
 
 static struct graph *graph;
 static struct engine_result one; /* rank, 8 samples in one micro-batch */
@@ -39,21 +38,7 @@ static void teardown(void)
 static void check_plan(struct plan *plan, const char *name)
 {
     struct engine_result result;
-    struct error err = {""};
-    char text[128];
-    const char *worst = "";
-    plan_print(text, sizeof text, plan);
-    int rc = engine_run(graph, plan, &options, &result, &err);
-    ck_assert_msg(rc == 0, "%s (%s): %s", name, text, err.text);
-    double loss = engine_loss_difference(&result, &one, STEPS);
-    ck_assert_msg(loss <= LOSS_LIMIT, "%s (%s): loss differs by %g", name, text, loss);
-    double gradient = engine_gradient_difference(&result, &one, graph, &worst);
-    ck_assert_msg(gradient <= GRADIENT_LIMIT, "%s (%s): gradient of %s differs by %g", name, text,
-                  worst, gradient);
-    for (int rank = 0; rank < result.ranks; rank++)
-        ck_assert_msg(result.sent[rank] == result.words[rank],
-                      "%s (%s): rank %d sent %lu words, its program says %lu", name, text, rank,
-                      (unsigned long)result.sent[rank], (unsigned long)result.words[rank]);
+    agreement_check(small.family, graph, plan, &options, &one, name, &result);
     engine_result_finish(&result);
     plan_destroy(plan);
 }

@@ -5,6 +5,7 @@
 #include "common/models/model.h"
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
+#include "tests/worker/executor/agreement.h"
 #include "tests/worker/executor/derivative.h"
 
 #include <math.h>
@@ -13,7 +14,6 @@
 #include <string.h>
 
 #define STEPS 5
-#define LIMIT 1e-5
 
 static struct graph *graph;
 
@@ -215,15 +215,8 @@ START_TEST(an_uneven_plan_gives_the_loss_of_one_rank)
     struct engine_options options = {.steps = STEPS, .ignored = 0.2};
     struct plan *plan = uneven[_i].make(), *plain = engine_plan_one(graph, 1, 8);
     struct engine_result result, one;
-    const char *worst = "", *name = uneven[_i].name;
     run(plain, &options, &one, "one rank");
-    run(plan, &options, &result, name);
-    double loss = engine_loss_difference(&result, &one, STEPS);
-    double gradient = engine_gradient_difference(&result, &one, graph, &worst);
-    ck_assert_msg(loss <= LIMIT, "%s: loss differs by %g", name, loss);
-    ck_assert_msg(gradient <= LIMIT, "%s: gradient of %s differs by %g", name, worst, gradient);
-    for (int rank = 0; rank < result.ranks; rank++)
-        ck_assert_uint_eq(result.sent[rank], result.words[rank]);
+    agreement_check("gpt", graph, plan, &options, &one, uneven[_i].name, &result);
     engine_result_finish(&result);
     engine_result_finish(&one);
     plan_destroy(plan);

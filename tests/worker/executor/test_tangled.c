@@ -10,12 +10,12 @@
 #include "common/models/model.h"
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
+#include "tests/worker/executor/agreement.h"
 #include "tests/worker/executor/derivative.h"
 
 #include <stdio.h>
 
 #define STEPS 4
-#define LIMIT 1e-5
 
 static struct graph *graph;
 static struct engine_result one;
@@ -104,14 +104,7 @@ static void teardown(void)
 static void check_plan(struct plan *plan, const char *name)
 {
     struct engine_result result;
-    struct error err = {""};
-    const char *worst = "";
-    int rc = engine_run(graph, plan, &options, &result, &err);
-    ck_assert_msg(rc == 0, "%s: %s", name, err.text);
-    double loss = engine_loss_difference(&result, &one, STEPS);
-    double gradient = engine_gradient_difference(&result, &one, graph, &worst);
-    ck_assert_msg(loss <= LIMIT, "%s: loss differs by %g", name, loss);
-    ck_assert_msg(gradient <= LIMIT, "%s: gradient of %s differs by %g", name, worst, gradient);
+    agreement_check("the tangle", graph, plan, &options, &one, name, &result);
     engine_result_finish(&result);
     plan_destroy(plan);
 }
