@@ -90,6 +90,30 @@ void answer_report(struct supervised *supervised, enum rpc_status status)
                                HEARTBEAT_MS, supervised->now_ms, &supervised->actions);
 }
 
+void answer_ready(struct supervised *supervised, uint64_t rank, enum rpc_status status)
+{
+    supervisor_ready_answered(supervised->supervisor, rank, status, "trouble", supervised->now_ms,
+                              &supervised->actions);
+}
+
+void answer_paused(struct supervised *supervised, uint64_t rank, enum rpc_status status)
+{
+    supervisor_paused_answered(supervised->supervisor, rank, status, "trouble", supervised->now_ms,
+                               &supervised->actions);
+}
+
+void answer_staged(struct supervised *supervised, uint64_t rank, enum rpc_status status)
+{
+    supervisor_staged_answered(supervised->supervisor, rank, status, "trouble", supervised->now_ms,
+                               &supervised->actions);
+}
+
+void answer_stopped(struct supervised *supervised, uint64_t rank, enum rpc_status status)
+{
+    supervisor_stopped_answered(supervised->supervisor, rank, status, "trouble", supervised->now_ms,
+                                &supervised->actions);
+}
+
 void lose_heartbeat(struct supervised *supervised)
 {
     advance_to(supervised, SUPERVISOR_HEARTBEAT);

@@ -39,6 +39,11 @@ uint64_t advance_to(struct supervised *supervised, enum supervisor_action_kind k
 void answer_hello(struct supervised *supervised, uint64_t term);
 void answer_report(struct supervised *supervised, enum rpc_status status);
 void lose_heartbeat(struct supervised *supervised);
+/* Answer what was told of a rank. */
+void answer_ready(struct supervised *supervised, uint64_t rank, enum rpc_status status);
+void answer_paused(struct supervised *supervised, uint64_t rank, enum rpc_status status);
+void answer_staged(struct supervised *supervised, uint64_t rank, enum rpc_status status);
+void answer_stopped(struct supervised *supervised, uint64_t rank, enum rpc_status status);
 /* Through Hello and report again, which are answered. */
 void come_back(struct supervised *supervised, uint64_t term);
 

@@ -17,26 +17,6 @@ static void set_up(void)
     supervised_open_up(&it);
 }
 
-static void ready(uint64_t rank)
-{
-    executor_ready(&it, rank);
-}
-
-static void answer_ready(uint64_t rank, enum rpc_status status)
-{
-    supervisor_ready_answered(it.supervisor, rank, status, "trouble", it.now_ms, &it.actions);
-}
-
-static void answer_stopped(uint64_t rank, enum rpc_status status)
-{
-    supervisor_stopped_answered(it.supervisor, rank, status, "trouble", it.now_ms, &it.actions);
-}
-
-static void answer_paused(uint64_t rank, enum rpc_status status)
-{
-    supervisor_paused_answered(it.supervisor, rank, status, "trouble", it.now_ms, &it.actions);
-}
-
 START_TEST(a_pause_is_passed_on_once_and_told_as_often_as_it_is_asked_for)
 {
     uint64_t rank = start_rank(&it, "job-1", 1);
@@ -51,12 +31,12 @@ START_TEST(a_pause_is_passed_on_once_and_told_as_often_as_it_is_asked_for)
     supervisor_executor_paused(it.supervisor, rank, 1, 7, &it.actions);
     ck_assert_uint_eq(want(&it, SUPERVISOR_PAUSED)->rank, rank);
     ck_assert_uint_eq(rank_of(&it, rank)->paused_step, 7);
-    answer_paused(rank, RPC_OK);
+    answer_paused(&it, rank, RPC_OK);
     done(&it);
     pause_job(&it, "job-1", 1, 1); /* by a coordinator that has started again */
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_PAUSE), 0);
     ck_assert_uint_eq(want(&it, SUPERVISOR_PAUSED)->rank, rank);
-    answer_paused(rank, RPC_OK);
+    answer_paused(&it, rank, RPC_OK);
     done(&it);
     resume_job(&it, "job-1", 1, 1);
     ck_assert_uint_eq(want(&it, SUPERVISOR_RESUME)->rank, rank);
@@ -71,12 +51,12 @@ START_TEST(a_pause_is_told_again_after_the_link_was_lost)
     uint64_t rank = start_rank(&it, "job-1", 1);
     pause_job(&it, "job-1", 1, 1);
     supervisor_executor_paused(it.supervisor, rank, 1, 7, &it.actions);
-    answer_paused(rank, RPC_UNAVAILABLE);
+    answer_paused(&it, rank, RPC_UNAVAILABLE);
     ck_assert_int_eq(rank_of(&it, rank)->paused, DELIVERY_DUE);
     done(&it);
     come_back(&it, 1);
     ck_assert_uint_eq(want(&it, SUPERVISOR_PAUSED)->rank, rank);
-    answer_paused(rank, RPC_OK);
+    answer_paused(&it, rank, RPC_OK);
     ck_assert_int_eq(rank_of(&it, rank)->paused, DELIVERY_DONE);
     ck_assert_int_eq(rank_of(&it, rank)->state, RANK_RUNNING);
 }
@@ -93,16 +73,11 @@ START_TEST(a_late_answer_does_not_count_for_a_newer_pause)
     done(&it);
     supervisor_executor_paused(it.supervisor, rank, 2, 9, &it.actions);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_PAUSED), 0);
-    answer_paused(rank, RPC_OK);
+    answer_paused(&it, rank, RPC_OK);
     ck_assert_uint_eq(want(&it, SUPERVISOR_PAUSED)->rank, rank);
     ck_assert_uint_eq(rank_of(&it, rank)->paused_number, 2);
 }
 END_TEST
-
-static void answer_staged(uint64_t rank, enum rpc_status status)
-{
-    supervisor_staged_answered(it.supervisor, rank, status, "trouble", it.now_ms, &it.actions);
-}
 
 START_TEST(a_checkpoint_is_told_until_it_is_taken_also_of_an_executor_that_is_gone)
 {
@@ -112,14 +87,14 @@ START_TEST(a_checkpoint_is_told_until_it_is_taken_also_of_an_executor_that_is_go
     done(&it);
     executor_staged(&it, rank, 20); /* the same again says nothing new */
     ck_assert_uint_eq(it.actions.count, 0);
-    answer_staged(rank, RPC_UNAVAILABLE);
+    answer_staged(&it, rank, RPC_UNAVAILABLE);
     ck_assert_int_eq(rank_of(&it, rank)->staged, DELIVERY_DUE);
     rank_gone(&it, rank, "was killed by signal 9");
     done(&it);
     come_back(&it, 1);
     ck_assert_uint_eq(want(&it, SUPERVISOR_STAGED)->rank, rank);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_STOPPED), 0);
-    answer_staged(rank, RPC_OK);
+    answer_staged(&it, rank, RPC_OK);
     ck_assert_int_eq(rank_of(&it, rank)->staged, DELIVERY_DONE);
     ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
 }
@@ -143,20 +118,20 @@ END_TEST
 START_TEST(stopped_waits_for_the_answer_to_ready_and_both_survive_an_outage)
 {
     uint64_t rank = start_rank(&it, "job-1", 1);
-    ready(rank);
+    executor_ready(&it, rank);
     rank_gone(&it, rank, "left");
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_STOPPED), 0);
-    answer_ready(rank, RPC_UNAVAILABLE); /* of no use any more */
+    answer_ready(&it, rank, RPC_UNAVAILABLE); /* of no use any more */
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_STOPPED), 0);
     done(&it);
     come_back(&it, 2);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_READY), 0);
     ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
-    answer_stopped(rank, RPC_DEADLINE_EXCEEDED);
+    answer_stopped(&it, rank, RPC_DEADLINE_EXCEEDED);
     done(&it);
     come_back(&it, 2);
     ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
-    answer_stopped(rank, RPC_OK);
+    answer_stopped(&it, rank, RPC_OK);
     done(&it);
     lose_heartbeat(&it);
     come_back(&it, 2);
@@ -167,17 +142,17 @@ END_TEST
 START_TEST(a_rank_that_is_refused_twice_in_a_term_is_stopped)
 {
     uint64_t rank = start_rank(&it, "job-1", 1);
-    ready(rank);
-    answer_ready(rank, RPC_FAILED_PRECONDITION);
+    executor_ready(&it, rank);
+    answer_ready(&it, rank, RPC_FAILED_PRECONDITION);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
     done(&it);
     come_back(&it, 2); /* it was the term */
     ck_assert_uint_eq(want(&it, SUPERVISOR_READY)->rank, rank);
-    answer_ready(rank, RPC_FAILED_PRECONDITION);
+    answer_ready(&it, rank, RPC_FAILED_PRECONDITION);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
     done(&it);
     come_back(&it, 2); /* it was not */
-    answer_ready(rank, RPC_FAILED_PRECONDITION);
+    answer_ready(&it, rank, RPC_FAILED_PRECONDITION);
     ck_assert_uint_eq(want(&it, SUPERVISOR_SIGNAL)->rank, rank);
     rank_gone(&it, rank, "was killed");
     ck_assert_str_eq(rank_of(&it, rank)->reason, "the coordinator refuses it: trouble");
@@ -187,11 +162,11 @@ END_TEST
 START_TEST(a_refusal_that_crossed_a_new_term_is_only_repeated)
 {
     uint64_t rank = start_rank(&it, "job-1", 1);
-    ready(rank);
+    executor_ready(&it, rank);
     lose_heartbeat(&it);
     come_back(&it, 2);
     done(&it);
-    answer_ready(rank, RPC_FAILED_PRECONDITION);
+    answer_ready(&it, rank, RPC_FAILED_PRECONDITION);
     ck_assert_uint_eq(want(&it, SUPERVISOR_READY)->rank, rank);
     ck_assert_uint_eq(it.actions.count, 1);
 }
@@ -202,7 +177,7 @@ START_TEST(only_so_many_ended_ranks_are_remembered)
     for (uint64_t epoch = 1; epoch <= 3 * SUPERVISOR_ENDED_MAX; epoch++) {
         uint64_t rank = start_rank(&it, "job-1", epoch);
         rank_gone(&it, rank, "left");
-        answer_stopped(rank, RPC_OK);
+        answer_stopped(&it, rank, RPC_OK);
         done(&it);
     }
     ck_assert_uint_eq(supervisor_rank_count(it.supervisor), SUPERVISOR_ENDED_MAX);

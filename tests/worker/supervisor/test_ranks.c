@@ -19,35 +19,20 @@ static void set_up(void)
     supervised_open_up(&it);
 }
 
-static void ready(uint64_t rank)
-{
-    executor_ready(&it, rank);
-}
-
-static void answer_ready(uint64_t rank, enum rpc_status status)
-{
-    supervisor_ready_answered(it.supervisor, rank, status, "trouble", it.now_ms, &it.actions);
-}
-
-static void answer_stopped(uint64_t rank, enum rpc_status status)
-{
-    supervisor_stopped_answered(it.supervisor, rank, status, "trouble", it.now_ms, &it.actions);
-}
-
 START_TEST(a_repeated_assignment_is_answered_and_not_started_again)
 {
     uint64_t rank = start_rank(&it, "job-1", 1);
     assign(&it, "job-1", 1, 0, 0);
     ck_assert_uint_eq(it.actions.count, 0); /* its executor is not ready yet */
-    ready(rank);
+    executor_ready(&it, rank);
     ck_assert_uint_eq(want(&it, SUPERVISOR_READY)->rank, rank);
-    answer_ready(rank, RPC_OK);
+    answer_ready(&it, rank, RPC_OK);
     done(&it);
     assign(&it, "job-1", 1, 0, 0);
     ck_assert_uint_eq(want(&it, SUPERVISOR_READY)->rank, rank);
-    answer_ready(rank, RPC_OK);
+    answer_ready(&it, rank, RPC_OK);
     rank_gone(&it, rank, "left");
-    answer_stopped(rank, RPC_OK);
+    answer_stopped(&it, rank, RPC_OK);
     done(&it);
     assign(&it, "job-1", 1, 0, 0);
     ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
@@ -59,7 +44,7 @@ START_TEST(what_ended_in_an_older_term_may_have_the_name_of_something_new)
 {
     uint64_t taken = start_rank(&it, "job-1", 1);
     rank_gone(&it, taken, "left");
-    answer_stopped(taken, RPC_OK);
+    answer_stopped(&it, taken, RPC_OK);
     uint64_t untold = start_rank(&it, "job-2", 1);
     lose_heartbeat(&it);
     rank_gone(&it, untold, "left");
@@ -255,11 +240,11 @@ START_TEST(a_stopping_worker_stops_reports_and_quits)
     ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGTERM);
     assign(&it, "job-2", 1, 0, 1);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_START), 0);
-    answer_stopped(want(&it, SUPERVISOR_STOPPED)->rank, RPC_OK);
+    answer_stopped(&it, want(&it, SUPERVISOR_STOPPED)->rank, RPC_OK);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_QUIT), 0);
     rank_gone(&it, rank, "was killed by signal 15");
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_QUIT), 0);
-    answer_stopped(rank, RPC_OK);
+    answer_stopped(&it, rank, RPC_OK);
     ck_assert_int_eq(want(&it, SUPERVISOR_QUIT)->status, 0);
 }
 END_TEST
