@@ -293,7 +293,7 @@ START_TEST(a_job_that_is_saved_gives_its_devices_back)
     const struct job *job = releasing_job();
     must(exited(job, 0, 143, ""));
     ck_assert_int_eq(job->state, JOB_RELEASING);
-    jobs_actions_clear(&actions);
+    jobs_actions_finish(&actions);
     must(exited(job, 1, 143, ""));
     stands(job, "PENDING", "Held", "paused by ada: for the night");
     actions_are("store j-1, release j-1");
@@ -383,7 +383,7 @@ START_TEST(a_coordinator_that_starts_again_goes_on_giving_devices_back)
 {
     struct job *stored = job_copy(releasing_job());
     jobs_destroy(jobs);
-    jobs_actions_clear(&actions);
+    jobs_actions_finish(&actions);
     jobs = jobs_create(&JOBS_CONFIG_DEFAULT, 1);
     ck_assert_int_eq(jobs_restore(jobs, stored, &actions, &err), 0);
     job_destroy(stored);
