@@ -84,7 +84,7 @@ static uint64_t pack(struct buffer **buffers, size_t count)
 struct house {
     struct buffer **tenants, **passing;
     size_t *first, passing_count;
-    bool *at_bottom; /* per passing buffer */
+    enum end { END_NONE, END_BOTTOM, END_TOP } * ends; /* of the region, per passing buffer */
     int rooms;
 };
 
@@ -98,7 +98,7 @@ static void house_init(struct house *house, struct program *p, int rooms)
     *house = (struct house){.rooms = rooms};
     house->tenants = xcalloc(p->buffer_count, sizeof *house->tenants);
     house->passing = xcalloc(p->buffer_count, sizeof *house->passing);
-    house->at_bottom = xcalloc(p->buffer_count, sizeof *house->at_bottom);
+    house->ends = xcalloc(p->buffer_count, sizeof *house->ends);
     house->first = xcalloc((size_t)rooms + 2, sizeof *house->first);
     for (size_t i = 0; i < p->buffer_count; i++) {
         struct buffer *buffer = &p->buffers[i];
@@ -120,7 +120,7 @@ static void house_finish(struct house *house)
 {
     free(house->tenants);
     free(house->passing);
-    free(house->at_bottom);
+    free(house->ends);
     free(house->first);
 }
 
@@ -129,36 +129,65 @@ static bool is_in(const struct buffer *buffer, int room)
     return buffer->room_first <= room && room <= buffer->room_last;
 }
 
-/* Does a buffer that passes, at this end of the region, meet one that is there already? */
-static bool is_free(const struct house *house, size_t index, bool bottom)
+/* Who comes first, and of those who come together who stays longer, lies further out. */
+static int outer_first(const void *a, const void *b)
+{
+    const struct buffer *first = *(struct buffer *const *)a, *second = *(struct buffer *const *)b;
+    if (first->room_first != second->room_first)
+        return first->room_first - second->room_first;
+    if (first->room_last != second->room_last)
+        return second->room_last - first->room_last;
+    return first < second ? -1 : first > second;
+}
+
+/* What passes at this end of the region while the buffer does: *bytes of it. Does all of it stay as
+ * long, so that nothing is ever left of the buffer but a gap beside the others? */
+static bool has_room(const struct house *house, size_t index, bool bottom, uint64_t *bytes)
 {
     const struct buffer *buffer = house->passing[index];
-    for (size_t i = 0; i < index; i++)
-        if (house->at_bottom[i] == bottom && house->passing[i]->bytes > 0 &&
-            house->passing[i]->room_first <= buffer->room_last &&
-            buffer->room_first <= house->passing[i]->room_last)
+    *bytes = 0;
+    for (size_t i = 0; i < index; i++) {
+        const struct buffer *other = house->passing[i];
+        if (house->ends[i] != (bottom ? END_BOTTOM : END_TOP) || other->bytes == 0 ||
+            other->room_last < buffer->room_first)
+            continue;
+        if (other->room_last < buffer->room_last)
             return false;
+        *bytes += arena_align(other->bytes);
+    }
     return true;
 }
 
-/* Of what passes, two at most are alive at once in a chain of blocks: one at each end of the
- * region, in turn. More than two lie above, one after the other. */
+/* What passes lies at the ends of the region, so that tenants have all that is left in one piece:
+ * inside of what stays longer, else at an end that nothing is at. What finds neither lies above,
+ * and the region is larger than its largest room; a chain of blocks, which have one input each, has
+ * no such thing. */
 static uint64_t place_passing(struct house *house, uint64_t total)
 {
+    uint64_t within = total;
+    if (house->passing_count > 1)
+        qsort(house->passing, house->passing_count, sizeof *house->passing, outer_first);
     for (size_t i = 0; i < house->passing_count; i++) {
         struct buffer *buffer = house->passing[i];
-        uint64_t bytes = arena_align(buffer->bytes);
-        if (is_free(house, i, true)) {
-            house->at_bottom[i] = true;
-            buffer->offset = 0;
-        } else if (is_free(house, i, false)) {
-            buffer->offset = total - bytes;
-        } else {
-            buffer->offset = total;
-            total += bytes;
-        }
+        uint64_t bytes = arena_align(buffer->bytes), below, above;
+        bool at_bottom = has_room(house, i, true, &below),
+             at_top = has_room(house, i, false, &above);
+        bool bottom = at_bottom && (below > 0 || !at_top || above == 0);
+        house->ends[i] = bottom ? END_BOTTOM : at_top ? END_TOP : END_NONE;
+        buffer->offset = bottom ? below : at_top ? within - above - bytes : total;
+        total += bottom || at_top ? 0 : bytes;
     }
     return total;
+}
+
+/* Where what passes through the room at the bottom ends. */
+static uint64_t bottom_of(const struct house *house, int room)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < house->passing_count; i++)
+        if (house->ends[i] == END_BOTTOM && is_in(house->passing[i], room))
+            bytes += arena_align(house->passing[i]->bytes);
+    return bytes;
 }
 
 static uint64_t pack_transients(struct lowering *l)
@@ -181,12 +210,7 @@ static uint64_t pack_transients(struct lowering *l)
     }
     total = place_passing(&house, total);
     for (int room = 0; room < rooms; room++) {
-        uint64_t base = 0;
-        for (size_t i = 0; i < house.passing_count; i++)
-            if (house.at_bottom[i] && is_in(house.passing[i], room))
-                base = arena_align(house.passing[i]->bytes) > base
-                           ? arena_align(house.passing[i]->bytes)
-                           : base;
+        uint64_t base = bottom_of(&house, room);
         for (size_t i = house.first[room]; i < house.first[room + 1]; i++)
             house.tenants[i]->offset += base;
     }

@@ -11,7 +11,12 @@
 
 struct graph *world_graph(int layers)
 {
-    struct model_config config = {.family = "gpt",
+    return world_graph_of("gpt", layers);
+}
+
+struct graph *world_graph_of(const char *family, int layers)
+{
+    struct model_config config = {.family = family,
                                   .layers = layers,
                                   .hidden = 24,
                                   .heads = 4,

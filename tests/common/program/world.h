@@ -13,6 +13,8 @@ struct world {
 
 /* A GPT of hidden 24, 4 heads, seq 12, vocab 36, ffn 48. */
 struct graph *world_graph(int layers);
+/* The same sizes in another family. */
+struct graph *world_graph_of(const char *family, int layers);
 /* Takes graph and plan. A plan that does not lower fails the test. */
 struct world world_create(struct graph *graph, struct plan *plan);
 /* 1 to 4 layers, a random plan of at most 12 ranks, 8 samples. */
