@@ -132,9 +132,11 @@ static size_t parts_allowed(const struct hunt *hunt, int most)
     size_t parts_most = limits->parts_most * PARTS_DEVICES / (PARTS_DEVICES + (size_t)most);
     parts = parts > limits->parts_least ? parts : limits->parts_least;
     parts = parts < parts_most ? parts : parts_most;
-    if (hunt->found_count > 0 && is_ignorant(hunt))
+    if (hunt->found_count == 0) /* to say that no plan fits takes more than a look at some */
+        parts *= limits->search;
+    else if (is_ignorant(hunt))
         parts *= limits->patience;
-    else if (hunt->found_count > 0 && most <= limits->proof_devices && is_unproved(hunt))
+    else if (most <= limits->proof_devices && is_unproved(hunt))
         parts *= PROVING;
     return parts;
 }

@@ -17,6 +17,7 @@ struct hunt_limits {
     /* After which no more are opened, if any fits: for each device, at least, and at most. */
     size_t parts, parts_least, parts_most;
     size_t patience;    /* so many times as many as long as little is known */
+    size_t search;      /* and as long as nothing was found that fits */
     double proof;       /* the best is to be proved so near to the best of all, */
     int proof_devices;  /* for so many devices at most, if it takes no more than some time */
     int wide_devices;   /* beyond so many not all roles are tried */

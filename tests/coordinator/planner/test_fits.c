@@ -158,11 +158,49 @@ START_TEST(just_enough_memory_on_every_device_is_enough)
 }
 END_TEST
 
+/* What fits on these seven devices is not among the points that are looked at first. */
+START_TEST(a_search_is_not_given_up_before_it_has_found_what_fits)
+{
+    static const char text[] = "apiVersion: gimbal/v1\n"
+                               "name: seven\n"
+                               "model: {family: bert, layers: 3, hidden: 256, heads: 8, seq: 128, "
+                               "vocab: 32000}\n"
+                               "data: {tokens: [corpus.bin]}\n"
+                               "train: {steps: 3, global_batch: 32, lr: 0.001, dtype: bf16}\n";
+    static const struct {
+        const char *host;
+        int speed;
+    } made[] = {{"a", 0}, {"a", 0}, {"b", 1}, {"c", 0}, {"c", 0}, {"c", 0}, {"d", 2}};
+    const struct profile_link host = {5e-6, 4e-12}, network = {8e-5, 8e-9};
+    struct profile profiles[] = {profile_analytic(2e13, 2e11, 1, host, network),
+                                 profile_analytic(2e13, 6e11, 1, host, network),
+                                 profile_analytic(3e14, 3e12, 1, host, network)};
+    struct planner_device devices[7];
+    struct planner_result result = {0};
+    struct error err = {0};
+    struct job_config *job;
+    struct graph *graph;
+    ck_assert_int_eq(job_config_parse(text, strlen(text), "job", &job, &err), 0);
+    ck_assert_int_eq(planner_graph(job, &graph, &err), 0);
+    for (int i = 0; i < 7; i++)
+        devices[i] = (struct planner_device){"d", made[i].host, UINT64_C(64) << 20,
+                                             &profiles[made[i].speed]};
+    struct planner_request request = {graph, job, devices, 7, .any = true};
+    int rc = planner_run(&request, &result, &err);
+    ck_assert_msg(rc == 0, "%s", err.text);
+    planner_result_finish(&result);
+    graph_destroy(graph);
+    job_config_destroy(job);
+}
+END_TEST
+
 int main(void)
 {
     TCase *fit = tcase_create("fit");
+    tcase_set_timeout(fit, 60);
     tcase_add_test(fit, three_samples_on_two_by_two_devices_that_are_just_large_enough);
     tcase_add_loop_test(fit, just_enough_memory_on_every_device_is_enough, 0,
                         test_share(INSTANCES));
+    tcase_add_test(fit, a_search_is_not_given_up_before_it_has_found_what_fits);
     return suite_run("fits", fit, NULL);
 }
