@@ -4,6 +4,7 @@
 #include "common/base/memory.h"
 #include "coordinator/planner/costs/events.h"
 #include "coordinator/planner/exact/block_order.h"
+#include "coordinator/planner/exact/polish.h"
 #include "coordinator/planner/tradeoff.h"
 
 #include <assert.h>
@@ -238,6 +239,9 @@ int confirm_run(struct hunt *hunt, struct planner_result *out, struct error *err
     out->looked_at += hunt->opened;
     int rc = confirm_found(hunt, out, err);
     struct plan *best = find_best(out, first);
+    if (rc == 0 && best && best->predicted.step_time_s > (1 + hunt->limits.proof) * hunt->least_s)
+        rc = polish_run(hunt, best, out, err);
+    best = find_best(out, first);
     if (rc < 0 || !best)
         return rc;
     double best_s = best->predicted.step_time_s, least_s = fmin(hunt->least_s, best_s);

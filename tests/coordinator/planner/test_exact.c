@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define INSTANCES 60
 #define ORDERED 600
@@ -222,6 +223,60 @@ START_TEST(plans_that_executors_wait_for_are_close_to_the_best)
 }
 END_TEST
 
+/* The fastest of them that fits. */
+static const struct plan *fastest_plan(const struct planner_result *result)
+{
+    const struct plan *best = NULL;
+    for (size_t i = 0; i < result->count; i++) {
+        const struct plan *plan = result->candidates[i].plan;
+        if (result->candidates[i].fits &&
+            (!best || plan->predicted.step_time_s < best->predicted.step_time_s))
+            best = plan;
+    }
+    return best;
+}
+
+/* Of a pipeline over a slow link a fast stage hides what it receives behind computing: by the
+ * formula it has too many blocks long before it has. */
+START_TEST(no_block_is_better_off_on_the_next_stage)
+{
+    static const char text[] = "apiVersion: gimbal/v1\n"
+                               "name: slow-link\n"
+                               "model: {family: llama, layers: 8, hidden: 1536, heads: 12, "
+                               "seq: 256, vocab: 8192}\n"
+                               "data: {tokens: [corpus.bin]}\n"
+                               "train: {steps: 3, global_batch: 32, lr: 0.001, dtype: bf16}\n";
+    const struct profile_link host = {2e-5, 1e-10}, network = {8e-5, 8e-9};
+    struct profile slow = profile_analytic(1e13, 3e11, 0.5, host, network),
+                   fast = profile_analytic(8e13, 2.4e12, 0.5, host, network);
+    const struct planner_device devices[] = {{"a/0", "a", UINT64_C(8) << 30, &slow},
+                                             {"a/1", "a", UINT64_C(8) << 30, &slow},
+                                             {"b/0", "b", UINT64_C(8) << 30, &fast}};
+    struct planner_result result = {0}, other = {0};
+    struct job_config *job;
+    struct graph *graph;
+    ck_assert_int_eq(job_config_parse(text, strlen(text), "job", &job, NULL), 0);
+    ck_assert_int_eq(planner_graph(job, &graph, NULL), 0);
+    struct planner_request request = {graph, job, devices, 3};
+    ck_assert_int_eq(exact_run(&request, &hunt_limits_standard, &result, NULL), 0);
+    const struct plan *best = fastest_plan(&result);
+    ck_assert_int_eq(best->stage_count, 2);
+    if (best->stages[0].block_count > 1) {
+        struct plan *plan = plan_copy(best);
+        int moved = --plan->stages[0].block_count;
+        plan->stages[1].block_first--;
+        plan->stages[1].block_count++;
+        plan->blocks[moved] = plan->blocks[moved + 1];
+        ck_assert_int_eq(planner_consider(&request, plan, &other, NULL), 0);
+        ck_assert_double_ge(fastest(&other), best->predicted.step_time_s);
+        planner_result_finish(&other);
+    }
+    planner_result_finish(&result);
+    graph_destroy(graph);
+    job_config_destroy(job);
+}
+END_TEST
+
 int main(void)
 {
     TCase *space = tcase_create("space"), *simulation = tcase_create("simulation"),
@@ -231,6 +286,7 @@ int main(void)
                         test_share(INSTANCES));
     tcase_add_loop_test(simulation, no_order_of_equal_blocks_is_better_by_simulation, 0,
                         test_share(ORDERED));
+    tcase_add_test(simulation, no_block_is_better_off_on_the_next_stage);
     tcase_add_test(hurried, plans_that_executors_wait_for_are_close_to_the_best);
     tcase_set_timeout(hurried, 120);
     return suite_run("exact", space, simulation, hurried, NULL);
