@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 
 # What belongs to TLS: files for deployment set it, whether or not the daemons were built with it.
-OF_TLS = ("tls", "join", "join_tokens")
+OF_TLS = ("tls", "join", "join_tokens", "http", "http_token")
 
 
 def check_settings(program, text, *flags):
