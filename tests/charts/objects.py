@@ -88,6 +88,12 @@ def check_volumes(objects):
         assert mounted == set(volumes), f"{one['metadata']['name']}: {mounted ^ set(volumes)}"
 
 
+def keys_of(objects, name, existing):
+    """Of the secret; None: there is none."""
+    secret = named(objects, "Secret", name)
+    return secret["data"] if secret else existing.get(name)
+
+
 def check_references(objects, existing):
     """existing: secrets that the values name, with their keys."""
     for one in of_kind(objects, *WORKLOADS):
@@ -97,11 +103,16 @@ def check_references(objects, existing):
             if "configMap" in volume:
                 assert named(objects, "ConfigMap", volume["configMap"]["name"]), volume
             if "secret" in volume:
-                secret = named(objects, "Secret", volume["secret"]["secretName"])
-                keys = secret["data"] if secret else existing.get(volume["secret"]["secretName"])
+                keys = keys_of(objects, volume["secret"]["secretName"], existing)
                 assert keys is not None, f"{name}: there is no secret for {volume}"
                 for item in volume["secret"].get("items", []):
                     assert item["key"] in keys, f"{name}: {volume} has no {item['key']}"
+    for one in of_kind(objects, "ServiceMonitor"):
+        for endpoint in one["spec"]["endpoints"]:
+            for wanted in (endpoint["authorization"]["credentials"],
+                           endpoint["tlsConfig"]["ca"]["secret"]):
+                keys = keys_of(objects, wanted["name"], existing)
+                assert keys is not None and wanted["key"] in keys, f"there is no {wanted}"
 
 
 def check_services(objects):
@@ -115,6 +126,21 @@ def check_services(objects):
         service = named(objects, "Service", one["spec"]["serviceName"])
         assert service and service["spec"]["clusterIP"] == "None", one["spec"]["serviceName"]
         assert one in selected(objects, service["spec"]["selector"])
+
+
+def check_monitors(objects):
+    """Each target is found once, is called as its Service is, and proves to be who it is."""
+    for one in of_kind(objects, "ServiceMonitor"):
+        labels = one["spec"]["selector"]["matchLabels"]
+        for endpoint in one["spec"]["endpoints"]:
+            assert endpoint["scheme"] == "https"
+            assert not endpoint["tlsConfig"].get("insecureSkipVerify")
+            services = [service for service in of_kind(objects, "Service")
+                        if labels.items() <= service["metadata"]["labels"].items()
+                        and endpoint["port"] in [port["name"] for port in service["spec"]["ports"]]]
+            assert len(services) == 1, f"{one['metadata']['name']}: {len(services)} services"
+            called = endpoint["tlsConfig"]["serverName"].split(".")
+            assert called[0] == services[0]["metadata"]["name"] and called[2] == "svc", called
 
 
 def check_security(objects):
@@ -150,11 +176,14 @@ def check_probes(objects):
             wanted = {"startupProbe", "readinessProbe", "livenessProbe"}
             assert probes == (wanted if container["name"] == "coordinator" else set())
             ports = {port["name"] for port in container.get("ports", [])}
-            assert all(container[probe]["tcpSocket"]["port"] in ports for probe in probes)
+            for probe in probes:
+                asked = container[probe].get("httpGet") or container[probe]["tcpSocket"]
+                assert asked["port"] == ("http" if "http" in ports else "worker"), probe
+                assert asked["port"] in ports and asked.get("scheme", "HTTPS") == "HTTPS", probe
 
 
 def check_objects(objects, existing):
     for check in (check_names, check_selectors, check_policies, check_volumes, check_services,
-                  check_security, check_keys, check_probes):
+                  check_monitors, check_security, check_keys, check_probes):
         check(objects)
     check_references(objects, existing)

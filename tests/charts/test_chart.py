@@ -23,7 +23,7 @@ from tests.support import daemons, tap  # noqa: E402
 try:
     import jsonschema
     import yaml
-    from tests.charts import objects as rules
+    from tests.charts import objects as rules, scrape
 except ImportError as error:
     tap.skip("chart", f"{error}; ./dev test installs it")
 
@@ -40,7 +40,10 @@ GPUS = {"name": "gpus", "kind": "DaemonSet", "gpuCount": 8, "shm": "16Gi", "memo
 have_tls = daemons.know_tls((coordinator, worker))
 EXISTING = {"mine": ["tls.crt", "tls.key", "ca.crt", "worker-ca.crt", "user-ca.crt",
                      "admin-ca.crt"],
-            "theirs": ["tls.crt", "tls.key", "ca.crt"], "ticket": ["token", "tokens"]}
+            "theirs": ["tls.crt", "tls.key", "ca.crt"], "ticket": ["token", "tokens"],
+            "badge": ["token"]}
+METRICS = {"metrics": {"enabled": True, "serviceMonitor": {"enabled": True}}}
+PROMETHEUS = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
 
 # What is rendered, and each must hold together.
 GOOD = {
@@ -57,6 +60,16 @@ GOOD = {
         "users": [{"ipBlock": {"cidr": "192.0.2.0/24"}}],
         "admins": [{"podSelector": {"matchLabels": {"role": "admin"}}}],
         "workerEgress": [{"to": [{"ipBlock": {"cidr": "198.51.100.0/24"}}]}]}},
+    "metrics": {"metrics": {"enabled": True}},
+    "metrics that Prometheus finds": {
+        "metrics": {"enabled": True, "serviceMonitor": {
+            "enabled": True, "interval": "1m30s", "labels": {"release": "prometheus"}}},
+        "networkPolicy": {"metrics": PROMETHEUS}},
+    "metrics by existing secrets": {
+        "tls": {"mode": "existing", "existing": {"coordinator": "mine", "worker": "theirs"}},
+        "metrics": {"enabled": True, "existingSecret": "badge",
+                    "serviceMonitor": {"enabled": True, "interval": ""}}},
+    "peers of metrics that there are not": {"networkPolicy": {"metrics": PROMETHEUS}},
     "the rest of it": {"fullnameOverride": "n", "coordinator": {
         "logLevel": "debug", "heartbeat": "500ms", "deadAfter": "1m",
         "storage": {"storageClass": "fast", "size": "1Ti"}, "nodeSelector": {"disk": "local"},
@@ -88,6 +101,11 @@ BAD = [
     ({"tls": {"mode": "existing", "existing": {"coordinator": "mine"}}},
      "tls.existing.worker is not set"),
     ({"networkPolicy": {"users": [{}]}}, "{} "),
+    ({"networkPolicy": {"metrics": [{}]}}, "{} "),
+    ({"metrics": {"serviceMonitor": {"enabled": True}}},
+     "metrics.serviceMonitor.enabled: the coordinator serves no metrics"),
+    ({"metrics": {"serviceMonitor": {"interval": "often"}}}, "'often' does not match"),
+    ({"metrics": {"token": "a"}}, "'token' was unexpected"),
 ]
 
 
@@ -118,8 +136,16 @@ def render(values, cluster=(), revision=1):
     if done.returncode:
         raise Refused(done.stderr)
     files = json.loads(done.stdout)["files"]
-    assert "rollout status" in files.pop("gimbal/templates/NOTES.txt")
+    check_notes(files.pop("gimbal/templates/NOTES.txt"), merged)
     return [one for text in files.values() for one in yaml.safe_load_all(text) if one]
+
+
+def check_notes(notes, values):
+    assert "rollout status" in notes
+    assert ("7079" in notes) == values["metrics"]["enabled"], notes
+    policy = values["networkPolicy"]
+    shut_out = values["metrics"]["enabled"] and policy["enabled"] and not policy["metrics"]
+    assert ("networkPolicy.metrics" in notes) == shut_out, notes
 
 
 def merge_values(*layers):
@@ -164,7 +190,7 @@ def check_daemons_settings(objects):
 
 def lay_out_keys(objects, folder, role):
     """As the init container does; nothing where the secrets are not of this chart."""
-    for secret, place in ((f"tls-{role}", "tls"), ("join", "join")):
+    for secret, place in ((f"tls-{role}", "tls"), ("join", "join"), ("metrics", "http")):
         found = next((one["data"] for one in rules.of_kind(objects, "Secret")
                       if one["metadata"]["name"].endswith(f"-{secret}")), {})
         (folder / place).mkdir()
@@ -174,13 +200,18 @@ def lay_out_keys(objects, folder, role):
 
 
 def check_addresses(objects):
-    """Workers call a Service of the chart, at a port that leads to where a coordinator listens."""
+    """Workers call a Service of the chart, at a port that leads to where a coordinator listens;
+    pages are at the port of their name."""
     configs = {name: yaml.safe_load(text) for one in rules.of_kind(objects, "ConfigMap")
                for name, text in one["data"].items()}
     listens = configs["coordinator.yaml"]["address"]
     pods = rules.pod_of(rules.of_kind(objects, "StatefulSet")[0])
     assert pods["containers"][0]["ports"][0] == {
         "name": "worker", "containerPort": int(listens.rsplit(":", 1)[1])}, listens
+    pages = [port["containerPort"] for port in pods["containers"][0]["ports"]
+             if port["name"] == "http"]
+    served = configs["coordinator.yaml"].get("http")
+    assert pages == ([int(served.rsplit(":", 1)[1])] if served else []), served
     if "worker.yaml" in configs:
         host, port = configs["worker.yaml"]["coordinator"].removeprefix("tls+tcp://").split(":")
         service = rules.named(objects, "Service", host.removesuffix(".here.svc"))
@@ -246,10 +277,27 @@ def a_pool_may_set_a_default_to_nothing():
 
 
 def an_upgrade_keeps_every_key():
-    before = render({})
-    after = render({}, as_cluster(before), revision=2)
+    before = render(METRICS)
+    after = render(METRICS, as_cluster(before), revision=2)
     assert secrets(before) == secrets(after)
-    assert secrets(before) != secrets(render({}))
+    other = secrets(render(METRICS))
+    assert not [name for name, data in secrets(before).items() if data == other[name]]
+
+
+def an_upgrade_to_metrics_makes_the_token_alone():
+    before = render({})
+    after = secrets(render(METRICS, as_cluster(before), revision=2))
+    token = after.pop("demo-gimbal-metrics")["token"]
+    assert secrets(before) == after
+    assert re.fullmatch("[0-9a-f]{64}", base64.b64decode(token).decode()), token
+
+
+def metrics_are_for_whom_the_policy_names():
+    for given, rules_of_http in (([], []), (PROMETHEUS, [PROMETHEUS])):
+        objects = render(METRICS | {"networkPolicy": {"metrics": given}})
+        policy = rules.named(objects, "NetworkPolicy", "demo-gimbal-coordinator")
+        assert [rule["from"] for rule in policy["spec"]["ingress"]
+                if {"port": "http", "protocol": "TCP"} in rule["ports"]] == rules_of_http
 
 
 def a_deleted_certificate_is_signed_anew_by_the_same_ca():
@@ -309,6 +357,17 @@ def the_join_token_is_one_that_the_coordinator_is_told_of():
     assert tokens == f"worker {token} 744h 10000\n", tokens
 
 
+def prometheus_and_the_kubelet_are_answered():
+    objects = render(METRICS)
+    config = rules.named(objects, "ConfigMap", "demo-gimbal-coordinator")
+    with tempfile.TemporaryDirectory(dir=workdir) as place:
+        folder = pathlib.Path(place)
+        lay_out_keys(objects, folder, "coordinator")
+        with scrape.coordinator(coordinator, config["data"]["coordinator.yaml"], folder) as port:
+            scrape.as_the_kubelet(objects, port)
+            scrape.as_prometheus(objects, port)
+
+
 def nodes_that_keep_their_name_keep_their_credential():
     for one in rules.of_kind(render(GOOD["two pools"]), *rules.WORKLOADS):
         claims = one["spec"].get("volumeClaimTemplates", [])
@@ -318,10 +377,14 @@ def nodes_that_keep_their_name_keep_their_credential():
 
 def keys_are_copied_so_that_only_their_user_reads_them():
     """The init container's own script, on folders as the kubelet lays secrets out."""
-    for one in rules.of_kind(render({}), *rules.WORKLOADS):
+    for one in rules.of_kind(render(METRICS), *rules.WORKLOADS):
         container = rules.pod_of(one)["initContainers"][0]
+        role = one["metadata"]["labels"]["app.kubernetes.io/component"]
+        given = {"tls": EXISTING["mine"], "join": EXISTING["ticket"]}
+        if role == "coordinator":
+            given["http"] = EXISTING["badge"]
         with tempfile.TemporaryDirectory(dir=workdir) as folder:
-            for secret, names in (("tls", EXISTING["mine"]), ("join", EXISTING["ticket"])):
+            for secret, names in given.items():
                 data = pathlib.Path(folder) / "secrets" / secret / "..data"
                 data.mkdir(parents=True)
                 for name in names:
@@ -332,12 +395,12 @@ def keys_are_copied_so_that_only_their_user_reads_them():
             for place in ("/run/", "/secrets/", "/var/"):
                 script = script.replace(f" {place}", f" {folder}{place}")
             subprocess.run([*container["command"], script], check=True)
-            copies = sorted(pathlib.Path(folder, "run/gimbal").rglob("*.*")) + [
-                pathlib.Path(folder, "run/gimbal/join", name) for name in EXISTING["ticket"]]
-            assert len(copies) == 8, copies
+            copies = [pathlib.Path(folder, "run/gimbal", secret, name)
+                      for secret, names in given.items() for name in names]
+            found = [path for path in pathlib.Path(folder, "run/gimbal").glob("*/*")]
+            assert sorted(found) == sorted(copies), found
             for copy in copies:
                 assert copy.stat().st_mode & 0o777 == 0o400 and copy.read_text() == copy.name, copy
-            role = one["metadata"]["labels"]["app.kubernetes.io/component"]
             state = pathlib.Path(folder, "var/lib/gimbal", role)
             assert state.stat().st_mode & 0o777 == 0o700
 
@@ -352,13 +415,16 @@ def main():
     cases += [(f"{json.dumps(values)} is refused", refuses(values, words)) for values, words in BAD]
     cases += [every_object_in_the_schema_says_which_keys_it_has, each_pool_is_what_it_was_asked_for,
               a_pool_may_set_a_default_to_nothing, an_upgrade_keeps_every_key,
+              an_upgrade_to_metrics_makes_the_token_alone, metrics_are_for_whom_the_policy_names,
               a_deleted_certificate_is_signed_anew_by_the_same_ca,
               a_lost_ca_takes_its_certificate_with_it,
               each_role_has_a_certificate_that_the_other_side_believes,
               the_join_token_is_one_that_the_coordinator_is_told_of,
               nodes_that_keep_their_name_keep_their_credential,
               keys_are_copied_so_that_only_their_user_reads_them]
-    if not have_tls:
+    if have_tls:
+        cases += [prometheus_and_the_kubelet_are_answered]
+    else:
         print("skip settings of TLS in the chart: the daemons of this tree have none")
     return tap.run(cases)
 

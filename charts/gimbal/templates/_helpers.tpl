@@ -45,6 +45,10 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- .Values.join.existingSecret | default (printf "%s-join" (include "gimbal.fullname" .)) -}}
 {{- end }}
 
+{{- define "gimbal.secret.metrics" -}}
+{{- .Values.metrics.existingSecret | default (printf "%s-metrics" (include "gimbal.fullname" .)) -}}
+{{- end }}
+
 {{/* The "restricted" level of Pod Security. The group is what makes volumes writable. */}}
 {{- define "gimbal.podSecurity" -}}
 runAsNonRoot: true
@@ -65,7 +69,7 @@ capabilities:
 
 {{/* Keys: a mounted secret belongs to root, and fsGroup makes it readable by the group, which the
 daemons refuse in a key. So they are copied, to a folder in memory and to files that only their
-user may read. dict: root image component */}}
+user may read. dict: root image component secrets */}}
 {{- define "gimbal.keysContainer" -}}
 - name: keys
   image: {{ .image }}
@@ -73,17 +77,19 @@ user may read. dict: root image component */}}
   command: [/bin/sh, -ec]
   args:
     - |
-      install -d -m 0700 /run/gimbal/tls /run/gimbal/join /var/lib/gimbal/{{ .component }}
-      install -m 0400 /secrets/tls/* /run/gimbal/tls/
-      install -m 0400 /secrets/join/* /run/gimbal/join/
+      install -d -m 0700{{ range .secrets }} /run/gimbal/{{ . }}{{ end }} /var/lib/gimbal/{{ .component }}
+      {{- range .secrets }}
+      install -m 0400 /secrets/{{ . }}/* /run/gimbal/{{ . }}/
+      {{- end }}
   resources:
     requests: {cpu: 10m, memory: 16Mi}
     limits: {memory: 64Mi}
   securityContext:
     {{- include "gimbal.containerSecurity" . | nindent 4 }}
   volumeMounts:
-    - {name: tls, mountPath: /secrets/tls, readOnly: true}
-    - {name: join, mountPath: /secrets/join, readOnly: true}
+    {{- range .secrets }}
+    - {name: {{ . }}, mountPath: /secrets/{{ . }}, readOnly: true}
+    {{- end }}
     - {name: keys, mountPath: /run/gimbal}
     - {name: state, mountPath: /var/lib/gimbal}
 {{- end }}
