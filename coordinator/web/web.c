@@ -2,7 +2,8 @@
  * the caller's loop has among its own.
  *
  * What strangers may cost is bounded: CONNECTIONS_MAX connections, of which one that says nothing
- * for IDLE_S is closed, and MEMORY_MAX bytes for what each of them asks. */
+ * for IDLE_S is closed, and MEMORY_MAX bytes for what each of them asks. Who talks on without an
+ * end holds no more than the ADDRESS_MAX of its address, and keeps no other from being answered. */
 #include "coordinator/web/internal.h"
 
 #include "common/base/log.h"
@@ -20,7 +21,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CONNECTIONS_MAX 64u
+#define CONNECTIONS_MAX 256u
+#define ADDRESS_MAX 64u
 #define IDLE_S 15u
 #define MEMORY_MAX ((size_t)32 << 10)
 
@@ -134,6 +136,7 @@ static int start(struct web *web, int fd, const struct bundle *bundle, struct er
     web->daemon =
         MHD_start_daemon(flags, 0, NULL, NULL, handle, web, MHD_OPTION_EXTERNAL_LOGGER, note, NULL,
                          MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
+                         MHD_OPTION_PER_IP_CONNECTION_LIMIT, ADDRESS_MAX,
                          MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
                          MEMORY_MAX, MHD_OPTION_ARRAY, bundle ? tls : none, MHD_OPTION_END);
     if (web->daemon)

@@ -160,9 +160,19 @@ def who_talks_nonsense_keeps_nobody_from_being_answered():
                 endless.sendall(b"GET /" + b"a" * 4096)
         assert one.ask("/livez")[0] == 200
         for _ in range(300):
-            with socket.create_connection(("127.0.0.1", one.port)) as flood:
+            with socket.create_connection(("127.0.0.1", one.port), source_address=("127.0.0.2", 0)) as flood:
                 flood.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
         assert read_exposition(one.ask("/metrics")[2])
+
+
+def who_holds_connections_keeps_nobody_else_from_being_answered():
+    with coordinator("--http", "127.0.0.1:0") as one, contextlib.ExitStack() as stack:
+        for _ in range(100):
+            stack.enter_context(socket.create_connection(("127.0.0.1", one.port),
+                                                         source_address=("127.0.0.2", 0)))
+        began = time.monotonic()
+        assert one.ask("/livez")[0] == 200
+        assert time.monotonic() - began < 10, "it was answered when the others had been idle for long"
 
 
 def beyond_loopback_it_takes_tls_and_the_token():
@@ -282,5 +292,6 @@ def a_job_is_seen_to_train_and_to_come_back():
 
 sys.exit(tap.run([pages_are_where_they_are_wanted, what_is_refused_says_why,
                   who_talks_nonsense_keeps_nobody_from_being_answered,
+                  who_holds_connections_keeps_nobody_else_from_being_answered,
                   beyond_loopback_it_takes_tls_and_the_token, settings_that_cannot_be_are_refused,
                   a_job_is_seen_to_train_and_to_come_back]))
