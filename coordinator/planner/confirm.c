@@ -239,7 +239,8 @@ int confirm_run(struct hunt *hunt, struct planner_result *out, struct error *err
     out->looked_at += hunt->opened;
     int rc = confirm_found(hunt, out, err);
     struct plan *best = find_best(out, first);
-    if (rc == 0 && best && best->predicted.step_time_s > (1 + hunt->limits.proof) * hunt->least_s)
+    bool polishes = rc == 0 && best && hunt->limits.polish > 0;
+    if (polishes && best->predicted.step_time_s > (1 + hunt->limits.proof) * hunt->least_s)
         rc = polish_run(hunt, best, out, err);
     best = find_best(out, first);
     if (rc < 0 || !best)

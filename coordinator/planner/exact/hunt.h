@@ -23,7 +23,7 @@ struct hunt_limits {
     int wide_devices;   /* beyond so many not all roles are tried */
     double plans;       /* whole plans that may be walked through to close a gap */
     size_t simulations; /* of these */
-    int64_t polish;     /* blocks run in plans that are neighbours of the best */
+    int64_t polish;     /* blocks run in plans that are neighbours of the best; 0: none is tried */
     double slack;       /* points whose best is so much worse by the formula are confirmed too */
     double enough; /* a plan that is so much worse, at most, than the best of its point will do */
 };

@@ -40,7 +40,7 @@ const struct hunt_limits hunt_limits_quick = {.labels = 60,
                                               .wide_devices = 4,
                                               .plans = 2000,
                                               .simulations = 8,
-                                              .polish = 1000,
+                                              .polish = 0,
                                               .slack = 0.01,
                                               .enough = 2e-3};
 const struct hunt_limits hunt_limits_none = {.labels = SIZE_MAX,
