@@ -26,8 +26,8 @@ static int handle_cancel(struct job *job, const struct job_event *event, struct 
     return TRIGGER_CANCEL;
 }
 
-/* It is planned for executors that have stayed, with its state in their memory: it goes on before it
- * is paused. */
+/* It is planned for executors that have stayed, with its state in their memory: it goes on before
+ * it is paused. */
 static bool has_executors(const struct job *job)
 {
     bool stayed = false;

@@ -5,9 +5,13 @@
 #include "coordinator/planner/costs/device_profile.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Hosts whose devices take less than about half of this longer count as equally fast. */
+#define PACE_STEP 1.5
 
 int planning_cost_parse(const char *text, enum planning_cost *cost, struct error *err)
 {
@@ -100,7 +104,65 @@ static int fleet_add(struct fleet *fleet, const struct device_view *view, enum p
     return rc;
 }
 
-/* Hosts in the order of their first devices. */
+/* Seconds a flop takes there, as the mean of its devices'; they lie next to each other. */
+static double host_pace(const struct fleet *fleet, size_t first)
+{
+    double sum = 0;
+    size_t i = first;
+    for (; i < fleet->count && strcmp(fleet->devices[i].host, fleet->devices[first].host) == 0; i++)
+        sum += fleet->devices[i].profile->seconds_per_flop;
+    return sum / (double)(i - first);
+}
+
+/* How many times PACE_STEP as long as on the fastest host a flop takes on each device's, rounded:
+ * hosts that are about as fast are of one class, whatever their probes have measured. */
+static int *host_classes(const struct fleet *fleet, int *most)
+{
+    int *classes = xcalloc(fleet->count, sizeof *classes);
+    double *paces = xcalloc(fleet->count, sizeof *paces), least = INFINITY;
+    for (size_t i = 0; i < fleet->count; i++) {
+        bool same = i > 0 && strcmp(fleet->devices[i].host, fleet->devices[i - 1].host) == 0;
+        paces[i] = same ? paces[i - 1] : host_pace(fleet, i);
+        least = fmin(least, paces[i]);
+    }
+    *most = 0;
+    for (size_t i = 0; i < fleet->count; i++) {
+        classes[i] = least > 0 ? (int)lround(log(paces[i] / least) / log(PACE_STEP)) : 0;
+        *most = classes[i] > *most ? classes[i] : *most;
+    }
+    free(paces);
+    return classes;
+}
+
+/* A plan on fewer devices is one on the first of them, and its stages follow their order: fast
+ * hosts come first, and otherwise nothing changes. */
+static void put_fast_hosts_first(struct fleet *fleet)
+{
+    int most;
+    int *classes = host_classes(fleet, &most);
+    struct fleet sorted = {
+        .devices = xcalloc(fleet->count, sizeof *sorted.devices),
+        .refs = xcalloc(fleet->count, sizeof *sorted.refs),
+        .slowdowns = xcalloc(fleet->count, sizeof *sorted.slowdowns),
+    };
+    for (int class = 0; class <= most; class ++)
+        for (size_t i = 0; i < fleet->count; i++) {
+            if (classes[i] != class)
+                continue;
+            sorted.devices[sorted.count] = fleet->devices[i];
+            sorted.refs[sorted.count] = fleet->refs[i];
+            sorted.slowdowns[sorted.count++] = fleet->slowdowns[i];
+        }
+    free(classes);
+    free(fleet->devices);
+    free(fleet->refs);
+    free(fleet->slowdowns);
+    fleet->devices = sorted.devices;
+    fleet->refs = sorted.refs;
+    fleet->slowdowns = sorted.slowdowns;
+}
+
+/* Hosts in the order of their first devices, but for their speed. */
 int fleet_open(struct fleet *fleet, const struct device_view *views, size_t count,
                enum planning_cost cost, struct error *err)
 {
@@ -123,6 +185,8 @@ int fleet_open(struct fleet *fleet, const struct device_view *views, size_t coun
         }
     }
     free(taken);
+    if (rc == 0)
+        put_fast_hosts_first(fleet);
     return rc;
 }
 

@@ -1,5 +1,6 @@
 /* fleet.h - devices as the planner wants them, from devices as the cluster knows them: copied,
- * their speed known, and those of one host next to each other. */
+ * their speed known, those of one host next to each other, and fast hosts first: a plan that uses
+ * fewer devices than there are uses the first of them. */
 #ifndef COORDINATOR_PLANNING_FLEET_H
 #define COORDINATOR_PLANNING_FLEET_H
 

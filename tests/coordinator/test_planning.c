@@ -224,6 +224,38 @@ START_TEST(a_deep_plan_says_it_at_once)
 }
 END_TEST
 
+/* Devices by their place in the views: "1 3 0 2". */
+static void fleet_is(const struct scene *scene, const char *expected)
+{
+    struct fleet fleet;
+    char order[32] = "";
+    ck_assert_int_eq(fleet_open(&fleet, scene->views, DEVICES, PLANNING_BEST, NULL), 0);
+    for (size_t i = 0; i < fleet.count; i++) {
+        size_t used = strlen(order);
+        snprintf(order + used, sizeof order - used, "%s%u", i ? " " : "",
+                 (unsigned)fleet.refs[i].instance - 1);
+        ck_assert_str_eq(fleet.devices[i].host, fleet.refs[i].instance % 2 ? "host-1" : "host-2");
+    }
+    fleet_finish(&fleet);
+    ck_assert_str_eq(order, expected);
+}
+
+/* What is left out of a plan is what comes last. */
+START_TEST(fast_hosts_come_first_and_others_as_they_are)
+{
+    struct scene scene;
+    scene_open(&scene, "");
+    fleet_is(&scene, "0 2 1 3");
+    scene.devices[1].flops = scene.devices[3].flops = 1.1e11; /* by so little probes differ */
+    fleet_is(&scene, "0 2 1 3");
+    scene.devices[1].flops = scene.devices[3].flops = 3e11;
+    fleet_is(&scene, "1 3 0 2");
+    scene.views[1].slowdown = scene.views[3].slowdown = 4; /* than it should be */
+    fleet_is(&scene, "0 2 1 3");
+    scene_close(&scene);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("planning"), *deep = tcase_create("deep");
@@ -235,5 +267,6 @@ int main(void)
     tcase_add_test(tcase, a_given_plan_is_taken_as_it_is);
     tcase_add_test(tcase, memory_that_is_short_says_how_many_devices_would_do);
     tcase_add_loop_test(tcase, a_plan_says_what_a_lost_node_costs, 0, 4);
+    tcase_add_test(tcase, fast_hosts_come_first_and_others_as_they_are);
     return suite_run("planning", tcase, deep, NULL);
 }
