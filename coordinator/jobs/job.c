@@ -15,6 +15,7 @@ struct job *job_copy(const struct job *job)
     copy->user = xstrdup(job->user);
     copy->text = xstrdup(job->text);
     copy->given = xstrdup(job->given);
+    copy->named = xstrdup(job->named);
     copy->ranks = xcalloc(job->rank_count, sizeof *copy->ranks);
     if (job->rank_count)
         memcpy(copy->ranks, job->ranks, job->rank_count * sizeof *copy->ranks);
@@ -26,6 +27,7 @@ void job_destroy(struct job *job)
     if (!job)
         return;
     free(job->ranks);
+    free(job->named);
     free(job->given);
     free(job->text);
     free(job->user);

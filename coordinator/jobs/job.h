@@ -111,6 +111,8 @@ struct job_submission {
     const char *name, *user;
     const char *text;  /* the job file */
     const char *given; /* (optional) JSON of the plan that came with it; NULL is "" */
+    const char *named; /* (optional) devices that this plan names, a line for each rank: it gets
+                          these and no others; NULL is "" */
     unsigned devices_min, devices_max; /* 1 <= min <= max */
     enum job_kind kind;
     uint64_t steps;        /* that it is to train */
@@ -122,7 +124,7 @@ struct job_submission {
 struct job {
     char id[JOB_ID_SIZE]; /* "j-1" */
     uint64_t number;      /* the order of submission */
-    char *key, *name, *user, *text, *given;
+    char *key, *name, *user, *text, *given, *named;
     unsigned devices_min, devices_max;
     unsigned devices_needed; /* min, or more once the planner said so */
     enum job_kind kind;

@@ -173,6 +173,7 @@ int jobs_submit(struct jobs *jobs, const struct job_submission *submission, uint
     job->user = xstrdup(submission->user);
     job->text = xstrdup(submission->text);
     job->given = xstrdup(submission->given ? submission->given : "");
+    job->named = xstrdup(submission->named ? submission->named : "");
     job->devices_min = job->devices_needed = submission->devices_min;
     job->devices_max = submission->devices_max;
     job->kind = submission->kind;

@@ -6,6 +6,8 @@
  * run even then, or that is held, keeps nothing. Within a kind, a grant is packed on as few workers
  * as possible, because links inside one are faster.
  *
+ * A job that came with a plan which names devices is granted just these.
+ *
  * A held job is granted nothing, unless executors of it have stayed: those keep what it has learned
  * for some minutes only, and for nobody else's job. It moves, and pauses again behind its first
  * step there. */
@@ -125,33 +127,35 @@ static size_t leave_behind(struct queue *queue, const struct job *job, struct jo
     return count;
 }
 
+/* Takes the ranks, which have room for those that give. */
+static void give(struct queue *queue, struct job *job, struct job_rank *ranks, size_t count)
+{
+    struct job_cause none = {JOB_REASON_NONE, ""};
+    count += leave_behind(queue, job, ranks + count);
+    free(job->ranks);
+    job->ranks = ranks;
+    job->rank_count = count;
+    job_fire(job, TRIGGER_GRANTED, &none, queue->now_ms, queue->actions);
+}
+
 static void grant(struct queue *queue, struct job *job, enum hardware_kind kind)
 {
     struct pool *pool = &queue->pools[kind];
     unsigned wanted = pool->free < job->devices_max ? pool->free : job->devices_max;
     pool->free -= wanted;
     struct job_rank *ranks = xcalloc(wanted + job->rank_count, sizeof *ranks);
-    struct job_rank *givers = xcalloc(job->rank_count, sizeof *givers);
-    size_t back = take_back(queue, job, kind, ranks, wanted);
-    size_t giver_count = leave_behind(queue, job, givers);
-    free(job->ranks);
-    job->ranks = ranks;
-    job->rank_count = back;
-    while (job->rank_count < wanted) {
-        size_t first = choose_worker(queue, wanted - (unsigned)job->rank_count, kind);
+    size_t count = take_back(queue, job, kind, ranks, wanted);
+    while (count < wanted) {
+        size_t first = choose_worker(queue, wanted - (unsigned)count, kind);
         size_t end = worker_end(queue, first);
-        for (size_t i = first; i < end && job->rank_count < wanted; i++) {
+        for (size_t i = first; i < end && count < wanted; i++) {
             if (!is_free(queue, i, kind))
                 continue;
             queue->taken[i] = true;
-            job->ranks[job->rank_count++].device = queue->devices[i].ref;
+            ranks[count++].device = queue->devices[i].ref;
         }
     }
-    for (size_t i = 0; i < giver_count; i++)
-        job->ranks[job->rank_count++] = givers[i];
-    free(givers);
-    struct job_cause none = {JOB_REASON_NONE, ""};
-    job_fire(job, TRIGGER_GRANTED, &none, queue->now_ms, queue->actions);
+    give(queue, job, ranks, count);
 }
 
 /* A new reason is stored, so that it is shown; new words of the same reason are only kept. */
@@ -227,12 +231,88 @@ static void stay_held(struct queue *queue, struct job *job)
     wait_because(queue, job, &held);
 }
 
+/* Of the name's first `length` characters; device_count: nobody offers it. */
+static size_t find_named(const struct queue *queue, const char *name, size_t length)
+{
+    size_t i = 0;
+    for (; i < queue->device_count; i++) {
+        char here[HARDWARE_NAME_SIZE + 16];
+        const struct device_ref *ref = &queue->devices[i].ref;
+        snprintf(here, sizeof here, "%s/%u", ref->worker, ref->index);
+        if (strlen(here) == length && memcmp(here, name, length) == 0)
+            break;
+    }
+    return i;
+}
+
+static bool had(const struct job *job, const struct device_ref *ref)
+{
+    for (size_t i = 0; i < job->rank_count; i++)
+        if (device_ref_equal(&job->ranks[i].device, ref))
+            return true;
+    return false;
+}
+
+/* Why the job cannot have the device that its plan names. */
+static void refuse_named(const struct queue *queue, const char *name, size_t length, size_t device,
+                         struct job_cause *cause)
+{
+    bool there = device < queue->device_count;
+    const struct device_view *view = &queue->devices[there ? device : 0];
+    const char *why = !there            ? "no worker offers"
+                      : view->holder[0] ? view->holder
+                      : view->draining  ? "a node has that is drained"
+                      : view->grantable ? "an earlier job waits for"
+                                        : "a node has that is not heard of";
+    job_cause_set(cause, there ? JOB_REASON_DEVICES_BUSY : JOB_REASON_NO_DEVICES,
+                  "its plan is for %.*s, which %s%s", (int)length, name, why,
+                  there && view->holder[0] ? " has" : "");
+}
+
+/* A job whose plan names its devices gets these or none. Those that are free are kept for it, and
+ * nothing else is. */
+static void consider_named(struct queue *queue, struct job *job)
+{
+    struct job_cause cause = {JOB_REASON_NONE, ""};
+    struct job_rank *ranks = xcalloc(job->devices_min + job->rank_count, sizeof *ranks);
+    size_t count = 0;
+    for (const char *name = job->named; *name; name += strcspn(name, "\n") + 1) {
+        size_t length = strcspn(name, "\n"), i = find_named(queue, name, length);
+        bool there = i < queue->device_count;
+        enum hardware_kind kind = there ? queue->devices[i].device->kind : HARDWARE_CPU;
+        if (!there || !is_free(queue, i, kind)) {
+            refuse_named(queue, name, length, i, &cause);
+            continue;
+        }
+        if (queue->pools[kind].keeper && cause.reason == JOB_REASON_NONE)
+            job_cause_set(&cause, JOB_REASON_WAITING_FOR_OTHERS, "it is behind %s",
+                          queue->pools[kind].keeper->id);
+        queue->taken[i] = true;
+        queue->pools[kind].free--;
+        ranks[count].role = had(job, &queue->devices[i].ref) ? JOB_RANK_STAYED : JOB_RANK_TRAINS;
+        ranks[count++].device = queue->devices[i].ref;
+    }
+    if (cause.reason == JOB_REASON_NONE) {
+        give(queue, job, ranks, count);
+        return;
+    }
+    free(ranks);
+    if (job->held[0])
+        stay_held(queue, job);
+    else
+        wait_because(queue, job, &cause);
+}
+
 static void consider(struct queue *queue, struct job *job)
 {
     bool possible[KINDS];
     unsigned most = 0, possible_count = 0;
     if (job->held[0] && !job_left_executors(job)) {
         stay_held(queue, job);
+        return;
+    }
+    if (job->named[0]) {
+        consider_named(queue, job);
         return;
     }
     for (int kind = 0; kind < KINDS; kind++) {

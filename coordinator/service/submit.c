@@ -18,6 +18,7 @@ struct submitted {
     struct graph *graph;
     char *given;       /* JSON; NULL: no plan came with it */
     struct plan *plan; /* that */
+    char *named;       /* as of struct job_submission */
 };
 
 static void submitted_finish(struct submitted *submitted)
@@ -25,7 +26,21 @@ static void submitted_finish(struct submitted *submitted)
     graph_destroy(submitted->graph);
     job_config_destroy(submitted->config);
     plan_destroy(submitted->plan);
+    free(submitted->named);
     free(submitted->given);
+}
+
+/* Of every rank, a line each, yours; NULL where the plan leaves the devices of some to us. */
+static char *print_devices(const struct plan *plan)
+{
+    char *lines = xstrdup("");
+    for (int rank = 0; rank < plan_ranks(plan) && lines; rank++) {
+        const char *name = plan_device(plan, rank);
+        char *longer = name ? xasprintf("%s%s\n", lines, name) : NULL;
+        free(lines);
+        lines = longer;
+    }
+    return lines;
 }
 
 static int read_given(struct submitted *submitted, const char *json, struct error *err)
@@ -35,6 +50,8 @@ static int read_given(struct submitted *submitted, const char *json, struct erro
         rc = plan_check(submitted->plan, submitted->graph, err);
     if (rc == 0)
         submitted->given = xstrdup(json);
+    if (rc == 0)
+        submitted->named = print_devices(submitted->plan);
     return rc < 0 ? error_prefix(err, rc, "plan") : 0;
 }
 
@@ -99,6 +116,7 @@ static struct job_submission describe(const struct submitted *submitted, struct 
         .user = user,
         .text = spec->yaml,
         .given = submitted->given,
+        .named = submitted->named,
         .devices_min = (unsigned)config->devices.min,
         .devices_max = config->devices.max ? (unsigned)config->devices.max : UINT_MAX,
         .kind = JOB_ANY,

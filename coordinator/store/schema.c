@@ -68,7 +68,8 @@ static const char *const steps[] = {
     "ALTER TABLE jobs RENAME COLUMN fault_step TO reached_step;"
     "ALTER TABLE jobs ADD COLUMN faults INTEGER NOT NULL DEFAULT 0;",
 
-    "ALTER TABLE jobs ADD COLUMN releases INTEGER NOT NULL DEFAULT 0;",
+    "ALTER TABLE jobs ADD COLUMN releases INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN named TEXT NOT NULL DEFAULT '';",
 };
 #define STEPS (sizeof steps / sizeof *steps)
 

@@ -80,13 +80,15 @@ void actions_are(const char *expected)
 unsigned restarts_max;
 bool replans;
 
-const struct job *submit(unsigned min, unsigned max, enum job_kind kind)
+static const struct job *accept(unsigned min, unsigned max, enum job_kind kind, const char *named)
 {
     const struct job *job = NULL;
     struct job_submission submission = {.key = "",
                                         .name = "gpt",
                                         .user = "ada",
                                         .text = "name: gpt",
+                                        .given = named ? "{}" : NULL,
+                                        .named = named,
                                         .devices_min = min,
                                         .devices_max = max,
                                         .kind = kind,
@@ -95,6 +97,16 @@ const struct job *submit(unsigned min, unsigned max, enum job_kind kind)
                                         .replans = replans};
     ck_assert_msg(jobs_submit(jobs, &submission, 1000, &job, &actions, &err) == 0, "%s", err.text);
     return job;
+}
+
+const struct job *submit(unsigned min, unsigned max, enum job_kind kind)
+{
+    return accept(min, max, kind, NULL);
+}
+
+const struct job *submit_for(const char *named, unsigned count)
+{
+    return accept(count, count, JOB_ANY, named);
 }
 
 void schedule(void)

@@ -24,6 +24,8 @@ extern bool replans; /* false to begin with */
 
 void add_worker(const char *name, enum hardware_kind kind, unsigned devices);
 const struct job *submit(unsigned min, unsigned max, enum job_kind kind);
+/* With a plan for these devices, a line each. */
+const struct job *submit_for(const char *named, unsigned count);
 
 /* Hold and release on the views, as main would with membership. */
 void carry_out(void);

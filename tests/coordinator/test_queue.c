@@ -170,6 +170,62 @@ START_TEST(a_job_that_needs_more_memory_waits_for_more_devices)
 }
 END_TEST
 
+START_TEST(a_job_whose_plan_names_devices_gets_just_these)
+{
+    add_worker("a", HARDWARE_CPU, 1);
+    add_worker("b", HARDWARE_CPU, 2);
+    add_worker("c", HARDWARE_CPU, 1);
+    const struct job *job = submit_for("c/0\nb/1\n", 2);
+    schedule();
+    ck_assert_int_eq(job->state, JOB_PLANNING);
+    ranks_are(job, "c/0 b/1");
+}
+END_TEST
+
+/* Others have what it has no use for, but not what it waits for. */
+START_TEST(a_device_that_a_plan_names_is_waited_for)
+{
+    add_worker("a", HARDWARE_CPU, 1);
+    add_worker("b", HARDWARE_CPU, 2);
+    const struct job *first = submit_for("b/0\n", 1);
+    schedule();
+    const struct job *job = submit_for("b/0\nb/1\n", 2);
+    const struct job *small = submit(1, 1, JOB_ANY), *next = submit(1, 1, JOB_ANY);
+    const struct job *lost = submit_for("d/0\n", 1);
+    schedule();
+    stands(job, "PENDING", "DevicesBusy", "its plan is for b/0, which j-1 has");
+    ranks_are(small, "a/0");
+    stands(next, "PENDING", "DevicesBusy", "it needs 1 device, 0 of 3 are free");
+    stands(lost, "PENDING", "NoDevices", "its plan is for d/0, which no worker offers");
+    must(cancelled(first));
+    schedule();
+    ranks_are(job, "b/0 b/1");
+    add_worker("d", HARDWARE_CPU, 1);
+    views[3].grantable = false;
+    views[3].draining = true;
+    schedule();
+    stands(lost, "PENDING", "DevicesBusy", "its plan is for d/0, which a node has that is drained");
+    must(cancelled(next));
+    views[3].grantable = true;
+    views[3].draining = false;
+    schedule();
+    ranks_are(lost, "d/0");
+}
+END_TEST
+
+START_TEST(a_job_whose_plan_names_devices_waits_for_its_turn)
+{
+    add_worker("a", HARDWARE_CPU, 1);
+    add_worker("b", HARDWARE_CPU, 1);
+    submit_for("b/0\n", 1);
+    schedule();
+    submit(2, 2, JOB_ANY);
+    const struct job *job = submit_for("a/0\n", 1);
+    schedule();
+    stands(job, "PENDING", "WaitingForOthers", "it is behind j-2");
+}
+END_TEST
+
 START_TEST(a_new_worker_may_be_a_larger_one)
 {
     add_worker("a", HARDWARE_CPU, 1);
@@ -201,6 +257,9 @@ int main(void)
     tcase_add_test(tcase, a_wrong_submission_is_refused_in_words);
     tcase_add_test(tcase, a_full_queue_says_so_and_ended_jobs_are_forgotten);
     tcase_add_test(tcase, a_job_that_needs_more_memory_waits_for_more_devices);
+    tcase_add_test(tcase, a_job_whose_plan_names_devices_gets_just_these);
+    tcase_add_test(tcase, a_device_that_a_plan_names_is_waited_for);
+    tcase_add_test(tcase, a_job_whose_plan_names_devices_waits_for_its_turn);
     tcase_add_test(tcase, a_new_worker_may_be_a_larger_one);
     return suite_run("queue", tcase, NULL);
 }

@@ -30,6 +30,7 @@ START_TEST(a_job_comes_back_as_it_was)
     ck_assert_str_eq(back->id, "j-5");
     ck_assert_str_eq(back->text, job.text);
     ck_assert_str_eq(back->given, "{}");
+    ck_assert_str_eq(back->named, job.named);
     ck_assert_str_eq(back->words, job.words);
     ck_assert_str_eq(back->plan, "p-1");
     ck_assert(back->state == JOB_RUNNING && back->kind == JOB_GPU && back->holding);
