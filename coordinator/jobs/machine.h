@@ -32,7 +32,8 @@ struct job_cause {
 void job_cause_set(struct job_cause *cause, enum job_reason reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Why a PENDING job still waits; true when the reason is another than before. */
+/* Why a PENDING job still waits, or a paused one keeps its devices; true when the reason is another
+ * than before. */
 bool job_wait_because(struct job *job, const struct job_cause *cause);
 
 /* The one place where a job's state changes. The trigger has a row for the job's state. */

@@ -11,6 +11,8 @@
  * A held job is granted nothing, unless executors of it have stayed: those keep what it has learned
  * for some minutes only, and for nobody else's job. It moves, and pauses again behind its first
  * step there. */
+#include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -231,15 +233,17 @@ static void stay_held(struct queue *queue, struct job *job)
     wait_because(queue, job, &held);
 }
 
-/* Of the name's first `length` characters; device_count: nobody offers it. */
+/* "node-a/0", at the beginning of `name`, of `length` characters; device_count: nobody offers it.
+ */
 static size_t find_named(const struct queue *queue, const char *name, size_t length)
 {
-    size_t i = 0;
+    const char *slash = memrchr(name, '/', length);
+    size_t worker = slash ? (size_t)(slash - name) : length, i = 0;
+    unsigned long index = slash ? strtoul(slash + 1, NULL, 10) : ULONG_MAX;
     for (; i < queue->device_count; i++) {
-        char here[HARDWARE_NAME_SIZE + 16];
         const struct device_ref *ref = &queue->devices[i].ref;
-        snprintf(here, sizeof here, "%s/%u", ref->worker, ref->index);
-        if (strlen(here) == length && memcmp(here, name, length) == 0)
+        if (ref->index == index && strncmp(ref->worker, name, worker) == 0 &&
+            ref->worker[worker] == '\0')
             break;
     }
     return i;
@@ -276,8 +280,9 @@ static void consider_named(struct queue *queue, struct job *job)
     struct job_cause cause = {JOB_REASON_NONE, ""};
     struct job_rank *ranks = xcalloc(job->devices_min + job->rank_count, sizeof *ranks);
     size_t count = 0;
-    for (const char *name = job->named; *name; name += strcspn(name, "\n") + 1) {
+    for (const char *name = job->named, *next; *name; name = next) {
         size_t length = strcspn(name, "\n"), i = find_named(queue, name, length);
+        next = name + length + (name[length] == '\n');
         bool there = i < queue->device_count;
         enum hardware_kind kind = there ? queue->devices[i].device->kind : HARDWARE_CPU;
         if (!there || !is_free(queue, i, kind)) {
@@ -289,6 +294,7 @@ static void consider_named(struct queue *queue, struct job *job)
                           queue->pools[kind].keeper->id);
         queue->taken[i] = true;
         queue->pools[kind].free--;
+        assert(count < job->devices_min);
         ranks[count].role = had(job, &queue->devices[i].ref) ? JOB_RANK_STAYED : JOB_RANK_TRAINS;
         ranks[count++].device = queue->devices[i].ref;
     }
