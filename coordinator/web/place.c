@@ -77,13 +77,12 @@ static int listen_at(const struct addrinfo *place)
 
 static int port_of(int fd, uint16_t *port)
 {
-    struct sockaddr_storage bound = {0};
+    struct sockaddr_in6 bound = {0}; /* has room for the other one */
     socklen_t size = sizeof bound;
     if (getsockname(fd, (struct sockaddr *)&bound, &size) < 0)
         return -errno;
     const struct sockaddr_in *v4 = (const void *)&bound;
-    const struct sockaddr_in6 *v6 = (const void *)&bound;
-    *port = ntohs(bound.ss_family == AF_INET6 ? v6->sin6_port : v4->sin_port);
+    *port = ntohs(bound.sin6_family == AF_INET6 ? bound.sin6_port : v4->sin_port);
     return 0;
 }
 

@@ -148,7 +148,7 @@ static int start(struct web *web, int fd, const struct bundle *bundle, struct er
 
 int web_open(const struct web_options *options, struct web **out, struct error *err)
 {
-    struct rpc_address address;
+    struct rpc_address address = {0};
     uint16_t port;
     int rc = web_check(options->address, options->bundle, options->token, err);
     if (rc == 0)

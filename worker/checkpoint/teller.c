@@ -59,7 +59,7 @@ static void print_told(char *told, const struct manifest_shard *shard, int rc,
 static int find_shard(const char *folder, const struct manifest_shard *shard, struct error *err)
 {
     char *path = xasprintf("%s/%s", folder, shard->file);
-    struct stat status;
+    struct stat status = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     int rc = fd < 0 || fstat(fd, &status) < 0 ? -errno : 0;
     if (rc < 0)

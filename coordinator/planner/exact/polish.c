@@ -13,7 +13,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A pipeline that takes so many times as long as the best by the formula is not simulated. */
 #define PIPELINE_REACH 1.25
@@ -102,7 +101,7 @@ static bool restyle(const struct hunt *hunt, struct plan *plan, int first, int e
     bool changed = false;
     for (int b = first; b < end; b++) {
         struct plan_block *block = &plan->blocks[b];
-        const uint8_t *like = &hunt->costs.like[hunt->costs.model.place[b] * RECOMPUTES];
+        const uint8_t *like = &hunt->costs.like[(size_t)hunt->costs.model.place[b] * RECOMPUTES];
         int recompute = style - ZEROS;
         changed = changed || (style < ZEROS ? block->zero != style
                                             : like[block->recompute] != like[recompute]);
@@ -166,6 +165,14 @@ static void divide_end(struct plan *plan, int block, const struct role *role)
         *end = *beside;
 }
 
+static bool differs(const struct plan_block *a, const struct plan_block *b)
+{
+    bool same = a->zero == b->zero && a->recompute == b->recompute;
+    for (int axis = 0; axis < AXES_MAX; axis++)
+        same = same && a->roles[axis] == b->roles[axis];
+    return !same;
+}
+
 static bool divide_ends(const struct hunt *hunt, struct plan *plan, int index)
 {
     (void)hunt;
@@ -176,8 +183,7 @@ static bool divide_ends(const struct hunt *hunt, struct plan *plan, int index)
         divide_end(plan, 0, role);
     if (which != 0)
         divide_end(plan, last, role);
-    return memcmp(&first, &plan->blocks[0], sizeof first) != 0 ||
-           memcmp(&head, &plan->blocks[last], sizeof head) != 0;
+    return differs(&first, &plan->blocks[0]) || differs(&head, &plan->blocks[last]);
 }
 
 #define PAIRS (AXES_MAX - 1)
