@@ -87,7 +87,8 @@ static void add_time(struct table *table, uint64_t unix_ms)
     table_add(table, "%s", text);
 }
 
-/* Nothing is said of a job that has made no step. */
+/* Nothing is said of a job that has made no step, nor of the loss of one that is to go on from a
+ * step of an epoch that is over: it is 0 then. */
 static void add_numbers(struct table *table, const Gimbal__JobStatus *job)
 {
     char text[32];
@@ -97,7 +98,7 @@ static void add_numbers(struct table *table, const Gimbal__JobStatus *job)
     else
         table_add(table, "%s", "");
     table_add(table, "%s", left > 0 ? units_print_duration(text, sizeof text, left) : "");
-    if (job->step)
+    if (job->step && job->loss != 0)
         table_add(table, "%.3f", job->loss);
     else
         table_add(table, "%s", "");
