@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Hosts whose devices take less than about half of this longer count as equally fast. */
+/* From one class of speed to the next a flop takes so many times as long. */
 #define PACE_STEP 1.5
 
 int planning_cost_parse(const char *text, enum planning_cost *cost, struct error *err)
@@ -114,8 +114,8 @@ static double host_pace(const struct fleet *fleet, size_t first)
     return sum / (double)(i - first);
 }
 
-/* How many times PACE_STEP as long as on the fastest host a flop takes on each device's, rounded:
- * hosts that are about as fast are of one class, whatever their probes have measured. */
+/* Of each device's host, from the fastest on, rounded: hosts that are about as fast are of one
+ * class, whatever their probes have measured. */
 static int *host_classes(const struct fleet *fleet, int *most)
 {
     int *classes = xcalloc(fleet->count, sizeof *classes);

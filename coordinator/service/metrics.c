@@ -1,11 +1,12 @@
 /* metrics.c - the cluster and its jobs in figures, for Prometheus.
  *
  * Labels are bounded: nodes, devices and jobs that are there now, and closed lists of words. Jobs
- * that have ended are counted, and told no more. What is counted is counted since the coordinator
+ * that have ended are counted, and told no more. A job is `job_id`, for `job` is Prometheus's own
+ * word for whom it asks. What is counted is counted since the coordinator
  * was started. */
 #include "coordinator/service/internal.h"
 
-#include "common/rpc/clock.h"
+#include "common/base/memory.h"
 #include "coordinator/metrics/exposition.h"
 #include "coordinator/metrics/process.h"
 
@@ -72,10 +73,11 @@ static void add_devices(struct exposition *out, const struct service *service)
     }
 }
 
-/* A job that has not ended, and what is known of it. */
+/* A job that has not ended; and, of one that has devices, its plan and its steps, or NULL before
+ * there are any. */
 struct subject {
     const struct job *job;
-    const struct plan *plan; /* NULL before there is one */
+    const struct plan *plan;
     const struct steps *steps;
 };
 
@@ -105,32 +107,32 @@ static bool loss_of(const struct subject *of, double *value)
 
 static bool tokens_of(const struct subject *of, double *value)
 {
-    *value = of->job->state == JOB_RUNNING && of->steps ? steps_tokens_per_s(of->steps) : 0;
+    *value = of->steps && of->job->state == JOB_RUNNING ? steps_tokens_per_s(of->steps) : 0;
     return true;
 }
 
 static bool measured_of(const struct subject *of, double *value)
 {
-    *value = of->steps && of->job->holding ? steps_time_median_s(of->steps) : 0;
+    *value = of->steps ? steps_time_median_s(of->steps) : 0;
     return *value > 0;
 }
 
 static bool predicted_of(const struct subject *of, double *value)
 {
-    *value = of->plan && of->job->holding ? of->plan->predicted.step_time_s : 0;
+    *value = of->plan ? of->plan->predicted.step_time_s : 0;
     return *value > 0;
 }
 
 static bool memory_of(const struct subject *of, double *value)
 {
-    *value = of->plan && of->job->holding ? (double)of->plan->predicted.memory_bytes_max : 0;
+    *value = of->plan ? (double)of->plan->predicted.memory_bytes_max : 0;
     return *value > 0;
 }
 
 static bool bubble_of(const struct subject *of, double *value)
 {
     *value = of->plan ? of->plan->predicted.bubble : 0;
-    return of->plan && of->job->holding;
+    return of->plan != NULL;
 }
 
 static bool newest_of(const struct subject *of, double *value)
@@ -194,27 +196,46 @@ static void add_jobs(struct exposition *out, const struct service *service)
     for (size_t i = 0; i < jobs_count(service->jobs); i++) {
         const struct job *job = jobs_at(service->jobs, i);
         if (!job_ended(job))
-            exposition_add(out, 1, "job", job->id, "name", job->name, "user", job->user, "state",
+            exposition_add(out, 1, "job_id", job->id, "name", job->name, "user", job->user, "state",
                            job_state_name(job->state), "reason", job_reason_name(job->reason),
                            "plan", job->plan, NULL);
     }
 }
 
-static void add_job_family(struct exposition *out, const struct service *service,
-                           const struct job_family *family)
+/* Thousands may wait, of which nothing has to be looked up. */
+static struct subject *find_subjects(const struct service *service, size_t *count)
 {
-    exposition_family(out, family->name, GAUGE, family->help);
+    struct subject *subjects = xcalloc(jobs_count(service->jobs), sizeof *subjects);
+    *count = 0;
     for (size_t i = 0; i < jobs_count(service->jobs); i++) {
         const struct job *job = jobs_at(service->jobs, i);
-        double value;
         if (job_ended(job))
             continue;
+        struct subject *subject = &subjects[(*count)++];
+        subject->job = job;
+        if (!job->holding)
+            continue;
         const struct job_telemetry *measured = telemetry_find(service->telemetry, job->id);
-        struct subject subject = {job, dossier_find(service, job->id)->planning.plan,
-                                  measured ? &measured->steps : NULL};
-        if (family->read(&subject, &value))
-            exposition_add(out, value, "job", job->id, "name", job->name, NULL);
+        subject->plan = dossier_find(service, job->id)->planning.plan;
+        subject->steps = measured ? &measured->steps : NULL;
     }
+    return subjects;
+}
+
+static void add_job_families(struct exposition *out, const struct service *service)
+{
+    size_t count;
+    struct subject *subjects = find_subjects(service, &count);
+    for (size_t i = 0; i < sizeof job_families / sizeof *job_families; i++) {
+        exposition_family(out, job_families[i].name, GAUGE, job_families[i].help);
+        for (size_t k = 0; k < count; k++) {
+            const struct job *job = subjects[k].job;
+            double value;
+            if (job_families[i].read(&subjects[k], &value))
+                exposition_add(out, value, "job_id", job->id, "name", job->name, NULL);
+        }
+    }
+    free(subjects);
 }
 
 static void add_events(struct exposition *out, const struct service_tally *tally)
@@ -303,8 +324,7 @@ char *service_metrics(const struct service *service, size_t *size)
     add_nodes(out, service);
     add_devices(out, service);
     add_jobs(out, service);
-    for (size_t i = 0; i < sizeof job_families / sizeof *job_families; i++)
-        add_job_family(out, service, &job_families[i]);
+    add_job_families(out, service);
     add_events(out, &service->tally);
     add_replans(out, &service->tally);
     add_calls(out, service);

@@ -6,10 +6,9 @@ import http.client
 import os
 import socket
 import ssl
-import subprocess
-import time
 
 from tests.charts import objects as rules
+from tests.support import daemons
 
 PATIENCE_S = 60
 
@@ -24,13 +23,10 @@ def coordinator(program, text, folder):
     (folder / "coordinator.yaml").write_text(text)
     clean = {key: value for key, value in os.environ.items() if not key.startswith("GIMBAL_")}
     address = folder / "address"
-    with open(folder / "log", "w+") as log, subprocess.Popen(
-            [program, "--config", folder / "coordinator.yaml", "--address-file", address],
-            env=clean, stderr=log) as process:
+    process, log = daemons.start(
+        [program, "--config", folder / "coordinator.yaml", "--address-file", address], folder, clean)
+    with log, process:
         try:
-            while not address.exists():  # it comes under another name, whole
-                assert process.poll() is None, (folder / "log").read_text()
-                time.sleep(0.02)
             yield int(address.read_text().rsplit(":", 1)[1])
         finally:
             process.terminate()

@@ -19,7 +19,7 @@ import time
 
 tree, coordinator_path, worker_path, executor_path, gimbal_path = sys.argv[1:6]
 sys.path.insert(0, tree)
-from tests.support import tap  # noqa: E402
+from tests.support import daemons, tap  # noqa: E402
 
 TOKEN = "open-sesame"
 PATIENCE_S = 60
@@ -48,13 +48,9 @@ class Coordinator:
         self.folder = pathlib.Path(folder)
         self.address = address or f"tcp://127.0.0.1:{free_port(2)}"
         file = self.folder / "address"
-        self.log = open(self.folder / "log", "w+")
-        self.process = subprocess.Popen(
+        self.process, self.log = daemons.start(
             [coordinator_path, "--address", self.address, "--address-file", file, "--state",
-             self.folder / "state", *arguments], stderr=self.log)
-        while not file.exists():  # it comes under another name, whole
-            assert self.process.poll() is None, (self.folder / "log").read_text()
-            time.sleep(0.02)
+             self.folder / "state", *arguments], self.folder)
         pages = [line.split()[1] for line in file.read_text().splitlines() if line.startswith("http ")]
         self.url = pages[0] if pages else None
 
@@ -273,7 +269,7 @@ def a_job_is_seen_to_train_and_to_come_back():
         assert only(samples, "gimbal_job_info", 'name="a-job"') == 1
         assert only(samples, "gimbal_node_silence_seconds", "node-a") < PATIENCE_S
         for name in ("step", "loss", "step_predicted_seconds", "memory_predicted_bytes", "tokens_per_second"):
-            assert only(samples, f"gimbal_job_{name}", 'job="j-1",name="a-job"') > 0, name
+            assert only(samples, f"gimbal_job_{name}", 'job_id="j-1",name="a-job"') > 0, name
         assert only(samples, "gimbal_store_commit_seconds_count") > 0
         assert only(samples, "gimbal_rpc_handling_seconds_count", "Submit") == 1
         children = pathlib.Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()

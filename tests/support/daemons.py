@@ -1,11 +1,40 @@
-"""daemons.py - what the daemons themselves say of a settings file."""
+"""daemons.py - the daemons: what they themselves say of a settings file, and that they are ready."""
 import os
 import re
+import select
+import socket
 import subprocess
 import tempfile
 
+PATIENCE_S = 60
 # What belongs to TLS: files for deployment set it, whether or not the daemons were built with it.
 OF_TLS = ("tls", "join", "join_tokens", "http", "http_token")
+
+
+def start(command, folder, environment=os.environ):
+    """The process, once it has said that it is ready, as it would to a service manager; and its log."""
+    log = open(folder / "log", "w+")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+        told.bind(str(folder / "notify"))
+        process = subprocess.Popen(command, stderr=log,
+                                   env=dict(environment, NOTIFY_SOCKET=str(folder / "notify")))
+        ended = os.pidfd_open(process.pid)
+        try:
+            while b"READY=1" not in read_one(told, ended):
+                pass
+        except AssertionError:
+            process.kill()
+            process.wait()
+            raise AssertionError((folder / "log").read_text()) from None
+        finally:
+            os.close(ended)
+    return process, log
+
+
+def read_one(told, ended):
+    found = select.select([told, ended], [], [], PATIENCE_S)[0]
+    assert told in found
+    return told.recv(4096)
 
 
 def check_settings(program, text, *flags):
