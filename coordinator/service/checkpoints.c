@@ -14,12 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-char *service_checkpoint_root(const struct service *service, const struct job *job)
+bool service_saves(const struct service *service, const struct job *job)
 {
     const struct dossier *dossier = dossier_find(service, job->id);
-    if (!dossier->config || !dossier->config->checkpoint.dir)
+    return dossier->config && dossier->config->checkpoint.dir;
+}
+
+char *service_checkpoint_root(const struct service *service, const struct job *job)
+{
+    if (!service_saves(service, job))
         return NULL;
-    return checkpoint_root(dossier->config->checkpoint.dir, job->id,
+    return checkpoint_root(dossier_find(service, job->id)->config->checkpoint.dir, job->id,
                            store_cluster(service->options.store));
 }
 

@@ -162,6 +162,8 @@ uint64_t service_door_next_ms(const struct service *service);
 /* checkpoints.c: a rank cannot load the checkpoint of this step, in these words. */
 void service_damage_checkpoint(struct service *service, const struct job *job, uint64_t step,
                                const char *words);
+/* Does the job save checkpoints? */
+bool service_saves(const struct service *service, const struct job *job);
 /* Where the job's checkpoints go, NULL for nowhere; the folder of the newest that is
  * listed and undamaged, NULL where there is none; both yours. All that are listed, for their
  * free_unpacked. */

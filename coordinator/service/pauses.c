@@ -45,16 +45,18 @@ static void hold(struct rpc_call *call, void *data)
 {
     struct service *service = data;
     const Gimbal__PauseRequest *request = rpc_call_request(call);
-    const struct job *job = jobs_find(service->jobs, request->job);
-    char *root = job ? service_checkpoint_root(service, job) : NULL;
-    if (request->release && job && !root) {
-        rpc_call_fail(call, RPC_INVALID_ARGUMENT,
-                      "%s has no checkpoint.dir: it can be paused, but not give its devices back, "
-                      "for it would begin anew",
-                      job->id);
+    struct error err;
+    int rc = check_user(service, call, request->job, &err);
+    if (rc == 0 && request->release &&
+        !service_saves(service, jobs_find(service->jobs, request->job)))
+        rc = error_set(&err, -EINVAL,
+                       "%s has no checkpoint.dir: it can be paused, but not give its devices back, "
+                       "for it would begin anew",
+                       request->job);
+    if (rc < 0) {
+        rpc_call_fail_errno(call, rc, &err);
         return;
     }
-    free(root);
     Gimbal__PauseReply reply = GIMBAL__PAUSE_REPLY__INIT;
     char *words = print_caller(call, request->reason);
     struct job_event event = {.kind = JOB_EVENT_HOLD, .job = request->job, .words = words};

@@ -30,13 +30,11 @@ static void cancel(struct rpc_call *call, void *data)
         rpc_call_fail_errno(call, -EACCES, &err);
         return;
     }
-    char *root = service_checkpoint_root(service, job);
-    if (request->save && !root) {
+    if (request->save && !service_saves(service, job)) {
         rpc_call_fail(call, RPC_INVALID_ARGUMENT,
                       "%s has no checkpoint.dir: it can be cancelled, but not saved", job->id);
         return;
     }
-    free(root);
     const char *caller = rpc_call_envelope(call)->caller;
     char *words =
         request->reason[0] ? xasprintf("%s: %s", caller, request->reason) : xstrdup(caller);
