@@ -68,6 +68,8 @@ void node_terminate(struct sim_node *node);
 void node_cut(struct sim_node *node, uint64_t time_ms);
 /* One of its connections is lost. */
 void node_break(struct sim_node *node);
+/* Nodes lose connections while the coordinator is busy for so long from now on. */
+void nodes_give_up(uint64_t busy_ms);
 void node_finish(struct sim_node *node);
 struct sim_node *node_named(const char *name);
 /* The highest term that it knows. */

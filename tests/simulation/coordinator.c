@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/service/internal.h"
 #include "tests/simulation/checks.h"
 #include "tests/simulation/cluster.h"
 
@@ -73,8 +74,12 @@ static void poll_service(struct actor *actor)
         return;
     check_turn(coordinator);
     uint64_t busy_until_ms = world_now_ms();
-    if (busy_until_ms > world->now_ms)
+    if (busy_until_ms > world->now_ms) {
         coordinator->slow_until_ms = busy_until_ms;
+        uint64_t busy_ms = busy_until_ms - world->now_ms;
+        if (busy_ms >= 2 * coordinator->service->options.membership.heartbeat_ms)
+            nodes_give_up(busy_ms);
+    }
     int timeout_ms = service_timeout_ms(coordinator->service);
     actor_wake_at(actor, timeout_ms < 0 ? UINT64_MAX : busy_until_ms + (uint64_t)timeout_ms);
 }

@@ -232,6 +232,22 @@ void node_break(struct sim_node *node)
     network_break(&node->actor);
 }
 
+/* A connection that closes while the coordinator takes no calls is the coordinator's doing, as far
+ * as that can know: the node is in no trouble for it, and nothing of it may be taken for lost. */
+static void give_up(void *data)
+{
+    struct sim_node *node = data;
+    if (node->up && !node->slow && !node->actor.cut)
+        network_break(&node->actor);
+}
+
+void nodes_give_up(uint64_t busy_ms)
+{
+    for (size_t i = 0; i < cluster->node_count && !world->calm; i++)
+        if (world_chance(500))
+            world_after(world_between(1, busy_ms / 2), give_up, &cluster->nodes[i]);
+}
+
 bool node_lives_as(const struct sim_node *node, uint64_t instance)
 {
     return node->up && node->daemon && node->daemon->client &&

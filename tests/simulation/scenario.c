@@ -102,7 +102,7 @@ static void draw_faults(struct faults *faults)
         faults->outage = 100;
         faults->calendar = 300;
         faults->commit = world_chance(300) ? 3 : 0;
-        faults->commit_slow = world_chance(300) ? 3 : 0;
+        faults->commit_slow = world_chance(300) ? 6 : 0;
     }
     if (kind == 2 || all) {
         faults->planner_slow = 100;
