@@ -26,7 +26,7 @@ static void print_token(const struct common *common, const Gimbal__IssueTokenRep
     members = json_pack("{s:I}", "expiresUnixSeconds", (json_int_t)(reply->expires_unix_ms / 1000));
     if (with_text)
         json_object_set_new(members, "token", json_string(reply->token));
-    output_print_object((enum output)common->output, output_object("JoinToken", members), stdout);
+    output_print_object((enum output)common->output, resource_object("JoinToken", members), stdout);
 }
 
 int admission_issue(const struct common *common, const struct admission_token *wanted,
@@ -125,15 +125,15 @@ static json_t *list_json(const Gimbal__ListCredentialsReply *reply)
         const Gimbal__CredentialStatus *status = reply->credentials[i];
         json_array_append_new(
             items,
-            output_object("Credential", json_pack("{s:s, s:s, s:I, s:b}", "role", status->role,
-                                                  "name", status->name, "issuedUnixSeconds",
-                                                  (json_int_t)(status->issued_unix_ms / 1000),
-                                                  "revoked", status->revoked_unix_ms != 0)));
+            resource_object("Credential", json_pack("{s:s, s:s, s:I, s:b}", "role", status->role,
+                                                    "name", status->name, "issuedUnixSeconds",
+                                                    (json_int_t)(status->issued_unix_ms / 1000),
+                                                    "revoked", status->revoked_unix_ms != 0)));
     }
     for (size_t i = 0; i < reply->n_tokens; i++) {
         const Gimbal__TokenStatus *status = reply->tokens[i];
         json_array_append_new(
-            items, output_object(
+            items, resource_object(
                        "JoinToken",
                        json_pack("{s:s, s:s, s:s, s:I, s:I, s:i}", "id", status->id, "role",
                                  status->role, "name", status->name, "issuedUnixSeconds",

@@ -15,10 +15,10 @@ static json_t *to_json(const struct demoresult *result)
     json_t *measured =
         json_pack("{s:f, s:I, s:f}", "step_time_s", state->step_time_s, "resident_bytes_max",
                   (json_int_t)result->executor_bytes, "tokens_per_s", state->tokens_per_s);
-    json_t *heldout = output_number(state->heldout_loss);
+    json_t *heldout = resource_number(state->heldout_loss);
     json_t *mishap = result->mishap ? mishap_json(result->mishap) : NULL;
     return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:s?, s:o?}", "plan", plan->id, "steps",
-                     (json_int_t)state->step, "loss", output_number(state->loss), "heldout_loss",
+                     (json_int_t)state->step, "loss", resource_number(state->loss), "heldout_loss",
                      heldout, "predicted", predicted, "measured", measured, "sample",
                      result->sample, "mishap", mishap);
 }
@@ -47,7 +47,7 @@ static void print_lines(const struct demoresult *result)
 void demoresult_print(const struct demoresult *result, enum output output)
 {
     if (output >= OUTPUT_JSON)
-        output_print_object(output, output_object("DemoResult", to_json(result)), stdout);
+        output_print_object(output, resource_object("DemoResult", to_json(result)), stdout);
     else
         print_lines(result);
 }

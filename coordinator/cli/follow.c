@@ -81,7 +81,7 @@ static bool take(void *data, const Gimbal__Event *event)
     if (strcmp(event->job, follow->job) != 0)
         return false;
     if (follow->events_as_json)
-        output_print_object(OUTPUT_JSONL, history_json(event), stdout);
+        output_print_object(OUTPUT_JSONL, resource_event(event), stdout);
     if (follow->event_cb)
         follow->event_cb(follow->data, event);
     json_t *json = *event->json ? json_loads(event->json, 0, NULL) : NULL;
@@ -122,7 +122,7 @@ static int conclude(const struct follow *follow, struct client *client, struct e
     const Gimbal__JobStatus *status = ((const Gimbal__GetJobReply *)message)->status;
     if (status && status->state != GIMBAL__JOB_STATUS__STATE__DONE)
         code = error_set(err, exit_of_cause(status->cause), "%s %s: %s", follow->job,
-                         jobtable_state(status->state), status->reason);
+                         resource_job_state(status->state), status->reason);
     message_free(message);
     return code;
 }

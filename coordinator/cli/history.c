@@ -201,12 +201,3 @@ void history_print(const Gimbal__Event *event, FILE *out)
             words);
     free(words);
 }
-
-json_t *history_json(const Gimbal__Event *event)
-{
-    json_t *more = *event->json ? json_loads(event->json, 0, NULL) : NULL;
-    return output_object("Event", json_pack("{s:f, s:s, s:s, s:s, s:s, s:o}", "unix_s",
-                                            (double)event->unix_ms / 1000, "event", event->kind,
-                                            "job", event->job, "node", event->node, "text",
-                                            event->text, "more", more ? more : json_null()));
-}

@@ -26,8 +26,7 @@ int history_read(struct client *client, const char *job, history_cb callback, vo
 int history_follow(const struct history_options *options, history_cb callback, void *data,
                    struct error *err);
 
-/* An event as a line and as JSON. */
+/* An event as a line. */
 void history_print(const Gimbal__Event *event, FILE *out);
-json_t *history_json(const Gimbal__Event *event);
 
 #endif

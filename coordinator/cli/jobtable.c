@@ -26,47 +26,6 @@ static const struct column columns[] = {
 };
 #define COLUMNS (sizeof columns / sizeof *columns)
 
-const char *jobtable_state(Gimbal__JobStatus__State state)
-{
-    const ProtobufCEnumValue *value =
-        protobuf_c_enum_descriptor_get_value(&gimbal__job_status__state__descriptor, (int)state);
-    return value ? value->name : "UNKNOWN";
-}
-
-bool jobtable_is_final(Gimbal__JobStatus__State state)
-{
-    return state == GIMBAL__JOB_STATUS__STATE__DONE || state == GIMBAL__JOB_STATUS__STATE__FAILED ||
-           state == GIMBAL__JOB_STATUS__STATE__CANCELLED;
-}
-
-/* Seconds that are left at the measured step time; 0 when that is not known. */
-static double seconds_left(const Gimbal__JobStatus *job)
-{
-    if (jobtable_is_final(job->state) || job->state == GIMBAL__JOB_STATUS__STATE__PAUSED ||
-        job->step >= job->step_count)
-        return 0;
-    return job->step_time_s * (double)(job->step_count - job->step);
-}
-
-static json_t *json_of(const Gimbal__JobStatus *job)
-{
-    json_t *devices = json_array();
-    for (size_t i = 0; i < job->n_devices; i++)
-        json_array_append_new(devices, json_string(job->devices[i]));
-    json_t *members = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:o, s:f, s:f, s:f, s:s, s:o, s:f, s:f, "
-        "s:I, s:I, s:I, s:s}",
-        "job", job->job, "name", job->name, "user", job->user, "state", jobtable_state(job->state),
-        "reason", job->reason, "epoch", (json_int_t)job->epoch, "step", (json_int_t)job->step,
-        "step_count", (json_int_t)job->step_count, "loss", output_number(job->loss), "tokens_per_s",
-        job->tokens_per_s, "step_time_s", job->step_time_s, "eta_s", seconds_left(job), "plan",
-        job->plan_id, "devices", devices, "submitted_unix_s", (double)job->submitted_unix_ms / 1000,
-        "finished_unix_s", (double)job->finished_unix_ms / 1000, "restarts",
-        (json_int_t)job->restarts, "restarts_max", (json_int_t)job->restarts_max, "checkpoint_step",
-        (json_int_t)job->checkpoint_step, "checkpoint", job->checkpoint);
-    return output_object("Job", members);
-}
-
 static void add_devices(struct table *table, const Gimbal__JobStatus *job)
 {
     char text[256] = "";
@@ -92,7 +51,7 @@ static void add_time(struct table *table, uint64_t unix_ms)
 static void add_numbers(struct table *table, const Gimbal__JobStatus *job)
 {
     char text[32];
-    double left = seconds_left(job);
+    double left = resource_job_seconds_left(job);
     if (job->step_count)
         table_add(table, "%.1f%%", 100.0 * (double)job->step / (double)job->step_count);
     else
@@ -116,7 +75,7 @@ static void add_row(struct table *table, const Gimbal__JobStatus *job)
     table_add(table, "%s", job->job);
     table_add(table, "%s", job->name);
     table_add(table, "%s", job->user);
-    table_add(table, "%s", jobtable_state(job->state));
+    table_add(table, "%s", resource_job_state(job->state));
     add_numbers(table, job);
     table_add(table, "%s", job->plan_id);
     add_devices(table, job);
@@ -133,7 +92,7 @@ void jobtable_print(const struct common *common, Gimbal__JobStatus *const *jobs,
     if (common->output >= OUTPUT_JSON) {
         json_t *items = json_array();
         for (size_t i = 0; i < count; i++)
-            json_array_append_new(items, json_of(jobs[i]));
+            json_array_append_new(items, resource_job(jobs[i]));
         output_print_list((enum output)common->output, "JobList", "jobs", items, out);
         return;
     }

@@ -11,7 +11,7 @@ static json_t *living_of(const Gimbal__ListNodesReply *reply)
     json_t *items = json_array();
     for (size_t i = 0; i < reply->n_nodes; i++)
         if (reply->nodes[i]->state == GIMBAL__NODE_STATUS__STATE__ALIVE)
-            json_array_append_new(items, nodetable_json(reply->nodes[i]));
+            json_array_append_new(items, resource_node(reply->nodes[i]));
     return items;
 }
 
@@ -36,7 +36,7 @@ int living_nodes(const struct common *common, char **out, struct error *err)
                              "no node of the coordinator at %s is alive: start a worker, or plan "
                              "without one: " WITHOUT,
                              client_address(common));
-        json_t *list = output_object("NodeList", json_pack("{s:o}", "nodes", nodes));
+        json_t *list = resource_object("NodeList", json_pack("{s:o}", "nodes", nodes));
         *out = code == EXIT_DONE ? json_dumps(list, JSON_COMPACT) : NULL;
         json_decref(list);
     }

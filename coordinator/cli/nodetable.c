@@ -2,7 +2,6 @@
 #include "coordinator/cli/nodetable.h"
 
 #include "common/base/units.h"
-#include "common/hardware/wire.h"
 #include "common/profile/profile.h"
 
 #include <string.h>
@@ -23,32 +22,6 @@ static const struct column columns[] = {
     {"REASON"},
 };
 #define COLUMNS (sizeof columns / sizeof *columns)
-
-/* "ALIVE" */
-static const char *state_name(Gimbal__NodeStatus__State state)
-{
-    const ProtobufCEnumValue *value =
-        protobuf_c_enum_descriptor_get_value(&gimbal__node_status__state__descriptor, (int)state);
-    return value ? value->name : "UNKNOWN";
-}
-
-json_t *nodetable_json(const Gimbal__NodeStatus *node)
-{
-    struct hardware_report *report;
-    json_t *jobs = json_array();
-    for (size_t i = 0; i < node->n_device_jobs; i++)
-        json_array_append_new(jobs, json_string(node->device_jobs[i]));
-    json_t *members = json_pack("{s:s, s:s, s:s, s:f, s:o}", "name", node->name, "state",
-                                state_name(node->state), "reason", node->reason, "heartbeat_age_s",
-                                (double)node->heartbeat_age_ms / 1000, "device_jobs", jobs);
-    if (node->hardware && hardware_report_from_wire(node->hardware, &report, NULL) == 0) {
-        json_t *hardware = hardware_report_to_json(report);
-        json_object_update(members, hardware);
-        json_decref(hardware);
-        hardware_report_destroy(report);
-    }
-    return output_object("Node", members);
-}
 
 /* What its probe measured, else its peak rates; 0 where nobody knows. */
 static void add_rates(const Gimbal__Device *device, double *flops, double *bandwidth)
@@ -113,7 +86,7 @@ static void add_row(struct table *table, const Gimbal__NodeStatus *node)
     char memory[32];
     double flops = 0, bandwidth = 0;
     table_add(table, "%s", node->name);
-    table_add(table, "%s", state_name(node->state));
+    table_add(table, "%s", resource_node_state(node->state));
     add_devices(table, hardware, &flops, &bandwidth);
     table_add(table, "%u", hardware->core_count);
     table_add(table, "%s", hardware->cpuset);
@@ -134,7 +107,7 @@ void nodetable_print(const struct common *common, Gimbal__NodeStatus *const *nod
     if (common->output >= OUTPUT_JSON) {
         json_t *items = json_array();
         for (size_t i = 0; i < count; i++)
-            json_array_append_new(items, nodetable_json(nodes[i]));
+            json_array_append_new(items, resource_node(nodes[i]));
         output_print_list((enum output)common->output, "NodeList", "nodes", items, out);
         return;
     }

@@ -4,21 +4,11 @@
 #include "common/base/memory.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 const char *const output_words[] = {"table", "wide", "json", "jsonl", "svg", NULL};
-
-json_t *output_object(const char *kind, json_t *members)
-{
-    json_t *object = json_pack("{s:s, s:s}", "apiVersion", "gimbal/v1", "kind", kind);
-    assert(object && members);
-    json_object_update(object, members);
-    json_decref(members);
-    return object;
-}
 
 void output_print_object(enum output output, json_t *object, FILE *out)
 {
@@ -53,12 +43,7 @@ void output_print_list(enum output output, const char *kind, const char *member,
         json_decref(items);
         return;
     }
-    output_print_object(output, output_object(kind, json_pack("{s:o}", member, items)), out);
-}
-
-json_t *output_number(double number)
-{
-    return isfinite(number) ? json_real(number) : json_null();
+    output_print_object(output, resource_list(kind, member, items), out);
 }
 
 void output_print_rows(const char *text, size_t rows, bool headers, FILE *out)

@@ -4,6 +4,8 @@
 #ifndef COORDINATOR_CLI_OUTPUT_H
 #define COORDINATOR_CLI_OUTPUT_H
 
+#include "coordinator/resources/resources.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,8 +14,6 @@
 enum output { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON, OUTPUT_JSONL, OUTPUT_SVG };
 extern const char *const output_words[]; /* ended by NULL */
 
-/* A new object with apiVersion and kind, and the members of `members`, which it takes. */
-json_t *output_object(const char *kind, json_t *members);
 /* Print and release: json over several lines, jsonl on one. */
 void output_print_object(enum output output, json_t *object, FILE *out);
 /* Print an object that came as text, as it came where it may have several lines. False: no JSON. */
@@ -22,9 +22,6 @@ bool output_print_text(enum output output, const char *text, FILE *out);
  * each on a line. */
 void output_print_list(enum output output, const char *kind, const char *member, json_t *items,
                        FILE *out);
-
-/* null for what JSON has no number for: the loss of a training that diverged. */
-json_t *output_number(double number);
 
 /* A table that came as text: its first line, if headers are wanted, and `rows` more (0: all), then
  * how many were left out. */

@@ -75,8 +75,9 @@ static int open_job(struct client *client, const char *job, struct planned *out,
         return code;
     const Gimbal__GetJobReply *reply = (const Gimbal__GetJobReply *)message;
     if (!reply->plan || !reply->spec)
-        code = error_set(err, EXIT_PRECONDITION, "%s is %s and has no plan", job,
-                         reply->status ? jobtable_state(reply->status->state) : "not described");
+        code =
+            error_set(err, EXIT_PRECONDITION, "%s is %s and has no plan", job,
+                      reply->status ? resource_job_state(reply->status->state) : "not described");
     else if (job_config_parse(reply->spec->yaml, strlen(reply->spec->yaml), job, &out->config,
                               err) < 0)
         code = EXIT_INPUT;

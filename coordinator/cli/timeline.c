@@ -44,7 +44,7 @@ int timeline_begin(struct timeline *timeline, const struct planned *planned, str
     if (rc < 0)
         return rc;
     timeline->out = open_memstream(&timeline->text, &timeline->size);
-    json_t *about = output_object("Trace", json_pack("{s:s}", "plan", planned->plan->id));
+    json_t *about = resource_object("Trace", json_pack("{s:s}", "plan", planned->plan->id));
     fputs("{\"displayTimeUnit\": \"ms\", \"otherData\": ", timeline->out);
     json_dumpf(about, timeline->out, JSON_COMPACT);
     fputs(", \"traceEvents\": [", timeline->out);

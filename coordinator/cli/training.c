@@ -63,10 +63,10 @@ static void take_step(struct training *training, const Gimbal__StepRecord *step)
     if (training->options->steps_as_json)
         output_print_object(
             OUTPUT_JSONL,
-            output_object("Step",
-                          json_pack("{s:I, s:o, s:f, s:o}", "step", (json_int_t)result->steps,
-                                    "loss", output_number(step->loss), "time_s", step->seconds,
-                                    "gradient_norm", output_number(step->gradient_norm))),
+            resource_object("Step",
+                            json_pack("{s:I, s:o, s:f, s:o}", "step", (json_int_t)result->steps,
+                                      "loss", resource_number(step->loss), "time_s", step->seconds,
+                                      "gradient_norm", resource_number(step->gradient_norm))),
             stdout);
 }
 

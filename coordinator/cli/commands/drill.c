@@ -73,7 +73,7 @@ static bool take(void *data, const Gimbal__Event *event)
     rehearsal->back =
         strcmp(event->kind, "job-replanned") == 0 || strcmp(event->kind, "job-restarted") == 0;
     if (rehearsal->output == OUTPUT_JSONL)
-        output_print_object(OUTPUT_JSONL, history_json(event), stdout);
+        output_print_object(OUTPUT_JSONL, resource_event(event), stdout);
     else
         history_print(event, stdout);
     if (rehearsal->back && rehearsal->output != OUTPUT_JSONL)

@@ -22,9 +22,9 @@ static bool take(void *data, const Gimbal__Event *event)
     if (printing->job && strcmp(event->job, printing->job) != 0)
         return false;
     if (printing->output == OUTPUT_JSON)
-        json_array_append_new(printing->list, history_json(event));
+        json_array_append_new(printing->list, resource_event(event));
     else if (printing->output == OUTPUT_JSONL)
-        output_print_object(OUTPUT_JSONL, history_json(event), stdout);
+        output_print_object(OUTPUT_JSONL, resource_event(event), stdout);
     else if (printing->verbose || strcmp(event->kind, "step") != 0)
         history_print(event, stdout);
     fflush(stdout);

@@ -22,7 +22,7 @@ static size_t bring_forward(Gimbal__JobStatus **jobs, size_t all)
     size_t count = 0;
     for (size_t i = 0; i < all; i++) {
         Gimbal__JobStatus *job = jobs[i];
-        if (jobtable_is_final(job->state))
+        if (resource_job_is_over(job->state))
             continue;
         jobs[i] = jobs[count];
         jobs[count++] = job;

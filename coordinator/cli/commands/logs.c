@@ -31,11 +31,11 @@ static void print_line(enum output output, const Gimbal__LogLine *line)
     if (output >= OUTPUT_JSON)
         output_print_object(
             OUTPUT_JSONL,
-            output_object("LogLine",
-                          json_pack("{s:f, s:I, s:I, s:s, s:s}", "unix_s",
-                                    (double)line->unix_us / 1e6, "rank", (json_int_t)line->rank,
-                                    "epoch", (json_int_t)line->epoch, "level", line->level, "text",
-                                    line->text)),
+            resource_object("LogLine",
+                            json_pack("{s:f, s:I, s:I, s:s, s:s}", "unix_s",
+                                      (double)line->unix_us / 1e6, "rank", (json_int_t)line->rank,
+                                      "epoch", (json_int_t)line->epoch, "level", line->level,
+                                      "text", line->text)),
             stdout);
     else
         printf("[%u] %s%s%s\n", line->rank, plain ? "" : line->level, plain ? "" : ": ",
@@ -104,7 +104,7 @@ static int job_is_over(struct client *client, const char *job, bool *over, struc
     if (code != EXIT_DONE)
         return code;
     const Gimbal__GetJobReply *reply = (const Gimbal__GetJobReply *)message;
-    *over = !reply->status || jobtable_is_final(reply->status->state);
+    *over = !reply->status || resource_job_is_over(reply->status->state);
     message_free(message);
     return EXIT_DONE;
 }

@@ -34,9 +34,9 @@ static void print_accepted(const struct common *common, const struct submission 
     if (common->output >= OUTPUT_JSON) {
         output_print_object(
             (enum output)common->output,
-            output_object("Submission",
-                          json_pack("{s:s, s:b, s:s}", "job", submission->job, "dry_run",
-                                    common->dry_run, "waiting_reason", submission->waiting)),
+            resource_object("Submission",
+                            json_pack("{s:s, s:b, s:s}", "job", submission->job, "dry_run",
+                                      common->dry_run, "waiting_reason", submission->waiting)),
             stdout);
         return;
     }

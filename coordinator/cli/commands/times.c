@@ -78,17 +78,8 @@ static void print_table(const struct common *common, const Gimbal__GetJobReply *
 static void print_json(const struct common *common, const Gimbal__GetJobReply *job)
 {
     json_t *items = json_array();
-    for (size_t i = 0; i < job->n_times; i++) {
-        const Gimbal__InstructionTimes *times = job->times[i];
-        json_array_append_new(
-            items,
-            output_object("InstructionTimes",
-                          json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:f}", "block",
-                                    times->block_type, "instruction", times->instruction, "steps",
-                                    (json_int_t)times->count, "seconds", times->seconds,
-                                    "predicted_seconds", times->predicted_seconds, "median_seconds",
-                                    times->median_seconds, "median_ratio", times->median_ratio)));
-    }
+    for (size_t i = 0; i < job->n_times; i++)
+        json_array_append_new(items, resource_times(job->times[i]));
     output_print_list((enum output)common->output, "InstructionTimesList", "times", items, stdout);
 }
 

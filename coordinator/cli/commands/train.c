@@ -53,11 +53,12 @@ static void print_result_json(const struct common *common, const struct offline 
     json_t *object = json_pack(
         "{s:s, s:s, s:I, s:o, s:o, s:o, s:{s:f, s:f, s:I}, s:s?}", "name", offline->job->name,
         "plan", plan->id, "steps", (json_int_t)steps_done(offline, result), "loss",
-        output_number(result->loss), "heldout_loss", output_number(result->heldout_loss),
+        resource_number(result->loss), "heldout_loss", resource_number(result->heldout_loss),
         "measured", measured_or_null(result), "predicted", "step_time_s",
         plan->predicted.step_time_s, "tokens_per_s", plan->predicted.tokens_per_s,
         "memory_bytes_max", (json_int_t)plan->predicted.memory_bytes_max, "sample", result->sample);
-    output_print_object((enum output)common->output, output_object("TrainResult", object), stdout);
+    output_print_object((enum output)common->output, resource_object("TrainResult", object),
+                        stdout);
 }
 
 static void print_figures(const struct offline *offline, const struct training_result *result)

@@ -11,9 +11,9 @@ static int run(const struct invocation *invocation, struct error *err)
     if (output >= OUTPUT_JSON)
         output_print_object(
             output,
-            output_object("Version",
-                          json_pack("{s:s, s:{s:i, s:i}}", "release", GIMBAL_VERSION, "protocol",
-                                    "major", RPC_PROTOCOL_MAJOR, "minor", RPC_PROTOCOL_MINOR)),
+            resource_object("Version",
+                            json_pack("{s:s, s:{s:i, s:i}}", "release", GIMBAL_VERSION, "protocol",
+                                      "major", RPC_PROTOCOL_MAJOR, "minor", RPC_PROTOCOL_MINOR)),
             stdout);
     else
         printf("gimbal %s (protocol %d.%d)\n", GIMBAL_VERSION, RPC_PROTOCOL_MAJOR,

@@ -88,8 +88,8 @@ END_TEST
 
 START_TEST(what_json_has_no_number_for_is_null)
 {
-    json_t *object = json_pack("{s:o, s:o, s:o}", "loss", output_number(2.5), "norm",
-                               output_number(INFINITY), "heldout", output_number(NAN));
+    json_t *object = json_pack("{s:o, s:o, s:o}", "loss", resource_number(2.5), "norm",
+                               resource_number(INFINITY), "heldout", resource_number(NAN));
     ck_assert_ptr_nonnull(object);
     ck_assert(json_is_real(json_object_get(object, "loss")));
     ck_assert(json_is_null(json_object_get(object, "norm")));
@@ -104,7 +104,7 @@ START_TEST(every_object_has_its_version_and_kind)
     for (int output = OUTPUT_JSON; output <= OUTPUT_JSONL; output++) {
         FILE *out = begin();
         output_print_object((enum output)output,
-                            output_object("Thing", json_pack("{s:f}", "time_s", 0.1)), out);
+                            resource_object("Thing", json_pack("{s:f}", "time_s", 0.1)), out);
         fclose(out);
         json_t *json = json_loads(printed, 0, &error);
         ck_assert_ptr_nonnull(json);

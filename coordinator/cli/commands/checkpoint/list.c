@@ -12,17 +12,8 @@
 static void print_list(const struct common *common, const Gimbal__GetJobReply *job)
 {
     json_t *items = json_array();
-    for (size_t i = 0; i < job->n_checkpoints; i++) {
-        const Gimbal__Checkpoint *checkpoint = job->checkpoints[i];
-        json_array_append_new(
-            items,
-            output_object(
-                "Checkpoint",
-                json_pack("{s:I, s:I, s:s, s:I, s:f, s:b}", "step", (json_int_t)checkpoint->step,
-                          "epoch", (json_int_t)checkpoint->epoch, "folder", checkpoint->folder,
-                          "bytes", (json_int_t)checkpoint->bytes, "unix_s",
-                          (double)checkpoint->unix_ms / 1e3, "damaged", checkpoint->damaged)));
-    }
+    for (size_t i = 0; i < job->n_checkpoints; i++)
+        json_array_append_new(items, resource_checkpoint(job->checkpoints[i]));
     output_print_list((enum output)common->output, "CheckpointList", "checkpoints", items, stdout);
 }
 

@@ -103,10 +103,10 @@ int compare_print(const struct common *common, const char *kind, const struct co
     if (rc >= 0 && common->output >= OUTPUT_JSON)
         output_print_object(
             (enum output)common->output,
-            output_object(kind,
-                          json_pack("{s:o, s:o, s:O}", "first", encode_side(&sides[0], &seconds[0]),
-                                    "second", encode_side(&sides[1], &seconds[1]), "differences",
-                                    rows.differences)),
+            resource_object(kind, json_pack("{s:o, s:o, s:O}", "first",
+                                            encode_side(&sides[0], &seconds[0]), "second",
+                                            encode_side(&sides[1], &seconds[1]), "differences",
+                                            rows.differences)),
             stdout);
     else if (rc >= 0)
         table_print(rows.table, false, !common->no_headers, stdout);

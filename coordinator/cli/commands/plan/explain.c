@@ -115,9 +115,9 @@ static void print_json(const struct common *common, const struct offline *offlin
     }
     output_print_object(
         (enum output)common->output,
-        output_object("PlanExplanation",
-                      json_pack("{s:s, s:i, s:o, s:o}", "plan", plan->id, "micro_batches",
-                                plan->micro_batches, "blocks", blocks, "stages", stages)),
+        resource_object("PlanExplanation",
+                        json_pack("{s:s, s:i, s:o, s:o}", "plan", plan->id, "micro_batches",
+                                  plan->micro_batches, "blocks", blocks, "stages", stages)),
         stdout);
 }
 

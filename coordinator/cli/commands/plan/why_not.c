@@ -15,10 +15,10 @@ static const struct flag why_not_flags[] = {ASK_FLAGS, {.name = NULL}};
 static int answer_none(const struct common *common, int rc, const struct error *words)
 {
     if (common->output >= OUTPUT_JSON)
-        output_print_object(
-            (enum output)common->output,
-            output_object("PlanWhyNot", json_pack("{s:b, s:s}", "fits", 0, "reason", words->text)),
-            stdout);
+        output_print_object((enum output)common->output,
+                            resource_object("PlanWhyNot", json_pack("{s:b, s:s}", "fits", 0,
+                                                                    "reason", words->text)),
+                            stdout);
     else
         printf("%s: %s\n", rc == -ENOSPC ? "it does not fit" : "it cannot be divided so",
                words->text);
