@@ -5,32 +5,39 @@
  * it. */
 #include "coordinator/pages.h"
 
-#include "common/base/memory.h"
 #include "common/trust/credential.h"
 #include "common/trust/secret.h"
+#include "coordinator/api.h"
+#include "coordinator/dashboard/dashboard.h" /* made by embed.py */
 #include "coordinator/metrics/exposition.h"
 
 #include <errno.h>
-#include <string.h>
 
-static char *metrics(void *data, size_t *size)
+#define JSON "application/json"
+#define VERSION "{\"apiVersion\":\"gimbal/v1\",\"kind\":\"Version\",\"release\":\"" RELEASE "\"}\n"
+
+static int metrics(void *service, const struct web_question *question, char **out, size_t *size,
+                   struct error *err)
 {
-    return service_metrics(data, size);
+    (void)question, (void)err;
+    *out = service_metrics(service, size);
+    return 0;
 }
 
-static char *well(void *data, size_t *size)
-{
-    static const char words[] = "ok\n";
-    (void)data;
-    *size = strlen(words);
-    return xstrdup(words);
-}
+#define FIXED(text) .bytes = (text), .size = sizeof(text) - 1
 
 static const struct web_page pages[] = {
-    {"/metrics", EXPOSITION_TYPE, false, metrics},
-    {"/livez", "text/plain; charset=utf-8", true, well},
-    {"/readyz", "text/plain; charset=utf-8", true, well},
-    {NULL, NULL, false, NULL},
+    {"/metrics", EXPOSITION_TYPE, .make_cb = metrics},
+    {"/livez", "text/plain; charset=utf-8", .open = true, FIXED("ok\n")},
+    {"/readyz", "text/plain; charset=utf-8", .open = true, FIXED("ok\n")},
+    {"/version", JSON, .open = true, FIXED(VERSION)},
+    {"/api/v1/nodes", JSON, .make_cb = api_nodes},
+    {"/api/v1/nodes/", JSON, .make_cb = api_node},
+    {"/api/v1/jobs", JSON, .make_cb = api_jobs},
+    {"/api/v1/jobs/", JSON, .make_cb = api_job},
+    {"/api/v1/events", JSON, .make_cb = api_events},
+    DASHBOARD,
+    {.path = NULL},
 };
 
 int pages_check(const struct coordinator_settings *settings, struct error *err)

@@ -24,7 +24,8 @@
 
 #define PATIENCE_MS 10000
 #define START_TIMEOUT_MS 10000
-#define LAST_WORDS 600 /* bytes of a log that an error shows */
+#define PAGE_LINE "\nhttp " /* of the file with its addresses: the second */
+#define LAST_WORDS 600      /* bytes of a log that an error shows */
 
 /* Start one and add its end to those that are waited for. */
 static int start_process(struct cluster *cluster, struct cluster_process *process, const char *name,
@@ -82,7 +83,12 @@ static int learn_address(struct cluster *cluster, const char *path, int signals,
         return code;
     if (file_read(path, &cluster->address, err) < 0)
         return EXIT_IO;
-    cluster->address[strcspn(cluster->address, "\n")] = '\0';
+    char *page = strstr(cluster->address, PAGE_LINE);
+    if (!page)
+        return error_set(err, EXIT_INTERNAL, "the coordinator serves no pages");
+    *page = '\0';
+    cluster->page = page + strlen(PAGE_LINE);
+    page[strlen(PAGE_LINE) + strcspn(cluster->page, "\n")] = '\0';
     return EXIT_DONE;
 }
 
@@ -93,8 +99,8 @@ static int start_coordinator(struct cluster *cluster, int signals, struct error 
         return EXIT_CONFIGURATION;
     path = xasprintf("%s/address", cluster->folder);
     state = xasprintf("%s/state", cluster->folder);
-    char *argv[] = {program, "--address", "tcp://127.0.0.1:0", "--address-file", path, "--state",
-                    state,   NULL};
+    char *argv[] = {program,          "--address", "tcp://127.0.0.1:0", "--http", "127.0.0.1:0",
+                    "--address-file", path,        "--state",           state,    NULL};
     int rc = start_process(cluster, &cluster->processes[0], "coordinator", argv, err);
     cluster->count += rc == 0;
     int code = rc < 0 ? exit_of_errno(rc) : learn_address(cluster, path, signals, err);

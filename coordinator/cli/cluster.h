@@ -20,7 +20,8 @@ struct cluster_process {
 
 struct cluster {
     char *folder;
-    char *address;
+    char *address;                     /* for calls */
+    const char *page;                  /* for browsers; lent by the address */
     struct cluster_process *processes; /* the coordinator first */
     int count;
     int workers; /* that were asked for */

@@ -52,8 +52,8 @@ static void list_events(struct rpc_call *call, void *data)
     const Gimbal__ListEventsRequest *request = rpc_call_request(call);
     bool bounded = request->count_max > 0 && request->count_max < PAGE_STANDARD;
     struct page page = {.count_max = bounded ? request->count_max : PAGE_STANDARD};
-    struct store_query query = {request->job, request->node, request->after, page.count_max + 1,
-                                false};
+    struct store_query query = {request->job,       request->node, request->after,
+                                page.count_max + 1, NULL,          false};
     struct error err;
     page.records = xcalloc(page.count_max, sizeof *page.records);
     int rc = store_read_events(service->options.store, &query, take, &page, &err);

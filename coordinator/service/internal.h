@@ -245,6 +245,19 @@ void service_tell_evaluation(struct service *service, const Gimbal__EvaluationRe
 Gimbal__JobStatus *job_to_wire(const struct service *service, const struct job *job);
 Gimbal__NodeStatus *worker_to_wire(const struct service *service, const struct worker *worker);
 
+/* details.c: all that users are told of one job; lent by what the service knows until it goes on.
+ */
+struct job_details {
+    Gimbal__GetJobReply reply;
+    Gimbal__JobSpec spec;
+    Gimbal__Plan plan;
+    Gimbal__EvaluationRecord *evaluations;
+    Gimbal__InstructionTimes *times;
+};
+void job_details_begin(struct job_details *details, const struct service *service,
+                       const struct job *job);
+void job_details_finish(struct job_details *details);
+
 #define EVENTS_STREAM "events"
 #define EVENTS_KEPT 10000 /* in memory; the store has more */
 /* Under which the polls for a worker's assignments, and the questions of an epoch, wait. */

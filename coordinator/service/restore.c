@@ -123,7 +123,7 @@ static int restore_event(void *data, uint64_t revision, const Gimbal__Event *eve
 int service_restore(struct service *service, struct error *err)
 {
     struct store *store = service->options.store;
-    struct store_query newest = {"", "", 0, EVENTS_KEPT, true};
+    struct store_query newest = {"", "", 0, EVENTS_KEPT, NULL, true};
     struct jobs_config config = JOBS_CONFIG_DEFAULT;
     uint64_t number;
     int rc = store_next_number(store, &number, err);

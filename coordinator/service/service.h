@@ -16,6 +16,7 @@
 #include "coordinator/membership/membership.h"
 #include "coordinator/store/store.h"
 
+#include <jansson.h>
 #include <stdint.h>
 
 struct service;
@@ -57,6 +58,19 @@ const struct histogram *service_handling(const struct service *service, unsigned
 
 /* All that Prometheus is to know, as coordinator/metrics/exposition.h has it; yours. */
 char *service_metrics(const struct service *service, size_t *size);
+
+/* What programs are told over HTTP, as coordinator/resources writes it; *out is yours. Lists of
+ * nodes are without the profiles of their devices; a job is with its plan, its curve, its
+ * checkpoints and its times. -ENOENT in words; events: what the store says. */
+void service_list_nodes(const struct service *service, json_t **out);
+int service_show_node(const struct service *service, const char *name, json_t **out,
+                      struct error *err);
+void service_list_jobs(const struct service *service, json_t **out);
+int service_show_job(const struct service *service, const char *id, json_t **out,
+                     struct error *err);
+/* Each with its revision, and the list with that of the newest event that there is. */
+int service_list_events(const struct service *service, const struct store_query *query,
+                        json_t **out, struct error *err);
 
 /* Readable when there are calls. */
 int service_fd(const struct service *service);

@@ -51,88 +51,17 @@ static void cancel(struct rpc_call *call, void *data)
     rpc_call_reply(call, &reply.base);
 }
 
-/* Lent by what is measured; the array and its items are yours. */
-static void list_evaluations(const struct job_telemetry *measured, Gimbal__GetJobReply *reply)
-{
-    size_t count = measured->evaluations.count;
-    if (count == 0)
-        return;
-    Gimbal__EvaluationRecord *items = xcalloc(count, sizeof *items);
-    reply->evaluations = xcalloc(count, sizeof(Gimbal__EvaluationRecord *));
-    reply->n_evaluations = count;
-    for (size_t i = 0; i < count; i++) {
-        gimbal__evaluation_record__init(&items[i]);
-        items[i].step = measured->evaluations.items[i].step;
-        items[i].loss = measured->evaluations.items[i].loss;
-        reply->evaluations[i] = &items[i];
-    }
-}
-
-/* As above. */
-static void list_times(const struct job_telemetry *measured, Gimbal__GetJobReply *reply)
-{
-    const struct instructions *instructions = &measured->instructions;
-    if (instructions->count == 0)
-        return;
-    Gimbal__InstructionTimes *items = xcalloc(instructions->count, sizeof *items);
-    reply->times = xcalloc(instructions->count, sizeof(Gimbal__InstructionTimes *));
-    for (; reply->n_times < instructions->count; reply->n_times++) {
-        struct instruction_sums *kind = &instructions->kinds[reply->n_times];
-        Gimbal__InstructionTimes *item = &items[reply->n_times];
-        gimbal__instruction_times__init(item);
-        item->block_type = kind->block;
-        item->instruction = kind->class;
-        item->count = kind->count;
-        item->seconds = kind->measured_s;
-        item->predicted_seconds = kind->predicted_s;
-        item->median_seconds = instruction_time_median_s(kind);
-        item->median_ratio = instruction_ratio_median(kind);
-        reply->times[reply->n_times] = item;
-    }
-}
-
 static void get_job(struct rpc_call *call, void *data)
 {
     struct service *service = data;
     const Gimbal__GetJobRequest *request = rpc_call_request(call);
     const struct job *job = find_job(call, service, request->job);
+    struct job_details details;
     if (!job)
         return;
-    const struct dossier *dossier = dossier_find(service, job->id);
-    const struct job_telemetry *measured = telemetry_find(service->telemetry, job->id);
-    Gimbal__JobSpec spec = GIMBAL__JOB_SPEC__INIT;
-    spec.name = job->name;
-    spec.user = job->user;
-    spec.yaml = job->text;
-    Gimbal__Plan plan = GIMBAL__PLAN__INIT;
-    Gimbal__GetJobReply reply = GIMBAL__GET_JOB_REPLY__INIT;
-    reply.status = job_to_wire(service, job);
-    reply.spec = &spec;
-    if (dossier->planning.plan) {
-        plan.id = dossier->planning.plan->id;
-        plan.json = dossier->planning.json;
-        reply.plan = &plan;
-    }
-    if (dossier->planning.candidates)
-        reply.candidates = dossier->planning.candidates;
-    if (measured) {
-        list_evaluations(measured, &reply);
-        list_times(measured, &reply);
-        reply.sample.data = (uint8_t *)measured->evaluations.text;
-        reply.sample.len = measured->evaluations.text_size;
-    }
-    reply.checkpoints = checkpoints_to_wire(service, job, &reply.n_checkpoints);
-    rpc_call_reply(call, &reply.base);
-    for (size_t i = 0; i < reply.n_checkpoints; i++)
-        gimbal__checkpoint__free_unpacked(reply.checkpoints[i], NULL);
-    free(reply.checkpoints);
-    if (reply.n_evaluations > 0)
-        free(reply.evaluations[0]);
-    free(reply.evaluations);
-    if (reply.n_times > 0)
-        free(reply.times[0]);
-    free(reply.times);
-    gimbal__job_status__free_unpacked(reply.status, NULL);
+    job_details_begin(&details, service, job);
+    rpc_call_reply(call, &details.reply.base);
+    job_details_finish(&details);
 }
 
 static void list_jobs(struct rpc_call *call, void *data)

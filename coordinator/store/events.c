@@ -18,16 +18,16 @@ void store_put_event(struct store *store, uint64_t revision, const Gimbal__Event
 
 #define CHOSEN                                                                                     \
     "SELECT revision, unix_ms, job, node, kind, text, json FROM events WHERE revision > ?1"        \
-    " AND (?2 = '' OR job = ?2) AND (?3 = '' OR node = ?3) ORDER BY revision "
+    " AND (?2 = '' OR job = ?2) AND (?3 = '' OR node = ?3) AND kind <> ?4 ORDER BY revision "
 
 int store_read_events(struct store *store, const struct store_query *query, store_event_cb callback,
                       void *data, struct error *err)
 {
     struct sql *sql = &store->sql;
-    const char *text = query->newest ? "SELECT * FROM (" CHOSEN "DESC LIMIT ?4) ORDER BY revision"
-                                     : CHOSEN "LIMIT ?4";
-    sqlite3_stmt *row = sql_bind(sql, text, "uttu", query->after, query->job, query->node,
-                                 (uint64_t)query->count_max);
+    const char *text = query->newest ? "SELECT * FROM (" CHOSEN "DESC LIMIT ?5) ORDER BY revision"
+                                     : CHOSEN "LIMIT ?5";
+    sqlite3_stmt *row = sql_bind(sql, text, "utttu", query->after, query->job, query->node,
+                                 query->except ? query->except : "", (uint64_t)query->count_max);
     int rc = 0;
     while (rc >= 0 && sql_step(sql, row)) {
         Gimbal__Event event = GIMBAL__EVENT__INIT;

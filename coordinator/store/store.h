@@ -121,6 +121,7 @@ struct store_query {
     const char *job, *node; /* "": any */
     uint64_t after;         /* revision */
     size_t count_max;
+    const char *except; /* a kind of events that are not wanted; NULL: all are */
     bool newest; /* of more than count_max the newest, else the oldest; in order either way */
 };
 /* The callback returns negative to end it. */

@@ -22,5 +22,7 @@ struct web_request {
  * for. */
 unsigned web_judge(const struct web_request *request, const struct web_page *page, const char *url,
                    const char *token, struct error *err);
+/* By which a page's -errno is told. */
+unsigned web_status(int rc);
 
 #endif

@@ -1,6 +1,7 @@
 /* rules.c - who is answered what. */
 #include "coordinator/web/internal.h"
 
+#include <errno.h>
 #include <mbedtls/constant_time.h>
 #include <microhttpd.h>
 #include <stdio.h>
@@ -61,4 +62,16 @@ unsigned web_judge(const struct web_request *request, const struct web_page *pag
         return MHD_HTTP_NOT_FOUND;
     }
     return 0;
+}
+
+unsigned web_status(int rc)
+{
+    switch (rc) {
+    case -ENOENT:
+        return MHD_HTTP_NOT_FOUND;
+    case -EINVAL:
+        return MHD_HTTP_BAD_REQUEST;
+    default:
+        return MHD_HTTP_INTERNAL_SERVER_ERROR;
+    }
 }

@@ -34,26 +34,54 @@ struct web {
     char url[96];
 };
 
-static const struct web_page *find(const struct web *web, const char *path)
+struct web_question {
+    struct MHD_Connection *connection;
+    const char *rest;
+};
+
+const char *web_rest(const struct web_question *question)
 {
-    for (const struct web_page *page = web->pages; page->path; page++)
-        if (strcmp(page->path, path) == 0)
+    return question->rest;
+}
+
+const char *web_parameter(const struct web_question *question, const char *name)
+{
+    return MHD_lookup_connection_value(question->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+static const struct web_page *find(const struct web *web, const char *path, const char **rest)
+{
+    for (const struct web_page *page = web->pages; page->path; page++) {
+        size_t length = strlen(page->path);
+        bool beneath = length > 1 && page->path[length - 1] == '/';
+        if (beneath ? strncmp(page->path, path, length) == 0 && path[length]
+                    : strcmp(page->path, path) == 0) {
+            *rest = path + length;
             return page;
+        }
+    }
     return NULL;
 }
 
-/* The text is taken. */
+/* What a page may load, and who may show it within their own: ours, and nobody. */
+#define POLICY                                                                                     \
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "                    \
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+/* The text is taken where it is to be freed. */
 static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type,
-                              char *text, size_t size)
+                              void *text, size_t size, enum MHD_ResponseMemoryMode mode)
 {
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE);
+    struct MHD_Response *response = MHD_create_response_from_buffer(size, text, mode);
     if (!response) {
-        free(text);
+        if (mode == MHD_RESPMEM_MUST_FREE)
+            free(text);
         return MHD_NO;
     }
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    MHD_add_response_header(response, "Content-Security-Policy", POLICY);
+    MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
     if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
         MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
@@ -75,7 +103,23 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
     json_decref(json);
     if (!text)
         text = xstrdup("{}");
-    return answer(connection, status, "application/problem+json", text, strlen(text));
+    return answer(connection, status, "application/problem+json", text, strlen(text),
+                  MHD_RESPMEM_MUST_FREE);
+}
+
+static enum MHD_Result show(const struct web *web, const struct web_page *page,
+                            const struct web_question *question)
+{
+    struct error err;
+    size_t size;
+    char *text;
+    if (page->bytes) /* which libmicrohttpd does not write to, whatever its type says */
+        return answer(question->connection, MHD_HTTP_OK, page->type, (void *)page->bytes,
+                      page->size, MHD_RESPMEM_PERSISTENT);
+    int rc = page->make_cb(web->data, question, &text, &size, &err);
+    if (rc < 0)
+        return refuse(question->connection, web_status(rc), &err);
+    return answer(question->connection, MHD_HTTP_OK, page->type, text, size, MHD_RESPMEM_MUST_FREE);
 }
 
 /* libmicrohttpd's MHD_AccessHandlerCallback: called when the headers are there, again for each part
@@ -93,7 +137,8 @@ static enum MHD_Result handle(void *data, struct MHD_Connection *connection, con
         .authorization =
             MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION),
     };
-    const struct web_page *page = find(web, url);
+    struct web_question question = {.connection = connection, .rest = ""};
+    const struct web_page *page = find(web, url, &question.rest);
     struct error err;
     unsigned status = web_judge(&request, page, url, web->token, &err);
     if (status)
@@ -103,9 +148,7 @@ static enum MHD_Result handle(void *data, struct MHD_Connection *connection, con
         *body_size = 0;
         return MHD_YES;
     }
-    size_t size;
-    char *text = page->make_cb(web->data, &size);
-    return answer(connection, MHD_HTTP_OK, page->type, text, size);
+    return show(web, page, &question);
 }
 
 /* What went wrong with one connection is its own affair. */

@@ -1,4 +1,5 @@
-/* web.h - pages over HTTP for whoever watches this process: to be read, never to change anything.
+/* web.h - pages over HTTP for who watches this process, and for browsers: to be read, never to
+ * change anything.
  *
  * On loopback they are for everybody there, in the clear. Elsewhere they go over TLS, with our own
  * certificate, and to who shows the token; but for pages that are open, which tell no more than
@@ -18,11 +19,22 @@
 
 struct web;
 
+/* What is asked of a page. */
+struct web_question;
+/* Of the path, what is behind that of a page that ends with '/'; "" elsewhere. */
+const char *web_rest(const struct web_question *question);
+/* Behind "?name="; NULL: it is not there. */
+const char *web_parameter(const struct web_question *question, const char *name);
+
+/* Either it is always the same, or it is made. */
 struct web_page {
-    const char *path, *type; /* "/metrics"; of what it is */
+    const char *path, *type; /* "/metrics", or "/jobs/" for all that is beneath; of what it is */
     bool open;               /* to who shows no token */
-    /* The page, which is taken from you, and its size. */
-    char *(*make_cb)(void *data, size_t *size);
+    const void *bytes;       /* the same for ever, or NULL */
+    size_t size;             /* of bytes */
+    /* *out is taken from you. -ENOENT, -EINVAL: the question's fault, in words. */
+    int (*make_cb)(void *data, const struct web_question *question, char **out, size_t *size,
+                   struct error *err);
 };
 
 struct web_options {

@@ -4,7 +4,6 @@ who shows the token elsewhere, whatever others do to its port meanwhile.
 
     test_pages.py TREE COORDINATOR WORKER EXECUTOR GIMBAL"""
 import contextlib
-import http.client
 import json
 import os
 import pathlib
@@ -19,63 +18,11 @@ import time
 
 tree, coordinator_path, worker_path, executor_path, gimbal_path = sys.argv[1:6]
 sys.path.insert(0, tree)
-from tests.support import daemons, tap  # noqa: E402
+from tests.support import tap  # noqa: E402
+from tests.support.coordinator import PATIENCE_S, Coordinator, await_event, free_port  # noqa: E402
 
 TOKEN = "open-sesame"
-PATIENCE_S = 60
 SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)+)\})? (\S+)$')
-
-
-def free_port(count):
-    """The first of so many in a row that nobody has now."""
-    while True:
-        with contextlib.ExitStack() as stack:
-            first = None
-            try:
-                for i in range(count):
-                    place = stack.enter_context(socket.socket())
-                    place.bind(("127.0.0.1", first + i if first else 0))
-                    first = first or place.getsockname()[1]
-            except (OSError, OverflowError):
-                continue
-            return first
-
-
-class Coordinator:
-    """One that runs, in a folder of its own."""
-
-    def __init__(self, folder, *arguments, address=None):
-        self.folder = pathlib.Path(folder)
-        self.address = address or f"tcp://127.0.0.1:{free_port(2)}"
-        file = self.folder / "address"
-        self.process, self.log = daemons.start(
-            [coordinator_path, "--address", self.address, "--address-file", file, "--state",
-             self.folder / "state", *arguments], self.folder)
-        pages = [line.split()[1] for line in file.read_text().splitlines() if line.startswith("http ")]
-        self.url = pages[0] if pages else None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(PATIENCE_S) == 0, (self.folder / "log").read_text()
-        self.log.close()
-
-    @property
-    def port(self):
-        return int(self.url.rsplit(":", 1)[1])
-
-    def ask(self, path, method="GET", tls=None, body=None, **headers):
-        """Status, headers, body."""
-        if tls:
-            connection = http.client.HTTPSConnection("localhost", self.port, context=tls, timeout=PATIENCE_S)
-        else:
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
-        with contextlib.closing(connection):
-            connection.request(method, path, body=body, headers=headers)
-            reply = connection.getresponse()
-            return reply.status, dict(reply.getheaders()), reply.read().decode()
 
 
 def read_exposition(text):
@@ -110,16 +57,14 @@ def only(samples, name, part=""):
     return found[0]
 
 
-@contextlib.contextmanager
-def coordinator(*arguments, **more):
-    with tempfile.TemporaryDirectory() as folder, Coordinator(folder, *arguments, **more) as one:
-        yield one
+def coordinator_of(*arguments, **more):
+    return Coordinator(coordinator_path, *arguments, **more)
 
 
 def pages_are_where_they_are_wanted():
-    with coordinator() as without:
+    with coordinator_of() as without:
         assert without.url is None
-    with coordinator("--http", "127.0.0.1:0") as one:
+    with coordinator_of("--http", "127.0.0.1:0") as one:
         for path in ("/livez", "/readyz"):
             assert one.ask(path)[::2] == (200, "ok\n")
         status, headers, text = one.ask("/metrics")
@@ -131,9 +76,9 @@ def pages_are_where_they_are_wanted():
 
 
 def what_is_refused_says_why():
-    with coordinator("--http", "127.0.0.1:0") as one:
+    with coordinator_of("--http", "127.0.0.1:0") as one:
         for method, path, headers, status, words in [
-                ("GET", "/", {}, 404, "there is no page '/'"),
+                ("GET", "/nowhere", {}, 404, "there is no page '/nowhere'"),
                 ("POST", "/metrics", {}, 405, "not changed"),
                 ("GET", "/metrics", {"Host": "evil.example"}, 421, "Host"),
                 ("GET", "/metrics", {"Origin": "http://evil.example"}, 403, "another site")]:
@@ -143,7 +88,7 @@ def what_is_refused_says_why():
 
 
 def who_talks_nonsense_keeps_nobody_from_being_answered():
-    with coordinator("--http", "127.0.0.1:0") as one, contextlib.ExitStack() as stack:
+    with coordinator_of("--http", "127.0.0.1:0") as one, contextlib.ExitStack() as stack:
         def connect():
             return stack.enter_context(socket.create_connection(("127.0.0.1", one.port)))
         for _ in range(20):
@@ -162,7 +107,7 @@ def who_talks_nonsense_keeps_nobody_from_being_answered():
 
 
 def who_holds_connections_keeps_nobody_else_from_being_answered():
-    with coordinator("--http", "127.0.0.1:0") as one, contextlib.ExitStack() as stack:
+    with coordinator_of("--http", "127.0.0.1:0") as one, contextlib.ExitStack() as stack:
         for _ in range(100):
             stack.enter_context(socket.create_connection(("127.0.0.1", one.port),
                                                          source_address=("127.0.0.2", 0)))
@@ -179,7 +124,7 @@ def beyond_loopback_it_takes_tls_and_the_token():
         token.chmod(0o600)
         arguments = ["--tls", f"{folder}/tls/coordinator", "--http", "0.0.0.0:0", "--http-token", token]
         tls = ssl.create_default_context(cafile=f"{folder}/tls/coordinator/ca.crt")
-        with coordinator(*arguments, address=f"tls+tcp://127.0.0.1:{free_port(6)}") as one:
+        with coordinator_of(*arguments, address=f"tls+tcp://127.0.0.1:{free_port(6)}") as one:
             assert one.url.startswith("https://0.0.0.0:")
             assert one.ask("/livez", tls=tls)[::2] == (200, "ok\n")
             assert one.ask("/readyz", tls=tls)[0] == 200
@@ -227,40 +172,10 @@ def settings_that_cannot_be_are_refused():
             assert done.returncode == 74 and f"http: listen at {place}: the port is in use" in done.stderr, done
 
 
-def await_event(events, words):
-    for line in events.stdout:
-        if words in line:
-            return
-    raise AssertionError(f"no {words}")
-
-
-@contextlib.contextmanager
-def running(*command, **more):
-    """A process, which is ended at the latest with the case."""
-    with subprocess.Popen(command, **more) as process:
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.terminate()
-                process.wait(PATIENCE_S)
-
-
 def a_job_is_seen_to_train_and_to_come_back():
-    with coordinator("--http", "127.0.0.1:0") as one, contextlib.ExitStack() as stack:
-        (one.folder / "text").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
-        job = one.folder / "job.yaml"
-        job.write_text("apiVersion: gimbal/v1\nname: a-job\n"
-                       "model: {family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16}\n"
-                       f"data: {{text: ['{one.folder}/text']}}\n"
-                       "train: {steps: 1000000000, global_batch: 4, lr: 0.001}\n"
-                       "elastic: {replan: false}\n")
-        worker = stack.enter_context(running(
-            worker_path, "--name", "node-a", "--coordinator", one.address, "--devices", "1", "--memory", "256MiB",
-            "--executor", executor_path, "--state", one.folder / "worker", stderr=one.log))
-        environment = dict(os.environ, GIMBAL_ADDRESS=one.address)
-        events = stack.enter_context(running(gimbal_path, "submit", "-f", job, "--wait", "-o", "jsonl",
-                                             env=environment, stdout=subprocess.PIPE, text=True))
+    with coordinator_of("--http", "127.0.0.1:0") as one, contextlib.ExitStack() as stack:
+        worker = stack.enter_context(one.worker(worker_path, executor_path))
+        events = stack.enter_context(one.submit(gimbal_path, "elastic: {replan: false}\n"))
         await_event(events, '"event":"step"')
         samples = read_exposition(one.ask("/metrics")[2])
         assert only(samples, "gimbal_nodes", '"ALIVE"') == 1
@@ -279,7 +194,7 @@ def a_job_is_seen_to_train_and_to_come_back():
         assert only(samples, "gimbal_replans_total", "RankFailed") == 1
         assert only(samples, "gimbal_replan_seconds_total", "RankFailed") > 0
         assert only(samples, "gimbal_events_total", '"job-restarted"') == 1
-        subprocess.run([gimbal_path, "cancel", "j-1"], env=environment, check=True)
+        subprocess.run([gimbal_path, "cancel", "j-1"], env=one.environment, check=True)
         assert events.wait(PATIENCE_S) == 1
         samples = read_exposition(one.ask("/metrics")[2])
         assert only(samples, "gimbal_jobs", '"CANCELLED"') == 1

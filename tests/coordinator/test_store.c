@@ -220,22 +220,25 @@ static int list_event(void *data, uint64_t revision, const Gimbal__Event *event)
     return 0;
 }
 
-START_TEST(events_are_chosen_by_job_and_revision)
+START_TEST(events_are_chosen_by_job_kind_and_revision)
 {
     static const struct {
         struct store_query query;
         const char *expected;
     } cases[] = {
-        {{"", "", 0, 9, false}, "1a 2b 3a 4b 5a "},
-        {{"a", "", 0, 9, false}, "1a 3a 5a "},
-        {{"", "", 2, 2, false}, "3a 4b "},
-        {{"", "", 0, 2, true}, "4b 5a "},
-        {{"a", "n", 0, 9, false}, ""},
+        {{"", "", 0, 9, NULL, false}, "1a 2b 3a 4b 5a "},
+        {{"a", "", 0, 9, NULL, false}, "1a 3a 5a "},
+        {{"", "", 2, 2, NULL, false}, "3a 4b "},
+        {{"", "", 0, 2, NULL, true}, "4b 5a "},
+        {{"a", "n", 0, 9, NULL, false}, ""},
+        {{"", "", 0, 9, "step", false}, "1a 2b 3a 5a "},
+        {{"", "", 0, 2, "step", true}, "3a 5a "},
     };
     reopen();
     for (uint64_t revision = 1; revision <= 5; revision++) {
         Gimbal__Event event = GIMBAL__EVENT__INIT;
         event.job = (char *)(revision % 2 ? "a" : "b");
+        event.kind = (char *)(revision == 4 ? "step" : "node-lost");
         store_put_event(store, revision, &event);
     }
     ck_assert_int_eq(store_commit(store, &err), 0);
@@ -401,7 +404,7 @@ int main(void)
     tcase_add_test(tcase, old_jobs_that_ended_are_not_read_but_found_by_key);
     tcase_add_test(tcase, a_plan_belongs_to_its_epoch);
     tcase_add_test(tcase, a_worker_comes_back_with_its_report_and_its_past);
-    tcase_add_test(tcase, events_are_chosen_by_job_and_revision);
+    tcase_add_test(tcase, events_are_chosen_by_job_kind_and_revision);
     tcase_add_loop_test(tcase, no_commit_is_acknowledged_that_does_not_survive, DISK_WRITE_FAILS,
                         DISK_DIES);
     tcase_add_test(tcase, the_disk_of_these_tests_forgets_what_was_not_synced);

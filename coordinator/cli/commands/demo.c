@@ -130,8 +130,9 @@ static int gather(struct demo *demo, struct error *err)
     code = client_open(&common, &demo->client, err);
     if (code != EXIT_DONE)
         return code;
-    snprintf(text, sizeof text, "a coordinator listens at %s; %d workers measure their cores",
-             demo->cluster.address, (int)demo->values->workers);
+    snprintf(text, sizeof text,
+             "a coordinator listens at %s, and shows itself at %s; %d workers measure their cores",
+             demo->cluster.address, demo->cluster.page, (int)demo->values->workers);
     say(demo, text);
     struct history_options options = waiting(demo, JOIN_TIMEOUT_S);
     code = history_follow(&options, all_joined, demo, err);

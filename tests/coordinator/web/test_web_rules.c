@@ -5,8 +5,8 @@
 
 #include "tests/support/suite.h"
 
-static const struct web_page secret = {"/metrics", "text/plain", false, NULL},
-                             open_page = {"/livez", "text/plain", true, NULL};
+static const struct web_page secret = {"/metrics", "text/plain", .open = false},
+                             open_page = {"/livez", "text/plain", .open = true};
 
 static const struct rule {
     const char *method, *host, *origin, *authorization;

@@ -1,0 +1,128 @@
+// main.js - asks the coordinator again and again, and has each part of the page drawn anew.
+//
+// Everything is read; nothing here can change the cluster. The token, where one is asked for, stays in
+// the tab.
+import { showCluster } from "./cluster.js";
+import { showCurves } from "./curves.js";
+import { showEvents } from "./events.js";
+import { inOrder, isOver, showJobs } from "./jobs.js";
+import { showPlan } from "./plan.js";
+
+const PAUSE_MS = 1000, NODES_EVERY = 3, EVENTS_KEPT = 1000, PATIENCE_MS = 10000;
+const part = (id) => document.getElementById(id);
+
+const known = { nodes: [], jobs: [], job: null, events: [], revision: null, heard: 0, rounds: 0, release: "" };
+
+class Refused extends Error {}
+
+async function ask(path) {
+    const token = sessionStorage.getItem("token");
+    const answer = await fetch(path, {
+        headers: token ? { Authorization: `Bearer ${token}` } : {}, signal: AbortSignal.timeout(PATIENCE_MS) });
+    if (answer.status === 401)
+        throw new Refused();
+    const body = await answer.json();
+    if (!answer.ok)
+        throw new Error(body.detail ?? `status ${answer.status}`);
+    return body;
+}
+
+function chosenJob() {
+    const wanted = decodeURIComponent(location.hash.slice(1));
+    return known.jobs.find((job) => job.job === wanted)?.job ?? inOrder(known.jobs)[0]?.job ?? null;
+}
+
+// The newest at first, then what has come since; a coordinator that counts from less than we know of is another.
+async function askEvents() {
+    const news = await ask(known.revision === null ? "api/v1/events?limit=200" : `api/v1/events?after=${known.revision}&limit=1000`);
+    if (known.revision !== null && news.revision < known.revision) {
+        known.events = [];
+        known.revision = null;
+        await askEvents();
+        return;
+    }
+    known.events = known.events.concat(news.events).slice(-EVENTS_KEPT);
+    known.revision = news.more && news.events.length > 0 && known.revision !== null ? news.events.at(-1).revision : news.revision;
+}
+
+async function askAll() {
+    known.jobs = (await ask("api/v1/jobs")).jobs;
+    if (known.rounds % NODES_EVERY === 0)
+        known.nodes = (await ask("api/v1/nodes")).nodes;
+    await askEvents();
+    const chosen = chosenJob();
+    const settled = known.job?.job === chosen && isOver(known.job) && known.rounds % NODES_EVERY;
+    if (!settled)
+        known.job = chosen ? await ask(`api/v1/jobs/${encodeURIComponent(chosen)}`) : null;
+    if (!known.release)
+        known.release = (await ask("version")).release;
+    known.rounds++;
+    known.heard = Date.now();
+}
+
+function summary() {
+    const lost = known.nodes.filter((node) => node.state === "LOST").length;
+    const there = known.nodes.filter((node) => node.state !== "LOST");
+    const devices = there.flatMap((node) => node.device_jobs), busy = devices.filter(Boolean).length;
+    const waiting = known.jobs.filter((job) => job.state === "PENDING").length;
+    const going = known.jobs.filter((job) => !isOver(job)).length - waiting;
+    const many = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
+    return `${many(there.length, "node")}${lost ? `, ${lost} lost` : ""} · ${busy} of ${many(devices.length, "device")} busy · `
+        + `${many(going, "job")} running${waiting ? `, ${waiting} waiting` : ""}`;
+}
+
+function choose(job) {
+    location.hash = encodeURIComponent(job);
+}
+
+function draw() {
+    part("summary").textContent = summary();
+    showJobs(part("jobs"), known.jobs, known.job?.job, choose);
+    showCluster(part("cluster"), known.nodes, known.job);
+    for (const id of ["plan-section", "curves-section"])
+        part(id).hidden = !known.job;
+    if (known.job) {
+        part("plan-title").textContent = `Plan of ${known.job.job}`;
+        part("curves-title").textContent = `Training of ${known.job.job}`;
+        showPlan(part("plan"), known.job);
+        showCurves(part("curves"), known.job, known.events);
+    }
+    showEvents(part("events"), known.events);
+}
+
+function say(words, lost) {
+    part("state").textContent = words;
+    part("state").className = lost ? "lost" : "";
+}
+
+let timer = 0, asking = false;
+
+async function round() {
+    clearTimeout(timer);
+    if (asking)
+        return;
+    asking = true;
+    try {
+        await askAll();
+        part("door").hidden = true;
+        draw();
+        say(`gimbal ${known.release}`, false);
+    } catch (problem) {
+        const asked = problem instanceof Refused;
+        part("door").hidden = !asked;
+        const since = known.heard ? ` for ${Math.round((Date.now() - known.heard) / 1000)} s; what is shown is of then` : "";
+        say(asked ? "it wants the token" : `no answer${since}: ${problem.message}`, true);
+    }
+    asking = false;
+    if (!document.hidden)
+        timer = setTimeout(round, PAUSE_MS);
+}
+
+document.addEventListener("visibilitychange", () => document.hidden || round());
+window.addEventListener("hashchange", round);
+part("door").addEventListener("submit", (event) => {
+    event.preventDefault();
+    sessionStorage.setItem("token", part("token").value);
+    round();
+});
+round();

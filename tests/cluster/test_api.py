@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""test_api.py - what a real coordinator tells programs over HTTP, and the dashboard in a real browser.
+
+    test_api.py TREE COORDINATOR WORKER EXECUTOR GIMBAL"""
+import contextlib
+import html.parser
+import json
+import pathlib
+import re
+import shutil
+import ssl
+import subprocess
+import sys
+import tempfile
+
+tree, coordinator_path, worker_path, executor_path, gimbal_path = sys.argv[1:6]
+sys.path.insert(0, tree)
+from tests.support import tap  # noqa: E402
+from tests.support.coordinator import PATIENCE_S, Coordinator, await_event, free_port  # noqa: E402
+
+TOKEN = "open-sesame"
+# What changes while one and the other are asked.
+MOVING = {"heartbeat_age_s", "step", "loss", "tokens_per_s", "step_time_s", "eta_s"}
+
+
+def coordinator_of(*arguments, http="127.0.0.1:0", **more):
+    return Coordinator(coordinator_path, "--http", http, *arguments, **more)
+
+
+@contextlib.contextmanager
+def cluster():
+    """A coordinator, a worker, and a job that trains; its events as they come."""
+    with coordinator_of() as one, contextlib.ExitStack() as stack:
+        stack.enter_context(one.worker(worker_path, executor_path))
+        events = stack.enter_context(one.submit(gimbal_path, "eval: {every: 1, holdout: 0.2}\n"))
+        await_event(events, '"event":"step"')
+        yield one, events
+
+
+def get(one, path, **headers):
+    status, reply, text = one.ask(path, **headers)
+    assert status == 200 and reply["Content-Type"] == "application/json", (path, status, text)
+    found = json.loads(text)
+    assert found["apiVersion"] == "gimbal/v1", found
+    return found
+
+
+def command(one, *arguments):
+    done = subprocess.run([gimbal_path, *arguments, "-o", "json"], env=one.environment, check=True,
+                          capture_output=True, timeout=PATIENCE_S)
+    return json.loads(done.stdout)
+
+
+def at_rest(item, *without):
+    return {key: value for key, value in item.items() if key not in MOVING and key not in without}
+
+
+def lists_are_those_of_the_command():
+    with cluster() as (one, _):
+        nodes, listed = get(one, "/api/v1/nodes"), command(one, "nodes")
+        profiles = [device.pop("profile") for device in listed["nodes"][0]["devices"]]
+        assert [at_rest(node) for node in nodes["nodes"]] == [at_rest(node) for node in listed["nodes"]]
+        assert json.loads(profiles[0]), "the command has what the list lacks"
+        node = get(one, "/api/v1/nodes/node-a")
+        assert [device["profile"] for device in node["devices"]] == profiles
+        jobs, listed = get(one, "/api/v1/jobs"), command(one, "jobs")
+        assert [at_rest(job) for job in jobs["jobs"]] == [at_rest(job) for job in listed["jobs"]]
+        assert get(one, "/version")["kind"] == "Version"
+
+
+def a_job_is_told_with_all_that_is_known_of_it():
+    with cluster() as (one, events):
+        await_event(events, '"event":"evaluation"')
+        await_event(events, '"event":"step"')
+        job = get(one, "/api/v1/jobs/j-1")
+        listed = get(one, "/api/v1/jobs")["jobs"][0]
+        assert at_rest(listed).items() <= at_rest(job).items()
+        assert job["plan_content"]["id"] == job["plan"]
+        assert job["plan_content"]["stages"][0]["devices"] == job["devices"] == ["node-a/0"]
+        steps = [point["step"] for point in job["curve"]]
+        assert steps == sorted(set(steps)) and steps[-1] >= 1, steps
+        assert all(point["loss"] > 0 and point["time_s"] > 0 and point["tokens"] > 0 for point in job["curve"])
+        assert job["evaluations"][0]["loss"] > 0
+        assert job["candidates"].startswith("PLAN") and "global_batch: 4" in job["file"]
+        assert job["checkpoints"] == []
+
+
+def events_are_told_by_pages():
+    with cluster() as (one, _):
+        newest = get(one, "/api/v1/events?limit=1000")
+        assert newest["more"] is False and all(event["event"] != "step" for event in newest["events"])
+        revisions = [event["revision"] for event in newest["events"]]
+        assert revisions == sorted(revisions) and revisions[-1] <= newest["revision"]
+        two = get(one, "/api/v1/events?limit=2")
+        assert two["events"] == newest["events"][-2:] and two["more"] is True
+        read, after = [], 0
+        while page := get(one, f"/api/v1/events?after={after}&limit=2")["events"]:
+            read += page
+            after = page[-1]["revision"]
+        assert read[:len(newest["events"])] == newest["events"]
+        assert "step" in {event["event"] for event in get(one, "/api/v1/events?steps=1&limit=1000")["events"]}
+        assert {event["job"] for event in get(one, "/api/v1/events?job=j-1")["events"]} == {"j-1"}
+        assert {event["node"] for event in get(one, "/api/v1/events?node=node-a")["events"]} == {"node-a"}
+        listed = command(one, "events")["events"]
+        assert [at_rest(event, "revision") for event in newest["events"]][:3] == listed[:3]
+
+
+def what_is_asked_wrongly_is_refused():
+    with coordinator_of() as one:
+        for path, status, words in [
+                ("/api/v1/jobs/j-1", 404, "there is no job 'j-1'"), ("/api/v1/nodes/x%00y", 404, "there is no node"),
+                ("/api/v1/nodes/%FF%FE", 404, None), ("/api/v1/jobs/", 404, "there is no page"),
+                ("/api/v1/events?limit=0", 400, "limit: '0' is no whole number from 1 to 1000"),
+                ("/api/v1/events?limit=1001", 400, "limit"), ("/api/v1/events?after=-1", 400, "after: '-1'"),
+                ("/api/v1/events?after=99999999999999999999", 400, "after"), ("/api/v1/events?after=", 400, "after"),
+                ("/api/v1/events?steps=yes", 400, "steps: 'yes' is no whole number from 0 to 1"),
+                ("/api/v1/events?limit", 200, None), ("/api/v1", 404, "there is no page '/api/v1'")]:
+            got, headers, text = one.ask(path)
+            assert got == status, (path, got, text)
+            if words:
+                assert headers["Content-Type"] == "application/problem+json", headers
+                assert words in json.loads(text)["detail"], text
+        assert get(one, "/api/v1/jobs")["jobs"] == get(one, "/api/v1/nodes")["nodes"] == []
+        assert get(one, "/api/v1/events?after=99")["events"] == []
+
+
+class References(html.parser.HTMLParser):
+    """What a page loads."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found = []
+        self.feed(text)
+
+    def handle_starttag(self, _tag, attributes):
+        self.found += [value for name, value in attributes if name in ("src", "href")]
+
+
+def the_dashboard_is_whole_and_holds_nothing_secret():
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([gimbal_path, "cluster", "init", "-q", f"{folder}/tls"], check=True, capture_output=True)
+        token = pathlib.Path(folder) / "token"
+        token.write_text(TOKEN + "\n")
+        token.chmod(0o600)
+        tls = ssl.create_default_context(cafile=f"{folder}/tls/coordinator/ca.crt")
+        arguments = ["--tls", f"{folder}/tls/coordinator", "--http-token", token]
+        with coordinator_of(*arguments, http="0.0.0.0:0", address=f"tls+tcp://127.0.0.1:{free_port(6)}") as one:
+            status, headers, text = one.ask("/", tls=tls)
+            assert status == 200 and headers["Content-Type"].startswith("text/html"), headers
+            assert "default-src 'none'" in headers["Content-Security-Policy"], headers
+            total, wanted, seen = len(text), References(text).found, set()
+            assert "main.js" in wanted
+            while wanted:
+                name = wanted.pop()
+                if name in seen:
+                    continue
+                seen.add(name)
+                status, _, text = one.ask("/" + name, tls=tls)
+                assert status == 200, name
+                total += len(text)
+                if name.endswith(".js"):
+                    wanted += re.findall(r'from "\./([a-z]+\.js)"', text)
+            assert total < 500_000
+            for path in ("nodes", "jobs", "events", "nodes/x", "jobs/x"):
+                assert one.ask("/api/v1/" + path, tls=tls)[0] == 401
+                assert one.ask("/api/v1/" + path, tls=tls, Authorization=f"Bearer {TOKEN}")[0] in (200, 404)
+
+
+def a_browser_shows_what_there_is():
+    browser = shutil.which("chromium")
+    if not browser:
+        print("# chromium is not installed here: no browser has opened the dashboard")
+        return
+
+    def look(one, fragment=""):
+        with tempfile.TemporaryDirectory() as profile:
+            done = subprocess.run(
+                [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+                 f"--user-data-dir={profile}", "--virtual-time-budget=3000", "--dump-dom", one.url + "/" + fragment],
+                capture_output=True, text=True, timeout=PATIENCE_S * 3)
+        complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+        assert done.returncode == 0 and not complaints, complaints
+        return done.stdout
+
+    with coordinator_of() as one:
+        page = look(one)
+        assert "There is no job yet" in page and "No worker has reported yet" in page, page
+    with cluster() as (one, events):
+        await_event(events, '"event":"evaluation"')
+        page = look(one, "#j-1")
+        for words in ("1 node · 1 of 1 device busy · 1 job running", "a-job", "RUNNING", "stage 0 of j-1",
+                      "Plan of j-1", "Loss, and on held-out data", "Plans that were looked at", "plan-chosen",
+                      'class="line second"'):
+            assert words in page, (words, page)
+        subprocess.run([gimbal_path, "cancel", "j-1"], env=one.environment, check=True)
+        assert events.wait(PATIENCE_S) == 1
+        page = look(one)
+        assert "CANCELLED" in page and "0 of 1 device busy · 0 jobs running" in page, page
+
+
+sys.exit(tap.run([lists_are_those_of_the_command, a_job_is_told_with_all_that_is_known_of_it,
+                  events_are_told_by_pages, what_is_asked_wrongly_is_refused,
+                  the_dashboard_is_whole_and_holds_nothing_secret, a_browser_shows_what_there_is]))

@@ -1,0 +1,103 @@
+"""coordinator.py - a real coordinator in a folder of its own, asked over HTTP, and who works for it."""
+import contextlib
+import http.client
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+
+from tests.support import daemons
+
+PATIENCE_S = 60
+
+
+def free_port(count):
+    """The first of so many in a row that nobody has now."""
+    while True:
+        with contextlib.ExitStack() as stack:
+            first = None
+            try:
+                for i in range(count):
+                    place = stack.enter_context(socket.socket())
+                    place.bind(("127.0.0.1", first + i if first else 0))
+                    first = first or place.getsockname()[1]
+            except (OSError, OverflowError):
+                continue
+            return first
+
+
+class Coordinator:
+    """One that runs until its context ends."""
+
+    def __init__(self, program, *arguments, address=None):
+        self.own = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.own.name)
+        self.address = address or f"tcp://127.0.0.1:{free_port(2)}"
+        self.environment = dict(os.environ, GIMBAL_ADDRESS=self.address)
+        file = self.folder / "address"
+        self.process, self.log = daemons.start(
+            [program, "--address", self.address, "--address-file", file, "--state",
+             self.folder / "state", *arguments], self.folder)
+        pages = [line.split()[1] for line in file.read_text().splitlines() if line.startswith("http ")]
+        self.url = pages[0] if pages else None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(PATIENCE_S) == 0, (self.folder / "log").read_text()
+        self.log.close()
+        self.own.cleanup()
+
+    @property
+    def port(self):
+        return int(self.url.rsplit(":", 1)[1])
+
+    def ask(self, path, method="GET", tls=None, body=None, **headers):
+        """Status, headers, body."""
+        if tls:
+            connection = http.client.HTTPSConnection("localhost", self.port, context=tls, timeout=PATIENCE_S)
+        else:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        with contextlib.closing(connection):
+            connection.request(method, path, body=body, headers=headers)
+            reply = connection.getresponse()
+            return reply.status, dict(reply.getheaders()), reply.read().decode()
+
+    def worker(self, program, executor, name="node-a"):
+        """A worker with one device; as running()."""
+        return running(program, "--name", name, "--coordinator", self.address, "--devices", "1", "--memory",
+                       "256MiB", "--executor", executor, "--state", self.folder / name, stderr=self.log)
+
+    def submit(self, program, more=""):
+        """A job that trains until it is cancelled, and its events, line by line; as running()."""
+        (self.folder / "text").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
+        job = self.folder / "job.yaml"
+        job.write_text("apiVersion: gimbal/v1\nname: a-job\n"
+                       "model: {family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16}\n"
+                       f"data: {{text: ['{self.folder}/text']}}\n"
+                       "train: {steps: 1000000000, global_batch: 4, lr: 0.001}\n" + more)
+        return running(program, "submit", "-f", job, "--wait", "-o", "jsonl", env=self.environment,
+                       stdout=subprocess.PIPE, text=True)
+
+
+def await_event(events, words):
+    for line in events.stdout:
+        if words in line:
+            return
+    raise AssertionError(f"no {words}")
+
+
+@contextlib.contextmanager
+def running(*command, **more):
+    """A process, which is ended at the latest with the case."""
+    with subprocess.Popen(command, **more) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait(PATIENCE_S)
