@@ -79,6 +79,19 @@ static void add_jobs(struct table *table, const Gimbal__NodeStatus *node)
     table_add(table, "%s", text);
 }
 
+/* Why it is drained; else which of its devices are slow. */
+static void add_reason(struct table *table, const Gimbal__NodeStatus *node)
+{
+    char text[256] = "";
+    size_t used = (size_t)snprintf(text, sizeof text, "%s", node->reason);
+    for (size_t i = 0; i < node->n_device_slowdowns && used < sizeof text; i++)
+        if (node->device_slowdowns[i] > 1)
+            used += (size_t)snprintf(text + used, sizeof text - used,
+                                     "%sdevice %zu takes %.1f times as long as predicted",
+                                     used ? "; " : "", i, node->device_slowdowns[i]);
+    table_add(table, "%s", text);
+}
+
 static void add_row(struct table *table, const Gimbal__NodeStatus *node)
 {
     static const Gimbal__HardwareReport nothing = GIMBAL__HARDWARE_REPORT__INIT;
@@ -98,7 +111,7 @@ static void add_row(struct table *table, const Gimbal__NodeStatus *node)
     table_add(table, "%s", hardware->release);
     add_jobs(table, node);
     table_add(table, "%s", hardware->cpu_model);
-    table_add(table, "%s", node->reason);
+    add_reason(table, node);
 }
 
 void nodetable_print(const struct common *common, Gimbal__NodeStatus *const *nodes, size_t count,

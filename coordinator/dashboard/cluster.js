@@ -15,25 +15,28 @@ function memoryOf(node, device) {
     return device.memory_bytes || node.memory_bytes;
 }
 
-function tile(node, device, holder, stage) {
-    const name = `${node.name}/${device.index}`, memory = memoryOf(node, device);
-    const about = [`${name}: ${device.name || device.kind}, ${bytes(memory)}`];
+function tile(node, device, i, stage) {
+    const name = `${node.name}/${device.index}`, memory = memoryOf(node, device), holder = node.device_jobs[i];
+    const about = [`${name}: ${device.name || device.kind}, ${bytes(memory)}`], slowdown = node.device_slowdowns[i];
+    const slow = slowdown > 1 ? " slow" : "";
+    if (slow)
+        about.push(`takes ${slowdown.toFixed(1)} times as long as predicted`);
     if (stage) {
         const share = Math.min(1, stage.memory / memory);
         about.push(`stage ${stage.number} of ${holder}`, `${bytes(stage.memory)} predicted, ${(100 * share).toFixed(0)} %`);
-        return html("div", { class: "tile", style: { background: stageColour(stage.number) }, title: about.join("\n") },
+        return html("div", { class: `tile${slow}`, style: { background: stageColour(stage.number) }, title: about.join("\n") },
             `${device.kind} ${device.index}`, html("br"), `stage ${stage.number}`,
             html("span", { class: "memory" }, html("i", { style: { width: `${100 * share}%` } })));
     }
     about.push(holder ? `held by ${holder}` : "free");
-    return html("div", { class: holder ? "tile other" : "tile free", title: about.join("\n") },
+    return html("div", { class: `tile ${holder ? "other" : "free"}${slow}`, title: about.join("\n") },
         `${device.kind} ${device.index}`, html("br"), holder || "free");
 }
 
 function box(node, stages, chosen) {
     const tiles = (node.devices ?? []).map((device, i) => {
         const holder = node.device_jobs[i];
-        return tile(node, device, holder, holder === chosen ? stages.get(`${node.name}/${device.index}`) : null);
+        return tile(node, device, i, holder === chosen ? stages.get(`${node.name}/${device.index}`) : null);
     });
     const state = node.state === "ALIVE" ? "good" : node.state === "LOST" ? "bad" : "";
     return html("div", { class: node.state === "LOST" ? "node lost" : "node", title: node.reason || node.processor || "" },
@@ -46,7 +49,7 @@ function legend(plan, chosen) {
         return null;
     return html("p", { class: "legend" }, ...plan.stages.map((stage, i) => html("span", {},
         html("span", { class: "swatch", style: { background: stageColour(i) } }), `stage ${i} of ${chosen}`)),
-    html("span", {}, "bar: predicted of the device's memory"));
+    html("span", {}, "bar: predicted of the device's memory; red frame: slower than predicted"));
 }
 
 export function showCluster(element, nodes, job) {

@@ -8,7 +8,7 @@ import { showEvents } from "./events.js";
 import { inOrder, isOver, showJobs } from "./jobs.js";
 import { showPlan } from "./plan.js";
 
-const PAUSE_MS = 1000, NODES_EVERY = 3, EVENTS_KEPT = 1000, PATIENCE_MS = 10000;
+const PAUSE_MS = 1000, NODES_EVERY = 3, MANY_NODES = 200, EVENTS_KEPT = 1000, PATIENCE_MS = 10000;
 const part = (id) => document.getElementById(id);
 
 const known = { nodes: [], jobs: [], job: null, events: [], revision: null, heard: 0, rounds: 0, release: "" };
@@ -47,7 +47,7 @@ async function askEvents() {
 
 async function askAll() {
     known.jobs = (await ask("api/v1/jobs")).jobs;
-    if (known.rounds % NODES_EVERY === 0)
+    if (known.rounds % (known.nodes.length > MANY_NODES ? 3 * NODES_EVERY : NODES_EVERY) === 0)
         known.nodes = (await ask("api/v1/nodes")).nodes;
     await askEvents();
     const chosen = chosenJob();

@@ -104,6 +104,23 @@ static Gimbal__NodeStatus__State node_state(const struct worker *worker)
     return GIMBAL__NODE_STATUS__STATE__DRAINED;
 }
 
+/* Who holds each, and how slow it is. */
+static void tell_devices(Gimbal__NodeStatus *message, const struct service *service,
+                         const struct worker *worker)
+{
+    size_t count = worker->report->device_count;
+    struct device_ref ref = {.instance = worker->instance};
+    snprintf(ref.worker, sizeof ref.worker, "%s", worker->name);
+    message->device_jobs = xcalloc(count, sizeof(char *));
+    message->device_slowdowns = xcalloc(count, sizeof *message->device_slowdowns);
+    message->n_device_jobs = message->n_device_slowdowns = count;
+    for (size_t i = 0; i < count; i++) {
+        ref.index = (unsigned)i;
+        message->device_jobs[i] = xstrdup(worker->holders[i]);
+        message->device_slowdowns[i] = service_slowdown(service, &ref);
+    }
+}
+
 Gimbal__NodeStatus *worker_to_wire(const struct service *service, const struct worker *worker)
 {
     uint64_t now_ms = service_now_ms(service);
@@ -114,9 +131,6 @@ Gimbal__NodeStatus *worker_to_wire(const struct service *service, const struct w
     message->reason = xstrdup(worker->draining ? worker->drain_reason : "");
     message->heartbeat_age_ms = now_ms > worker->heard_ms ? now_ms - worker->heard_ms : 0;
     message->hardware = hardware_report_to_wire(worker->report);
-    message->device_jobs = xcalloc(worker->report->device_count, sizeof(char *));
-    for (; message->n_device_jobs < worker->report->device_count; message->n_device_jobs++)
-        message->device_jobs[message->n_device_jobs] =
-            xstrdup(worker->holders[message->n_device_jobs]);
+    tell_devices(message, service, worker);
     return message;
 }

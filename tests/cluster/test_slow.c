@@ -123,6 +123,8 @@ START_TEST(a_slow_node_is_named_and_never_ended)
     ck_assert_msg(command_await(&events, "\"factor\":"), "no factor");
     double factor = atof(strstr(events.out, "\"factor\":") + strlen("\"factor\":"));
     printf("a node is braked by %s, and slow by a factor of %.2f\n", brake->name, factor);
+    ck_assert_int_eq(PAIR_GIMBAL("nodes", "node-b"), 0);
+    ck_assert_msg(strstr(pair.command.out, "device 0 takes ") != NULL, "%s", pair.command.out);
     ck_assert_int_eq(command_child(pair.workers[1].pid), executor);
     brake->release(executor);
     pair_await(&events, "\"event\":\"node-recovered-speed\"");
