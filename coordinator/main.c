@@ -8,6 +8,7 @@
 #include "common/rpc/address.h"
 #include "common/rpc/clock.h"
 #include "common/rpc/services/coordinator.h"
+#include "coordinator/identity/agreed.h"
 #include "coordinator/pages.h"
 #include "coordinator/service/service.h"
 #include "coordinator/settings.h"
@@ -177,10 +178,12 @@ static int check(const struct coordinator_settings *settings, struct bundle **bu
         rc = membership_config_check(&membership, err);
     if (rc == 0 && settings->join_tokens && !settings->tls)
         rc = error_set(err, -EINVAL, "join_tokens: without tls nobody needs a token: leave it out");
-    if (rc == 0)
-        rc = pages_check(settings, err);
     if (rc == 0 && settings->tls)
         rc = bundle_load(settings->tls, 1u << BUNDLE_COORDINATOR, (int64_t)time(NULL), bundle, err);
+    if (rc == 0 && settings->join_tokens)
+        rc = agreed_check(settings->join_tokens, err);
+    if (rc == 0)
+        rc = pages_check(settings, err);
     return rc;
 }
 

@@ -40,14 +40,27 @@ static const struct web_page pages[] = {
     {.path = NULL},
 };
 
+/* *token is yours by secret_free; NULL where none is asked for. */
+static int read_token(const struct coordinator_settings *settings, char **token, struct error *err)
+{
+    *token = NULL;
+    int rc = settings->http_token ? credential_read_token(settings->http_token, token, err) : 0;
+    return rc < 0 ? error_prefix(err, rc, "http_token") : 0;
+}
+
 int pages_check(const struct coordinator_settings *settings, struct error *err)
 {
+    char *token;
     if (!settings->http && settings->http_token)
         return error_set(err, -EINVAL, "http_token: there is no http that would ask for it");
     if (!settings->http)
         return 0;
     int rc = web_check(settings->http, settings->tls != NULL, settings->http_token != NULL, err);
-    return rc < 0 ? error_prefix(err, rc, "http") : 0;
+    if (rc < 0)
+        return error_prefix(err, rc, "http");
+    rc = read_token(settings, &token, err);
+    secret_free(token);
+    return rc;
 }
 
 int pages_open(const struct coordinator_settings *settings, const struct bundle *bundle,
@@ -55,10 +68,10 @@ int pages_open(const struct coordinator_settings *settings, const struct bundle 
 {
     struct web_options options = {
         .address = settings->http, .bundle = bundle, .pages = pages, .data = service};
-    char *token = NULL;
-    int rc = settings->http_token ? credential_read_token(settings->http_token, &token, err) : 0;
+    char *token;
+    int rc = read_token(settings, &token, err);
     if (rc < 0)
-        return error_prefix(err, rc, "http_token");
+        return rc;
     options.token = token;
     rc = web_open(&options, out, err);
     secret_free(token);

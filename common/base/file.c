@@ -32,19 +32,26 @@ static int read_all(int fd, char **out)
     return n < 0 ? -errno : n > 0 ? -EFBIG : 0;
 }
 
-int file_read(const char *path, char **out, struct error *err)
+int file_read_open(int fd, const char *name, char **out, struct error *err)
 {
     char *text = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    int rc = fd < 0 ? -errno : read_all(fd, &text);
-    if (fd >= 0)
-        close(fd);
+    int rc = read_all(fd, &text);
     if (rc < 0) {
         free(text);
-        return error_set(err, rc, "read '%s': %s", path, strerror(-rc));
+        return error_set(err, rc, "read '%s': %s", name, strerror(-rc));
     }
     *out = text;
     return 0;
+}
+
+int file_read(const char *path, char **out, struct error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set(err, -errno, "read '%s': %s", path, strerror(errno));
+    int rc = file_read_open(fd, path, out, err);
+    close(fd);
+    return rc;
 }
 
 int folder_sync(const char *path)

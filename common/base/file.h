@@ -10,6 +10,9 @@
 /* The file as text, yours, with a NUL behind. -EFBIG beyond 16 MiB, else -errno, with its path. */
 int file_read(const char *path, char **out, struct error *err);
 
+/* The same of a descriptor, which stays open: from where it is to its end, and by what name. */
+int file_read_open(int fd, const char *name, char **out, struct error *err);
+
 /* Put text in the place of the file, durably: when this returns 0, it and its name survive a loss
  * of power; when it fails, or the machine does, the file is as it was. -errno with its path. */
 int file_write(const char *path, const char *text, mode_t mode, struct error *err);

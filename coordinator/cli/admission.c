@@ -186,7 +186,7 @@ static void print_table(const struct common *common, const Gimbal__ListCredentia
         add_time(table, status->expires_unix_ms);
         table_add(table, "%" PRIu32, status->uses_left);
     }
-    table_print(table, common->output == OUTPUT_WIDE, !common->no_headers, stdout);
+    table_print(table, (enum output)common->output, !common->no_headers, stdout);
     table_destroy(table);
 }
 

@@ -7,15 +7,19 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int jobfile_load(const char *path, char **text, struct job_config **job, struct error *err)
 {
     if (!path)
         return error_set(err, EXIT_USAGE, "needs a job file: -f job.yaml");
+    bool standard = strcmp(path, "-") == 0;
     char *content = NULL;
-    if (file_read(path, &content, err) < 0 || !content)
+    int rc = standard ? file_read_open(STDIN_FILENO, "standard input", &content, err)
+                      : file_read(path, &content, err);
+    if (rc < 0 || !content)
         return EXIT_INPUT;
-    return jobfile_take(content, path, text, job, err);
+    return jobfile_take(content, standard ? "standard input" : path, text, job, err);
 }
 
 int jobfile_take(char *content, const char *name, char **text, struct job_config **job,

@@ -99,6 +99,6 @@ void jobtable_print(const struct common *common, Gimbal__JobStatus *const *jobs,
     struct table *table = table_create(columns, COLUMNS);
     for (size_t i = 0; i < count; i++)
         add_row(table, jobs[i]);
-    table_print(table, common->output == OUTPUT_WIDE, !common->no_headers, out);
+    table_print(table, (enum output)common->output, !common->no_headers, out);
     table_destroy(table);
 }

@@ -16,7 +16,7 @@
 
 const struct flag common_flags[] = {
     {"output", 'o', COMMON(output_text, FLAG_TEXT), "FORMAT",
-     "table, wide, json, jsonl or svg; or FILE.FORMAT"},
+     "table, wide, name, json, jsonl or svg; or FILE.FORMAT"},
     {"watch", 'w', COMMON(watch, FLAG_SWITCH), NULL, "go on and print again what changes"},
     {"no-headers", 0, COMMON(no_headers, FLAG_SWITCH), NULL, "tables without their first line"},
     {"quiet", 'q', COMMON(quiet, FLAG_SWITCH), NULL, "no progress on stderr"},
@@ -27,7 +27,7 @@ const struct flag common_flags[] = {
     {"tls", 0, COMMON(tls, FLAG_TEXT), "DIR", "certificates for tls+tcp://HOST:PORT (GIMBAL_TLS)"},
     {"dry-run", 0, COMMON(dry_run, FLAG_SWITCH), NULL, "check and plan, but change nothing"},
     {"help", 'h', COMMON(help, FLAG_SWITCH), NULL, "print this text"},
-    {"version", 0, COMMON(version, FLAG_SWITCH), NULL, "print the version"},
+    {"version", 'V', COMMON(version, FLAG_SWITCH), NULL, "print the version"},
     {.name = NULL},
 };
 
@@ -171,6 +171,8 @@ static int check_taken(const struct command *command, const struct common *commo
             return error_set(err, -EINVAL, "makes no use of --%s", flag->name);
     if (common->output == OUTPUT_SVG && !(command->takes & TAKES_DRAWING))
         return error_set(err, -EINVAL, "draws nothing: --output is table, wide, json or jsonl");
+    if (common->output == OUTPUT_NAME && !(command->takes & TAKES_NAMES))
+        return error_set(err, -EINVAL, "lists no names: --output is table, wide, json or jsonl");
     return 0;
 }
 
@@ -231,12 +233,15 @@ void options_finish(struct invocation *invocation)
     invocation->values = NULL;
 }
 
-/* Drawings are named where there are any. */
+/* Drawings are named where there are any, and so are names. */
 static void print_common(const struct flag *flag, unsigned takes, FILE *out)
 {
     struct flag shown = *flag;
-    if (flag->offset == offsetof(struct common, output_text) && !(takes & TAKES_DRAWING))
-        shown.help = "table, wide, json or jsonl; or FILE.FORMAT";
+    if (flag->offset == offsetof(struct common, output_text) && takes & TAKES_DRAWING)
+        shown.help = "table, wide, json, jsonl or svg; or FILE.FORMAT";
+    else if (flag->offset == offsetof(struct common, output_text))
+        shown.help = takes & TAKES_NAMES ? "table, wide, name, json or jsonl; or FILE.FORMAT"
+                                         : "table, wide, json or jsonl; or FILE.FORMAT";
     flag_print(&shown, out);
 }
 

@@ -23,6 +23,7 @@ enum takes {
     TAKES_DRY_RUN = 8,
     TAKES_TIMEOUT = 16,
     TAKES_DRAWING = 32, /* -o svg */
+    TAKES_NAMES = 64,   /* -o name */
 };
 
 struct common {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const output_words[] = {"table", "wide", "json", "jsonl", "svg", NULL};
+const char *const output_words[] = {"table", "wide", "name", "json", "jsonl", "svg", NULL};
 
 void output_print_object(enum output output, json_t *object, FILE *out)
 {
@@ -130,12 +130,19 @@ static int column_columns(const struct table *table, size_t column, bool headers
     return widest;
 }
 
+static bool is_shown(const struct table *table, size_t column, enum output output)
+{
+    if (output == OUTPUT_NAME)
+        return column == 0;
+    return output == OUTPUT_WIDE || !table->columns[column].wide;
+}
+
 static void print_row(const struct table *table, const int *widths, const char *const *texts,
-                      bool wide, FILE *out)
+                      enum output output, FILE *out)
 {
     int owed = 0; /* spaces that are written only if something follows */
     for (size_t i = 0; i < table->column_count; i++) {
-        if (table->columns[i].wide && !wide)
+        if (!is_shown(table, i, output))
             continue;
         int pad = widths[i] - text_columns(texts[i]);
         bool right = table->columns[i].right;
@@ -145,7 +152,7 @@ static void print_row(const struct table *table, const int *widths, const char *
     fputc('\n', out);
 }
 
-void table_print(const struct table *table, bool wide, bool headers, FILE *out)
+void table_print(const struct table *table, enum output output, bool headers, FILE *out)
 {
     int *widths = xcalloc(table->column_count, sizeof *widths);
     const char **names = xcalloc(table->column_count, sizeof *names);
@@ -154,10 +161,10 @@ void table_print(const struct table *table, bool wide, bool headers, FILE *out)
         widths[i] = column_columns(table, i, headers);
         names[i] = table->columns[i].name;
     }
-    if (headers)
-        print_row(table, widths, names, wide, out);
+    if (headers && output != OUTPUT_NAME)
+        print_row(table, widths, names, output, out);
     for (size_t i = 0; i < table->cell_count; i += table->column_count)
-        print_row(table, widths, (const char *const *)&table->cells[i], wide, out);
+        print_row(table, widths, (const char *const *)&table->cells[i], output, out);
     fflush(out);
     free(widths);
     free(names);

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* A drawing is for commands that take TAKES_DRAWING. */
-enum output { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON, OUTPUT_JSONL, OUTPUT_SVG };
+/* Names are for commands that take TAKES_NAMES, a drawing for those that take TAKES_DRAWING. */
+enum output { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_NAME, OUTPUT_JSON, OUTPUT_JSONL, OUTPUT_SVG };
 extern const char *const output_words[]; /* ended by NULL */
 
 /* Print and release: json over several lines, jsonl on one. */
@@ -40,7 +40,8 @@ struct table;
 struct table *table_create(const struct column *columns, size_t count);
 void table_destroy(struct table *table);
 void table_add(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Columns are as wide as their widest cell; empty cells are printed as "-". */
-void table_print(const struct table *table, bool wide, bool headers, FILE *out);
+/* Columns are as wide as their widest cell; empty cells are printed as "-". Of OUTPUT_NAME the
+ * first column alone. */
+void table_print(const struct table *table, enum output output, bool headers, FILE *out);
 
 #endif

@@ -64,7 +64,7 @@ static void print_stages(const struct common *common, const struct planned *plan
         table_add(table, "%s", devices);
         free(devices);
     }
-    table_print(table, common->output == OUTPUT_WIDE, !common->no_headers, out);
+    table_print(table, (enum output)common->output, !common->no_headers, out);
     table_destroy(table);
 }
 
@@ -121,7 +121,7 @@ static void print_blocks(const struct common *common, const struct planned *plan
         table_add(table, "%s", units_print_bytes(words, sizeof words, (double)blocks[i].stored));
         table_add(table, "%s", units_print_bytes(words, sizeof words, (double)blocks[i].saved));
     }
-    table_print(table, common->output == OUTPUT_WIDE, !common->no_headers, out);
+    table_print(table, (enum output)common->output, !common->no_headers, out);
     table_destroy(table);
 }
 

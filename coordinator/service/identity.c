@@ -5,8 +5,7 @@
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
-#include "common/base/units.h"
-#include "common/trust/secret.h"
+#include "coordinator/identity/agreed.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -190,48 +189,18 @@ static void list(struct rpc_call *call, void *data)
     gimbal__list_credentials_reply__free_unpacked(reply, NULL);
 }
 
-/* One line of the file: role, token, time to live, uses. */
-static int register_line(struct service *service, const char *line, struct error *err)
+static void store_token(void *data, const struct identity_token *token)
 {
-    char role[16], token[IDENTITY_TOKEN_SIZE], ttl[32], rest;
-    struct identity_grant grant = {.name = ""};
-    const struct identity_token *added = NULL;
-    double ttl_s = 0;
-    if (sscanf(line, "%15s %81s %31s %u %c", role, token, ttl, &grant.uses, &rest) != 4)
-        return error_set(err, -EINVAL,
-                         "it wants four words: worker or user, ID.SECRET, how long it lasts, and "
-                         "its uses");
-    int rc = identity_role_parse(role, &grant.role, err);
-    if (rc == 0)
-        rc = units_seconds(ttl, &ttl_s, err);
-    if (rc == 0 && (ttl_s <= 0 || ttl_s * 1000 > (double)IDENTITY_TTL_MS_MAX))
-        rc = error_set(err, -EINVAL, "a token lasts for at most 744h, and not for no time");
-    grant.ttl_ms = (uint64_t)(ttl_s * 1000);
-    if (rc == 0)
-        rc = identity_register(service->identity, &grant, token, service_now_ms(service), &added,
-                               err);
-    if (added)
-        store_put_token(service->options.store, added);
-    explicit_bzero(token, sizeof token);
-    return rc;
+    struct service *service = data;
+    store_put_token(service->options.store, token);
 }
 
 int service_register_tokens(struct service *service, const char *path, struct error *err)
 {
-    char *text;
-    unsigned number = 0;
-    int rc = secret_read(path, &text, err);
+    struct agreed_tokens tokens = {service_now_ms(service), store_token, service};
+    int rc = agreed_register(service->identity, path, &tokens, err);
     if (rc < 0)
-        return error_prefix(err, -EINVAL, "join_tokens");
-    for (char *rest = text, *line; rc == 0 && (line = strsep(&rest, "\n"));) {
-        number++;
-        line += strspn(line, " \t");
-        if (*line && *line != '#')
-            rc = register_line(service, line, err);
-    }
-    secret_free(text);
-    if (rc < 0)
-        return error_prefix(err, rc, "join_tokens: %s:%u", path, number);
+        return rc;
     service_turn(service);
     return service_commit(service, err);
 }

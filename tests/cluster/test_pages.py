@@ -158,10 +158,11 @@ def settings_that_cannot_be_are_refused():
                 done = subprocess.run([coordinator_path, "--state", f"{folder}/state", *arguments, *check],
                                       capture_output=True, text=True, timeout=PATIENCE_S)
                 assert done.returncode == code and words in done.stderr, done
-        done = subprocess.run([coordinator_path, "--address", "tcp://127.0.0.1:0", "--state", f"{folder}/state",
-                               "--http", "127.0.0.1:0", "--http-token", wide],
-                              capture_output=True, text=True, timeout=PATIENCE_S)
-        assert done.returncode == 78 and "http_token: " in done.stderr, done
+        for check in ([], ["--check"]):
+            done = subprocess.run([coordinator_path, "--address", "tcp://127.0.0.1:0", "--state", f"{folder}/state",
+                                   "--http", "127.0.0.1:0", "--http-token", wide, *check],
+                                  capture_output=True, text=True, timeout=PATIENCE_S)
+            assert done.returncode == 78 and "http_token: " in done.stderr, done
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()

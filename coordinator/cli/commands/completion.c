@@ -1,4 +1,4 @@
-/* completion.c - `gimbal completion bash`: from the tables, so that it cannot be out of date. */
+/* completion.c - `gimbal completion SHELL`: from the tables, so that it cannot be out of date. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
 
@@ -31,11 +31,8 @@ static void print_command(const struct command *command)
     puts("\" ;;");
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static void print_bash(void)
 {
-    if (strcmp(invocation->arguments[0], "bash") != 0)
-        return error_set(err, EXIT_USAGE, "no completion for '%s'; known: bash",
-                         invocation->arguments[0]);
     puts("# eval \"$(gimbal completion bash)\"\n"
          "_gimbal() {\n"
          "    local word=${COMP_WORDS[COMP_CWORD]} words\n"
@@ -54,14 +51,95 @@ static int run(const struct invocation *invocation, struct error *err)
          "    [[ $word == -* || $COMP_CWORD == 1 ]] || COMPREPLY+=($(compgen -f -- \"$word\"))\n"
          "}\n"
          "complete -F _gimbal gimbal");
-    return EXIT_DONE;
+}
+
+/* zsh runs what is written for bash. */
+static void print_zsh(void)
+{
+    puts("# eval \"$(gimbal completion zsh)\"\n"
+         "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }\n"
+         "autoload -Uz bashcompinit && bashcompinit");
+    print_bash();
+}
+
+/* Within single quotes. */
+static void print_quoted(const char *text)
+{
+    putchar('\'');
+    for (; *text; text++)
+        printf(*text == '\'' || *text == '\\' ? "\\%c" : "%c", *text);
+    putchar('\'');
+}
+
+static void print_fish_flags(const char *where, const struct flag *flags, unsigned takes)
+{
+    for (; flags && flags->name; flags++) {
+        if (common_flag_takes(flags) & ~takes)
+            continue;
+        printf("complete -c gimbal -n '%s' -l %s", where, flags->name);
+        if (flags->letter)
+            printf(" -s %c", flags->letter);
+        fputs(flags->kind == FLAG_SWITCH ? " -d " : " -r -F -d ", stdout);
+        print_quoted(flags->help);
+        putchar('\n');
+    }
+}
+
+/* A command of two words is completed behind the first, its flags behind both. */
+static void print_fish_command(const struct command *command)
+{
+    char parent[96] = "__fish_use_subcommand", where[192];
+    const char *second = strchr(command->name, ' ');
+    if (second) {
+        snprintf(parent, sizeof parent, "__fish_seen_subcommand_from %.*s",
+                 (int)(second - command->name), command->name);
+        snprintf(where, sizeof where, "%s; and __fish_seen_subcommand_from%s", parent, second);
+    } else {
+        snprintf(where, sizeof where, "__fish_seen_subcommand_from %s %s", command->name,
+                 command->alias ? command->alias : "");
+    }
+    printf("complete -c gimbal -n '%s' -a '%s' -d ", parent, second ? second + 1 : command->name);
+    print_quoted(command->summary);
+    putchar('\n');
+    if (command->words)
+        printf("complete -c gimbal -n '%s' -a '%s'\n", where, command->words);
+    print_fish_flags(where, command->flags, ~0u);
+    print_fish_flags(where, common_flags, command->takes);
+}
+
+static void print_fish(void)
+{
+    puts("# gimbal completion fish | source\n"
+         "complete -c gimbal -f");
+    for (size_t i = 0; commands[i]; i++) {
+        print_fish_command(commands[i]);
+        for (size_t j = 0; commands[i]->below && commands[i]->below[j]; j++)
+            print_fish_command(commands[i]->below[j]);
+    }
+}
+
+static const struct shell {
+    const char *name;
+    void (*print)(void);
+} shells[] = {{"bash", print_bash}, {"fish", print_fish}, {"zsh", print_zsh}};
+
+static int run(const struct invocation *invocation, struct error *err)
+{
+    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++)
+        if (strcmp(invocation->arguments[0], shells[i].name) == 0) {
+            shells[i].print();
+            return EXIT_DONE;
+        }
+    return error_set(err, EXIT_USAGE, "no completion for '%s'; known: bash, fish, zsh",
+                     invocation->arguments[0]);
 }
 
 const struct command command_completion = {
     .name = "completion",
     .summary = "Print completion for a shell",
-    .arguments = "bash",
+    .arguments = "bash|fish|zsh",
     .arguments_min = 1,
     .arguments_max = 1,
+    .words = "bash fish zsh",
     .run = run,
 };

@@ -9,10 +9,12 @@
 
 struct jobs_values {
     bool all;
+    const char *user;
 };
 
 static const struct flag jobs_flags[] = {
     {"all", 'a', FLAG_SWITCH, offsetof(struct jobs_values, all), NULL, "also those that are over"},
+    {"user", 'u', FLAG_TEXT, offsetof(struct jobs_values, user), "NAME", "only those of this user"},
     {.name = NULL},
 };
 
@@ -47,6 +49,7 @@ static int print(const struct invocation *invocation, struct client *client, FIL
     Gimbal__ListJobsRequest request = GIMBAL__LIST_JOBS_REQUEST__INIT;
     ProtobufCMessage *reply;
     request.all = true;
+    request.user = (char *)(values->user ? values->user : "");
     int code = client_call(client, COORDINATOR_LIST_JOBS, &request.base, 0, &reply, err);
     if (code != EXIT_DONE)
         return code;
@@ -79,6 +82,6 @@ const struct command command_jobs = {
     .arguments_max = NAMED_MAX,
     .flags = jobs_flags,
     .values_size = sizeof(struct jobs_values),
-    .takes = TAKES_OUTPUT | TAKES_WATCH | TAKES_ADDRESS | TAKES_TIMEOUT,
+    .takes = TAKES_OUTPUT | TAKES_NAMES | TAKES_WATCH | TAKES_ADDRESS | TAKES_TIMEOUT,
     .run = run,
 };

@@ -4,9 +4,11 @@
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/jobtable.h"
 
+#include "common/base/memory.h"
 #include "common/plan/plan.h"
 #include "common/rpc/message.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define LINES_MAX 500
@@ -15,6 +17,7 @@
 struct logs_values {
     bool follow;
     int64_t rank; /* -1: all */
+    int64_t tail; /* of what there is only so many lines; -1: all */
 };
 
 static const struct flag logs_flags[] = {
@@ -22,6 +25,8 @@ static const struct flag logs_flags[] = {
      "go on until the job is over"},
     {"rank", 0, FLAG_NUMBER, offsetof(struct logs_values, rank), "R", "only this rank",
      .standard = -1, .greatest = PLAN_RANKS_MAX - 1},
+    {"tail", 'n', FLAG_NUMBER, offsetof(struct logs_values, tail), "N",
+     "of the lines that there are only the last N", .standard = -1, .greatest = INT32_MAX},
     {.name = NULL},
 };
 
@@ -49,7 +54,33 @@ struct reading {
     uint64_t term; /* of the coordinator whose numbers of lines those are */
     size_t count;  /* of lines that came with the last call */
     bool begun;    /* a line has come */
+    /* While the lines that there are come in, where only the last of them are wanted. */
+    int64_t tail; /* -1: all are */
+    ProtobufCMessage **pages;
+    size_t page_count, page_capacity, lines;
 };
+
+static void print_page(const struct reading *reading, const Gimbal__GetLogsReply *page,
+                       size_t first)
+{
+    for (size_t i = first; i < page->n_lines; i++)
+        print_line((enum output)reading->common->output, page->lines[i]);
+    fflush(stdout);
+}
+
+/* From now on lines are printed as they come. */
+static void print_tail(struct reading *reading)
+{
+    size_t left_out =
+        reading->lines > (size_t)reading->tail ? reading->lines - (size_t)reading->tail : 0;
+    for (size_t i = 0; i < reading->page_count; i++) {
+        const Gimbal__GetLogsReply *page = (const Gimbal__GetLogsReply *)reading->pages[i];
+        size_t first = left_out < page->n_lines ? left_out : page->n_lines;
+        print_page(reading, page, first);
+        left_out -= first;
+    }
+    reading->tail = -1;
+}
 
 /* Numbers of lines are those of one life of the coordinator, which keeps only the newest: from the
  * first that there is. */
@@ -62,15 +93,25 @@ static void begin_again(struct reading *reading, struct error *err)
     reading->term = rpc_client_term(reading->client->rpc);
 }
 
-static void print_lines(struct reading *reading, const Gimbal__GetLogsReply *reply)
+/* Takes the message. */
+static void take_lines(struct reading *reading, ProtobufCMessage *message)
 {
-    for (size_t i = 0; i < reply->n_lines; i++)
-        print_line((enum output)reading->common->output, reply->lines[i]);
+    const Gimbal__GetLogsReply *reply = (const Gimbal__GetLogsReply *)message;
     reading->count = reply->n_lines;
     reading->begun = reading->begun || reply->n_lines > 0;
     if (reply->last > reading->request.after)
         reading->request.after = reply->last;
-    fflush(stdout);
+    if (reading->tail >= 0) {
+        reading->pages = grow(reading->pages, reading->page_count, &reading->page_capacity,
+                              sizeof(ProtobufCMessage *));
+        reading->pages[reading->page_count++] = message;
+        reading->lines += reply->n_lines;
+        if (reading->count == 0)
+            print_tail(reading);
+        return;
+    }
+    print_page(reading, reply, 0);
+    message_free(message);
 }
 
 /* The lines behind those that were read, as many as come at once. */
@@ -90,8 +131,7 @@ static int print_more(struct reading *reading, uint32_t delay_ms, struct error *
     if (code != EXIT_DONE)
         return code;
     reading->term = rpc_client_term(client->rpc);
-    print_lines(reading, (const Gimbal__GetLogsReply *)message);
-    message_free(message);
+    take_lines(reading, message);
     return EXIT_DONE;
 }
 
@@ -162,6 +202,7 @@ static int run(const struct invocation *invocation, struct error *err)
     struct client client = {0};
     struct reading reading = {.client = &client,
                               .common = &invocation->common,
+                              .tail = values->tail,
                               .request = GIMBAL__GET_LOGS_REQUEST__INIT};
     reading.request.job = invocation->arguments[0];
     reading.request.rank = (int32_t)values->rank;
@@ -172,6 +213,9 @@ static int run(const struct invocation *invocation, struct error *err)
     if (code == EXIT_DONE && !reading.begun)
         explain_none(&reading);
     client_close(&client);
+    for (size_t i = 0; i < reading.page_count; i++)
+        message_free(reading.pages[i]);
+    free(reading.pages);
     return code;
 }
 

@@ -37,6 +37,6 @@ const struct command command_nodes = {
     .summary = "List the nodes: state, devices, memory, speed, jobs",
     .arguments = "[NODE ...]",
     .arguments_max = NAMED_MAX,
-    .takes = TAKES_OUTPUT | TAKES_WATCH | TAKES_ADDRESS | TAKES_TIMEOUT,
+    .takes = TAKES_OUTPUT | TAKES_NAMES | TAKES_WATCH | TAKES_ADDRESS | TAKES_TIMEOUT,
     .run = run,
 };

@@ -19,7 +19,8 @@ struct submit_values {
 };
 
 static const struct flag submit_flags[] = {
-    {"file", 'f', FLAG_TEXT, offsetof(struct submit_values, file), "FILE", "the job file"},
+    {"file", 'f', FLAG_TEXT, offsetof(struct submit_values, file), "FILE",
+     "the job file; -: standard input"},
     {"plan", 0, FLAG_TEXT, offsetof(struct submit_values, plan), "FILE",
      "take this plan, as 'gimbal plan -o json' wrote it"},
     {"wait", 0, FLAG_SWITCH, offsetof(struct submit_values, wait), NULL,

@@ -71,7 +71,7 @@ static void print_table(const struct common *common, const Gimbal__GetJobReply *
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < job->n_times; i++)
         add_row(table, job->times[i], whole_of(job));
-    table_print(table, common->output == OUTPUT_WIDE, !common->no_headers, stdout);
+    table_print(table, (enum output)common->output, !common->no_headers, stdout);
     table_destroy(table);
 }
 

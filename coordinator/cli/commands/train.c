@@ -17,7 +17,8 @@ struct train_values {
 };
 
 static const struct flag train_flags[] = {
-    {"file", 'f', FLAG_TEXT, offsetof(struct train_values, file), "FILE", "the job file"},
+    {"file", 'f', FLAG_TEXT, offsetof(struct train_values, file), "FILE",
+     "the job file; -: standard input"},
     {"local", 0, FLAG_NUMBER, offsetof(struct train_values, local), "N",
      "devices to cut this machine's cores into", .least = 1, .greatest = LOCAL_DEVICES_MAX},
     {"device", 0, FLAG_TEXT, offsetof(struct train_values, device), "DEVICE",

@@ -47,7 +47,7 @@ static void print_table(const struct common *common, const Gimbal__GetJobReply *
         table_add(table, "%s", checkpoint->damaged ? "damaged" : "");
         table_add(table, "%s", checkpoint->folder);
     }
-    table_print(table, common->output == OUTPUT_WIDE, !common->no_headers, stdout);
+    table_print(table, (enum output)common->output, !common->no_headers, stdout);
     table_destroy(table);
 }
 

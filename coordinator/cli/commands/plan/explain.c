@@ -77,7 +77,7 @@ static void print_table(const struct common *common, const struct offline *offli
                 plan->micro_batches);
     for (int stage = 0; stage < plan->stage_count; stage++)
         add_row(table, "(all blocks)", stage, "", &explanation->rest[stage], plan->micro_batches);
-    table_print(table, common->output == OUTPUT_WIDE, !common->no_headers, stdout);
+    table_print(table, (enum output)common->output, !common->no_headers, stdout);
     table_destroy(table);
 }
 

@@ -38,7 +38,7 @@ static void print_table(const struct common *common, const struct plan *const *p
                   units_print_bytes(text, sizeof text, (double)plan->predicted.memory_bytes_max));
         table_add(table, "%.2f", plan->predicted.step_time_s / best->predicted.step_time_s);
     }
-    table_print(table, common->output == OUTPUT_WIDE, !common->no_headers, stdout);
+    table_print(table, (enum output)common->output, !common->no_headers, stdout);
     table_destroy(table);
 }
 

@@ -58,7 +58,7 @@ static void print_table(const struct common *common, const struct galvatron_rows
             units_print_bytes(memory, sizeof memory, rows->memory_bytes));
     for (size_t i = 0; i < rows->count; i++)
         add_row(table, &rows->items[i]);
-    table_print(table, common->output == OUTPUT_WIDE, !common->no_headers, stdout);
+    table_print(table, (enum output)common->output, !common->no_headers, stdout);
     table_destroy(table);
 }
 

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""test_habits.py - what people bring from other clusters: -f -, -o name, jobs -u, logs --tail, -V, and
+completion in their shell.
+
+    test_habits.py TREE COORDINATOR WORKER EXECUTOR GIMBAL"""
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+tree, coordinator_path, worker_path, executor_path, gimbal_path = sys.argv[1:6]
+sys.path.insert(0, tree)
+from tests.support import tap  # noqa: E402
+from tests.support.coordinator import PATIENCE_S, Coordinator  # noqa: E402
+
+JOB = """apiVersion: gimbal/v1
+name: small
+model: {{family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16}}
+data: {{text: ['{text}']}}
+train: {{steps: 3, global_batch: 4, lr: 0.001}}
+"""
+
+
+def gimbal(*arguments, code=0, **more):
+    done = subprocess.run([gimbal_path, *arguments], capture_output=True, text=True, timeout=PATIENCE_S, **more)
+    assert done.returncode == code, done
+    return done.stdout if code == 0 else done.stderr
+
+
+def write_text(folder):
+    (folder / "text").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
+    return JOB.format(text=folder / "text")
+
+
+def jobs_come_by_standard_input_and_go_by_their_names():
+    with Coordinator(coordinator_path) as one:
+        job, mine = write_text(one.folder), {"env": one.environment}
+        theirs = {"env": dict(one.environment, USER="ada", LOGNAME="ada", GIMBAL_USER="ada")}
+        for _ in range(2):
+            gimbal("submit", "-f", "-", input=job, code=2, **mine)  # there is no worker
+        words = gimbal("submit", "-f", "-", input=job.replace("steps", "stepz"), code=65, **mine)
+        assert "standard input:5:" in words and "did you mean 'steps'" in words, words
+        assert gimbal("jobs", "-o", "name", **mine) == "j-1\nj-2\n"
+        user = gimbal("jobs", "j-1", "-o", "wide", "--no-headers", **mine).split()[2]
+        assert gimbal("jobs", "-u", user, "-o", "name", **mine) == "j-1\nj-2\n"
+        assert gimbal("jobs", "-u", "nobody-of-that-name", "-o", "name", **theirs) == ""
+        gimbal("cancel", *gimbal("jobs", "-o", "name", **mine).split()[:1], **mine)
+        assert gimbal("jobs", "-o", "name", **mine) == "j-2\n"
+        assert gimbal("nodes", "-o", "name", **mine) == ""
+        assert "lists no names" in gimbal("events", "-o", "name", code=64, **mine)
+
+
+def the_last_lines_of_a_log_are_its_last():
+    with Coordinator(coordinator_path) as one, contextlib.ExitStack() as stack:
+        for name in ("node-a", "node-b"):
+            stack.enter_context(one.worker(worker_path, executor_path, name))
+        mine = {"env": one.environment}
+        # Each rank says what it holds for its checkpoints.
+        job = write_text(one.folder) + (f"checkpoint: {{dir: {one.folder}/saved, every: 1}}\n"
+                                        "devices: {min: 2, max: 2}\nplan: {pin: {pp: 2}}\n")
+        gimbal("submit", "-f", "-", "--wait", "-q", input=job, **mine)
+        lines = gimbal("logs", "j-1", **mine).splitlines()
+        assert len(lines) > 1, lines
+        for count in (1, len(lines), len(lines) + 5):
+            assert gimbal("logs", "j-1", "--tail", str(count), **mine).splitlines() == lines[-count:]
+        assert gimbal("logs", "j-1", "--tail", "0", **mine) == ""
+        assert gimbal("logs", "j-1", "-f", "-n", "1", **mine).splitlines() == lines[-1:]
+
+
+def the_version_has_a_letter():
+    assert gimbal("-V") == gimbal("--version") and re.match(r"gimbal \d", gimbal("-V"))
+
+
+def shells_complete_commands_and_flags():
+    known = re.findall(r"^  ([a-z]+) ", gimbal("--help"), re.MULTILINE)
+    assert "jobs" in known and "completion" in known, known
+    ask = {"bash": 'eval "$("$0" completion bash)"; COMP_WORDS=(gimbal $1); COMP_CWORD=$2; _gimbal; '
+                   'printf "%s\\n" "${COMPREPLY[@]}"',
+           # As zsh's own bashcompinit calls it.
+           "zsh": 'eval "$("$0" completion zsh)"; [[ ${_comps[gimbal]} == *_gimbal* ]] || exit; '
+                  'ask() { emulate -L sh; setopt kshglob noshglob braceexpand; COMP_WORDS=(gimbal $1); '
+                  'COMP_CWORD=$2; _gimbal; printf "%s\\n" "${COMPREPLY[@]}"; }; ask "$1" "$2"',
+           "fish": '$argv[1] completion fish | source; complete -C "gimbal $argv[2]"'}
+    for shell, script in ask.items():
+        text = gimbal("completion", shell)
+        assert all(word in text for word in known), shell
+        if not shutil.which(shell):
+            print(f"# {shell} is not installed here: it has not run its completion")
+            continue
+        flags = {"bash": ["-c"], "zsh": ["-fc"], "fish": ["--no-config", "-c"]}[shell]
+        for typed, index, wanted, other in [("jo", "1", "jobs", "nodes"), ("jobs --u", "2", "--user", "--file"),
+                                            ("plan why", "2", "why-not", "jobs")]:
+            done = subprocess.run([shell, *flags, script, gimbal_path, typed, index], capture_output=True, text=True,
+                                  env=dict(os.environ, HOME="/nonexistent"), timeout=PATIENCE_S)
+            found = [line.split("\t")[0] for line in done.stdout.split("\n")]
+            found = [word for word in found if word.startswith(typed.split()[-1])]  # zsh leaves that to itself
+            assert wanted in found and other not in found, (shell, typed, found, done.stderr)
+    assert "known: bash, fish, zsh" in gimbal("completion", "csh", code=64)
+
+
+sys.exit(tap.run([jobs_come_by_standard_input_and_go_by_their_names, the_last_lines_of_a_log_are_its_last,
+                  the_version_has_a_letter, shells_complete_commands_and_flags]))
