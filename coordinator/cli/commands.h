@@ -30,6 +30,7 @@ extern const struct command command_drain;
 extern const struct command command_drill;
 extern const struct command command_events;
 extern const struct command command_explain;
+extern const struct command command_generate;
 extern const struct command command_jobs;
 extern const struct command command_logs;
 extern const struct command command_nodes;

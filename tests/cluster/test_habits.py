@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_habits.py - what people bring from other clusters: -f -, -o name, jobs -u, logs --tail, -V, and
-completion in their shell.
+"""test_habits.py - what people bring from other clusters: jobs by standard input, their names alone, the
+end of a log, and completion in their shell.
 
     test_habits.py TREE COORDINATOR WORKER EXECUTOR GIMBAL"""
 import contextlib

@@ -1,6 +1,6 @@
 /* main.c - gimbal-executor: one rank of a job; or, without a cluster, all of its ranks as
  * threads; or a probe. It is started by a worker or by the command line, with a channel. Or a
- * check or an export of a checkpoint, which need none. */
+ * check or an export of a checkpoint, or text of its model, which need none. */
 #include "worker/executor/modes.h"
 
 #include "common/base/log.h"
@@ -26,6 +26,7 @@ static const char usage[] =
     "       gimbal-executor --verify-checkpoint DIRECTORY                   read all of it\n"
     "       gimbal-executor --export-checkpoint DIRECTORY --job FILE --out DIRECTORY\n"
     "                                                                       for transformers\n"
+    "       gimbal-executor --generate DIRECTORY --job FILE                 text of its model\n"
     "\n"
     "  --channel FD    a socket to the process that started this one\n"
     "  --trail FD      memory in which it tells that process how far its rank is\n"
@@ -38,6 +39,7 @@ static const char usage[] =
     "  --fabric NAME   what the probe measures links with: local or gloo\n"
     "  --checkpoint DIR  where N ranks save, in place of the job's checkpoint.dir\n"
     "  --resume        N ranks go on from the newest checkpoint there\n"
+    "  --prompt TEXT   what the model goes on with, by --bytes N, --temperature NUMBER, --seed N\n"
     "  --crowd NUMBER  how many devices share a core, here and in other processes\n"
     "  -h, --help      this text\n";
 
@@ -106,6 +108,21 @@ static int take(int option, struct executor_options *options)
     case 'u':
         options->out = optarg;
         break;
+    case 'g':
+        options->generate = optarg;
+        break;
+    case 'm':
+        options->prompt = optarg;
+        break;
+    case 'b':
+        options->bytes = whole(optarg, 0);
+        return options->bytes < 0 ? -EINVAL : 0;
+    case 'a':
+        options->temperature = atof(optarg);
+        break;
+    case 'x':
+        options->seed = strtoull(optarg, NULL, 10);
+        break;
     case 'h':
         fputs(usage, stdout);
         exit(EXIT_SUCCESS);
@@ -134,13 +151,19 @@ static int parse(int argc, char **argv, struct executor_options *options)
         {"verify-checkpoint", required_argument, NULL, 'v'},
         {"export-checkpoint", required_argument, NULL, 'e'},
         {"out", required_argument, NULL, 'u'},
+        {"generate", required_argument, NULL, 'g'},
+        {"prompt", required_argument, NULL, 'm'},
+        {"bytes", required_argument, NULL, 'b'},
+        {"temperature", required_argument, NULL, 'a'},
+        {"seed", required_argument, NULL, 'x'},
         {"checkpoint", required_argument, NULL, 'k'},
         {"resume", no_argument, NULL, 'r'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     int option, rc = 0;
-    *options = (struct executor_options){.channel = -1, .trail = -1, .state = -1, .crowd = 1};
+    *options = (struct executor_options){
+        .channel = -1, .trail = -1, .state = -1, .crowd = 1, .prompt = ""};
     while (rc == 0 && (option = getopt_long(argc, argv, "h", names, NULL)) != -1)
         rc = take(option, options);
     bool local = options->local > 0;
@@ -148,6 +171,8 @@ static int parse(int argc, char **argv, struct executor_options *options)
         return rc;
     if (options->verify)
         return optind < argc || local || options->probe ? -EINVAL : 0;
+    if (options->generate)
+        return optind < argc || local || !options->job ? -EINVAL : 0;
     if (options->export)
         return optind < argc || local || !options->job || !options->out ? -EINVAL : 0;
     return options->channel < 0 || options->local < 0 || !(options->crowd >= 1) || optind < argc ||
@@ -183,13 +208,14 @@ int main(int argc, char **argv)
     subnormal_flush();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is told by write */
-    int rc = options.verify   ? checkpoint_verify(options.verify, stdout, &err)
-             : options.export ? export(&options, &err)
-             : options.links  ? executor_links(&options, &err)
-             : options.probe  ? executor_probe(&options, &err)
-             : options.list   ? executor_list(&options, &err)
-             : options.local  ? executor_local(&options, &err)
-                              : executor_rank(&options, &err);
+    int rc = options.verify     ? checkpoint_verify(options.verify, stdout, &err)
+             : options.export   ? export(&options, &err)
+             : options.generate ? executor_generate(&options, &err)
+             : options.links    ? executor_links(&options, &err)
+             : options.probe    ? executor_probe(&options, &err)
+             : options.list     ? executor_list(&options, &err)
+             : options.local    ? executor_local(&options, &err)
+                                : executor_rank(&options, &err);
     bool told = options.local || options.probe; /* over the channel, to whoever waits there */
     if (rc < 0 && rc != -ECANCELED && !told)
         log_line(LOG_ERROR, "%s", err.text);

@@ -7,6 +7,7 @@
 #include "worker/executor/cpuset.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct executor_options {
     int channel;      /* descriptor */
@@ -16,13 +17,18 @@ struct executor_options {
     const char *job;  /* file: what to train */
     const char *plan; /* file: the plan's JSON */
     bool probe;
-    bool links;             /* of the probe: those between the devices that are named */
-    const char *devices;    /* cores of each device, or NULL */
-    const char *device;     /* what the ranks compute on, or NULL: the cores */
-    const char *list;       /* the kind of devices to be listed, "": all; or NULL */
-    const char *verify;     /* folder of a checkpoint to check, or NULL */
-    const char *export;     /* of one to export, of a job, or NULL */
-    const char *out;        /* where to */
+    bool links;           /* of the probe: those between the devices that are named */
+    const char *devices;  /* cores of each device, or NULL */
+    const char *device;   /* what the ranks compute on, or NULL: the cores */
+    const char *list;     /* the kind of devices to be listed, "": all; or NULL */
+    const char *verify;   /* folder of a checkpoint to check, or NULL */
+    const char *export;   /* of one to export, of a job, or NULL */
+    const char *out;      /* where to */
+    const char *generate; /* of one whose model is to write, of a job, or NULL */
+    const char *prompt;   /* what it goes on with */
+    int bytes;            /* how much it writes */
+    double temperature;
+    uint64_t seed;
     double crowd;           /* devices that share a core, for the probe */
     const char *checkpoint; /* local: in place of the job's checkpoint.dir, or NULL */
     bool resume;            /* local: go on from the newest checkpoint */
@@ -35,6 +41,7 @@ int executor_rank(const struct executor_options *options, struct error *err);
 int executor_local(const struct executor_options *options, struct error *err);
 int executor_probe(const struct executor_options *options, struct error *err);
 int executor_links(const struct executor_options *options, struct error *err);
+int executor_generate(const struct executor_options *options, struct error *err);
 int executor_list(const struct executor_options *options, struct error *err);
 
 /* The sets of --devices, or else shares of what this process may use; `count` of them, unless it

@@ -1,4 +1,4 @@
-/* sample.c - from a plan over many ranks to a plan of one, and one byte after the other.
+/* sample.c - from a plan over many ranks to a plan of one, which writes.
  *
  * Of every slice the rank that counts it in the global norm sends it to rank 0, which puts the
  * wholes together in the arena of a one-rank program. That lies beside what is trained: rank 0 says
@@ -7,14 +7,12 @@
 
 #include "common/base/log.h"
 #include "common/base/memory.h"
-#include "common/base/random.h"
 #include "common/program/lower.h"
+#include "worker/executor/writer.h"
 #include "worker/kernels/call.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define TEMPERATURE 0.8
 #define TAG_READY 0x80000000u /* above those of programs */
@@ -102,124 +100,52 @@ static int take_all(const struct trainer_config *config, struct interpreter *own
     return rc;
 }
 
-/* The context of the generation: what the model reads. */
-struct context {
-    int32_t *tokens;
-    int64_t seq, used;
+/* What is written, so far. */
+struct text {
+    uint8_t *bytes;
+    size_t size;
 };
 
-static void fill(const void *data, enum program_kind kind, uint64_t first, const struct box *box,
-                 bool targets, int32_t *out)
+static int keep(void *data, uint8_t byte)
 {
-    const struct context *context = data;
-    (void)kind;
-    (void)first;
-    for (int64_t place = box->low[1]; place < box->high[1]; place++)
-        *out++ = targets || place >= context->used ? (targets ? -1 : 0) : context->tokens[place];
+    struct text *text = data;
+    text->bytes[text->size++] = byte;
+    return 0;
 }
 
-static double no_targets(const void *data, enum program_kind kind, uint64_t first, uint64_t samples)
-{
-    (void)data;
-    (void)kind;
-    (void)first;
-    (void)samples;
-    return 1;
-}
-
-/* One of the bytes 0..255, each with probability exp(logit / temperature), normalised; logits
- * from `first` on. */
-static int draw(const struct view *logits, int64_t first, uint64_t seed, uint64_t index)
-{
-    double weights[256], sum = 0, most = get(logits, first);
-    for (int i = 1; i < 256; i++)
-        most = fmax(most, get(logits, first + i));
-    for (int i = 0; i < 256; i++)
-        sum += weights[i] = exp((get(logits, first + i) - most) / TEMPERATURE);
-    double left = random_uniform(seed, 7, index) * sum;
-    for (int i = 0; i < 255; i++)
-        if ((left -= weights[i]) < 0)
-            return i;
-    return 255;
-}
-
-static int find_logits(const struct graph *graph)
-{
-    for (size_t n = 0; n < graph->node_count; n++)
-        if (graph->nodes[n].operation->is_loss)
-            return graph->nodes[n].operands[0];
-    return -1;
-}
-
-/* Begins with an empty line. A context that is full moves on by half its length. */
-static int generate(const struct trainer_config *config, struct interpreter *whole,
-                    struct context *context, struct error *err)
+static int write_text(const struct trainer_config *config, struct writer *writer, struct error *err)
 {
     size_t size = (size_t)config->job->eval.sample;
-    uint8_t *text = xcalloc(size, 1);
-    struct view logits;
-    int buffer =
-        program_find_output(interpreter_program(whole), find_logits(config->graph), &logits.box);
-    int64_t vocab = box_length(&logits.box, 2);
-    logits.element = element_of_size(config->graph->element_bytes);
-    logits.data = interpreter_buffer(whole, buffer);
-    int rc = 0;
-    context->tokens[0] = '\n';
-    context->used = 1;
-    for (size_t i = 0; i < size && rc == 0; i++) {
-        struct step_result result;
-        rc = interpreter_run(whole, PROGRAM_EVALUATE, 0, &result, err);
-        if (rc == 0)
-            rc = interpreter_fetch(whole, buffer, err);
-        if (rc < 0)
-            break;
-        text[i] = (uint8_t)draw(&logits, (context->used - 1) * vocab,
-                                (uint64_t)config->job->train.seed, i);
-        if (context->used == context->seq) {
-            context->used /= 2;
-            memmove(context->tokens, context->tokens + context->seq - context->used,
-                    (size_t)context->used * sizeof *context->tokens);
-        }
-        context->tokens[context->used++] = text[i];
-    }
+    struct text text = {.bytes = xcalloc(size, 1)};
+    const struct writing writing = {.bytes = size,
+                                    .temperature = TEMPERATURE,
+                                    .seed = (uint64_t)config->job->train.seed,
+                                    .wrote_cb = keep,
+                                    .data = &text};
+    int rc = writer_write(writer, &writing, err);
     if (rc == 0 && config->reporter->sample)
         config->reporter->sample(config->reporter->context, config->rank,
-                                 (uint64_t)config->job->train.steps, text, size);
-    free(text);
+                                 (uint64_t)config->job->train.steps, text.bytes, text.size);
+    free(text.bytes);
     return rc;
 }
 
-static int gather_and_generate(const struct trainer_config *config, struct interpreter *in,
-                               struct interpreter *whole, struct context *context,
-                               struct error *err)
+static int gather_and_write(const struct trainer_config *config, struct interpreter *in,
+                            struct writer *writer, struct error *err)
 {
+    struct interpreter *whole = writer_interpreter(writer);
     int rc = take_all(config, in, whole, err);
     if (rc == 0)
         rc = interpreter_store_state(whole, err);
-    return rc == 0 ? generate(config, whole, context, err) : rc;
-}
-
-/* A one-rank program in memory, on the device. */
-static int prepare(const struct trainer_config *config, const struct plan *alone,
-                   const struct feed *feed, struct program **program, struct interpreter **whole,
-                   struct error *err)
-{
-    const struct interpreter_config prepare = {.device = config->device, .feed = feed};
-    int rc = lower(config->graph, alone, 0, program, err);
-    return rc == 0 ? interpreter_prepare(*program, &prepare, whole, err) : rc;
+    return rc == 0 ? write_text(config, writer, err) : rc;
 }
 
 /* A training that has ended well does not fail for want of memory for its sample. */
-static int try(const struct trainer_config *config, struct interpreter *in,
-               const struct plan *alone, struct error *err)
+static int try(const struct trainer_config *config, struct interpreter *in, struct error *err)
 {
-    struct program *program = NULL;
-    struct interpreter *whole = NULL;
-    struct context context = {.seq = sizes_get(&config->graph->sizes, 's')};
-    context.tokens = xcalloc((size_t)context.seq, sizeof *context.tokens);
-    const struct feed feed = {&context, fill, no_targets};
+    struct writer *writer = NULL;
     struct error why = {""};
-    int prepared = prepare(config, alone, &feed, &program, &whole, &why);
+    int prepared = writer_prepare(config->graph, config->device, &writer, &why);
     int rc = tell_ready(config, prepared == 0, err);
     if (prepared == -ENOMEM || prepared == -ENOBUFS)
         log_line(LOG_WARN, "no sample: the whole model has no room beside what was trained: %s",
@@ -227,10 +153,8 @@ static int try(const struct trainer_config *config, struct interpreter *in,
     else if (prepared < 0)
         rc = error_set(err, prepared, "%s", why.text);
     else if (rc == 0)
-        rc = gather_and_generate(config, in, whole, &context, err);
-    interpreter_release(whole);
-    program_destroy(program);
-    free(context.tokens);
+        rc = gather_and_write(config, in, writer, err);
+    writer_destroy(writer);
     return rc;
 }
 
@@ -243,9 +167,6 @@ int sample_run(const struct trainer_config *config, struct interpreter *in, stru
         return rc;
     if (config->rank != 0)
         return send_slices(config, in, err);
-    struct plan *alone = plan_create(1, (int)config->graph->block_count);
-    alone->stages[0].block_count = alone->block_count;
-    rc = try(config, in, alone, err);
-    plan_destroy(alone);
+    rc = try(config, in, err);
     return rc < 0 ? error_prefix(err, rc, "sample") : 0;
 }

@@ -5,14 +5,19 @@
 #include "coordinator/cli/child.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/jobfile.h"
+#include "coordinator/cli/named.h"
 #include "coordinator/cli/sibling.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WORDS_MAX 8
+#define WORDS_MAX 16
 
 int saved_ask(const struct common *common, const char *job, Gimbal__GetJobReply **out,
               struct error *err)
@@ -57,4 +62,95 @@ int saved_read(const char *const *words, int keep, const char *what, struct erro
         return EXIT_DONE;
     return error_set(err, EXIT_FAILED, "%s ended with %s", what,
                      child_print_end(&child, ended, sizeof ended));
+}
+
+/* With the text of the job file in a file that no crash leaves behind. */
+static int make(const char *folder, const char *yaml, struct saved *out, struct error *err)
+{
+    size_t size = strlen(yaml);
+    int fd = memfd_create("job.yaml", MFD_CLOEXEC);
+    ssize_t written = fd < 0 ? -1 : write(fd, yaml, size);
+    if (written == (ssize_t)size) {
+        *out = (struct saved){xstrdup(folder), xasprintf("/proc/self/fd/%d", fd), fd};
+        return EXIT_DONE;
+    }
+    if (fd >= 0)
+        close(fd);
+    return error_set(err, EXIT_FAILED, "keep the job file in memory: %s",
+                     strerror(written < 0 ? errno : ENOSPC));
+}
+
+static int open_path(const struct saved_flags *flags, const char *folder, struct saved *out,
+                     struct error *err)
+{
+    struct job_config *job;
+    char *text;
+    if (flags->step >= 0)
+        return error_set(err, EXIT_USAGE, "--step goes with a JOB: a folder is of one step");
+    if (!flags->file)
+        return error_set(err, EXIT_USAGE,
+                         "needs the job file of what '%s' is a checkpoint of: -f job.yaml", folder);
+    int code = saved_find(folder, err);
+    if (code == EXIT_DONE)
+        code = jobfile_load(flags->file, &text, &job, err);
+    if (code != EXIT_DONE)
+        return code;
+    code = make(folder, text, out, err);
+    free(text);
+    job_config_destroy(job);
+    return code;
+}
+
+/* The listed ones come with the newest first. */
+static int choose(const Gimbal__GetJobReply *job, const char *name, int64_t step,
+                  const Gimbal__Checkpoint **out, struct error *err)
+{
+    for (size_t i = 0; i < job->n_checkpoints; i++) {
+        *out = job->checkpoints[i];
+        if (step < 0 ? !(*out)->damaged : (*out)->step == (uint64_t)step)
+            return EXIT_DONE;
+    }
+    return step < 0 ? error_set(err, EXIT_INPUT, "%s has no undamaged checkpoint", name)
+                    : error_set(err, EXIT_INPUT,
+                                "%s has no checkpoint of step %" PRId64
+                                ": 'gimbal checkpoint list %s' shows them",
+                                name, step, name);
+}
+
+static int open_listed(const Gimbal__GetJobReply *reply, const char *job, int64_t step,
+                       struct saved *out, struct error *err)
+{
+    const Gimbal__Checkpoint *checkpoint = NULL;
+    int code = choose(reply, job, step, &checkpoint, err);
+    if (code == EXIT_DONE && saved_find(checkpoint->folder, err) != EXIT_DONE)
+        code = error_set(err, EXIT_INPUT,
+                         "'%s' is not in reach here: run this where the nodes of %s have it",
+                         checkpoint->folder, job);
+    if (code == EXIT_DONE)
+        code = make(checkpoint->folder, reply->spec ? reply->spec->yaml : "", out, err);
+    return code;
+}
+
+int saved_open(const struct common *common, const struct saved_flags *flags, const char *what,
+               struct saved *out, struct error *err)
+{
+    Gimbal__GetJobReply *reply;
+    if (named_path(what))
+        return open_path(flags, what, out, err);
+    if (flags->file)
+        return error_set(err, EXIT_USAGE, "-f goes with a DIRECTORY: %s has its own job file",
+                         what);
+    int code = saved_ask(common, what, &reply, err);
+    if (code != EXIT_DONE)
+        return code;
+    code = open_listed(reply, what, flags->step, out, err);
+    message_free(&reply->base);
+    return code;
+}
+
+void saved_close(struct saved *saved)
+{
+    close(saved->keep);
+    free(saved->folder);
+    free(saved->job);
 }

@@ -7,6 +7,32 @@
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/options.h"
 
+/* Which one is meant: of a JOB, or a DIRECTORY and the job file of what it is a checkpoint of. */
+struct saved_flags {
+    const char *file;
+    int64_t step; /* -1: not given */
+};
+#define SAVED_FLAGS(type, member)                                                                  \
+    {"file",    'f',                                                                               \
+     FLAG_TEXT, offsetof(type, member.file),                                                       \
+     "FILE",    "with a DIRECTORY: the job file of what it is a checkpoint of"},                   \
+    {                                                                                              \
+        "step", 0, FLAG_NUMBER, offsetof(type, member.step), "N",                                  \
+            "with a JOB: the checkpoint of this step; else the newest that is undamaged",          \
+            .standard = -1                                                                         \
+    }
+
+/* A checkpoint that is in reach here. */
+struct saved {
+    char *folder; /* of one step */
+    char *job;    /* path of its job file... */
+    int keep;     /* ... where this descriptor is open */
+};
+/* what: JOB or DIRECTORY. *out is yours to close. */
+int saved_open(const struct common *common, const struct saved_flags *flags, const char *what,
+               struct saved *out, struct error *err);
+void saved_close(struct saved *saved);
+
 /* What a coordinator knows of the job; the reply is the caller's. An enum exit_code, as of all. */
 int saved_ask(const struct common *common, const char *job, Gimbal__GetJobReply **out,
               struct error *err);

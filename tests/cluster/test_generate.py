@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""test_generate.py - the model of a checkpoint goes on with a text, as it did behind its last step.
+
+    test_generate.py TREE COORDINATOR WORKER EXECUTOR GIMBAL"""
+import contextlib
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+tree, coordinator_path, worker_path, executor_path, gimbal_path = sys.argv[1:6]
+sys.path.insert(0, tree)
+from tests.support import tap  # noqa: E402
+from tests.support.coordinator import PATIENCE_S, Coordinator  # noqa: E402
+
+LETTERS = "abcdefghij"
+SEED, SAMPLE = 5, 40
+
+
+def gimbal(*arguments, code=0, **more):
+    done = subprocess.run([gimbal_path, *map(str, arguments)], capture_output=True, timeout=PATIENCE_S, **more)
+    assert done.returncode == code, done
+    return (done.stdout if code == 0 else done.stderr).decode("latin-1")  # a byte is a letter
+
+
+def write_job(folder, steps=60, **changed):
+    """A job that learns the letters in their order, and saves what it has learnt."""
+    (folder / "text").write_text(LETTERS * 400)
+    sections = {"model": "{family: gpt, layers: 2, hidden: 64, heads: 4, seq: 32}",
+                "data": f"{{text: ['{folder}/text']}}",
+                "train": f"{{steps: {steps}, global_batch: 8, lr: 0.003, seed: {SEED}}}",
+                "eval": f"{{sample: {SAMPLE}}}", "checkpoint": f"{{dir: {folder}/saved, every: {steps}}}", **changed}
+    job = folder / "job.yaml"
+    job.write_text("apiVersion: gimbal/v1\nname: letters\n"
+                   + "".join(f"{key}: {value}\n" for key, value in sections.items()))
+    return job
+
+
+@contextlib.contextmanager
+def trained():
+    """The folder, its job file, the checkpoint, and the sample that the training ended with."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        job = write_job(folder)
+        out = gimbal("train", "--local", "2", "-f", job, "-q")
+        saved, = (folder / "saved/letters-local").glob("step-60.epoch-*")
+        yield folder, job, saved, out.rstrip("\n")[-SAMPLE:]
+
+
+def it_writes_what_the_training_wrote():
+    with trained() as (_, job, saved, sample):
+        assert gimbal("generate", saved, "-f", job, "--seed", SEED, "-n", SAMPLE) == sample + "\n"
+        text = gimbal("generate", saved, "-f", job, "-t", "2", "-n", "64")
+        assert text == gimbal("generate", saved, "-f", job, "-t", "2", "-n", "64")
+        assert text != gimbal("generate", saved, "-f", job, "-t", "2", "-n", "64", "--seed", "2")
+
+
+def it_goes_on_with_a_prompt():
+    with trained() as (_, job, saved, _sample):
+        for prompt in ("cde", LETTERS * 20 + "abc", "-j"):
+            text = gimbal("generate", saved, "-f", "-", "-t", "0", "-n", "50", "--prompt", prompt,
+                          input=job.read_bytes())
+            first = LETTERS.index(prompt[-1]) + 1
+            assert text == prompt + (LETTERS * 7)[first:first + 50] + "\n", text
+        assert gimbal("generate", saved, "-f", job, "-n", "0", "-p", "abc") == "abc\n"
+
+
+def who_has_read_enough_ends_it():
+    with trained() as (_, job, saved, _sample):
+        with subprocess.Popen([gimbal_path, "generate", saved, "-f", job, "-n", "1000000"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout.read(5)
+            process.stdout.close()
+            assert process.wait(PATIENCE_S) == 0 and process.stderr.read() == b""
+
+
+def what_cannot_write_says_why():
+    with trained() as (folder, job, saved, _sample):
+        assert "-f job.yaml" in gimbal("generate", saved, code=64)
+        assert "no number from 0 to 100" in gimbal("generate", saved, "-f", job, "-t", "warm", code=64)
+        assert "has no manifest.json" in gimbal("generate", f"{folder}/saved", "-f", job, code=65)
+        assert "there is no device 'abacus'" in gimbal("generate", saved, "-f", job, "--device", "abacus", code=1)
+        wider = write_job(folder, model="{family: gpt, layers: 2, hidden: 128, heads: 4, seq: 32}")
+        words = gimbal("generate", saved, "-f", wider, code=1)
+        assert "another model" in words, words
+        tokens = write_job(folder, data="{tokens: [/nowhere.bin]}", eval="{holdout: 0}",
+                           model="{family: gpt, layers: 2, hidden: 64, heads: 4, seq: 32, vocab: 256}")
+        words = gimbal("generate", saved, "-f", tokens, code=1)
+        assert "only models of data.text write here" in words, words
+        job = write_job(folder)
+        for shard in saved.glob("*.safetensors"):
+            shard.write_bytes(shard.read_bytes()[:-1])
+        words = gimbal("generate", saved, "-f", job, code=1)
+        assert "it is damaged" in words, words
+
+
+def the_newest_of_a_job_is_taken():
+    with Coordinator(coordinator_path) as one, one.worker(worker_path, executor_path):
+        mine = {"env": one.environment}
+        gimbal("submit", "-f", write_job(one.folder), "--wait", "-q", **mine)
+        text = gimbal("generate", "j-1", "-t", "0", "-n", "20", "-p", "hij", **mine)
+        assert text == "hij" + LETTERS * 2 + "\n", text
+        assert "has no checkpoint of step 7" in gimbal("generate", "j-1", "--step", "7", code=65, **mine)
+        assert "there is no job 'j-2'" in gimbal("generate", "j-2", code=65, **mine)
+
+
+sys.exit(tap.run([it_writes_what_the_training_wrote, it_goes_on_with_a_prompt, who_has_read_enough_ends_it,
+                  what_cannot_write_says_why, the_newest_of_a_job_is_taken]))
