@@ -87,6 +87,7 @@ struct hardware_report *hardware_report_copy(const struct hardware_report *repor
     hardware_set_text(&copy->release, report->release);
     copy->cores = report->cores;
     copy->oversubscribed = report->oversubscribed;
+    copy->measured_unix_ms = report->measured_unix_ms;
     copy->memory_bytes = report->memory_bytes;
     for (size_t i = 0; i < report->cache_count; i++)
         hardware_report_add_cache(copy, report->caches[i]);
@@ -118,9 +119,10 @@ bool hardware_report_equal(const struct hardware_report *a, const struct hardwar
     bool equal = strcmp(a->node, b->node) == 0 && strcmp(a->host, b->host) == 0 &&
                  strcmp(a->processor, b->processor) == 0 && strcmp(a->cpuset, b->cpuset) == 0 &&
                  a->cores == b->cores && a->oversubscribed == b->oversubscribed &&
-                 a->memory_bytes == b->memory_bytes && a->cache_count == b->cache_count &&
-                 a->numa_count == b->numa_count && a->device_count == b->device_count &&
-                 text_equal(a->address, b->address) && text_equal(a->release, b->release);
+                 a->measured_unix_ms == b->measured_unix_ms && a->memory_bytes == b->memory_bytes &&
+                 a->cache_count == b->cache_count && a->numa_count == b->numa_count &&
+                 a->device_count == b->device_count && text_equal(a->address, b->address) &&
+                 text_equal(a->release, b->release);
     for (size_t i = 0; equal && i < a->cache_count; i++)
         equal = a->caches[i].level == b->caches[i].level &&
                 a->caches[i].size_bytes == b->caches[i].size_bytes &&
@@ -228,6 +230,8 @@ int hardware_report_check(const struct hardware_report *report, struct error *er
         return error_set(err, -EINVAL, "node '%s' names no host", report->node);
     if (report->memory_bytes > INT64_MAX)
         return error_set(err, -EINVAL, "node '%s' has more than 8 EiB of memory", report->node);
+    if (report->measured_unix_ms > INT64_MAX)
+        return error_set(err, -EINVAL, "node '%s' was measured beyond all calendars", report->node);
     int rc = check_text("host", report->host, err);
     if (rc == 0)
         rc = check_text("processor", report->processor, err);

@@ -60,6 +60,7 @@ struct hardware_report {
     char *address;       /* where other machines reach this one for collectives; NULL: none does */
     char *release;       /* of the worker's program; NULL: it does not say */
     bool oversubscribed; /* some core is shared: more devices or workers than cores */
+    uint64_t measured_unix_ms; /* when its devices were, by its own calendar; 0: not told */
     uint64_t memory_bytes;
     struct hardware_cache *caches;
     size_t cache_count, cache_capacity;

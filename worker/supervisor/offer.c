@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Where ranks of other nodes find those of this one. */
@@ -179,6 +180,7 @@ int offer_make(const struct worker_settings *settings, const char *shim, const c
         prober.devices = report->device_count;
         rc = probe_devices(&prober, report, err);
         rc = rc < 0 && rc != -EINTR ? -ENODEV : rc;
+        report->measured_unix_ms = (uint64_t)time(NULL) * 1000;
     }
     if (rc == 0)
         rc = hardware_report_check(report, err);

@@ -46,6 +46,7 @@ static struct hardware_report *random_report(uint64_t seed)
     struct hardware_report *report = hardware_report_create("n-1", "h", processor, cpuset);
     report->cores = (unsigned)random_below(seed, 0, index++, 512);
     report->oversubscribed = random_below(seed, 0, index++, 2);
+    report->measured_unix_ms = random_below(seed, 0, index++, 1ull << 42);
     hardware_set_text(&report->address, random_below(seed, 8, 0, 2) ? "10.0.0.7" : "");
     hardware_set_text(&report->release, random_below(seed, 9, 0, 2) ? "0.1.0" : "");
     report->memory_bytes = random_bits(seed, 0, index++) >> 1;
