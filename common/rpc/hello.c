@@ -11,5 +11,6 @@ void rpc_hello(struct rpc_call *call, void *data)
     reply.instance = options->instance;
     reply.cluster = options->cluster;
     reply.held_port = call->listener->held_port;
+    reply.unix_ms = options->calendar_cb ? options->calendar_cb() : 0;
     rpc_call_reply(call, &reply.base);
 }

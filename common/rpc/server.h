@@ -63,8 +63,9 @@ struct rpc_server_options {
     rpc_admit_cb admit_cb;
     rpc_heard_cb heard_cb;
     rpc_gone_cb gone_cb;
-    void *data;                 /* given to all three */
-    uint64_t (*clock_cb)(void); /* NULL: rpc_clock_ms; called on NNG's threads too */
+    void *data;                    /* given to all three */
+    uint64_t (*clock_cb)(void);    /* NULL: rpc_clock_ms; called on NNG's threads too */
+    uint64_t (*calendar_cb)(void); /* milliseconds of Unix, told in Hello; NULL: not told */
 };
 
 struct rpc_counters {

@@ -68,6 +68,7 @@ int service_open(const struct service_options *options, struct service **out, st
         .gone_cb = client_gone,
         .data = service,
         .clock_cb = options->clock_cb,
+        .calendar_cb = options->clock_cb,
     };
     rc = rpc_server_create(&server, &service->server, err);
     if (rc < 0) {

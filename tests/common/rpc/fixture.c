@@ -29,10 +29,18 @@ uint64_t house_clock(void)
     return house_now_ms;
 }
 
+static uint64_t calendar(void)
+{
+    return UNIX_MS;
+}
+
 struct rpc_server_options house_options(void)
 {
-    return (struct rpc_server_options){
-        .service = &service_coordinator, .term = TERM, .instance = INSTANCE, .release = "0.1.0"};
+    return (struct rpc_server_options){.service = &service_coordinator,
+                                       .term = TERM,
+                                       .instance = INSTANCE,
+                                       .release = "0.1.0",
+                                       .calendar_cb = calendar};
 }
 
 size_t house_memory_bytes(void)

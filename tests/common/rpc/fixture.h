@@ -14,6 +14,7 @@
 
 #define TERM 7
 #define INSTANCE 0x1234
+#define UNIX_MS 1700000000123u
 
 struct house {
     struct rpc_server *server;

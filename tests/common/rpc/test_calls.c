@@ -337,6 +337,7 @@ START_TEST(a_waiting_call_returns_its_reply_or_its_sentence)
     ck_assert_int_eq(
         rpc_client_call(client, COORDINATOR_HELLO, &hello.base, &options, &reply, &err), RPC_OK);
     ck_assert_str_eq(((Gimbal__HelloReply *)reply)->release, "0.1.0");
+    ck_assert_uint_eq(((Gimbal__HelloReply *)reply)->unix_ms, UNIX_MS);
     message_free(reply);
     Gimbal__CancelRequest request = cancel_request("j-1");
     ck_assert_int_eq(
