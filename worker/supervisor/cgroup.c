@@ -1,5 +1,5 @@
 /* cgroup.c - from this process's group up to the root of what is mounted. */
-#include "worker/supervisor/cgroup.h"
+#include "worker/supervisor/cgroup_internal.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -30,9 +30,7 @@ static bool lists(const char *names, const char *name)
     }
 }
 
-/* The group's path, from the line "0::/system.slice/x.service" or "4:cpu,memory:/x"; "" when there
- * is no such line, and of the root. */
-static void read_group(const char *self, const char *controller, char *group, int size)
+void cgroup_find(const char *self, const char *controller, char *group, int size)
 {
     group[0] = '\0';
     FILE *file = fopen(self, "re");
@@ -73,8 +71,7 @@ static int apply_limit(const char *path, uint64_t *bytes, struct error *err)
     return 0;
 }
 
-/* To the group around it; false: it was the root. */
-static bool go_up(char *group)
+bool cgroup_go_up(char *group)
 {
     char *slash = strrchr(group, '/');
     if (slash)
@@ -87,13 +84,13 @@ int cgroup_memory_limit(const char *root, const char *self, uint64_t *bytes, str
     char group[PATH_MAX], path[2 * PATH_MAX];
     uint64_t least = UINT64_MAX;
     for (const struct version *version = versions; version < versions + VERSIONS; version++) {
-        read_group(self, version->controller, group, sizeof group);
+        cgroup_find(self, version->controller, group, sizeof group);
         do {
             snprintf(path, sizeof path, "%s%s%s/%s", root, version->folder, group, version->limit);
             int rc = apply_limit(path, &least, err);
             if (rc < 0)
                 return rc;
-        } while (go_up(group));
+        } while (cgroup_go_up(group));
     }
     *bytes = least;
     return 0;
@@ -122,14 +119,14 @@ bool cgroup_kills(const char *root, const char *self, const char *vmstat, struct
     char group[PATH_MAX], path[2 * PATH_MAX];
     uint64_t count;
     for (const struct version *version = versions; version < versions + VERSIONS; version++) {
-        read_group(self, version->controller, group, sizeof group);
+        cgroup_find(self, version->controller, group, sizeof group);
         do {
             snprintf(path, sizeof path, "%s%s%s/%s", root, version->folder, group, version->kills);
             if (!read_kills(path, &count))
                 continue;
             *out = (struct cgroup_kills){count, version->kills};
             return true;
-        } while (go_up(group));
+        } while (cgroup_go_up(group));
     }
     if (!read_kills(vmstat, &count))
         return false;

@@ -19,6 +19,13 @@
  * -EINVAL when a limit cannot be understood. */
 int cgroup_memory_limit(const char *root, const char *self, uint64_t *bytes, struct error *err);
 
+/* How many processors' time the group may have, by the least cpu.max or cfs_quota of it and of
+ * those around it: INFINITY when there is no such limit. -EINVAL as above. */
+int cgroup_processors(const char *root, const char *self, double *processors, struct error *err);
+/* How many processes and threads more the group may have, by pids.max; UINT64_MAX: no limit.
+ * -EINVAL as above. */
+int cgroup_threads(const char *root, const char *self, uint64_t *threads, struct error *err);
+
 struct cgroup_kills {
     uint64_t count;
     const char *where; /* the file's name, the same pointer each time */

@@ -3,6 +3,7 @@
 #include "worker/supervisor/cgroup.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,10 +35,13 @@ static void setup(void)
     ck_assert_int_eq(mkdir(path, 0700), 0);
     snprintf(path, sizeof path, "%s/outer/inner", root);
     ck_assert_int_eq(mkdir(path, 0700), 0);
-    snprintf(path, sizeof path, "%s/memory", root);
-    ck_assert_int_eq(mkdir(path, 0700), 0);
-    snprintf(path, sizeof path, "%s/memory/old", root);
-    ck_assert_int_eq(mkdir(path, 0700), 0);
+    static const char *const controllers[] = {"memory", "cpu", "pids"};
+    for (size_t i = 0; i < sizeof controllers / sizeof *controllers; i++) {
+        snprintf(path, sizeof path, "%s/%s", root, controllers[i]);
+        ck_assert_int_eq(mkdir(path, 0700), 0);
+        snprintf(path, sizeof path, "%s/%s/old", root, controllers[i]);
+        ck_assert_int_eq(mkdir(path, 0700), 0);
+    }
     put("self", "1:name=systemd:/other\n0::/outer/inner\n");
 }
 
@@ -52,9 +56,20 @@ static void teardown(void)
                                         "memory/memory.limit_in_bytes",
                                         "memory/old/memory.oom_control",
                                         "memory/memory.oom_control",
+                                        "outer/inner/cpu.max",
+                                        "outer/cpu.max",
+                                        "outer/inner/pids.max",
+                                        "outer/pids.max",
+                                        "outer/inner/pids.current",
+                                        "outer/pids.current",
+                                        "cpu/old/cpu.cfs_quota_us",
+                                        "cpu/old/cpu.cfs_period_us",
+                                        "pids/old/pids.max",
+                                        "pids/old/pids.current",
                                         "vmstat",
                                         "self"};
-    static const char *const folders[] = {"outer/inner", "outer", "memory/old", "memory"};
+    static const char *const folders[] = {"outer/inner", "outer", "memory/old", "memory",
+                                          "cpu/old",     "cpu",   "pids/old",   "pids"};
     char path[256];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "%s/%s", root, names[i]);
@@ -129,6 +144,47 @@ START_TEST(a_limit_that_is_not_understood_is_named)
 }
 END_TEST
 
+static void share_is(double processors, uint64_t threads)
+{
+    char self[256];
+    double time = 0;
+    uint64_t room = 0;
+    snprintf(self, sizeof self, "%s/self", root);
+    ck_assert_msg(cgroup_processors(root, self, &time, &err) == 0, "%s", err.text);
+    ck_assert_msg(cgroup_threads(root, self, &room, &err) == 0, "%s", err.text);
+    ck_assert(time == processors);
+    ck_assert_uint_eq(room, threads);
+}
+
+START_TEST(the_least_share_of_time_and_threads_holds)
+{
+    share_is(INFINITY, UINT64_MAX);
+    put("outer/inner/memory.max", "max\n");
+    put("outer/inner/cpu.max", "max 100000\n");
+    put("outer/inner/pids.max", "50\n");
+    put("outer/inner/pids.current", "8\n");
+    share_is(INFINITY, 42);
+    put("outer/cpu.max", "50000 100000\n");
+    put("outer/pids.max", "20\n");
+    put("outer/pids.current", "30\n");
+    share_is(0.5, 0);
+}
+END_TEST
+
+START_TEST(shares_of_version_1_hold_as_well)
+{
+    put("self", "4:cpu,cpuacct:/old\n5:pids:/old\n");
+    put("cpu/old/cpu.cfs_quota_us", "-1\n");
+    put("cpu/old/cpu.cfs_period_us", "100000\n");
+    put("pids/old/pids.max", "max\n");
+    share_is(INFINITY, UINT64_MAX);
+    put("cpu/old/cpu.cfs_quota_us", "250000\n");
+    put("pids/old/pids.max", "9\n");
+    put("pids/old/pids.current", "2\n");
+    share_is(2.5, 7);
+}
+END_TEST
+
 static const char events[] = "low 0\nhigh 4\nmax 17\noom 9\noom_kill %d\noom_group_kill 8\n";
 static const char control[] = "oom_kill_disable 1\nunder_oom 0\noom_kill %d\n";
 
@@ -193,6 +249,8 @@ int main(void)
     tcase_add_test(tcase, the_tightest_of_the_groups_around_holds);
     tcase_add_test(tcase, limits_of_version_1_hold_as_well);
     tcase_add_test(tcase, a_limit_that_is_not_understood_is_named);
+    tcase_add_test(tcase, the_least_share_of_time_and_threads_holds);
+    tcase_add_test(tcase, shares_of_version_1_hold_as_well);
     tcase_add_test(tcase, the_nearest_group_that_counts_kills_is_asked);
     tcase_add_test(tcase, groups_of_version_1_count_kills_as_well);
     tcase_add_test(tcase, what_says_no_number_is_passed_over);
