@@ -166,6 +166,21 @@ static int list_all(const char *wanted, struct device_info *infos, struct error 
     return found;
 }
 
+/* What ranks on such devices load to exchange data by, tried once; the text lasts. */
+static void try_library(const char *id, Gimbal__ExecutorDevices *answer)
+{
+    static struct error why;
+    char module[DEVICE_TEXT_SIZE];
+    const struct device *device;
+    const struct collectives *library;
+    snprintf(module, sizeof module, "%.*s", (int)strcspn(id, ":"), id);
+    if (device_load(module, &device, &why) < 0 || !device->collectives)
+        return;
+    answer->collectives = (char *)device->collectives;
+    if (fabrics_load(device->collectives, &library, &why) < 0)
+        answer->collectives_reason = why.text;
+}
+
 int executor_list(const struct executor_options *options, struct error *err)
 {
     static struct device_info infos[CPUSETS_MAX];
@@ -184,6 +199,8 @@ int executor_list(const struct executor_options *options, struct error *err)
     }
     answer.n_found = count > 0 ? (size_t)count : 0;
     answer.found = pointers;
+    if (count > 0)
+        try_library(infos[0].id, &answer);
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_DEVICES;
     event.devices = &answer;
     struct session *session = session_create(options->channel);

@@ -16,6 +16,8 @@ void hardware_found_finish(struct hardware_found *found)
     }
     free(found->seen);
     free(found->reason);
+    free(found->collectives);
+    free(found->collectives_reason);
     *found = (struct hardware_found){0};
 }
 

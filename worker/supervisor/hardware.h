@@ -35,6 +35,8 @@ struct hardware_found {
     struct hardware_seen *seen;
     size_t count;
     char *reason; /* why there are none */
+    char *collectives,
+        *collectives_reason; /* by what they exchange data; why it cannot be loaded */
 };
 
 /* Append them to the report, with the memory of none yet. Each has the cores of this worker that

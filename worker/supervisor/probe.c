@@ -146,6 +146,8 @@ int probe_find(const struct prober *prober, const char *kind, struct hardware_fo
         return rc;
     const Gimbal__ExecutorDevices *answer = event->devices;
     out->reason = xstrdup(answer->reason);
+    out->collectives = xstrdup(answer->collectives);
+    out->collectives_reason = xstrdup(answer->collectives_reason);
     out->seen = xcalloc(answer->n_found, sizeof *out->seen);
     for (; out->count < answer->n_found; out->count++) {
         const Gimbal__ExecutorDevices__Found *found = answer->found[out->count];
