@@ -3,6 +3,7 @@
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/notify.h"
+#include "worker/doctor/machine.h"
 #include "worker/supervisor/claim.h"
 #include "worker/supervisor/daemon.h"
 #include "worker/supervisor/fleet.h"
@@ -171,16 +172,37 @@ static int check(const struct worker_settings *settings)
     return rc < 0 ? fail(offer_status(rc), &err) : EXIT_SUCCESS;
 }
 
+/* Whatever is found is an answer. */
+static int examine(const struct worker_settings *settings, const char *shim, const char *executor,
+                   int signal_fd)
+{
+    log_open("worker", LOG_ERROR);
+    struct machine machine = machine_open(settings, shim, executor, signal_fd);
+    machine_examine(&machine, stdout);
+    machine_finish(&machine);
+    return EXIT_SUCCESS;
+}
+
 static int run(const struct worker_settings *settings, const char *shim, const char *executor)
 {
     struct error err;
     int signal_fd = open_signals(&err);
     if (signal_fd < 0)
         return fail(EX_SOFTWARE, &err);
-    int status = settings->dry_run ? look(settings, shim, executor, signal_fd)
-                                   : claim_and_work(settings, shim, executor, signal_fd);
+    int status = settings->doctor    ? examine(settings, shim, executor, signal_fd)
+                 : settings->dry_run ? look(settings, shim, executor, signal_fd)
+                                     : claim_and_work(settings, shim, executor, signal_fd);
     close(signal_fd);
     return status;
+}
+
+/* Also where settings could not be read up to it. */
+static bool is_doctor(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--doctor") == 0)
+            return true;
+    return false;
 }
 
 int main(int argc, char **argv)
@@ -191,6 +213,10 @@ int main(int argc, char **argv)
     memory_keep();
     log_open("worker", LOG_INFO);
     int status = worker_settings_read(argc, argv, &values, &settings, &err);
+    if (status != 0 && is_doctor(argc, argv)) {
+        machine_refuse(err.text, stdout);
+        return EXIT_SUCCESS;
+    }
     if (status != 0)
         return fail(status, &err);
     if (values.check) {

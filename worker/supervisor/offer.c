@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 /* Where ranks of other nodes find those of this one. */
-static int find_address(const struct worker_settings *settings, struct hardware_report *report,
-                        struct error *err)
+int offer_address(const struct worker_settings *settings, struct hardware_report *report,
+                  struct error *err)
 {
     char address[ROUTE_ADDRESS_SIZE];
     int rc = settings->host_address ? route_check(settings->host_address, err)
@@ -75,7 +75,7 @@ static int make_from(hwloc_topology_t topology, const char *host,
         rc = hardware_detect(topology, &options, out, err);
     }
     prober->crowd = hardware_crowd(topology, &options);
-    return rc == 0 ? find_address(settings, *out, err) : rc;
+    return rc;
 }
 
 static int find_executor(const char *executor, struct error *err)
@@ -85,7 +85,7 @@ static int find_executor(const char *executor, struct error *err)
                : error_set(err, -ENODEV, "executor: %s: %s", executor, strerror(errno));
 }
 
-/* All of it but what only measuring shows. */
+/* All of it but its address and what only measuring shows. */
 static int look(const struct worker_settings *settings, struct prober *prober,
                 struct hardware_report **out, struct error *err)
 {
@@ -156,12 +156,20 @@ int offer_check_settings(const struct worker_settings *settings, struct error *e
     return rc < 0 ? rc : check_cpuset(settings->cpuset, err);
 }
 
+int offer_look(const struct worker_settings *settings, const char *shim, const char *executor,
+               int stop_fd, struct hardware_report **out, struct error *err)
+{
+    struct prober prober = {.shim = shim, .program = executor, .devices = 1, .stop_fd = stop_fd};
+    return look(settings, &prober, out, err);
+}
+
 int offer_check(const struct worker_settings *settings, const char *shim, const char *executor,
                 int stop_fd, struct error *err)
 {
-    struct prober prober = {.shim = shim, .program = executor, .devices = 1, .stop_fd = stop_fd};
     struct hardware_report *report = NULL;
-    int rc = look(settings, &prober, &report, err);
+    int rc = offer_look(settings, shim, executor, stop_fd, &report, err);
+    if (rc == 0)
+        rc = offer_address(settings, report, err);
     if (rc == 0)
         tell(report, "; nothing is measured");
     hardware_report_destroy(report);
@@ -174,6 +182,8 @@ int offer_make(const struct worker_settings *settings, const char *shim, const c
     struct prober prober = {.shim = shim, .program = executor, .devices = 1, .stop_fd = stop_fd};
     struct hardware_report *report = NULL;
     int rc = look(settings, &prober, &report, err);
+    if (rc == 0)
+        rc = offer_address(settings, report, err);
     if (rc == 0) {
         tell(report, "; measuring");
         prober.cpuset = report->cpuset;

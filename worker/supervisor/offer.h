@@ -9,6 +9,13 @@
 /* What shows without looking for devices: are there such cores, and is there such a kind of device,
  * if not here? -EINVAL in words. */
 int offer_check_settings(const struct worker_settings *settings, struct error *err);
+/* What would be offered, not measured, and without an address yet; errors as of offer_make. The
+ * caller owns *out. */
+int offer_look(const struct worker_settings *settings, const char *shim, const char *executor,
+               int stop_fd, struct hardware_report **out, struct error *err);
+/* Where ranks of other nodes find those of this one, in the report. -EINVAL, -EHOSTUNREACH. */
+int offer_address(const struct worker_settings *settings, struct hardware_report *report,
+                  struct error *err);
 /* What would be offered, in a line of the log; nothing is measured, and nobody is told. Errors as
  * of offer_make. */
 int offer_check(const struct worker_settings *settings, const char *shim, const char *executor,

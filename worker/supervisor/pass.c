@@ -147,16 +147,22 @@ static int join_and_keep(const struct worker_settings *settings, int signal_fd, 
     return rc;
 }
 
-static int have_credential(const struct worker_settings *settings, int signal_fd, struct pass *pass,
-                           struct error *err)
+/* -ENOENT: there is none yet. */
+static int read_kept(const struct worker_settings *settings, const char *path, struct pass *pass,
+                     struct error *err)
 {
-    char *path = path_of(settings->state, settings->name);
     int rc = credential_read(path, &pass->credential, err);
     if (rc == 0 && strcmp(pass->credential.name, settings->name) != 0)
         rc = error_set(err, -EINVAL, "%s is the credential of node '%s', and this is '%s'", path,
                        pass->credential.name, settings->name);
-    if (rc == -EACCES)
-        rc = -EINVAL; /* ours to set right */
+    return rc == -EACCES ? -EINVAL : rc; /* ours to set right */
+}
+
+static int have_credential(const struct worker_settings *settings, int signal_fd, struct pass *pass,
+                           struct error *err)
+{
+    char *path = path_of(settings->state, settings->name);
+    int rc = read_kept(settings, path, pass, err);
     if (rc == -ENOENT)
         rc = join_and_keep(settings, signal_fd, path, pass, err);
     free(path);
@@ -167,6 +173,16 @@ static int open_bundle(const struct worker_settings *settings, struct bundle **o
                        struct error *err)
 {
     return bundle_load(settings->tls, 1u << BUNDLE_WORKER, (int64_t)time(NULL), out, err);
+}
+
+/* The calls' certificates. */
+static int load_bundle(const struct worker_settings *settings, struct pass *pass, struct error *err)
+{
+    int rc = open_bundle(settings, &pass->bundle, err);
+    if (rc == 0)
+        pass->tls =
+            (struct rpc_tls){pass->bundle->certificate, pass->bundle->key, pass->bundle->authority};
+    return rc;
 }
 
 int pass_check(const struct worker_settings *settings, struct error *err)
@@ -188,12 +204,29 @@ int pass_open(const struct worker_settings *settings, int signal_fd, struct pass
     *out = (struct pass){0};
     if (!settings->tls)
         return 0;
-    int rc = open_bundle(settings, &out->bundle, err);
-    if (rc == 0) {
-        out->tls =
-            (struct rpc_tls){out->bundle->certificate, out->bundle->key, out->bundle->authority};
+    int rc = load_bundle(settings, out, err);
+    if (rc == 0)
         rc = have_credential(settings, signal_fd, out, err);
-    }
+    if (rc < 0)
+        pass_finish(out);
+    return rc;
+}
+
+int pass_open_kept(const struct worker_settings *settings, struct pass *out, bool *joined,
+                   struct error *err)
+{
+    *out = (struct pass){0};
+    *joined = false;
+    if (!settings->tls)
+        return 0;
+    char *path = path_of(settings->state, settings->name);
+    int rc = load_bundle(settings, out, err);
+    if (rc == 0)
+        rc = read_kept(settings, path, out, err);
+    *joined = rc == 0;
+    if (rc == -ENOENT)
+        rc = settings->join ? 0 : without_token(settings, path, err);
+    free(path);
     if (rc < 0)
         pass_finish(out);
     return rc;

@@ -23,6 +23,9 @@ struct pass {
  * when the coordinator refuses, else -errno. */
 int pass_open(const struct worker_settings *settings, int signal_fd, struct pass *out,
               struct error *err);
+/* The same without joining: *joined says whether there is a credential. */
+int pass_open_kept(const struct worker_settings *settings, struct pass *out, bool *joined,
+                   struct error *err);
 void pass_finish(struct pass *pass);
 /* Could it be had? Nothing is asked of the coordinator. */
 int pass_check(const struct worker_settings *settings, struct error *err);

@@ -44,6 +44,9 @@ const char worker_usage[] =
     "  --check                read the settings, say what is wrong with them, and end\n"
     "  --dry-run              find out what this node would offer, say so, and end: nothing is\n"
     "                         measured, and no coordinator is told\n"
+    "  --doctor               look for whatever would keep a worker from working here, and print "
+    "it\n"
+    "                         as JSON: for 'gimbal doctor'\n"
     "  -h, --help             this text\n"
     "  -V, --version          the release\n"
     "\n"
@@ -122,6 +125,7 @@ static int read_flags(int argc, char **argv, struct settings *settings,
         {"version", no_argument, NULL, 'V'},
         {"check", no_argument, NULL, 'k'},
         {"dry-run", no_argument, NULL, 'd'},
+        {"doctor", no_argument, NULL, 'D'},
         {NULL, 0, NULL, 0},
     };
     int option, index;
@@ -143,6 +147,8 @@ static int read_flags(int argc, char **argv, struct settings *settings,
             values->check = true;
         if (option == 'd')
             values->dry_run = true;
+        if (option == 'D')
+            values->doctor = true;
         if (option == 0 && set_flag(settings, names[index].name, optarg, err) < 0)
             return EX_USAGE;
     }

@@ -26,6 +26,7 @@ struct worker_settings {
     int log_level;  /* an enum log_level */
     bool check;     /* only look at the settings, and end */
     bool dry_run;   /* ... and at the machine */
+    bool doctor;    /* ... and at all that a worker needs of it */
 };
 
 extern const char worker_usage[];

@@ -1,0 +1,57 @@
+/* address.c - where ranks of other nodes reach those of this one. */
+#include "worker/doctor/machine.h"
+
+#include "common/rpc/address.h"
+#include "worker/supervisor/offer.h"
+#include "worker/supervisor/route.h"
+
+#include <string.h>
+
+static bool is_loopback(const char *address)
+{
+    return strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
+}
+
+/* The coordinator is on another machine. */
+static bool is_away(const char *coordinator)
+{
+    char route[ROUTE_ADDRESS_SIZE];
+    struct error err;
+    return route_address(coordinator, route, &err) == 0 && !is_loopback(route);
+}
+
+static void look(void *scene, struct findings *out)
+{
+    static const char right[] = "--host-address IP, one of this machine's on the nodes' network";
+    const struct machine *machine = scene;
+    const struct worker_settings *settings = machine->settings;
+    struct rpc_address coordinator;
+    struct error err;
+    if (!machine->report)
+        return;
+    if (offer_address(settings, machine->report, &err) < 0) {
+        finding_block(out, right, "%s", err.text);
+        return;
+    }
+    const char *address = machine->report->address;
+    if (!is_loopback(address))
+        finding_ok(out, "ranks of other nodes are told %s, and ranks can listen there", address);
+    else if (is_away(settings->coordinator))
+        finding_block(out, right,
+                      "ranks of other nodes are told %s, where they reach themselves: jobs over "
+                      "this node and others do not begin",
+                      address);
+    else if (rpc_address_parse(settings->coordinator, &coordinator, &err) == 0 && coordinator.tls)
+        finding_warn(out, right,
+                     "ranks of other nodes are told %s, where they reach themselves: jobs over "
+                     "this machine and others do not begin",
+                     address);
+    else
+        finding_ok(out, "%s: only workers of this machine join a coordinator without TLS", address);
+}
+
+const struct doctor_check check_address = {
+    .name = "address",
+    .about = "where other nodes reach this one",
+    .cb = look,
+};

@@ -1,0 +1,43 @@
+/* bf16.c - a processor with AMX multiplies bf16 by it, if the kernel lets this process have its
+ * tiles. */
+#include "worker/doctor/machine.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ARCH_REQ_XCOMP_PERM 0x1023
+#define XFEATURE_XTILEDATA 18
+
+static int ask_for_tiles(void)
+{
+#ifdef SYS_arch_prctl
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0 ? 0 : errno;
+#else
+    return ENOSYS;
+#endif
+}
+
+static void look(void *scene, struct findings *out)
+{
+    const struct machine *machine = scene;
+    char text[16384];
+    if (machine_accelerates(machine) ||
+        !machine_read(machine->proc, "cpuinfo", text, sizeof text) || !strstr(text, " amx_tile"))
+        return; /* bf16 goes the way of f32 here, and nothing is wrong with that */
+    int error = ask_for_tiles();
+    if (error == 0)
+        finding_ok(out, "the processor's AMX multiplies bf16");
+    else
+        finding_warn(out, "a kernel of 5.16 or newer, and a container that lets arch_prctl through",
+                     "the processor has AMX, and the kernel does not let this process have it: "
+                     "%s; jobs in bf16 are no faster than in f32",
+                     strerror(error));
+}
+
+const struct doctor_check check_bf16 = {
+    .name = "bf16",
+    .about = "whether products of bf16 go to AMX",
+    .cb = look,
+};

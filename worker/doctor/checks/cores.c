@@ -1,0 +1,40 @@
+/* cores.c - whether the cores that are offered can all be had, at the same time. */
+#include "worker/doctor/machine.h"
+
+#include "worker/supervisor/cgroup.h"
+
+static void look(void *scene, struct findings *out)
+{
+    const struct machine *machine = scene;
+    const struct hardware_report *report = machine->report;
+    struct error err;
+    double processors;
+    if (cgroup_processors(machine->cgroups, machine->cgroup_self, &processors, &err) < 0) {
+        finding_warn(out, "a control group whose limits can be read", "%s", err.text);
+        return;
+    }
+    if (!report)
+        return;
+    if (processors < report->cores)
+        finding_warn(out,
+                     "as many cores as there is time for, by --cpuset or the cpuset of the group; "
+                     "on Kubernetes whole CPUs, limits equal to requests, and the CPU manager's "
+                     "static policy",
+                     "%u cores are offered, and the control group may have the time of %g: ranks "
+                     "would be halted in every step",
+                     report->cores, processors);
+    else if (report->oversubscribed)
+        finding_warn(out, "no more devices (--devices) and shares (--share) than cores",
+                     "%zu devices are cut out of %u core%s that others use, too: they wait for "
+                     "each other in every step",
+                     report->device_count, report->cores, report->cores == 1 ? "" : "s");
+    else
+        finding_ok(out, "%u core%s, each for one device", report->cores,
+                   report->cores == 1 ? "" : "s");
+}
+
+const struct doctor_check check_cores = {
+    .name = "cores",
+    .about = "whether what is offered of the cores can be had",
+    .cb = look,
+};

@@ -1,0 +1,91 @@
+/* machine.c - the scene, and what comes of its checks as JSON. */
+#include "worker/doctor/machine.h"
+
+#include "common/base/memory.h"
+#include "worker/supervisor/cgroup.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct machine machine_open(const struct worker_settings *settings, const char *shim,
+                            const char *executor, int stop_fd)
+{
+    return (struct machine){
+        .settings = settings,
+        .shim = shim,
+        .executor = executor,
+        .stop_fd = stop_fd,
+        .cgroups = CGROUPS,
+        .cgroup_self = CGROUP_SELF,
+        .proc = "/proc",
+        .dev = "/dev",
+    };
+}
+
+void machine_finish(struct machine *machine)
+{
+    hardware_report_destroy(machine->report);
+    machine->report = NULL;
+}
+
+bool machine_accelerates(const struct machine *machine)
+{
+    return machine->report && machine->report->device_count > 0 &&
+           machine->report->devices[0].kind == HARDWARE_GPU;
+}
+
+bool machine_read(const char *folder, const char *name, char *out, size_t size)
+{
+    char *path = xasprintf("%s/%s", folder, name);
+    FILE *file = fopen(path, "re");
+    size_t length = file ? fread(out, 1, size - 1, file) : 0;
+    bool read = file && !ferror(file);
+    if (file)
+        fclose(file);
+    free(path);
+    out[length] = '\0';
+    if (length > 0 && out[length - 1] == '\n')
+        out[length - 1] = '\0';
+    return read;
+}
+
+bool machine_memory(const struct machine *machine, const char *name, uint64_t *bytes)
+{
+    char text[8192], *line;
+    unsigned long long kib;
+    if (!machine_read(machine->proc, "meminfo", text, sizeof text))
+        return false;
+    line = strstr(text, name);
+    if (!line || sscanf(line + strlen(name), "%llu", &kib) != 1)
+        return false;
+    *bytes = (uint64_t)kib * 1024;
+    return true;
+}
+
+static void print(const char *node, const struct hardware_report *report,
+                  const struct findings *findings, FILE *out)
+{
+    json_t *json = json_pack("{s:s*, s:o, s:o}", "node", node, "report",
+                             report ? hardware_report_to_json(report) : json_null(), "findings",
+                             findings_to_json(findings));
+    json_dumpf(json, out, JSON_COMPACT);
+    fputc('\n', out);
+    json_decref(json);
+}
+
+void machine_examine(struct machine *machine, FILE *out)
+{
+    struct findings findings = {0};
+    doctor_run(machine_checks, machine, &findings);
+    print(machine->settings->name, machine->report, &findings, out);
+    findings_finish(&findings);
+}
+
+void machine_refuse(const char *words, FILE *out)
+{
+    struct findings findings = {.check = "settings", .about = "what the worker is told"};
+    finding_block(&findings, "set that right: 'gimbal-worker --help' lists all settings", "%s",
+                  words);
+    print(NULL, NULL, &findings, out);
+    findings_finish(&findings);
+}
