@@ -7,14 +7,36 @@
 
 #define NAMES_MAX 64
 
+/* A line each: commands come and go. */
+/* clang-format off */
 const struct command *const commands[] = {
-    &command_cancel,  &command_checkpoint, &command_cluster, &command_completion,
-    &command_demo,    &command_drain,      &command_drill,   &command_events,
-    &command_explain, &command_generate,   &command_jobs,    &command_logs,
-    &command_nodes,   &command_pause,      &command_plan,    &command_replan,
-    &command_resume,  &command_submit,     &command_times,   &command_trace,
-    &command_train,   &command_undrain,    &command_version, NULL,
+    &command_cancel,
+    &command_checkpoint,
+    &command_cluster,
+    &command_completion,
+    &command_demo,
+    &command_doctor,
+    &command_drain,
+    &command_drill,
+    &command_events,
+    &command_explain,
+    &command_generate,
+    &command_jobs,
+    &command_logs,
+    &command_nodes,
+    &command_pause,
+    &command_plan,
+    &command_replan,
+    &command_resume,
+    &command_submit,
+    &command_times,
+    &command_trace,
+    &command_train,
+    &command_undrain,
+    &command_version,
+    NULL,
 };
+/* clang-format on */
 
 const struct command *command_find(const char *name)
 {

@@ -26,6 +26,7 @@ extern const struct command command_checkpoint_verify;
 extern const struct command command_cluster;
 extern const struct command command_completion;
 extern const struct command command_demo;
+extern const struct command command_doctor;
 extern const struct command command_drain;
 extern const struct command command_drill;
 extern const struct command command_events;

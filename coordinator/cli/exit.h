@@ -9,6 +9,8 @@ enum exit_code {
     EXIT_FAILED = 1,
     EXIT_WAITING = 2, /* accepted, but it cannot be placed now */
     EXIT_NO_PLAN = 3, /* no feasible plan */
+    EXIT_WARNED = 4,  /* it works, but something is not as it should be */
+    EXIT_BLOCKED = 5, /* something keeps it from working */
     EXIT_USAGE = 64,
     EXIT_INPUT = 65,       /* a file or a name that is wrong */
     EXIT_UNAVAILABLE = 69, /* no coordinator answers */

@@ -9,6 +9,7 @@
 #include <ftw.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,6 +115,17 @@ static void take_child(void *data, pid_t pid)
     memcpy(search->child_name, name, sizeof name);
 }
 
+/* It had a moment to end. */
+static bool goes_on(pid_t pid)
+{
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+    bool on = pidfd >= 0 && poll(&ended, 1, PATIENCE_MS) == 0;
+    if (pidfd >= 0)
+        close(pidfd);
+    return on;
+}
+
 /* Orphans became our children: we are a subreaper. */
 static void find_processes(char **left)
 {
@@ -122,14 +134,10 @@ static void find_processes(char **left)
         each_process(take_child, &search);
         if (search.child == 0)
             return;
-        int pidfd = (int)syscall(SYS_pidfd_open, search.child, 0);
-        struct pollfd ended = {.fd = pidfd, .events = POLLIN};
-        if (pidfd >= 0 && poll(&ended, 1, PATIENCE_MS) == 0) {
+        if (goes_on(search.child)) {
             add(left, "process", search.child_name);
             kill(search.child, SIGKILL);
         }
-        if (pidfd >= 0)
-            close(pidfd);
         waitpid(search.child, NULL, 0);
     }
 }
@@ -172,6 +180,32 @@ char *leftovers_find(const char *folder)
     find_processes(&left);
     find_files(folder, &left);
     find_shared_memory(&left);
+    return left;
+}
+
+/* Who lost its parent was given to the first process, or to one that collects such. */
+static bool is_collector(pid_t pid)
+{
+    char name[32] = "";
+    parent_of(pid, name, sizeof name);
+    return strncmp(name, "gimbal", 6) != 0 && (pid == 1 || strcmp(name, "systemd") == 0);
+}
+
+static void take_orphan(void *data, pid_t pid)
+{
+    char name[32], **left = data;
+    pid_t parent = parent_of(pid, name, sizeof name);
+    if (!parent || strcmp(name, "gimbal-executor") != 0 || !is_collector(parent) || !goes_on(pid))
+        return;
+    char *longer = xasprintf("%sprocess %d, %s\n", *left ? *left : "", (int)pid, name);
+    free(*left);
+    *left = longer;
+}
+
+char *leftovers_orphans(void)
+{
+    char *left = NULL;
+    each_process(take_orphan, &left);
     return left;
 }
 

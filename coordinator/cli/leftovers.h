@@ -9,6 +9,9 @@
  * coordinator's state may be; in /dev/shm nothing of ours that is called gimbal. Lines, the
  * caller's; NULL: nothing. */
 char *leftovers_find(const char *folder);
+/* Executors of anybody's whose worker, or command, is gone, and that have not ended within a
+ * moment: "process 4711, gimbal-executor", a line each, the caller's; NULL: none. */
+char *leftovers_orphans(void);
 /* Remove the folder with all its files; what cannot be removed is added to *left. */
 void leftovers_remove(const char *folder, char **left);
 /* The highest peak of resident memory among our descendants of that name, or 0. */

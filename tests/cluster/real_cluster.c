@@ -235,17 +235,24 @@ struct party *cluster_worker(struct cluster *cluster, const char *name, unsigned
 struct party *cluster_worker_of(struct cluster *cluster, const char *name,
                                 const struct hardware_device *device, unsigned count)
 {
-    struct party *party = add_party(cluster, name);
     struct hardware_report *report = hardware_report_create(name, "boot-1", "EPYC", "0-63");
     hardware_set_text(&report->address, "127.0.0.1");
     report->cores = device->cores * count;
     report->memory_bytes = device->memory_bytes * count;
     for (unsigned i = 0; i < count; i++)
         hardware_report_add_device(report, device);
+    struct party *party = cluster_worker_with(cluster, report);
+    hardware_report_destroy(report);
+    party->name = name;
+    return party;
+}
+
+struct party *cluster_worker_with(struct cluster *cluster, const struct hardware_report *report)
+{
+    struct party *party = add_party(cluster, report->node);
     Gimbal__HardwareReport *message = hardware_report_to_wire(report);
     party_tell(party, COORDINATOR_REPORT_HARDWARE, message);
     gimbal__hardware_report__free_unpacked(message, NULL);
-    hardware_report_destroy(report);
     party->type = &gimbal__worker_record__descriptor;
     party->watch = rpc_watch_start(party->client, COORDINATOR_WATCH_ASSIGNMENTS, "assignments", 0,
                                    take_records, party);

@@ -57,6 +57,8 @@ struct party *cluster_worker(struct cluster *cluster, const char *name, unsigned
 /* The same with `count` devices like this one. */
 struct party *cluster_worker_of(struct cluster *cluster, const char *name,
                                 const struct hardware_device *device, unsigned count);
+/* The same that reports just this; its name is lent. */
+struct party *cluster_worker_with(struct cluster *cluster, const struct hardware_report *report);
 /* Its connections close, as when it is killed. */
 void party_leave(struct cluster *cluster, struct party *party);
 

@@ -99,7 +99,7 @@ def a_key_that_is_no_setting_is_refused():
 
 def an_image_has_the_packages_of_every_library():
     stages = re.split(r"(?m)^FROM ", (tree / "deploy/Containerfile").read_text())
-    for name, programs in (("coordinator", [coordinator, gimbal]), ("worker", [worker, executor])):
+    for name, programs in (("coordinator", [coordinator, gimbal]), ("worker", [worker, executor, gimbal])):
         stage = next(text for text in stages if text.splitlines()[0].endswith(f" AS {name}"))
         listed = re.search(r"--no-install-recommends ([^&]*)&&", stage)[1]
         installed = set(listed.replace("\\", "").split())

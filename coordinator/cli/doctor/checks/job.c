@@ -1,0 +1,78 @@
+/* job.c - what a job names of this machine's disks: each of its nodes has to have it. */
+#include "coordinator/cli/doctor/visit.h"
+
+#include "common/base/file.h"
+#include "common/base/memory.h"
+#include "common/base/units.h"
+#include "coordinator/cli/jobfile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+static void look_at_texts(const char *key, const struct texts *texts, struct findings *out)
+{
+    for (size_t i = 0; i < texts->count; i++)
+        if (access(texts->items[i], R_OK) == 0)
+            finding_ok(out, "%s: %s is here", key, texts->items[i]);
+        else
+            finding_block(out, "the same path on every node, as of a shared file system",
+                          "%s: %s: %s", key, texts->items[i], strerror(errno));
+}
+
+/* Written, made durable, and removed: as parts of a checkpoint are. */
+static int try_folder(const char *folder, struct error *err)
+{
+    char *path = xasprintf("%s/doctor-%d", folder, (int)getpid());
+    int rc = file_write(path, "this file may go\n", 0600, err);
+    unlink(path);
+    free(path);
+    return rc;
+}
+
+static void look_at_checkpoints(const char *folder, struct findings *out)
+{
+    struct statvfs fs;
+    struct error err;
+    char room[32];
+    if (try_folder(folder, &err) < 0)
+        finding_block(out,
+                      "a folder that all nodes share, made beforehand, that the worker's user may "
+                      "write and that has room",
+                      "checkpoint.dir: %s", err.text);
+    else if (statvfs(folder, &fs) == 0)
+        finding_ok(out, "checkpoint.dir: %s takes files, and has room for %s", folder,
+                   units_print_bytes(room, sizeof room, (double)fs.f_bavail * (double)fs.f_frsize));
+}
+
+static void look(void *scene, struct findings *out)
+{
+    const struct visit *visit = scene;
+    struct job_config *job = NULL;
+    struct error err = {""};
+    char *text = NULL;
+    if (!visit->job_path)
+        return;
+    if (jobfile_load(visit->job_path, &text, &job, &err) != 0) {
+        finding_block(out, "a job file that 'gimbal plan' takes", "%s", err.text);
+        return;
+    }
+    look_at_texts("data.text", &job->data.text, out);
+    look_at_texts("data.tokens", &job->data.tokens, out);
+    look_at_texts("data.images", &job->data.images, out);
+    if (job->model.weights)
+        look_at_texts("model.weights", &(struct texts){.items = &job->model.weights, .count = 1},
+                      out);
+    if (job->checkpoint.dir)
+        look_at_checkpoints(job->checkpoint.dir, out);
+    job_config_destroy(job);
+    free(text);
+}
+
+const struct doctor_check visit_job = {
+    .name = "job",
+    .about = "what the job file names on this machine",
+    .cb = look,
+};

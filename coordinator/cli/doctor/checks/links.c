@@ -1,0 +1,159 @@
+/* links.c - with --pairs: the links that workers have measured between their own devices, as the
+ * coordinator has them, and the round trips from here to each other node.
+ *
+ * No worker listens while it has no job, so nobody can measure how much goes between two nodes; but
+ * a node's kernel answers, and says whether ranks would be reached there. */
+#include "coordinator/cli/doctor/visit.h"
+
+#include "common/base/memory.h"
+#include "common/profile/profile.h"
+#include "common/rpc/reach.h"
+#include "coordinator/cli/doctor/links.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROUNDS 5
+#define TIMEOUT_MS 2000
+#define PORT_STANDARD 60999
+
+struct list {
+    struct link_figure *items;
+    size_t count, capacity;
+};
+
+static void add(struct list *list, struct link_figure figure)
+{
+    list->items = grow(list->items, list->count, &list->capacity, sizeof *list->items);
+    list->items[list->count++] = figure;
+}
+
+/* The slowest of the node's: all its devices have told the same, but for what was measured alone.
+ */
+static void add_within(struct list *list, const Gimbal__NodeStatus *node)
+{
+    struct link_figure figure = {.level = "within",
+                                 .from = node->name,
+                                 .to = node->name,
+                                 .measured_unix_ms = node->hardware->measured_unix_ms};
+    for (size_t i = 0; i < node->hardware->n_devices; i++) {
+        const Gimbal__Device *device = node->hardware->devices[i];
+        struct profile profile;
+        if (!*device->profile_json || profile_decode(device->profile_json, &profile, NULL) < 0 ||
+            !(profile.host.seconds_per_byte > 0))
+            continue;
+        double bandwidth = 1 / profile.host.seconds_per_byte;
+        if (figure.bytes_per_s > 0 && bandwidth >= figure.bytes_per_s)
+            continue;
+        figure.like = device->name;
+        figure.bytes_per_s = bandwidth;
+        figure.latency_s = profile.host.latency_s;
+    }
+    if (figure.bytes_per_s > 0)
+        add(list, figure);
+}
+
+/* The last of those that ranks are given here: they listen where the kernel says. */
+static uint16_t rank_port(void)
+{
+    unsigned first, last = PORT_STANDARD;
+    FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+    if (file && fscanf(file, "%u %u", &first, &last) != 2)
+        last = PORT_STANDARD;
+    if (file)
+        fclose(file);
+    return (uint16_t)last;
+}
+
+/* The best of some rounds: others disturb, nothing helps. */
+static int time_way(const char *address, uint16_t port, double *seconds, struct error *err)
+{
+    int rc = 0;
+    *seconds = INFINITY;
+    for (int round = 0; round < ROUNDS && rc == 0; round++) {
+        struct reach reach;
+        rc = reach_port(address, port, TIMEOUT_MS, &reach, err);
+        if (rc == 0)
+            *seconds = fmin(*seconds, reach.seconds);
+    }
+    return rc;
+}
+
+static void add_between(const struct visit *visit, struct list *list,
+                        const Gimbal__NodeStatus *node, struct findings *out)
+{
+    static uint16_t port;
+    struct error err;
+    double seconds;
+    port = port ? port : rank_port();
+    const char *here = visit->node ? visit->node : "here";
+    if (time_way(node->hardware->host_address, port, &seconds, &err) < 0)
+        finding_block(out,
+                      "a firewall that lets nodes through to each other's ports, or the node's own "
+                      "--host-address",
+                      "ranks here would not reach node '%s': %s", node->name, err.text);
+    else
+        add(list, (struct link_figure){.level = "between",
+                                       .like = "",
+                                       .from = here,
+                                       .to = node->name,
+                                       .latency_s = seconds / 2});
+}
+
+/* Workers of one machine reach each other over loopback, and that says nothing. */
+static bool is_elsewhere(const struct visit *visit, const Gimbal__NodeStatus *node)
+{
+    return !visit->report || strcmp(visit->report->host, node->hardware->host_id) != 0;
+}
+
+static json_t *list_to_json(const struct list *list)
+{
+    json_t *links = json_array();
+    for (size_t i = 0; i < list->count; i++) {
+        const struct link_figure *figure = &list->items[i];
+        double bandwidth = links_median_bandwidth(list->items, list->count, figure);
+        json_array_append_new(
+            links,
+            json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:o, s:o, s:o}", "level", figure->level,
+                      "like", figure->like, "from", figure->from, "to", figure->to, "latency_s",
+                      figure->latency_s, "median_latency_s",
+                      links_median_latency(list->items, list->count, figure), "bandwidth",
+                      figure->bytes_per_s > 0 ? json_real(figure->bytes_per_s) : json_null(),
+                      "median_bandwidth", bandwidth > 0 ? json_real(bandwidth) : json_null(),
+                      "measured_unix_ms",
+                      figure->measured_unix_ms ? json_integer((json_int_t)figure->measured_unix_ms)
+                                               : json_null()));
+    }
+    return links;
+}
+
+static void look(void *scene, struct findings *out)
+{
+    struct visit *visit = scene;
+    struct list list = {0};
+    if (!visit->pairs || !visit->nodes)
+        return;
+    for (size_t i = 0; i < visit->nodes->n_nodes; i++)
+        if (visit_is_alive(visit->nodes->nodes[i]))
+            add_within(&list, visit->nodes->nodes[i]);
+    for (size_t i = 0; i < visit->nodes->n_nodes; i++) {
+        const Gimbal__NodeStatus *node = visit->nodes->nodes[i];
+        if (visit_is_alive(node) && *node->hardware->host_address && is_elsewhere(visit, node))
+            add_between(visit, &list, node, out);
+    }
+    links_judge(list.items, list.count, out);
+    if (list.count > 0 && list.items[list.count - 1].bytes_per_s == 0)
+        finding_ok(out, "how much goes between two nodes nobody measures: plans take what each "
+                        "node has measured within, and 'gimbal times JOB' shows what it came to");
+    visit->links = list_to_json(&list);
+    free(list.items);
+}
+
+const struct doctor_check visit_links = {
+    .name = "links",
+    .about = "links inside nodes, as measured by them, and ways from here to each",
+    .cb = look,
+};

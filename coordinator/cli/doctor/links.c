@@ -1,0 +1,125 @@
+/* links.c - medians, and who is far from them. */
+#include "coordinator/cli/doctor/links.h"
+
+#include "common/base/memory.h"
+#include "common/base/units.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FAR 2.0
+#define LATENCY_NOISE_S 100e-6 /* what a busy processor makes of any round trip */
+
+static bool is_peer(const struct link_figure *a, const struct link_figure *b)
+{
+    return strcmp(a->level, b->level) == 0 && strcmp(a->like, b->like) == 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+static double latency_of(const struct link_figure *figure)
+{
+    return figure->latency_s;
+}
+
+static double bandwidth_of(const struct link_figure *figure)
+{
+    return figure->bytes_per_s;
+}
+
+/* Of those that are known. */
+static double median(const struct link_figure *figures, size_t count, const struct link_figure *of,
+                     double (*value)(const struct link_figure *figure))
+{
+    double *values = xcalloc(count + 1, sizeof *values);
+    size_t known = 0;
+    for (size_t i = 0; i < count; i++)
+        if (is_peer(&figures[i], of) && value(&figures[i]) > 0)
+            values[known++] = value(&figures[i]);
+    qsort(values, known, sizeof *values, compare);
+    double middle = known == 0 ? 0 : (values[(known - 1) / 2] + values[known / 2]) / 2;
+    free(values);
+    return middle;
+}
+
+double links_median_latency(const struct link_figure *figures, size_t count,
+                            const struct link_figure *of)
+{
+    return median(figures, count, of, latency_of);
+}
+
+double links_median_bandwidth(const struct link_figure *figures, size_t count,
+                              const struct link_figure *of)
+{
+    return median(figures, count, of, bandwidth_of);
+}
+
+static const char *print_link(char *out, size_t size, const struct link_figure *figure)
+{
+    if (strcmp(figure->from, figure->to) == 0)
+        snprintf(out, size, "between the devices of %s", figure->from);
+    else
+        snprintf(out, size, "from %s to %s", figure->from, figure->to);
+    return out;
+}
+
+static bool judge(const struct link_figure *figures, size_t count, const struct link_figure *figure,
+                  struct findings *out)
+{
+    char where[160], own[32], others[32];
+    double bandwidth = links_median_bandwidth(figures, count, figure);
+    double latency = links_median_latency(figures, count, figure);
+    bool slow = figure->bytes_per_s > 0 && figure->bytes_per_s * FAR < bandwidth;
+    bool late = figure->latency_s > FAR * latency + LATENCY_NOISE_S;
+    if (slow)
+        finding_warn(out,
+                     "see what else moves data there, how its slots and ports are wired, and "
+                     "restart its worker to have it measured again",
+                     "%s/s %s, and half of such links have %s/s or more",
+                     units_print_bytes(own, sizeof own, figure->bytes_per_s),
+                     print_link(where, sizeof where, figure),
+                     units_print_bytes(others, sizeof others, bandwidth));
+    if (late)
+        finding_warn(out, "see who else computes on that node, and how the way to it leads",
+                     "a message takes %s %s, and %s or less over half of such links",
+                     units_print_seconds(own, sizeof own, figure->latency_s),
+                     print_link(where, sizeof where, figure),
+                     units_print_seconds(others, sizeof others, latency));
+    return slow || late;
+}
+
+/* None before it is of its level and model. */
+static bool is_first(const struct link_figure *figures, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (is_peer(&figures[i], &figures[index]))
+            return false;
+    return true;
+}
+
+static void judge_level(const struct link_figure *figures, size_t count, size_t first,
+                        struct findings *out)
+{
+    const struct link_figure *of = &figures[first];
+    size_t links = 0, found = 0;
+    for (size_t i = first; i < count; i++)
+        if (is_peer(&figures[i], of)) {
+            links++;
+            found += judge(figures, count, &figures[i], out);
+        }
+    if (found == 0)
+        finding_ok(out, "%zu link%s %s nodes%s%s, none far from the others", links,
+                   links == 1 ? "" : "s", of->level, *of->like ? " of " : "", of->like);
+}
+
+void links_judge(const struct link_figure *figures, size_t count, struct findings *out)
+{
+    for (size_t i = 0; i < count; i++)
+        if (is_first(figures, i))
+            judge_level(figures, count, i, out);
+}
