@@ -2,7 +2,7 @@
  * its state in stands how far computing is. */
 #include "bench/recovery/recovery.h"
 #include "bench/victims.h"
-#include "worker/executor/estate.h"
+#include "worker/estate/estate.h"
 
 #include <fcntl.h>
 #include <stdio.h>

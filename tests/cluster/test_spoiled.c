@@ -4,7 +4,7 @@
  * words. */
 #include "tests/cluster/pair.h"
 #include "tests/support/suite.h"
-#include "worker/executor/estate.h"
+#include "worker/estate/estate.h"
 
 #include <fcntl.h>
 #include <math.h>

@@ -14,8 +14,8 @@
 
 #include "common/program/program.h"
 #include "worker/collectives/collective.h"
+#include "worker/estate/estate.h"
 #include "worker/executor/arena.h"
-#include "worker/executor/estate.h"
 #include "worker/executor/optimizer.h"
 #include "worker/kernels/kernels.h"
 #include "worker/trail/trail.h"

@@ -6,7 +6,7 @@
 #ifndef WORKER_EXECUTOR_KEPT_H
 #define WORKER_EXECUTOR_KEPT_H
 
-#include "worker/executor/estate.h"
+#include "worker/estate/estate.h"
 #include "worker/executor/update.h"
 #include "worker/move/copies.h"
 

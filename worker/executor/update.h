@@ -3,7 +3,7 @@
 #ifndef WORKER_EXECUTOR_UPDATE_H
 #define WORKER_EXECUTOR_UPDATE_H
 
-#include "worker/executor/estate.h"
+#include "worker/estate/estate.h"
 #include "worker/executor/optimizer.h"
 #include "worker/kernels/kernels.h"
 

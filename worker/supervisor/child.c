@@ -2,7 +2,7 @@
 #include "worker/supervisor/child.h"
 
 #include "common/base/memory.h"
-#include "worker/executor/estate.h"
+#include "worker/estate/estate.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  * arena does. */
 #include "common/base/memory.h"
 #include "common/base/units.h"
-#include "worker/executor/estate_internal.h"
+#include "worker/estate/estate_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

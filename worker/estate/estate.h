@@ -11,8 +11,8 @@
  *
  * One process at a time writes, and what it has written is all there when it dies: the order of
  * writes is kept for that, and not for a power cut, which takes the file as well. */
-#ifndef WORKER_EXECUTOR_ESTATE_H
-#define WORKER_EXECUTOR_ESTATE_H
+#ifndef WORKER_ESTATE_ESTATE_H
+#define WORKER_ESTATE_ESTATE_H
 
 #include "common/base/error.h"
 #include "common/graph/shape.h"

@@ -2,7 +2,7 @@
  * are never used again; so the file grows, and is full of holes. */
 #include "common/base/memory.h"
 #include "common/base/units.h"
-#include "worker/executor/estate_internal.h"
+#include "worker/estate/estate_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

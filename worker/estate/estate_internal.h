@@ -1,8 +1,8 @@
 /* estate_internal.h - what is in the file; estate.c and holding.c share it, and nobody else. */
-#ifndef WORKER_EXECUTOR_ESTATE_INTERNAL_H
-#define WORKER_EXECUTOR_ESTATE_INTERNAL_H
+#ifndef WORKER_ESTATE_ESTATE_INTERNAL_H
+#define WORKER_ESTATE_ESTATE_INTERNAL_H
 
-#include "worker/executor/estate.h"
+#include "worker/estate/estate.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
