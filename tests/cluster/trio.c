@@ -123,7 +123,7 @@ void trio_stop(void)
     free(remove);
 }
 
-void trio_write_job(const char *division, const char *more)
+void trio_write_job_for(int devices, const char *division, const char *more)
 {
     FILE *file = fopen(trio.job_path, "we");
     ck_assert_ptr_nonnull(file);
@@ -133,12 +133,17 @@ void trio_write_job(const char *division, const char *more)
             "model: {family: gpt, layers: 3, hidden: 32, heads: 4, seq: 16}\n"
             "data: {text: ['%s/text']}\n"
             "train: {steps: %d, global_batch: 12, lr: 0.001}\n"
-            "devices: {min: 2, max: 3}\n"
+            "devices: {min: %d, max: 3}\n"
             "plan: {%s}\n"
             "eval: {every: %d, holdout: 0.1}\n"
             "%s\n",
-            trio.folder, TRIO_STEPS, division, TRIO_STEPS, more);
+            trio.folder, TRIO_STEPS, devices, division, TRIO_STEPS, more);
     ck_assert_int_eq(fclose(file), 0);
+}
+
+void trio_write_job(const char *division, const char *more)
+{
+    trio_write_job_for(2, division, more);
 }
 
 void trio_submit(void)

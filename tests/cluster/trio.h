@@ -48,6 +48,8 @@ void trio_await_all(void);
 
 /* `more` are further lines of the job file. */
 void trio_write_job(const char *division, const char *more);
+/* On so many devices at least: with fewer it waits. */
+void trio_write_job_for(int devices, const char *division, const char *more);
 /* Submit the job, and follow it. What happened before is not awaited any more. */
 void trio_submit(void);
 /* The job comes to its end, DONE; its loss on held-out text. */

@@ -4,6 +4,7 @@
 #include "common/base/units.h"
 #include "worker/estate/estate_internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,8 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAGIC UINT64_C(0x6573746174650001) /* with the version of what follows */
+#define MAGIC UINT64_C(0x6573746174650002) /* with the version of what follows */
 #define JOURNAL_BYTES ((size_t)3 * PIECE_ELEMENTS * sizeof(float))
+
+static_assert(HOLDINGS_MAX == EPOCHS_MAX * (1 + COPIES_SLOTS), "a state and its copies");
 
 uint64_t estate_pages(uint64_t bytes)
 {
@@ -134,7 +137,8 @@ int estate_watch(int fd, uint32_t *reached, uint32_t *count)
         return -ENOENT;
     for (size_t i = 0; i < HOLDINGS_MAX; i++) {
         const struct record *record = &page.records[i];
-        if (atomic_load(&record->published) && (!newest || record->ran_in > newest->ran_in))
+        if (atomic_load(&record->published) && record->kind == HOLDING_STATE &&
+            (!newest || record->ran_in > newest->ran_in))
             newest = record;
     }
     *count = newest ? (uint32_t)atomic_load(&newest->instructions) : 0;

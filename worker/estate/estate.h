@@ -2,8 +2,9 @@
  *
  * The worker makes a file without a name for each executor and holds it too; the executor keeps its
  * state in it, in holdings: one for the epoch that runs, and those that this one was moved from, as
- * long as they may be needed. When the process is killed its successor is given the same file and
- * finds them: which slices, behind which step, and how far the optimizer had come with the next.
+ * long as they may be needed; and the copies that it has of its own and of others' states, in two
+ * more of each epoch. When the process is killed its successor is given the same file and finds
+ * them: which slices, behind which step, and how far the optimizer had come with the next.
  *
  * The optimizer changes a state in place, piece by piece. What a piece was is written to a journal
  * before it is changed; so every piece of a holding that was left is known to be before the step or
@@ -18,13 +19,20 @@
 #include "common/graph/shape.h"
 #include "common/program/program.h"
 
-#define HOLDINGS_MAX 4
+#define EPOCHS_MAX 4   /* that one estate has something of */
+#define COPIES_SLOTS 2 /* while one is written the other is whole */
+#define HOLDINGS_MAX 12
 #define PIECE_ELEMENTS 16384 /* so long a piece, and the journal, stay in a core's cache */
 
 #define ESTATE_FD 5 /* of an executor that is started with one */
 
 struct estate;
 struct holding;
+
+enum holding_kind {
+    HOLDING_STATE,
+    HOLDING_COPY, /* of slices of several ranks, as they were behind one step: it never goes on */
+};
 
 /* A slice of a weight: where in the holding's memory, in bytes. */
 struct share {
@@ -55,21 +63,25 @@ int estate_take(struct estate *estate, struct holding *out[HOLDINGS_MAX], struct
 
 /* Memory of so many bytes, all zero, and a page behind it that faults; nobody finds it before it is
  * published. -ENOBUFS, -EBUSY: there are too many. */
-int holding_create(struct estate *estate, uint64_t bytes, size_t share_count, struct holding **out,
-                   struct error *err);
+int holding_create(struct estate *estate, enum holding_kind kind, uint64_t bytes,
+                   size_t share_count, struct holding **out, struct error *err);
 /* Its memory is given back. Accepts NULL. */
 void holding_release(struct holding *holding);
 /* What is published stays in the file, for a successor. */
 void holding_close(struct holding *holding);
 char *holding_memory(const struct holding *holding);
-/* Its state is whole; of the program of an epoch. */
-void holding_publish(struct holding *holding, const struct share *shares, uint64_t ran_in,
-                     const struct standing *standing);
-/* The state goes on elsewhere, in the memory of a device: until it is offered again what is here is
- * not what it stands for, and no successor finds it. */
+/* What there will be in it; of the program of an epoch. */
+void holding_describe(struct holding *holding, const struct share *shares, uint64_t ran_in);
+/* It is whole, and stands so. */
+void holding_publish(struct holding *holding, const struct standing *standing);
+/* The state goes on elsewhere, in the memory of a device, or another one is copied here: until it
+ * is offered or published again what is here is not what it stands for, and no successor finds it.
+ */
 void holding_withdraw(struct holding *holding);
 void holding_offer(struct holding *holding);
-/* Of one that is published; lent. */
+bool holding_published(const struct holding *holding);
+enum holding_kind holding_kind(const struct holding *holding);
+/* Of one that is described; lent. */
 const struct share *holding_shares(const struct holding *holding, size_t *count);
 uint64_t holding_ran_in(const struct holding *holding);
 /* Lent until it stands otherwise. */

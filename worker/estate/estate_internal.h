@@ -10,6 +10,7 @@
 /* Of a holding. A piece's number is its share's and its own in there, plus one. */
 struct record {
     atomic_bool published;
+    enum holding_kind kind;
     atomic_uint newest; /* of the standings */
     uint64_t offset;    /* of its stretch of the file */
     uint64_t bytes;     /* of its memory; with no share either: there is none */

@@ -56,16 +56,16 @@ int holding_open(struct estate *estate, size_t index, struct holding **out, stru
     return rc;
 }
 
-int holding_create(struct estate *estate, uint64_t bytes, size_t share_count, struct holding **out,
-                   struct error *err)
+int holding_create(struct estate *estate, enum holding_kind kind, uint64_t bytes,
+                   size_t share_count, struct holding **out, struct error *err)
 {
     size_t index = 0;
     while (index < HOLDINGS_MAX && estate->holdings[index])
         index++;
     if (index == HOLDINGS_MAX)
-        return error_set(err, -EBUSY, "%d states are kept already", HOLDINGS_MAX);
+        return error_set(err, -EBUSY, "%d states and copies are kept already", HOLDINGS_MAX);
     struct record *record = &estate->page->records[index];
-    *record = (struct record){.bytes = bytes, .share_count = share_count};
+    *record = (struct record){.kind = kind, .bytes = bytes, .share_count = share_count};
     int rc = estate_extend(estate, record, err);
     return rc == 0 ? holding_open(estate, index, out, err) : rc;
 }
@@ -104,24 +104,39 @@ static void stand(struct holding *holding, const struct standing *standing)
     atomic_store(&record->newest, other);
 }
 
-void holding_publish(struct holding *holding, const struct share *shares, uint64_t ran_in,
-                     const struct standing *standing)
+void holding_describe(struct holding *holding, const struct share *shares, uint64_t ran_in)
 {
     struct record *record = holding->record;
     memcpy(holding->shares, shares, record->share_count * sizeof *shares);
     record->ran_in = ran_in;
-    stand(holding, standing);
-    atomic_store(&record->published, true);
 }
 
+void holding_publish(struct holding *holding, const struct standing *standing)
+{
+    stand(holding, standing);
+    atomic_store(&holding->record->published, true);
+}
+
+/* What is written behind it stays behind it. */
 void holding_withdraw(struct holding *holding)
 {
     atomic_store(&holding->record->published, false);
+    atomic_signal_fence(memory_order_seq_cst);
 }
 
 void holding_offer(struct holding *holding)
 {
     atomic_store(&holding->record->published, true);
+}
+
+bool holding_published(const struct holding *holding)
+{
+    return atomic_load(&holding->record->published);
+}
+
+enum holding_kind holding_kind(const struct holding *holding)
+{
+    return holding->record->kind;
 }
 
 const struct share *holding_shares(const struct holding *holding, size_t *count)

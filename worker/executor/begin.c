@@ -91,16 +91,16 @@ static void publish(struct interpreter *in, const struct move *move, const struc
 static int copy(const struct trainer_config *config, struct interpreter *in,
                 const struct move *move, struct begun *begun, struct error *err)
 {
-    const struct move_decision *decision = move_decided(move);
+    const struct copies_config copies = {config->fabric, config->nodes, config->kept->estate,
+                                         config->epoch};
     if (config->job->elastic.copy_every == 0)
         return 0;
-    int rc = copies_create(move, config->fabric, config->nodes, &begun->copies, err);
+    int rc = copies_create(move, &copies, &begun->copies, err);
     if (rc < 0 || !begun->copies)
         return rc;
     begun->told.bytes_copied = copies_bytes(begun->copies);
     begun->slices = move_slices(interpreter_program(in), buffer_of, in);
-    return copies_take(begun->copies, begun->slices, &begun->age,
-                       decision->has_metrics ? decision->metrics : NULL, err);
+    return copies_take(begun->copies, begun->slices, interpreter_standing(in), err);
 }
 
 static struct move_config meeting_of(const struct trainer_config *config,

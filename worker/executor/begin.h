@@ -3,6 +3,7 @@
 #define WORKER_EXECUTOR_BEGIN_H
 
 #include "worker/executor/trainer.h"
+#include "worker/move/copies.h"
 
 /* What becomes of it. */
 struct begun {

@@ -28,7 +28,8 @@ void interpreter_publish(struct interpreter *in, const struct standing *standing
             .gradient = place_of(p, gradient->buffer) + (uint64_t)gradient->offset * ELEMENT_BYTES,
         };
     }
-    holding_publish(in->holding, shares, in->config.epoch, standing);
+    holding_describe(in->holding, shares, in->config.epoch);
+    holding_publish(in->holding, standing);
     in->published = true;
     if (in->lanes)
         holding_withdraw(in->holding);

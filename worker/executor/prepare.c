@@ -166,8 +166,8 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
     in->footprints = footprints_create(program, config->trail);
     int rc = find_kernels(in, err);
     if (rc == 0 && config->estate)
-        rc = holding_create(config->estate, program->bytes[REGION_STATE], program->parameter_count,
-                            &in->holding, err);
+        rc = holding_create(config->estate, HOLDING_STATE, program->bytes[REGION_STATE],
+                            program->parameter_count, &in->holding, err);
     if (rc == 0)
         rc = arena_reserve(program->bytes, in->holding ? holding_memory(in->holding) : NULL,
                            config->device->accelerator, &in->arena, err);

@@ -42,12 +42,10 @@ static int copy_behind(struct run *run, uint64_t done, struct error *err)
 {
     if (!run->begun.copies || done % (uint64_t)run->config->job->elastic.copy_every != 0)
         return 0;
-    const struct standing *standing = interpreter_standing(run->in);
-    const struct move_age age = {standing->epoch, standing->step};
     int rc = interpreter_fetch_state(run->in, err);
     if (rc < 0)
         return rc;
-    return copies_take(run->begun.copies, run->begun.slices, &age, standing->metrics, err);
+    return copies_take(run->begun.copies, run->begun.slices, interpreter_standing(run->in), err);
 }
 
 static int check_wanted(const struct reporter *reporter, uint64_t done, struct error *err)
@@ -211,26 +209,27 @@ static int prepare(struct run *run, const struct feed *feed, struct error *err)
     return rc;
 }
 
-/* What an epoch ends with when it breaks off. While the states that it was moved from are still
- * here, no step has been applied: then the new one is worth something only if it may have to apply
- * that step, and its copies are no newer than those there are. */
-static void keep(struct run *run, bool broken)
+/* What an epoch ends with when it breaks off. The state of a device that is lost is lost with it;
+ * copies of it are the host's. */
+static void leave(struct run *run)
 {
-    struct kept *kept = run->config->kept;
-    struct holding *holding = kept && broken && run->in ? interpreter_leave(run->in) : NULL;
-    bool first = kept && kept->count == 0;
+    struct holding *copies[COPIES_SLOTS];
+    struct holding *state = run->in ? interpreter_leave(run->in) : NULL;
+    int count = copies_leave(run->begun.copies, copies);
+    if (state)
+        kept_add(run->config->kept, state);
+    for (int i = 0; i < count; i++)
+        kept_add(run->config->kept, copies[i]);
+    run->begun.copies = NULL;
+}
+
+static void finish(struct run *run, bool broken)
+{
+    if (broken && run->config->kept)
+        leave(run);
+    copies_destroy(run->begun.copies);
     free(run->begun.slices);
-    if (holding && (first || !kept->copies)) {
-        copies_destroy(kept->copies);
-        kept->copies = run->begun.copies;
-    } else {
-        copies_destroy(run->begun.copies);
-    }
     interpreter_release(run->in);
-    if (holding && (first || holding_standing(holding)->armed))
-        kept_add(kept, holding);
-    else
-        holding_release(holding);
     program_destroy(run->program);
 }
 
@@ -241,7 +240,7 @@ int trainer_run(const struct trainer_config *config, struct error *err)
     int rc = prepare(&run, &feed, err);
     if (rc == 0)
         rc = run_prepared(&run, err);
-    keep(&run, rc < 0);
+    finish(&run, rc < 0);
     return rc;
 }
 

@@ -1,36 +1,36 @@
-/* copies.c - slots of memory, and one message to the neighbour. */
+/* copies.c - two holdings, and one message to the neighbour. */
 #include "worker/move/copies.h"
 
 #include "common/base/memory.h"
-#include "common/base/units.h"
 #include "worker/move/internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Some slices of a rank's state, side by side, twice. */
-struct store {
+/* Some slices of a rank's state, side by side: in elements of a slot's memory. */
+struct batch {
     int rank; /* whose they are */
-    struct move_slice *slices[COPIES_SLOTS];
-    size_t count;
-    size_t elements;
-    float *data[COPIES_SLOTS];
-    struct move_age age[COPIES_SLOTS];
-    bool has_metrics[COPIES_SLOTS];
-    float metrics[COPIES_SLOTS][METRICS]; /* the same on all ranks */
-    bool whole[COPIES_SLOTS];
+    size_t first, count;
 };
 
 struct copies {
     const struct collectives *collectives;
     struct fabric *fabric;
     int neighbour;
-    int slot;             /* of the next copy */
-    struct store own;     /* what this rank alone holds comes first */
-    size_t sole_elements; /* ... and is so long */
-    struct store *others; /* of the ranks whose neighbour this one is */
+    struct holding *slots[COPIES_SLOTS];
+    int slot;          /* of the next copy */
+    struct share *own; /* where in a slot this rank's own slices lie; they come first */
+    size_t own_count;
+    struct batch sole;    /* of these, what this rank alone holds; they come first */
+    struct batch *others; /* of the ranks whose neighbour this one is */
     size_t other_count;
+    size_t elements; /* of a slot */
+};
+
+/* What will be in a slot. */
+struct listing {
+    struct share *shares;
+    size_t count, capacity, elements;
 };
 
 /* The ranks that only give come behind them. */
@@ -65,70 +65,53 @@ static int neighbour_of(const char *const *nodes, int ranks, int rank)
     return (rank + 1) % ranks;
 }
 
-/* The slices of a rank, those that it alone holds first; all of them, or only those. */
-static void list(struct store *store, const struct move *move, const char *const *nodes, int rank,
-                 bool all, size_t *sole_elements)
+static void add(struct listing *listing, int tensor, const struct box *box)
+{
+    size_t count = (size_t)box_count(box);
+    uint64_t at = listing->elements * sizeof(float), bytes = count * sizeof(float);
+    listing->shares =
+        grow(listing->shares, listing->count, &listing->capacity, sizeof *listing->shares);
+    listing->shares[listing->count++] = (struct share){
+        .tensor = tensor, .box = *box, .master = at, .first = at + bytes, .second = at + 2 * bytes};
+    listing->elements += count * CHECKPOINT_PARTS;
+}
+
+/* The slices that a rank alone holds, or its others. */
+static struct batch list(struct listing *listing, const struct move *move, const char *const *nodes,
+                         int rank, bool sole)
 {
     const struct slices *slices = &move->offers[rank].wanted;
-    size_t tensors = move->config.graph->tensor_count;
-    store->rank = rank;
-    for (int slot = 0; slot < COPIES_SLOTS; slot++)
-        store->slices[slot] = xcalloc(tensors, sizeof **store->slices);
-    for (int sole = 1; sole >= (all ? 0 : 1); sole--) {
-        for (size_t t = 0; t < tensors; t++) {
-            if (!slices->there[t] || is_sole(move, nodes, rank, (int)t) != (sole == 1))
-                continue;
-            for (int slot = 0; slot < COPIES_SLOTS; slot++)
-                store->slices[slot][store->count] =
-                    (struct move_slice){.tensor = (int)t, .box = slices->boxes[t]};
-            store->count++;
-            store->elements += (size_t)box_count(&slices->boxes[t]) * CHECKPOINT_PARTS;
-        }
-        if (sole)
-            *sole_elements = store->elements;
-    }
+    size_t first = listing->elements;
+    for (size_t t = 0; t < move->config.graph->tensor_count; t++)
+        if (slices->there[t] && is_sole(move, nodes, rank, (int)t) == sole)
+            add(listing, (int)t, &slices->boxes[t]);
+    return (struct batch){rank, first, listing->elements - first};
 }
 
-static int reserve(struct store *store, struct error *err)
+static void list_all(struct copies *copies, struct listing *listing, const struct move *move,
+                     const char *const *nodes)
 {
-    for (int slot = 0; slot < COPIES_SLOTS; slot++) {
-        char size[32];
-        float *at = store->data[slot] = malloc(store->elements * sizeof *at + 1);
-        if (!at)
-            return error_set(
-                err, -ENOBUFS, "no %s of memory for copies of state",
-                units_print_bytes(size, sizeof size, (double)(store->elements * sizeof *at)));
-        for (size_t i = 0; i < store->count; i++)
-            for (int part = 0; part < CHECKPOINT_PARTS; part++) {
-                store->slices[slot][i].parts[part] = at;
-                at += box_count(&store->slices[slot][i].box);
-            }
-    }
-    return 0;
-}
-
-static void store_finish(struct store *store)
-{
-    for (int slot = 0; slot < COPIES_SLOTS; slot++) {
-        free(store->slices[slot]);
-        free(store->data[slot]);
-    }
-}
-
-static int find_others(struct copies *copies, const struct move *move, const char *const *nodes,
-                       struct error *err)
-{
-    size_t ignored;
-    int rc = 0;
+    copies->sole = list(listing, move, nodes, move->rank, true);
+    list(listing, move, nodes, move->rank, false);
+    copies->own_count = listing->count;
     copies->others = xcalloc((size_t)trainers(move), sizeof *copies->others);
-    for (int rank = 0; rank < trainers(move) && rc == 0; rank++) {
-        if (rank == move->rank || neighbour_of(nodes, trainers(move), rank) != move->rank)
-            continue;
-        struct store *store = &copies->others[copies->other_count++];
-        list(store, move, nodes, rank, false, &ignored);
-        rc = reserve(store, err);
+    for (int rank = 0; rank < trainers(move); rank++)
+        if (rank != move->rank && neighbour_of(nodes, trainers(move), rank) == move->rank)
+            copies->others[copies->other_count++] = list(listing, move, nodes, rank, true);
+    copies->elements = listing->elements;
+}
+
+static int reserve(struct copies *copies, const struct copies_config *config,
+                   const struct listing *listing, struct error *err)
+{
+    int rc = 0;
+    for (int i = 0; i < COPIES_SLOTS && rc == 0; i++) {
+        rc = holding_create(config->estate, HOLDING_COPY, listing->elements * sizeof(float),
+                            listing->count, &copies->slots[i], err);
+        if (rc == 0)
+            holding_describe(copies->slots[i], listing->shares, config->epoch);
     }
-    return rc;
+    return rc < 0 ? error_prefix(err, rc, "copies of state") : 0;
 }
 
 static bool anybody_is_sole(const struct move *move, const char *const *nodes)
@@ -141,20 +124,20 @@ static bool anybody_is_sole(const struct move *move, const char *const *nodes)
     return false;
 }
 
-int copies_create(const struct move *move, struct fabric *fabric, const char *const *nodes,
-                  struct copies **out, struct error *err)
+int copies_create(const struct move *move, const struct copies_config *config, struct copies **out,
+                  struct error *err)
 {
     *out = NULL;
-    if (trainers(move) < 2 || !anybody_is_sole(move, nodes))
+    if (trainers(move) < 2 || !anybody_is_sole(move, config->nodes))
         return 0;
     struct copies *copies = xcalloc(1, sizeof *copies);
+    struct listing listing = {0};
     copies->collectives = move->config.collectives;
-    copies->fabric = fabric;
-    copies->neighbour = neighbour_of(nodes, trainers(move), move->rank);
-    list(&copies->own, move, nodes, move->rank, true, &copies->sole_elements);
-    int rc = reserve(&copies->own, err);
-    if (rc == 0)
-        rc = find_others(copies, move, nodes, err);
+    copies->fabric = config->fabric;
+    copies->neighbour = neighbour_of(config->nodes, trainers(move), move->rank);
+    list_all(copies, &listing, move, config->nodes);
+    int rc = reserve(copies, config, &listing, err);
+    copies->own = listing.shares;
     if (rc < 0) {
         copies_destroy(copies);
         return rc;
@@ -170,105 +153,100 @@ static const struct move_slice *find(const struct move_slice *slices, int tensor
     return slices;
 }
 
-static void copy_own(struct copies *copies, const struct move_slice *state, int slot)
+static float *at(const struct holding *slot, uint64_t bytes)
 {
-    for (size_t i = 0; i < copies->own.count; i++) {
-        const struct move_slice *to = &copies->own.slices[slot][i];
+    return (float *)(void *)(holding_memory(slot) + bytes);
+}
+
+static float *start(const struct holding *slot, const struct batch *batch)
+{
+    return at(slot, batch->first * sizeof(float));
+}
+
+static void copy_own(const struct copies *copies, const struct move_slice *state,
+                     struct holding *slot)
+{
+    for (size_t i = 0; i < copies->own_count; i++) {
+        const struct share *to = &copies->own[i];
         const struct move_slice *from = find(state, to->tensor);
-        for (int part = 0; part < CHECKPOINT_PARTS; part++)
-            memcpy(to->parts[part], from->parts[part],
-                   (size_t)box_count(&to->box) * sizeof **to->parts);
+        const size_t bytes = (size_t)box_count(&to->box) * sizeof(float);
+        memcpy(at(slot, to->master), from->parts[CHECKPOINT_WEIGHT], bytes);
+        memcpy(at(slot, to->first), from->parts[CHECKPOINT_FIRST], bytes);
+        memcpy(at(slot, to->second), from->parts[CHECKPOINT_SECOND], bytes);
     }
 }
 
-static int receive_others(struct copies *copies, int slot, struct error *err)
+static int receive_others(const struct copies *copies, struct holding *slot, struct error *err)
 {
     int rc = 0;
     for (size_t i = 0; i < copies->other_count && rc == 0; i++) {
-        struct store *store = &copies->others[i];
-        if (store->elements > 0)
-            rc = copies->collectives->receive(copies->fabric, store->rank, MOVE_TAG_COPY,
-                                              ELEMENT_F32, store->data[slot], store->elements, err);
+        const struct batch *batch = &copies->others[i];
+        if (batch->count > 0)
+            rc = copies->collectives->receive(copies->fabric, batch->rank, MOVE_TAG_COPY,
+                                              ELEMENT_F32, start(slot, batch), batch->count, err);
     }
     return rc;
 }
 
-static void begin(struct store *store, int slot, const struct move_age *age, const float *metrics)
-{
-    store->whole[slot] = false;
-    store->age[slot] = *age;
-    store->has_metrics[slot] = metrics != NULL;
-    if (metrics)
-        memcpy(store->metrics[slot], metrics, sizeof store->metrics[slot]);
-}
-
-int copies_take(struct copies *copies, const struct move_slice *state, const struct move_age *age,
-                const float *metrics, struct error *err)
+/* What is sent stays where it is until its request has ended, however that went. */
+static int exchange(const struct copies *copies, struct holding *slot, struct error *err)
 {
     const struct collectives *c = copies->collectives;
     struct fabric_request *request = NULL;
-    int slot = copies->slot, rc = 0;
-    begin(&copies->own, slot, age, metrics);
-    for (size_t i = 0; i < copies->other_count; i++)
-        begin(&copies->others[i], slot, age, metrics);
-    copy_own(copies, state, slot);
-    copies->own.whole[slot] = true;
-    if (copies->sole_elements > 0)
+    struct error ignored;
+    int rc = 0, sent = 0;
+    if (copies->sole.count > 0)
         rc = c->send(copies->fabric, copies->neighbour, MOVE_TAG_COPY, ELEMENT_F32,
-                     copies->own.data[slot], copies->sole_elements, &request, err);
+                     start(slot, &copies->sole), copies->sole.count, &request, err);
     if (rc == 0)
         rc = receive_others(copies, slot, err);
-    if (rc == 0 && request)
-        rc = c->wait(copies->fabric, request, err);
+    if (rc < 0 && request)
+        c->abort(copies->fabric);
+    if (request)
+        sent = c->wait(copies->fabric, request, rc < 0 ? &ignored : err);
+    return rc < 0 ? rc : sent;
+}
+
+int copies_take(struct copies *copies, const struct move_slice *state,
+                const struct standing *standing, struct error *err)
+{
+    struct holding *slot = copies->slots[copies->slot];
+    holding_withdraw(slot);
+    copy_own(copies, state, slot);
+    int rc = exchange(copies, slot, err);
     if (rc < 0)
-        return error_prefix(err, rc, "copy the state of step %llu", (unsigned long long)age->step);
-    for (size_t i = 0; i < copies->other_count; i++)
-        copies->others[i].whole[slot] = true;
-    copies->slot = (slot + 1) % COPIES_SLOTS;
+        return error_prefix(err, rc, "copy the state of step %llu",
+                            (unsigned long long)standing->step);
+    holding_publish(slot, standing);
+    copies->slot = (copies->slot + 1) % COPIES_SLOTS;
     return 0;
-}
-
-static size_t describe(const struct store *store, struct move_held *out)
-{
-    size_t count = 0;
-    for (int slot = 0; slot < COPIES_SLOTS; slot++)
-        if (store->whole[slot] && store->count > 0)
-            out[count++] = (struct move_held){
-                .slices = store->slices[slot],
-                .slice_count = store->count,
-                .age = store->age[slot],
-                .metrics = store->has_metrics[slot] ? store->metrics[slot] : NULL};
-    return count;
-}
-
-size_t copies_describe(const struct copies *copies, struct move_held *out)
-{
-    size_t count = describe(&copies->own, out);
-    for (size_t i = 0; i < copies->other_count; i++)
-        count += describe(&copies->others[i], out + count);
-    return count;
-}
-
-size_t copies_room(const struct copies *copies)
-{
-    return COPIES_SLOTS * (1 + copies->other_count);
 }
 
 uint64_t copies_bytes(const struct copies *copies)
 {
-    uint64_t elements = copies->own.elements;
-    for (size_t i = 0; i < copies->other_count; i++)
-        elements += copies->others[i].elements;
-    return elements * COPIES_SLOTS * sizeof(float);
+    return copies->elements * COPIES_SLOTS * sizeof(float);
+}
+
+int copies_leave(struct copies *copies, struct holding *out[COPIES_SLOTS])
+{
+    int count = 0;
+    for (int i = 0; copies && i < COPIES_SLOTS; i++) {
+        if (!holding_published(copies->slots[i]))
+            continue;
+        out[count++] = copies->slots[i];
+        copies->slots[i] = NULL;
+    }
+    copies_destroy(copies);
+    return count;
 }
 
 void copies_destroy(struct copies *copies)
 {
     if (!copies)
         return;
-    store_finish(&copies->own);
-    for (size_t i = 0; i < copies->other_count; i++)
-        store_finish(&copies->others[i]);
+    for (int i = 0; i < COPIES_SLOTS; i++)
+        holding_release(copies->slots[i]);
+    free(copies->own);
     free(copies->others);
     free(copies);
 }

@@ -7,32 +7,38 @@
  *
  * All ranks copy behind the same steps, and each is done before it goes into the next one. A step
  * is applied only when all take part in it; so whoever is a step further knows that the last
- * copies are complete, and until then the ones before them are kept: there are two of each. */
+ * copies are complete, and until then the ones before them are kept: there are two of each.
+ *
+ * They lie in the estate, a holding for each of the two, as states do: what a killed executor was
+ * trusted with is not lost with it, and its successor offers that as if it were its own. */
 #ifndef WORKER_MOVE_COPIES_H
 #define WORKER_MOVE_COPIES_H
 
+#include "worker/estate/estate.h"
 #include "worker/move/move.h"
-
-#define COPIES_SLOTS 2
 
 struct copies;
 
-/* After the ranks have met, for those of the plan. fabric: theirs. nodes: of each rank, its node's
- * name; lent for this call. *out is NULL where the plan needs none. -ENOBUFS with the size. */
-int copies_create(const struct move *move, struct fabric *fabric, const char *const *nodes,
-                  struct copies **out, struct error *err);
-/* Copy the state, which is of this age, and came of a step with these metrics, NULL where they are
- * not known; all ranks together. Allocates nothing. Errors of the fabric, with which the copies
- * before these stay. */
-int copies_take(struct copies *copies, const struct move_slice *state, const struct move_age *age,
-                const float *metrics, struct error *err);
-/* What is whole in them, as states that this rank holds, appended to out, which has room for
- * copies_room() more; lent. Returns how many. */
-size_t copies_describe(const struct copies *copies, struct move_held *out);
-size_t copies_room(const struct copies *copies);
+struct copies_config {
+    struct fabric *fabric;    /* of the plan's ranks */
+    const char *const *nodes; /* of each rank, its node's name; lent for copies_create */
+    struct estate *estate;    /* outlives them */
+    uint64_t epoch;           /* that of the plan */
+};
+
+/* After the ranks have met, for those of the plan. *out is NULL where the plan needs none. -ENOBUFS
+ * with the size. */
+int copies_create(const struct move *move, const struct copies_config *config, struct copies **out,
+                  struct error *err);
+/* Copy the state, which stands so; all ranks together. Allocates nothing. Errors of the fabric,
+ * with which the copies before these stay. */
+int copies_take(struct copies *copies, const struct move_slice *state,
+                const struct standing *standing, struct error *err);
 /* Of host memory, over all slots. */
 uint64_t copies_bytes(const struct copies *copies);
-/* Accepts NULL. */
+/* As copies_destroy, but for what is whole in them: *out is the caller's. Returns how many. */
+int copies_leave(struct copies *copies, struct holding *out[COPIES_SLOTS]);
+/* Their memory is given back. Accepts NULL. */
 void copies_destroy(struct copies *copies);
 
 #endif

@@ -155,10 +155,10 @@ static void check_same(const struct kept *a, const struct kept *b)
 {
     ck_assert_uint_eq(a->count, 1);
     ck_assert_uint_eq(b->count, 1);
-    for (size_t i = 0; i < a->states[0].slice_count; i++)
+    for (size_t i = 0; i < a->epochs[0].state.slice_count; i++)
         for (int part = 0; part < CHECKPOINT_PARTS; part++) {
-            const struct move_slice *one = &a->states[0].slices[i],
-                                    *other = &b->states[0].slices[i];
+            const struct move_slice *one = &a->epochs[0].state.slices[i],
+                                    *other = &b->epochs[0].state.slices[i];
             size_t bytes = (size_t)box_count(&one->box) * sizeof(float);
             ck_assert_msg(memcmp(one->parts[part], other->parts[part], bytes) == 0,
                           "%s differs in part %d", graph->tensors[one->tensor].name, part);
@@ -192,7 +192,7 @@ START_TEST(a_process_that_is_killed_leaves_its_state_before_the_step_or_behind_i
     close(fd);
     uint64_t last = 1 + random_below(test_seed(), 0, (uint64_t)_i, fate->calls);
     inherit(train_and_die(last), &left);
-    const struct standing *standing = holding_standing(left.states[0].holding);
+    const struct standing *standing = holding_standing(left.epochs[0].state.holding);
     ck_assert_uint_eq(standing->step, fate->step + (fate->updating ? 1 : 0));
     ck_assert(!standing->applying);
     uint64_t step = standing->step;
@@ -214,16 +214,56 @@ START_TEST(what_is_not_whole_is_not_left)
     struct error err;
     int fd = new_file();
     ck_assert_int_eq(estate_open(dup(fd), &estate, &err), 0);
-    ck_assert_int_eq(holding_create(estate, 4096, 1, &holding, &err), 0);
+    ck_assert_int_eq(holding_create(estate, HOLDING_STATE, 4096, 1, &holding, &err), 0);
     memset(holding_memory(holding), 1, 4096);
     holding_close(holding);
     estate_close(estate);
     inherit(fd, &kept);
     ck_assert(!kept.inherited);
-    ck_assert_int_eq(holding_create(kept.estate, 4096, 1, &holding, &err), 0);
+    ck_assert_int_eq(holding_create(kept.estate, HOLDING_STATE, 4096, 1, &holding, &err), 0);
     for (int i = 0; i < 4096; i++)
         ck_assert_int_eq(holding_memory(holding)[i], 0);
     holding_release(holding);
+    kept_close(&kept);
+}
+END_TEST
+
+/* Moved from the state of epoch 1. */
+static void add_state(struct kept *kept, uint64_t epoch, bool armed)
+{
+    const struct share share = {.tensor = 0};
+    const struct standing standing = {.epoch = 1, .step = 5, .armed = armed};
+    struct holding *holding;
+    struct error err;
+    ck_assert_int_eq(holding_create(kept->estate, HOLDING_STATE, 4096, 1, &holding, &err), 0);
+    holding_describe(holding, &share, epoch);
+    holding_publish(holding, &standing);
+    kept_add(kept, holding);
+}
+
+static void check_epochs(const struct kept *kept, uint64_t first, uint64_t second, uint64_t third)
+{
+    ck_assert_uint_eq(kept->count, 3);
+    ck_assert_uint_eq(kept->epochs[0].number, first);
+    ck_assert_uint_eq(kept->epochs[1].number, second);
+    ck_assert_uint_eq(kept->epochs[2].number, third);
+}
+
+/* What may have to apply a step stays, and what all were moved from. */
+START_TEST(where_there_is_no_room_what_was_only_moved_goes_first)
+{
+    struct kept kept;
+    inherit(new_file(), &kept);
+    add_state(&kept, 1, false);
+    add_state(&kept, 2, true);
+    add_state(&kept, 3, false);
+    check_epochs(&kept, 1, 2, 3);
+    add_state(&kept, 4, false);
+    check_epochs(&kept, 1, 2, 4);
+    add_state(&kept, 5, true);
+    check_epochs(&kept, 1, 2, 5);
+    add_state(&kept, 6, false);
+    check_epochs(&kept, 2, 5, 6);
     kept_close(&kept);
 }
 END_TEST
@@ -248,7 +288,7 @@ START_TEST(a_state_that_does_not_fit_is_refused_with_its_size)
     struct holding *holding;
     struct error err;
     ck_assert_int_eq(estate_open(-1, &estate, &err), 0);
-    ck_assert_int_lt(holding_create(estate, 1ull << 62, 1, &holding, &err), 0);
+    ck_assert_int_lt(holding_create(estate, HOLDING_STATE, 1ull << 62, 1, &holding, &err), 0);
     ck_assert_msg(strstr(err.text, "cannot reserve memory: state ") != NULL, "%s", err.text);
     estate_close(estate);
 }
@@ -263,6 +303,7 @@ int main(void)
                         a_process_that_is_killed_leaves_its_state_before_the_step_or_behind_it, 0,
                         test_share(40));
     tcase_add_test(tcase, what_is_not_whole_is_not_left);
+    tcase_add_test(tcase, where_there_is_no_room_what_was_only_moved_goes_first);
     tcase_add_test(tcase, a_file_of_another_version_is_emptied);
     tcase_add_test(tcase, a_state_that_does_not_fit_is_refused_with_its_size);
     return suite_run("estate", tcase, NULL);

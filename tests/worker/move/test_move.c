@@ -7,6 +7,7 @@
 #include "tests/support/ranks.h"
 #include "tests/support/suite.h"
 #include "worker/executor/kept.h"
+#include "worker/move/copies.h"
 
 #include <check.h>
 #include <errno.h>
@@ -40,6 +41,7 @@ struct epoch {
     enum ending ending;
     double loss[STEPS];
     struct kept left[RANKS_MAX];
+    struct copies *copies[RANKS_MAX];
     const struct epoch *before; /* NULL: it begins from the seed */
     bool gone[RANKS_MAX];       /* ranks of the epoch before that died */
     struct move_decision decision;
@@ -128,7 +130,7 @@ static void have(const struct epoch *epoch, int rank, struct having *having)
             continue;
         struct move_held *held = kept_describe(left, &count);
         for (size_t j = 0; j < count; j++) {
-            having->holdings[having->count] = j < left->count ? left->states[j].holding : NULL;
+            having->holdings[having->count] = j == 0 ? left->epochs[0].state.holding : NULL;
             having->all[having->count++] = held[j];
         }
         free(held);
@@ -175,7 +177,10 @@ static int gather(struct epoch *epoch, const struct test_rank *rank, struct inte
     if (rc == 0)
         rc = take_over(epoch, rank, move, having, in, err);
     if (rc == 0 && epoch->copy_every)
-        rc = copies_create(move, rank->fabric, nodes, &epoch->left[rank->rank].copies, err);
+        rc = copies_create(move,
+                           &(struct copies_config){rank->fabric, nodes,
+                                                   epoch->left[rank->rank].estate, epoch->number},
+                           &epoch->copies[rank->rank], err);
     move_destroy(move);
     free(having);
     return rc;
@@ -183,14 +188,12 @@ static int gather(struct epoch *epoch, const struct test_rank *rank, struct inte
 
 static int copy(struct epoch *epoch, int rank, struct interpreter *in, struct error *err)
 {
-    struct copies *copies = epoch->left[rank].copies;
+    struct copies *copies = epoch->copies[rank];
     const struct standing *standing = interpreter_standing(in);
-    const struct move_age age = {standing->epoch, standing->step};
-    if (!copies || age.step % (uint64_t)epoch->copy_every != 0)
+    if (!copies || standing->step % (uint64_t)epoch->copy_every != 0)
         return 0;
     struct move_slice *slices = move_slices(interpreter_program(in), buffer_of, in);
-    int rc =
-        copies_take(copies, slices, &age, standing->has_metrics ? standing->metrics : NULL, err);
+    int rc = copies_take(copies, slices, standing, err);
     free(slices);
     return rc;
 }
@@ -224,22 +227,23 @@ static int train(struct epoch *epoch, const struct test_rank *rank, struct inter
 static int inherit(struct kept *kept, int fd, struct error *err)
 {
     const struct update_rule by = rule();
-    struct copies *copies = kept->copies;
-    kept->copies = NULL;
     kept_close(kept);
     int rc = kept_open(kept, fd, &by, err);
     ck_assert(kept->inherited);
-    kept->copies = copies;
     return rc;
 }
 
 /* What it was, is left; those with odd numbers die, and only their files are left. */
-static int leave(struct kept *kept, int rank, struct interpreter *in, int fd, struct error *err)
+static int leave(struct epoch *epoch, int rank, struct interpreter *in, int fd, struct error *err)
 {
-    struct holding *holding = interpreter_leave(in);
+    struct kept *kept = &epoch->left[rank];
+    struct holding *holding = interpreter_leave(in), *copies[COPIES_SLOTS];
+    int count = copies_leave(epoch->copies[rank], copies);
     interpreter_release(in);
     if (holding)
         kept_add(kept, holding);
+    for (int i = 0; i < count; i++)
+        kept_add(kept, copies[i]);
     if (holding && rank % 2 == 1)
         return inherit(kept, fd, err);
     close(fd);
@@ -278,7 +282,7 @@ static void run_rank(struct test_rank *rank)
     if (rc == 0 && (!epoch->before || epoch->decision.source == MOVE_MEMORY))
         rc = train(epoch, rank, in, &err);
     if (rc == 0)
-        rc = leave(kept, rank->rank, in, again, &err);
+        rc = leave(epoch, rank->rank, in, again, &err);
     program_destroy(program);
     if (rc < 0) {
         fprintf(stderr, "rank %d of epoch %lu: %s\n", rank->rank, (unsigned long)epoch->number,
