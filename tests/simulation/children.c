@@ -1,6 +1,7 @@
 /* children.c - the worker's side of simulated executors: worker/supervisor/child.h and the reading
  * half of common/channel, and the table of those that there are. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,8 @@ static void drop(struct executor *executor)
         message_free(executor->events[i]);
     free(executor->events);
     trail_close(executor->trail);
+    if (executor->state_fd >= 0)
+        close(executor->state_fd);
     executor_drop_held(executor);
     executors[executor->id - 1] = NULL;
     free(executor);
@@ -69,7 +72,6 @@ struct executor *executor_numbered(int id)
 
 int child_start(const struct child_options *options, struct child *out, struct error *err)
 {
-    (void)options;
     struct sim_node *node = (struct sim_node *)world->current;
     if (!actor_effect(&node->actor))
         return error_set(err, -EAGAIN, "its node is gone");
@@ -78,6 +80,7 @@ int child_start(const struct child_options *options, struct child *out, struct e
     executors[count++] = executor;
     executor->id = (int)count;
     executor->node = node;
+    executor->state_fd = options->state_fd < 0 ? -1 : fcntl(options->state_fd, F_DUPFD_CLOEXEC, 0);
     int trail;
     if (trail_create(&executor->trail, &trail, err) < 0)
         world_fail("%s", err->text);

@@ -120,6 +120,7 @@ struct executor {
     struct event *next;
     executor_cb then;        /* what it does next */
     uint64_t ledger;         /* of its state: ledger.h */
+    int state_fd;            /* what outlives it; -1: nothing */
     uint64_t share, reduced; /* of the step at hand: its own, and of all */
     bool wish;               /* of some rank: to pause behind the step */
     uint64_t phase_ms;       /* when it entered the one that it is in */
@@ -152,6 +153,10 @@ void executor_stop(struct executor *executor);
 void executor_continue(struct executor *executor);
 void executor_hold(struct executor *executor, const Gimbal__ExecutorCommand *command);
 void executor_drop_held(struct executor *executor);
+
+/* estates.c: it begins with what one before it has left on its device; its state is this now. */
+void executor_inherit(struct executor *executor);
+void executor_persist(const struct executor *executor);
 
 /* training.c: the next step; and whether all have come to the reduction of theirs. */
 void training_begin(struct executor *executor);

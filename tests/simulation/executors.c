@@ -4,7 +4,8 @@
  * step once it may go (training.c), and leaves; or it faults, or dies, and then its peers give up
  * on it. Asked to stop it does. A stubborn one does not leave, asked or not, and its worker has to
  * kill it in time. Where its job wants it so it leaves an epoch that breaks and stays, with the
- * steps that it has, until the next one. It dies with its worker. */
+ * steps that it has, until the next one. It dies with its worker; killed by itself it leaves them
+ * to the next one on its device (estates.c). */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -187,6 +188,7 @@ static void gather(struct executor *executor)
             executor->step_epoch = peer->step_epoch;
         }
     }
+    executor_persist(executor);
 }
 
 static void say_ready(struct executor *executor)
@@ -238,10 +240,9 @@ static void renew(struct executor *executor, const Gimbal__Assignment *assignmen
 
 static void take_assignment(struct executor *executor, const Gimbal__Assignment *assignment)
 {
-    if (executor->job[0])
+    bool fresh = !executor->job[0];
+    if (!fresh)
         renew(executor, assignment);
-    else
-        executor->ledger = LEDGER_START;
     executor->keeps = assignment->keeps;
     snprintf(executor->job, sizeof executor->job, "%s", assignment->job);
     executor->epoch = assignment->epoch;
@@ -250,6 +251,10 @@ static void take_assignment(struct executor *executor, const Gimbal__Assignment 
     executor->trainers = assignment->rank_count - assignment->givers;
     executor->device = assignment->device_index;
     executor->hash = assignment->program_hash;
+    if (fresh) {
+        executor->ledger = LEDGER_START;
+        executor_inherit(executor);
+    }
     if (executor->rank < executor->trainers && !(assignment->compute_s > 0))
         world_fail("%s epoch %" PRIu64 " rank %u is not told what it is predicted to take",
                    executor->job, executor->epoch, executor->rank);

@@ -46,13 +46,14 @@ static void print(uint64_t seed, const struct tally *tally)
            " coordinators, %" PRIu64 " submitted, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64
            " cancelled, %" PRIu64 " waiting, %" PRIu64 " executors, %" PRIu64
            " epochs taken up by one that stayed, %" PRIu64 " that gave, %" PRIu64
-           " that saved, %" PRIu64 " workers killed, %" PRIu64 " struck, %" PRIu64
-           " steps by ranks, %" PRIu64 " cut off, %" PRIu64 " impostors, %" PRIu64
-           " stale, storm of %" PRIu64 "\n",
+           " that inherited, %" PRIu64 " that saved, %" PRIu64 " workers killed, %" PRIu64
+           " struck, %" PRIu64 " steps by ranks, %" PRIu64 " cut off, %" PRIu64
+           " impostors, %" PRIu64 " stale, storm of %" PRIu64 "\n",
            seed, tally->events, tally->calls, tally->commits, tally->coordinators, tally->submitted,
            tally->done, tally->failed, tally->cancelled, tally->waiting, tally->executors,
-           tally->stayed, tally->gave, tally->saved, tally->workers_killed, tally->struck,
-           tally->applied, tally->cuts, tally->impostors, tally->stale, tally->storm_worst);
+           tally->stayed, tally->gave, tally->inherited, tally->saved, tally->workers_killed,
+           tally->struck, tally->applied, tally->cuts, tally->impostors, tally->stale,
+           tally->storm_worst);
     fflush(stdout);
 }
 

@@ -23,6 +23,7 @@ static void add(struct tally *sum, const struct tally *one)
     sum->stale += one->stale;
     sum->watched += one->watched;
     sum->stayed += one->stayed;
+    sum->inherited += one->inherited;
 }
 
 START_TEST(nothing_acknowledged_is_lost_and_all_comes_to_rest_whatever_happens)
@@ -40,6 +41,7 @@ START_TEST(nothing_acknowledged_is_lost_and_all_comes_to_rest_whatever_happens)
     ck_assert_uint_ge(sum.stale, SEEDS);
     ck_assert_uint_ge(sum.watched, 100 * SEEDS);
     ck_assert_uint_ge(sum.stayed, 1);
+    ck_assert_uint_ge(sum.inherited, 1);
 }
 END_TEST
 

@@ -90,6 +90,7 @@ static void apply(struct executor *executor)
     executor->ledger = ledger_add(executor->ledger, executor->step, executor->reduced);
     executor->step++;
     executor->step_epoch = executor->epoch;
+    executor_persist(executor);
     trail_leave(executor->trail, 0, world_now_ms());
     if (executor->ledger != ledger_right(executor->step))
         world_fail("%s rank %u: samples or steps are missing, or were taken twice, by step %llu",

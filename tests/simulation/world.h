@@ -72,7 +72,7 @@ struct tally {
     uint64_t executors, workers_killed, cuts, impostors, refused_impostors, watched, stale, waiting;
     uint64_t applied, reached; /* steps, by ranks; the furthest that any job came */
     uint64_t struck;           /* faults of the matrix, or losses of a measured world */
-    uint64_t excused_stops, stayed, gave, saved, storms,
+    uint64_t excused_stops, stayed, gave, inherited, saved, storms,
         storm_worst; /* per mille of workers in 10 ms */
 };
 
