@@ -4,7 +4,9 @@
 #include "common/base/memory.h"
 #include "coordinator/planner/costs/events.h"
 #include "coordinator/planner/exact/block_order.h"
+#include "coordinator/planner/exact/closing.h"
 #include "coordinator/planner/exact/polish.h"
+#include "coordinator/planner/exact/resuming.h"
 #include "coordinator/planner/tradeoff.h"
 
 #include <assert.h>
@@ -149,6 +151,7 @@ static int confirm_found(struct hunt *hunt, struct planner_result *out, struct e
         const struct plan *plan = hunt->found[i].plan;
         if (!is_promising(hunt, plan, out, runs + block_runs(plan)))
             continue;
+        hunt->found[i].simulated = true;
         runs += block_runs(plan);
         rc = confirm_plan(hunt, plan_copy(plan), out, err);
         if (rc == 0)
@@ -157,80 +160,49 @@ static int confirm_found(struct hunt *hunt, struct planner_result *out, struct e
     return rc;
 }
 
-/* Plans of the whole space whose bounds are below the best simulated step. */
-struct closing {
-    struct hunt *hunt;
-    double best_s;
-    struct found *items;
-    size_t count, capacity;
-};
-
-static bool collect(void *context, const struct plan *plan)
+static int polish(struct hunt *hunt, const struct plan *best, struct planner_result *out,
+                  struct error *err)
 {
-    struct closing *closing = context;
-    double formula_s, bound_s;
-    bool fits;
-    if (planner_stopped(closing->hunt->request))
-        return false;
-    if (evaluate_plan(&closing->hunt->costs, plan, &formula_s, &bound_s, &fits, NULL) < 0 ||
-        !fits || bound_s >= closing->best_s)
-        return true;
-    closing->items =
-        grow(closing->items, closing->count, &closing->capacity, sizeof *closing->items);
-    closing->items[closing->count] = (struct found){plan_copy(plan), formula_s, bound_s};
-    closing->items[closing->count++].plan->predicted.formula_s = formula_s;
-    return true;
+    bool far = best && best->predicted.step_time_s > (1 + hunt->limits.proof) * hunt->least_s;
+    return far && hunt->limits.polish > 0 ? polish_run(hunt, best, out, err) : 0;
 }
 
-static int by_bound(const void *first, const void *second)
+/* What was found and may be better than the best of them, which *best is before and after. */
+static int confirm_left(struct hunt *hunt, const struct plan **best, int64_t *runs,
+                        struct planner_result *out, struct error *err)
 {
-    const struct found *a = first, *b = second;
-    if (a->bound_s != b->bound_s)
-        return a->bound_s < b->bound_s ? -1 : 1;
-    return a->formula_s < b->formula_s ? -1 : a->formula_s > b->formula_s;
-}
-
-/* Are there so few plans that all can be walked through? */
-static bool is_small(struct hunt *hunt)
-{
-    double plans = 0;
-    if (isfinite(hunt->limits.plans) &&
-        (hunt->request->device_count > 8 || hunt->request->graph->block_count > 8))
-        return false;
-    for (size_t i = 0; i < hunt->point_count && plans <= hunt->limits.plans; i++)
-        plans += space_count(&hunt->costs, &hunt->points[i].point);
-    return plans <= hunt->limits.plans;
-}
-
-/* Returns the least bound that is left below the best, or the best. */
-static int close_gap(struct hunt *hunt, double *best_s, double *least_s, struct planner_result *out,
-                     struct error *err)
-{
-    struct closing closing = {hunt, *best_s, NULL, 0, 0};
     int rc = 0;
-    size_t i = 0;
-    for (size_t p = 0; p < hunt->point_count; p++)
-        space_walk(&hunt->costs, &hunt->points[p].point, collect, &closing);
-    if (closing.count > 1)
-        qsort(closing.items, closing.count, sizeof *closing.items, by_bound);
-    for (; i < closing.count && i < hunt->limits.simulations && rc == 0; i++) {
-        if (planner_stopped(hunt->request) || closing.items[i].bound_s >= *best_s)
+    for (size_t i = 0; i < hunt->found_count && rc == 0; i++) {
+        struct found *found = &hunt->found[i];
+        double best_s = (*best)->predicted.step_time_s;
+        double reach = found->plan->stage_count > 1 ? 1 + hunt->limits.over : 1;
+        if (found->simulated || found->bound_s >= best_s || found->formula_s >= best_s * reach)
+            continue;
+        *runs += is_large(found->plan) ? 0 : block_runs(found->plan);
+        if (*runs > CONFIRMED_RUNS_MAX)
             break;
-        size_t count = out->count;
-        rc = confirm_plan(hunt, closing.items[i].plan, out, err);
-        closing.items[i].plan = NULL;
+        found->simulated = true;
+        rc = confirm_plan(hunt, plan_copy(found->plan), out, err);
         const struct candidate *last = &out->candidates[out->count - 1];
-        if (rc == 0 && last->fits && last->plan->predicted.step_time_s < *best_s)
-            *best_s = last->plan->predicted.step_time_s;
-        else if (rc == 0 && out->count > count)
-            plan_destroy(out->candidates[--out->count].plan);
+        if (rc == 0 && last->fits && is_shorter(last->plan, *best))
+            *best = last->plan;
     }
-    *least_s = i < closing.count ? fmin(closing.items[i].bound_s, *best_s) : *best_s;
-    out->looked_at += closing.count;
-    for (; i < closing.count; i++)
-        plan_destroy(closing.items[i].plan);
-    free(closing.items);
     return rc;
+}
+
+/* And those of points that are gone on with because the best takes longer than their bounds. */
+static int confirm_resumed(struct hunt *hunt, const struct plan *best, struct planner_result *out,
+                           struct error *err)
+{
+    const struct plan *before = best;
+    int64_t runs = 0;
+    int rc = 0;
+    do
+        rc = confirm_left(hunt, &best, &runs, out, err);
+    while (rc == 0 && runs <= CONFIRMED_RUNS_MAX &&
+           resuming_next(hunt, best->predicted.step_time_s));
+    hunt_certify(hunt);
+    return rc == 0 && best != before ? polish(hunt, best, out, err) : rc;
 }
 
 int confirm_run(struct hunt *hunt, struct planner_result *out, struct error *err)
@@ -238,16 +210,16 @@ int confirm_run(struct hunt *hunt, struct planner_result *out, struct error *err
     size_t first = out->count;
     out->looked_at += hunt->opened;
     int rc = confirm_found(hunt, out, err);
+    if (rc == 0)
+        rc = polish(hunt, find_best(out, first), out, err);
+    if (rc == 0 && find_best(out, first))
+        rc = confirm_resumed(hunt, find_best(out, first), out, err);
     struct plan *best = find_best(out, first);
-    bool polishes = rc == 0 && best && hunt->limits.polish > 0;
-    if (polishes && best->predicted.step_time_s > (1 + hunt->limits.proof) * hunt->least_s)
-        rc = polish_run(hunt, best, out, err);
-    best = find_best(out, first);
     if (rc < 0 || !best)
         return rc;
     double best_s = best->predicted.step_time_s, least_s = fmin(hunt->least_s, best_s);
-    if (is_small(hunt))
-        rc = close_gap(hunt, &best_s, &least_s, out, err);
+    if (closing_is_small(hunt))
+        rc = closing_run(hunt, &best_s, &least_s, out, err);
     best = find_best(out, first);
     best->predicted.formula_gap = hunt->best_s / hunt->formula_least_s - 1;
     best->predicted.lower_bound_s = least_s;

@@ -47,6 +47,7 @@ static void forget(struct hunt *hunt)
     hunt->smallest = NULL;
     hunt->opened = 0;
     hunt->best_s = hunt->formula_least_s = hunt->least_s = INFINITY;
+    hunt->simulated_s = hunt->unlisted_s = INFINITY;
 }
 
 void hunt_finish(struct hunt *hunt)
@@ -191,10 +192,10 @@ static bool open_points(struct hunt *hunt, int most, int *rc, struct error *err)
     return legal;
 }
 
-/* No plan is shorter than the least of all bounds. */
-static void certify(struct hunt *hunt)
+void hunt_certify(struct hunt *hunt)
 {
     hunt->formula_least_s = hunt->best_s;
+    hunt->least_s = hunt->unlisted_s;
     for (size_t i = 0; i < hunt->point_count; i++) {
         const struct point_bound *bound = &hunt->points[i].bound;
         if (hunt->points[i].too_small)
@@ -254,7 +255,7 @@ int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
     if (!legal)
         return error_prefix(err, -EINVAL, "no legal plan on %d to %d devices", least, most);
     deepening_run(hunt);
-    certify(hunt);
+    hunt_certify(hunt);
     if (hunt->found_count > 1)
         qsort(hunt->found, hunt->found_count, sizeof *hunt->found, by_formula);
     return 0;

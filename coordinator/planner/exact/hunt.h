@@ -25,6 +25,10 @@ struct hunt_limits {
     size_t simulations; /* of these */
     int64_t polish;     /* blocks run in plans that are neighbours of the best; 0: none is tried */
     double slack;       /* points whose best is so much worse by the formula are confirmed too */
+    /* And so much worse than the best simulated step, of few devices: as many programs of parts as
+     * that takes at most. */
+    double over;
+    size_t resumed;
     double enough; /* a plan that is so much worse, at most, than the best of its point will do */
 };
 /* quick: somebody stands still until there is a plan. */
@@ -33,6 +37,7 @@ extern const struct hunt_limits hunt_limits_standard, hunt_limits_quick, hunt_li
 struct found {
     struct plan *plan;
     double formula_s, bound_s;
+    bool simulated;
 };
 
 struct hunt_point {
@@ -41,6 +46,8 @@ struct hunt_point {
     double hope_s;            /* what scouts think that a plan of it takes; infinity: not known */
     bool too_small;           /* its devices cannot hold the model's state */
     bool relaxed, closed;     /* searched without regard to memory; done with */
+    bool found;               /* a plan of it that is its best, as far as was searched */
+    bool resumed;             /* searched once more, for plans as slow as the best simulated one */
     int depth;                /* limits of labels were doubled so often */
     double joined;            /* pairs of labels when it was searched last */
     size_t index;
@@ -60,6 +67,8 @@ struct hunt {
     struct found *found;   /* the best of points, best first */
     size_t found_count, found_capacity;
     double best_s;                   /* by the formula */
+    double simulated_s;              /* the best by simulation; infinity: none was simulated yet */
+    double unlisted_s;               /* no point that was not listed is shorter, by simulation */
     double formula_least_s, least_s; /* no plan is shorter: by the formula, by simulation */
     size_t opened;
     size_t before; /* programs of parts that were lowered before points were opened */
@@ -79,5 +88,7 @@ int hunt_run(struct hunt *hunt, int least, int most, struct error *err);
  * wanted? */
 void hunt_add(struct hunt *hunt, struct plan *plan, double formula_s);
 bool hunt_is_enough(const struct hunt *hunt);
+/* What no plan is shorter than, as far as is known by now. */
+void hunt_certify(struct hunt *hunt);
 
 #endif

@@ -70,7 +70,7 @@ static void judge_unlisted(struct hunt *hunt, const struct space_point *point)
                                .hope_s = INFINITY,
                                .index = hunt->point_count};
     if (added.bound.formula_s >= hunt->best_s) {
-        hunt->least_s = fmin(hunt->least_s, added.bound.simulated_s);
+        hunt->unlisted_s = fmin(hunt->unlisted_s, added.bound.simulated_s);
         return;
     }
     added.too_small = !bounds_fit(&hunt->bounds, point);

@@ -84,11 +84,15 @@ static int solve(struct hunt *hunt, struct hunt_point *at, struct instance *inst
 
 /* Plans that take so long by the formula are not looked for. It over-estimates pipelines whose
  * stages are unequal: of them those are confirmed too that seem somewhat worse than the best, but
- * for many devices, where to look for them takes long. */
+ * for many devices, where to look for them takes long. The best itself may take longer than the
+ * formula says: once it was simulated, that counts. */
 static double reach(const struct hunt *hunt, const struct space_point *point)
 {
     bool more = point->stages > 1 && point->devices <= hunt->limits.wide_devices;
-    return hunt->best_s * (more ? 1 + hunt->limits.slack : 1);
+    double reach_s = hunt->best_s * (more ? 1 + hunt->limits.slack : 1);
+    if (isinf(hunt->simulated_s))
+        return reach_s;
+    return fmax(reach_s, hunt->simulated_s * (more ? 1 + hunt->limits.over : 1));
 }
 
 /* The first schedule needs the least memory, and by the formula all take the same time: what a
@@ -154,6 +158,7 @@ static int open_whole(struct hunt *hunt, struct hunt_point *at, double upper_s, 
     if (rc == 0)
         rc = solve(hunt, at, &instance, &least_s, &plan, &guess, &formula_s, err);
     if (rc == 0) {
+        at->found = at->found || plan;
         if (plan)
             hunt_add(hunt, plan, formula_s);
         learn(hunt, at, least_s, instance_bound(&instance));
@@ -182,6 +187,7 @@ static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s
     if (plan)
         evaluate_plan(&hunt->costs, plan, &again_s, &bound_s, &fits, NULL);
     *done = plan && fits && again_s <= *least_s * (1 + hunt->limits.enough);
+    at->found = at->found || *done;
     if (*done && again_s <= tie_of(*least_s))
         learn(hunt, at, again_s, 0);
     if (*done || (fits && again_s < hunt->best_s)) {

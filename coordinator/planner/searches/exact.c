@@ -1,9 +1,10 @@
 /* exact.c - the best plan of the whole space by the formula, confirmed by simulation.
  *
  * Points are opened in the order of their bounds and pruned by the best so far (hunt.c); the best
- * plans of points are then simulated, since the formula over-estimates unequal stages. A small
- * space is walked once more: every plan whose own bound is below the best simulated step is
- * simulated too, least bound first. What is left of bounds below it is the gap. */
+ * plans of points are then simulated, since the formula over-estimates unequal stages, and points
+ * that only the formula ruled out are gone on with. A small space is walked once more: every plan
+ * whose own bound is below the best simulated step is simulated too, least bound first. What is
+ * left of bounds below it is the gap. */
 #include "coordinator/planner/searches/exact.h"
 
 #include "common/base/memory.h"

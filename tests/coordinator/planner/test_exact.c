@@ -5,6 +5,7 @@
 #include "coordinator/planner/exact/block_order.h"
 #include "coordinator/planner/exact/bounds.h"
 #include "coordinator/planner/searches/exact.h"
+#include "tests/coordinator/planner/clusters.h"
 #include "tests/coordinator/planner/instances.h"
 #include "tests/support/suite.h"
 
@@ -277,6 +278,24 @@ START_TEST(no_block_is_better_off_on_the_next_stage)
 }
 END_TEST
 
+/* Clusters whose best plan takes some percent longer by the formula than the best by the formula.
+ */
+START_TEST(what_the_formula_finds_slow_may_be_fast)
+{
+    static const struct {
+        uint64_t seed;
+        int stages, micro_batches;
+    } known[] = {{60, 1, 2}, {72, 2, 2}};
+    struct cluster cluster;
+    cluster_init(&cluster, known[_i].seed, 6, 6);
+    double free_s = cluster_step(&cluster.request);
+    cluster.job->plan.pin.pp = known[_i].stages;
+    cluster.job->plan.pin.micro_batches = known[_i].micro_batches;
+    ck_assert_double_le(free_s, cluster_step(&cluster.request));
+    cluster_finish(&cluster);
+}
+END_TEST
+
 int main(void)
 {
     TCase *space = tcase_create("space"), *simulation = tcase_create("simulation"),
@@ -287,6 +306,7 @@ int main(void)
     tcase_add_loop_test(simulation, no_order_of_equal_blocks_is_better_by_simulation, 0,
                         test_share(ORDERED));
     tcase_add_test(simulation, no_block_is_better_off_on_the_next_stage);
+    tcase_add_loop_test(simulation, what_the_formula_finds_slow_may_be_fast, 0, 2);
     tcase_add_test(hurried, plans_that_executors_wait_for_are_close_to_the_best);
     tcase_set_timeout(hurried, 120);
     return suite_run("exact", space, simulation, hurried, NULL);
