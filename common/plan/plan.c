@@ -150,6 +150,43 @@ void plan_name(struct plan *plan)
              (unsigned long long)(hash ^ hash >> 32) & 0xffffff);
 }
 
+static bool same_stage(const struct plan_stage *a, const struct plan_stage *b)
+{
+    if (a->block_count != b->block_count || a->mesh.axes != b->mesh.axes)
+        return false;
+    for (int axis = 0; axis < a->mesh.axes; axis++)
+        if (a->mesh.size[axis] != b->mesh.size[axis])
+            return false;
+    for (int rank = 0; rank < mesh_count(&a->mesh); rank++) {
+        if ((a->weights ? a->weights[rank] : 1) != (b->weights ? b->weights[rank] : 1))
+            return false;
+        if (strcmp(a->devices ? a->devices[rank] : "", b->devices ? b->devices[rank] : "") != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool same_block(const struct plan_block *a, const struct plan_block *b, int axes)
+{
+    bool same = a->zero == b->zero && a->recompute == b->recompute;
+    for (int axis = 0; axis < axes && same; axis++)
+        same = a->roles[axis] == b->roles[axis];
+    return same;
+}
+
+bool plan_same(const struct plan *a, const struct plan *b)
+{
+    bool same = a->micro_batches == b->micro_batches &&
+                a->micro_batch_samples == b->micro_batch_samples && a->schedule == b->schedule &&
+                a->overlap == b->overlap && a->stage_count == b->stage_count &&
+                a->block_count == b->block_count;
+    for (int i = 0; same && i < a->stage_count; i++)
+        same = same_stage(&a->stages[i], &b->stages[i]);
+    for (int i = 0; same && i < a->block_count; i++)
+        same = same_block(&a->blocks[i], &b->blocks[i], a->stages[a->blocks[i].stage].mesh.axes);
+    return same;
+}
+
 char *plan_print(char *out, size_t size, const struct plan *plan)
 {
     /* The middle block speaks for the layers. */

@@ -103,8 +103,10 @@ int plan_check(const struct plan *plan, const struct graph *graph, struct error 
 /* The same of one block alone, its stage's mesh taken as sound. */
 int plan_check_block(const struct plan *plan, const struct graph *graph, int block,
                      struct error *err);
-/* Names the plan by its content: "p-3c1f09". */
+/* Names the plan by its content: "p-3c1f09". For people: another plan may have the same name. */
 void plan_name(struct plan *plan);
+/* Are they one plan, on the same devices? Predictions are not looked at, nor names. */
+bool plan_same(const struct plan *a, const struct plan *b);
 /* "pp2·tp2·dp2 m4 1f1b": for a line. */
 char *plan_print(char *out, size_t size, const struct plan *plan);
 

@@ -11,7 +11,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define FASTER 0.95    /* of the step's time now, at most */
 #define MOVE_S 2.0     /* what a move is taken to cost as long as none was seen */
@@ -92,7 +91,7 @@ void service_take_trial(struct service *service, const struct job *job,
 {
     const struct dossier *dossier = dossier_find(service, job->id);
     if (answer->rc < 0 || !dossier->planning.plan ||
-        strcmp(answer->planning.plan->id, dossier->planning.plan->id) == 0)
+        plan_same(answer->planning.plan, dossier->planning.plan))
         return;
     double now_s = step_now_s(service, job, &dossier->planning);
     double then_s = answer->planning.plan->predicted.step_time_s;

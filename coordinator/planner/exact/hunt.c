@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Of the work of looking into points, relaxed ones are given this share. */
 #define RELAXED_SHARE 0.6
@@ -65,9 +64,8 @@ void hunt_add(struct hunt *hunt, struct plan *plan, double formula_s)
     bool fits;
     hunt->best_s = fmin(hunt->best_s, formula_s);
     planner_tell_best(hunt->request, formula_s);
-    plan_name(plan);
     for (size_t i = 0; i < hunt->found_count; i++)
-        if (strcmp(hunt->found[i].plan->id, plan->id) == 0) { /* with few roles already */
+        if (plan_same(hunt->found[i].plan, plan)) { /* with few roles already */
             plan_destroy(plan);
             return;
         }

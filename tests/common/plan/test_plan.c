@@ -317,6 +317,58 @@ START_TEST(a_name_is_of_the_content_alone)
 }
 END_TEST
 
+static int by_name(const void *first, const void *second)
+{
+    const struct plan *const *a = first, *const *b = second;
+    return strcmp((*a)->id, (*b)->id);
+}
+
+/* Of so many plans some have one name. */
+#define NAMED 12000
+
+START_TEST(plans_of_one_name_may_be_two)
+{
+    struct plan **plans = xcalloc(NAMED, sizeof *plans);
+    int shared = 0;
+    for (int i = 0; i < NAMED; i++) {
+        plans[i] = division(2, "batch");
+        plans[i]->micro_batches = 1 + i % 120;
+        plans[i]->micro_batch_samples = 2 + i / 120;
+        plan_name(plans[i]);
+    }
+    qsort(plans, NAMED, sizeof *plans, by_name);
+    for (int i = 1; i < NAMED; i++) {
+        shared += strcmp(plans[i]->id, plans[i - 1]->id) == 0;
+        ck_assert(!plan_same(plans[i], plans[i - 1]));
+    }
+    ck_assert_int_gt(shared, 0);
+    for (int i = 0; i < NAMED; i++)
+        plan_destroy(plans[i]);
+    free(plans);
+}
+END_TEST
+
+START_TEST(a_plan_is_the_same_by_its_content_alone)
+{
+    struct plan *plan = engine_plan_random(graph, test_seed() + (uint64_t)_i, 8, 8), *other;
+    char *text = plan_encode(plan, graph);
+    ck_assert_int_eq(plan_decode(text, &other, NULL), 0);
+    other->predicted.step_time_s = 1;
+    plan_name(other);
+    ck_assert(plan_same(plan, other));
+    other->blocks[_i % other->block_count].zero ^= 1;
+    ck_assert(!plan_same(plan, other));
+    other->blocks[_i % other->block_count].zero ^= 1;
+    other->stages[0].devices = xcalloc((size_t)plan_ranks(other), sizeof(char *));
+    for (int rank = 0; rank < mesh_count(&other->stages[0].mesh); rank++)
+        other->stages[0].devices[rank] = xstrdup("a/0");
+    ck_assert(!plan_same(plan, other));
+    free(text);
+    plan_destroy(plan);
+    plan_destroy(other);
+}
+END_TEST
+
 START_TEST(a_plan_prints_as_one_line)
 {
     char line[64], small[8];
@@ -385,6 +437,8 @@ int main(void)
     tcase_add_test(check, what_would_overflow_is_refused);
     tcase_add_test(check, equal_weights_are_as_none);
     tcase_add_test(check, a_name_is_of_the_content_alone);
+    tcase_add_test(check, plans_of_one_name_may_be_two);
+    tcase_add_loop_test(check, a_plan_is_the_same_by_its_content_alone, 0, 20);
     tcase_add_test(check, a_plan_prints_as_one_line);
     tcase_add_test(check, the_first_schedule_needs_the_fewest_slots);
     tcase_add_loop_test(check, slots_are_the_lowest_that_are_free, 0, 64);
