@@ -18,6 +18,9 @@
 /* Plans of different points that are simulated; of large ones by stages alone. */
 #define CONFIRMED_MAX 8
 #define CONFIRMED_RUNS_MAX 4096 /* of blocks in all of them, but for those that promise most */
+/* Plans whose neighbours are tried besides the best's, and so much slower at most. */
+#define POLISHED_MAX 4
+#define POLISHED_REACH 1.15
 #define FRONTIER_STEP 0.85
 #define SMALLER 0.999999
 
@@ -160,11 +163,32 @@ static int confirm_found(struct hunt *hunt, struct planner_result *out, struct e
     return rc;
 }
 
-static int polish(struct hunt *hunt, const struct plan *best, struct planner_result *out,
-                  struct error *err)
+/* The shortest that fits, of those after `first` whose neighbours were not tried. */
+static const struct plan *find_unpolished(const struct planner_result *out, size_t first)
 {
-    bool far = best && best->predicted.step_time_s > (1 + hunt->limits.proof) * hunt->least_s;
-    return far && hunt->limits.polish > 0 ? polish_run(hunt, best, out, err) : 0;
+    const struct plan *best = NULL;
+    for (size_t i = first; i < out->count; i++) {
+        const struct candidate *candidate = &out->candidates[i];
+        if (candidate->fits && !candidate->polished && (!best || is_shorter(candidate->plan, best)))
+            best = candidate->plan;
+    }
+    return best;
+}
+
+/* The neighbours of the best, and of `others` that may become better than that. */
+static int polish(struct hunt *hunt, size_t first, int others, int64_t *runs,
+                  struct planner_result *out, struct error *err)
+{
+    int rc = 0;
+    for (int i = 0; i <= others && rc == 0; i++) {
+        const struct plan *best = find_best(out, first), *next = find_unpolished(out, first);
+        double best_s = best ? best->predicted.step_time_s : 0;
+        if (!next || best_s <= (1 + hunt->limits.proof) * hunt->least_s ||
+            next->predicted.step_time_s > (others ? POLISHED_REACH : 1) * best_s)
+            break;
+        rc = polish_run(hunt, next, runs, out, err);
+    }
+    return rc;
 }
 
 /* What was found and may be better than the best of them, which *best is before and after. */
@@ -194,7 +218,6 @@ static int confirm_left(struct hunt *hunt, const struct plan **best, int64_t *ru
 static int confirm_resumed(struct hunt *hunt, const struct plan *best, struct planner_result *out,
                            struct error *err)
 {
-    const struct plan *before = best;
     int64_t runs = 0;
     int rc = 0;
     do
@@ -202,18 +225,21 @@ static int confirm_resumed(struct hunt *hunt, const struct plan *best, struct pl
     while (rc == 0 && runs <= CONFIRMED_RUNS_MAX &&
            resuming_next(hunt, best->predicted.step_time_s));
     hunt_certify(hunt);
-    return rc == 0 && best != before ? polish(hunt, best, out, err) : rc;
+    return rc;
 }
 
 int confirm_run(struct hunt *hunt, struct planner_result *out, struct error *err)
 {
     size_t first = out->count;
     out->looked_at += hunt->opened;
+    int64_t runs = hunt->limits.polish;
     int rc = confirm_found(hunt, out, err);
-    if (rc == 0)
-        rc = polish(hunt, find_best(out, first), out, err);
+    if (rc == 0 && runs > 0)
+        rc = polish(hunt, first, 0, &runs, out, err);
     if (rc == 0 && find_best(out, first))
         rc = confirm_resumed(hunt, find_best(out, first), out, err);
+    if (rc == 0 && runs > 0)
+        rc = polish(hunt, first, POLISHED_MAX, &runs, out, err);
     struct plan *best = find_best(out, first);
     if (rc < 0 || !best)
         return rc;

@@ -50,6 +50,7 @@ struct candidate {
     bool fits;         /* the memory of every rank's device, or job's plan.memory */
     int tight_rank;    /* if not: the first that does not, and what it takes; -1: not known */
     uint64_t tight_bytes;
+    bool polished; /* its neighbours were tried, or that is where it comes from */
 };
 
 struct planner_result {

@@ -23,7 +23,7 @@ struct polish {
     struct hunt *hunt;
     const struct plan *best; /* lent by the result */
     struct planner_result *out;
-    int64_t runs; /* of blocks that may still be simulated */
+    int64_t *runs; /* of blocks that may still be simulated */
 };
 
 /* Is it one of the space, and may it be the faster one? */
@@ -56,16 +56,17 @@ static int try_plan(struct polish *polish, struct plan *plan, bool *faster, stru
             ? LARGE_RUNS
             : events_block_runs(ranks, plan->block_count, plan->stage_count, plan->micro_batches);
     *faster = false;
-    if (runs > polish->runs || !is_worth_it(polish, plan)) {
+    if (runs > *polish->runs || !is_worth_it(polish, plan)) {
         plan_destroy(plan);
         return 0;
     }
-    polish->runs -= runs;
+    *polish->runs -= runs;
     int rc = confirm_plan(polish->hunt, plan, out, err);
     if (rc < 0)
         return rc;
     out->looked_at++;
-    const struct candidate *last = &out->candidates[out->count - 1];
+    struct candidate *last = &out->candidates[out->count - 1];
+    last->polished = true;
     *faster = last->fits && last->plan->predicted.step_time_s < polish->best->predicted.step_time_s;
     if (*faster)
         polish->best = last->plan;
@@ -74,12 +75,15 @@ static int try_plan(struct polish *polish, struct plan *plan, bool *faster, stru
     return 0;
 }
 
-int polish_run(struct hunt *hunt, const struct plan *from, struct planner_result *out,
-               struct error *err)
+int polish_run(struct hunt *hunt, const struct plan *from, int64_t *runs,
+               struct planner_result *out, struct error *err)
 {
-    struct polish polish = {hunt, from, out, hunt->limits.polish};
+    struct polish polish = {hunt, from, out, runs};
     bool better = true;
     int rc = 0;
+    for (size_t i = 0; i < out->count; i++)
+        out->candidates[i].polished =
+            out->candidates[i].polished || out->candidates[i].plan == from;
     while (better) {
         better = false;
         for (int number = 0;; number++) {

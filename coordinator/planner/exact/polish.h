@@ -4,8 +4,9 @@
 
 #include "coordinator/planner/exact/hunt.h"
 
-/* Appends what is faster than `from`, a plan that was simulated and fits. */
-int polish_run(struct hunt *hunt, const struct plan *from, struct planner_result *out,
-               struct error *err);
+/* Appends what is faster than `from`, a plan of *out that was simulated and fits. *runs: of blocks
+ * that may be simulated; what was is taken off. */
+int polish_run(struct hunt *hunt, const struct plan *from, int64_t *runs,
+               struct planner_result *out, struct error *err);
 
 #endif
