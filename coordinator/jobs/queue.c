@@ -3,8 +3,9 @@
  * The queue is walked in the order of submission; jobs of which executors have stayed come first. A
  * job that could run on a kind of device if the whole cluster were idle, and cannot now, keeps that
  * kind from all jobs behind it; so a large job is not starved by small ones. A job that could not
- * run even then, or that is held, keeps nothing. Within a kind, a grant is packed on as few workers
- * as possible, because links inside one are faster.
+ * run even then, or that is held, keeps nothing. Within a kind, a grant comes from the fastest
+ * workers that have enough together, and of these it is packed on as few as possible, because links
+ * inside one are faster. How many it is does not depend on that, so nobody waits for faster ones.
  *
  * A job that came with a plan which names devices is granted just these.
  *
@@ -20,6 +21,7 @@
 #include "common/base/memory.h"
 #include "coordinator/jobs/internal.h"
 #include "coordinator/jobs/machine.h"
+#include "coordinator/jobs/speeds.h"
 
 #define KINDS 2 /* enum hardware_kind */
 
@@ -32,7 +34,8 @@ struct pool {
 struct queue {
     const struct device_view *devices;
     size_t device_count;
-    bool *taken; /* by this walk */
+    bool *taken;  /* by this walk */
+    int *classes; /* of speed, see speeds.h */
     struct pool pools[KINDS];
     uint64_t now_ms;
     struct job_actions *actions;
@@ -64,28 +67,57 @@ static size_t worker_end(const struct queue *queue, size_t first)
     return end;
 }
 
-static unsigned free_between(const struct queue *queue, size_t first, size_t end,
-                             enum hardware_kind kind)
+/* The class of speed from which on there are `wanted` free devices of the kind. */
+static int find_class(const struct queue *queue, unsigned wanted, enum hardware_kind kind)
+{
+    for (int class = 0, slower = 0;; class = slower) {
+        unsigned count = 0;
+        slower = INT_MAX;
+        for (size_t i = 0; i < queue->device_count; i++) {
+            if (!is_free(queue, i, kind))
+                continue;
+            count += queue->classes[i] <= class ? 1 : 0;
+            if (queue->classes[i] > class && queue->classes[i] < slower)
+                slower = queue->classes[i];
+        }
+        if (count >= wanted || slower == INT_MAX)
+            return class;
+    }
+}
+
+/* Free devices of a worker that are of the kind and no slower than the class; *own: their class. */
+static unsigned count_fast(const struct queue *queue, size_t first, enum hardware_kind kind,
+                           int slowest, int *own)
 {
     unsigned count = 0;
-    for (size_t i = first; i < end; i++)
-        count += is_free(queue, i, kind) ? 1 : 0;
+    for (size_t i = first; i < worker_end(queue, first); i++)
+        if (is_free(queue, i, kind) && queue->classes[i] <= slowest) {
+            *own = queue->classes[i];
+            count++;
+        }
     return count;
 }
 
-/* The worker to take `wanted` devices from, as its first device: the fullest that has enough,
- * else the one that has most. There is at least one free device of the kind. */
-static size_t choose_worker(const struct queue *queue, unsigned wanted, enum hardware_kind kind)
+/* The worker to take `wanted` devices from, as its first device, of those that are no slower than
+ * the class: of those that have enough the fastest, and of these the fullest; else the one that has
+ * most. There is at least one free device. */
+static size_t choose_worker(const struct queue *queue, unsigned wanted, enum hardware_kind kind,
+                            int slowest)
 {
     size_t best = 0;
     unsigned best_free = 0;
+    int best_class = 0;
     for (size_t first = 0; first < queue->device_count; first = worker_end(queue, first)) {
-        unsigned count = free_between(queue, first, worker_end(queue, first), kind);
-        bool better =
-            best_free >= wanted ? count >= wanted && count < best_free : count > best_free;
+        int class = 0;
+        unsigned count = count_fast(queue, first, kind, slowest, &class);
+        bool faster = class < best_class, as_fast = class == best_class;
+        bool better = best_free >= wanted
+                          ? count >= wanted && (faster || (as_fast && count < best_free))
+                          : count > best_free || (count > 0 && count == best_free && faster);
         if (better) {
             best = first;
             best_free = count;
+            best_class = class;
         }
     }
     return best;
@@ -147,8 +179,9 @@ static void grant(struct queue *queue, struct job *job, enum hardware_kind kind)
     pool->free -= wanted;
     struct job_rank *ranks = xcalloc(wanted + job->rank_count, sizeof *ranks);
     size_t count = take_back(queue, job, kind, ranks, wanted);
+    int slowest = find_class(queue, wanted - (unsigned)count, kind);
     while (count < wanted) {
-        size_t first = choose_worker(queue, wanted - (unsigned)count, kind);
+        size_t first = choose_worker(queue, wanted - (unsigned)count, kind, slowest);
         size_t end = worker_end(queue, first);
         for (size_t i = first; i < end && count < wanted; i++) {
             if (!is_free(queue, i, kind))
@@ -350,6 +383,7 @@ void jobs_schedule(struct jobs *jobs, const struct device_view *devices, size_t 
     struct queue queue = {.devices = devices,
                           .device_count = device_count,
                           .taken = xcalloc(device_count, sizeof(bool)),
+                          .classes = speeds_classify(devices, device_count),
                           .now_ms = now_ms,
                           .actions = actions};
     fill_pools(&queue);
@@ -360,4 +394,5 @@ void jobs_schedule(struct jobs *jobs, const struct device_view *devices, size_t 
         if (jobs->items[i]->state == JOB_PENDING && !job_left_executors(jobs->items[i]))
             consider(&queue, jobs->items[i]);
     free(queue.taken);
+    free(queue.classes);
 }

@@ -89,6 +89,7 @@ static void schedule(struct service *service)
 {
     struct device_view *devices;
     size_t count = membership_devices(service->membership, &devices);
+    service_mark_slow(service, devices, count);
     jobs_schedule(service->jobs, devices, count, service_now_ms(service), &service->actions);
     free(devices);
 }

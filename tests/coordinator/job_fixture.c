@@ -45,6 +45,13 @@ void add_worker(const char *name, enum hardware_kind kind, unsigned devices)
     }
 }
 
+void set_speed(const char *worker, double flops)
+{
+    for (size_t i = 0; i < view_count; i++)
+        if (strcmp(views[i].ref.worker, worker) == 0)
+            hardware[i].flops = flops;
+}
+
 void carry_out(void)
 {
     for (size_t i = 0; i < actions.count; i++) {

@@ -23,6 +23,8 @@ extern unsigned restarts_max;
 extern bool replans; /* false to begin with */
 
 void add_worker(const char *name, enum hardware_kind kind, unsigned devices);
+/* Of each of its devices. */
+void set_speed(const char *worker, double flops);
 const struct job *submit(unsigned min, unsigned max, enum job_kind kind);
 /* With a plan for these devices, a line each. */
 const struct job *submit_for(const char *named, unsigned count);

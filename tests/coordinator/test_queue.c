@@ -62,6 +62,49 @@ START_TEST(a_grant_takes_as_few_workers_as_it_can)
 }
 END_TEST
 
+START_TEST(a_grant_comes_from_the_fastest_workers_that_have_enough)
+{
+    add_worker("a", HARDWARE_CPU, 4);
+    add_worker("b", HARDWARE_CPU, 2);
+    add_worker("c", HARDWARE_CPU, 2);
+    set_speed("a", 1e12);
+    set_speed("b", 5e12);
+    set_speed("c", 4.6e12); /* about as fast */
+    const struct job *one = submit(1, 1, JOB_ANY), *two = submit(3, 3, JOB_ANY),
+                     *three = submit(4, 4, JOB_ANY);
+    schedule();
+    ranks_are(one, "b/0");
+    ranks_are(two, "c/0 c/1 b/1");
+    ranks_are(three, "a/0 a/1 a/2 a/3");
+}
+END_TEST
+
+START_TEST(a_slow_worker_is_as_good_as_part_of_a_fast_one)
+{
+    add_worker("a", HARDWARE_CPU, 1);
+    add_worker("b", HARDWARE_CPU, 4);
+    set_speed("a", 5e12);
+    set_speed("b", 1e12);
+    const struct job *large = submit(4, 4, JOB_ANY), *small = submit(1, 1, JOB_ANY);
+    schedule();
+    ranks_are(large, "b/0 b/1 b/2 b/3");
+    ranks_are(small, "a/0");
+}
+END_TEST
+
+START_TEST(a_device_that_has_become_slow_counts_as_such)
+{
+    add_worker("a", HARDWARE_CPU, 1);
+    add_worker("b", HARDWARE_CPU, 1);
+    set_speed("a", 5e12);
+    set_speed("b", 4e12);
+    views[0].slowdown = 3;
+    const struct job *job = submit(1, 1, JOB_ANY);
+    schedule();
+    ranks_are(job, "b/0");
+}
+END_TEST
+
 START_TEST(suspect_and_draining_workers_get_nothing_new)
 {
     add_worker("a", HARDWARE_CPU, 1);
@@ -252,6 +295,9 @@ int main(void)
     tcase_add_test(tcase, a_job_too_large_for_the_cluster_blocks_nobody);
     tcase_add_test(tcase, jobs_of_another_kind_of_device_pass);
     tcase_add_test(tcase, a_grant_takes_as_few_workers_as_it_can);
+    tcase_add_test(tcase, a_grant_comes_from_the_fastest_workers_that_have_enough);
+    tcase_add_test(tcase, a_slow_worker_is_as_good_as_part_of_a_fast_one);
+    tcase_add_test(tcase, a_device_that_has_become_slow_counts_as_such);
     tcase_add_test(tcase, suspect_and_draining_workers_get_nothing_new);
     tcase_add_test(tcase, one_key_is_one_job);
     tcase_add_test(tcase, a_wrong_submission_is_refused_in_words);
