@@ -16,6 +16,7 @@
 #define STEPS_TEXT "60"
 
 static char folder[64], job_path[96], plan_path[96], checkpoints[96];
+static char *plan; /* of two ranks, as JSON: every run takes it */
 static struct command command;
 
 static void setup(void)
@@ -52,8 +53,7 @@ static int run(const char *const *words)
 #define TRAIN                                                                                      \
     "train", "--local", "2", "-f", job_path, "--plan", plan_path, "--checkpoint", checkpoints
 
-/* The job, and a plan of two ranks that every run takes. */
-static void prepare_job(int hidden, const char *rate, const char *more)
+static void write_job(int hidden, const char *rate, const char *more)
 {
     char *text = xasprintf("apiVersion: gimbal/v1\nname: bottles\n"
                            "model: {family: gpt, layers: 2, hidden: %d, heads: 2, seq: 16}\n"
@@ -68,10 +68,29 @@ static void prepare_job(int hidden, const char *rate, const char *more)
     for (int i = 0; i < 400; i++)
         fprintf(file, "%d bottles of beer on the wall\n", i);
     ck_assert_int_eq(fclose(file), 0);
-    ck_assert_int_eq(RUN("plan", "--local", "2", "-f", job_path, "-o", "json"), 0);
-    write_file(plan_path, command.out);
     free(words);
     free(text);
+}
+
+/* Once for all tests: to plan is to measure the machine. */
+static void make_plan(void)
+{
+    setup();
+    write_job(32, "3.0e-3", "");
+    ck_assert_int_eq(RUN("plan", "--local", "2", "-f", job_path, "-o", "json"), 0);
+    plan = xstrdup(command.out);
+    teardown();
+}
+
+static void forget_plan(void)
+{
+    free(plan);
+}
+
+static void prepare_job(int hidden, const char *rate, const char *more)
+{
+    write_job(hidden, rate, more);
+    write_file(plan_path, plan);
 }
 
 static void prepare(int hidden)
@@ -246,6 +265,7 @@ END_TEST
 int main(void)
 {
     TCase *tcase = tcase_create("local");
+    tcase_add_unchecked_fixture(tcase, make_plan, forget_plan);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 100);
     tcase_add_test(tcase, an_interrupted_training_goes_on_as_if_it_had_not_been);
