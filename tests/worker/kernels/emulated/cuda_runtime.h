@@ -25,14 +25,14 @@
 
 struct dim3 {
     unsigned x, y, z;
-    dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z)
+    constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z)
     {
     }
 };
 
 /* ---- of a thread ---- */
 
-extern thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+extern constinit thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 /* All threads of the block; returns whether the predicate held for any of them. */
 bool emulated_meet_block(bool predicate);

@@ -189,7 +189,7 @@ void run_block(void)
 
 } // namespace
 
-thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+constinit thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 bool emulated_meet_block(bool predicate)
 {
