@@ -3,7 +3,9 @@ it is of that sample, before the weights are changed."""
 import json
 import os
 import pathlib
+import shutil
 import subprocess
+import tempfile
 
 TEXT = b"Sphinx of qua"
 STEP = 20
@@ -52,15 +54,25 @@ def train(programs, job, *more):
 
 
 class Trained:
-    """A model of MODELS, trained for one step more than its checkpoint has."""
+    """A model of MODELS, trained for one step more than its checkpoint has. Each is trained once: who
+    asks for it again has a copy, in another folder."""
+    once = {}
 
     def __init__(self, programs, folder, model):
         self.programs, self.folder = programs, pathlib.Path(folder)
         self.job = write_job(self.folder, "trained", model, STEP + 1)
-        done, losses = train(programs, self.job, "--checkpoint", self.folder / "saved")
-        assert done.returncode == 0, done
-        self.loss = losses[STEP + 1]
+        if model not in self.once:
+            self.once[model] = self.train_once(model)
+        kept, self.loss = self.once[model]
+        shutil.copytree(f"{kept.name}/saved", self.folder / "saved")
         self.saved = self.folder / f"saved/trained-local/step-{STEP}.epoch-1"
+
+    def train_once(self, model):
+        kept = tempfile.TemporaryDirectory()
+        job = write_job(pathlib.Path(kept.name), "trained", model, STEP + 1)
+        done, losses = train(self.programs, job, "--checkpoint", f"{kept.name}/saved")
+        assert done.returncode == 0, done
+        return kept, losses[STEP + 1]
 
     def export(self, out, *more, slash=""):
         return subprocess.run([self.programs.gimbal, "checkpoint", "export", *more, self.saved,
