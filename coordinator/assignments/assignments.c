@@ -132,6 +132,7 @@ void assignments_assign(struct assignments *assignments, const struct assignment
     assignment.ranks = pointers;
     assignment.n_ranks = count;
     assignment.orphan_ms = epoch->orphan_ms;
+    assignment.measures_links = epoch->measures_links;
     if (epoch->checkpoint_root)
         assignment.checkpoint_folder = (char *)epoch->checkpoint_root;
     if (epoch->checkpoint) {

@@ -45,6 +45,7 @@ struct assignments_epoch {
     const char *const *addresses; /* of each rank's host; "" where it has none */
     const char *const *devices;   /* that each rank computes on; "": its cores */
     uint64_t orphan_ms;           /* so long it trains without a coordinator */
+    bool measures_links;          /* between its hosts, before the first step */
     const char *checkpoint_root;  /* where its checkpoints go; NULL: nowhere */
     const char *checkpoint;       /* of the job's checkpoint_step; NULL: it starts anew */
 };

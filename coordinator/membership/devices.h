@@ -33,7 +33,9 @@ struct device_view {
     const struct hardware_device *device;
     /* Its speed by a cluster file; NULL: the device's own word counts. */
     const struct profile *told;
-    double slowdown;     /* so many times as long it takes; 0: as said */
+    double slowdown; /* so many times as long it takes; 0: as said */
+    /* To other hosts, as it was measured; 0: as its profile has it. */
+    double network_latency_s, network_seconds_per_byte;
     uint64_t memory_max; /* bytes that a plan may have there; 0: all that the device has */
     const char *holder;  /* the job's id; "" when it is free */
     bool grantable;      /* its worker is neither suspect nor draining */

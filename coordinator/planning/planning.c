@@ -27,6 +27,21 @@ static int search_plan(const struct planning_task *task, struct planner_result *
     return planner_run(&ask, result, err);
 }
 
+/* Of the devices as they are now; 0 where it is no plan for them any more. */
+static double price_present(const struct planning_task *task)
+{
+    const struct planner_request ask = {task->graph, task->job, task->fleet.devices,
+                                        (int)task->fleet.count, &task->stop};
+    struct planner_result result = {0};
+    struct plan *plan;
+    if (plan_decode(task->present, &plan, NULL) < 0)
+        return 0;
+    int rc = planner_given(&ask, plan, &result, NULL);
+    double seconds = rc == 0 ? result.best->predicted.step_time_s : 0;
+    planner_result_finish(&result);
+    return seconds;
+}
+
 /* Would so many devices do, of which more than half are used? */
 static bool would_fit(const struct planning_task *task, const struct planner_device *devices,
                       size_t count)
@@ -82,10 +97,12 @@ static void name_ranks(struct planning *planning, const struct planning_task *ta
     planning->rank_count = (size_t)plan_ranks(planning->plan);
     planning->devices = xcalloc(planning->rank_count, sizeof *planning->devices);
     planning->slowdowns = xcalloc(planning->rank_count, sizeof *planning->slowdowns);
+    planning->networks = xcalloc(planning->rank_count, sizeof *planning->networks);
     for (size_t rank = 0; rank < planning->rank_count; rank++) {
         size_t index = fleet_find(&task->fleet, plan_device(planning->plan, (int)rank));
         planning->devices[rank] = task->fleet.refs[index];
         planning->slowdowns[rank] = task->fleet.slowdowns[index];
+        planning->networks[rank] = task->fleet.devices[index].profile->network.seconds_per_byte;
     }
 }
 
@@ -113,6 +130,7 @@ int planning_run(const struct planning_task *task, struct planning *out, struct 
         const struct planner_request asked = {task->graph, task->job, task->fleet.devices,
                                               (int)task->fleet.count, &task->stop};
         out->safety = safety_of(&asked, out->plan);
+        out->present_s = task->present ? price_present(task) : 0;
     }
     planner_result_finish(&result);
     return rc;
@@ -127,5 +145,6 @@ void planning_finish(struct planning *planning)
     free(planning->devices);
     free(planning->compute_s);
     free(planning->slowdowns);
+    free(planning->networks);
     *planning = (struct planning){0};
 }

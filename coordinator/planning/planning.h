@@ -16,8 +16,10 @@ struct planning {
     struct device_ref *devices; /* of each rank */
     double *compute_s;          /* of each rank: all kernels of a step, were its device not slow */
     double *slowdowns;          /* of each rank's device, when it was planned */
+    double *networks;           /* seconds per byte from there to other hosts, as it was planned */
     size_t rank_count;
     struct safety safety;
+    double present_s; /* a step with the plan that was to be priced beside it; 0: not known */
     /* After -ENOSPC: so many such devices would do, more than there were; 0: none would that the
      * job may have. */
     unsigned devices_needed;

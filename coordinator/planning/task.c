@@ -12,6 +12,7 @@ struct planning_task *planning_task_create(const struct planning_request *reques
     task->job = request->job;
     task->graph = request->graph;
     task->given = request->given ? xstrdup(request->given) : NULL;
+    task->present = request->present ? xstrdup(request->present) : NULL;
     task->devices_max = request->devices_max;
     task->hurry = request->hurry;
     task->clock_cb = request->clock_cb;
@@ -26,6 +27,7 @@ void planning_task_destroy(struct planning_task *task)
         return;
     fleet_finish(&task->fleet);
     free(task->given);
+    free(task->present);
     graph_destroy(task->graph);
     job_config_destroy(task->job);
     free(task);

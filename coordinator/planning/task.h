@@ -12,7 +12,8 @@
 struct planning_request {
     struct job_config *job;
     struct graph *graph;
-    const char *given; /* (optional) JSON of a plan to be priced in place of a search */
+    const char *given;   /* (optional) JSON of a plan to be priced in place of a search */
+    const char *present; /* (optional) ... of one to be priced beside it */
     const struct device_view *devices;
     size_t device_count;
     unsigned devices_max; /* that the job may have, one day */
@@ -24,7 +25,7 @@ struct planning_request {
 struct planning_task {
     struct job_config *job;
     struct graph *graph;
-    char *given;
+    char *given, *present;
     struct fleet fleet;
     unsigned devices_max;
     bool hurry;

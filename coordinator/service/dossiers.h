@@ -51,6 +51,7 @@ struct dossier {
     size_t scarce_count, scarce_capacity;
     uint64_t growth_epoch; /* in which so many devices were last looked at */
     size_t growth_devices;
+    bool links_due;        /* its ranks have measured what its plan did not know */
     uint64_t unsaved_step; /* the newest that was told to have no checkpoint */
 };
 

@@ -73,10 +73,13 @@ void service_plan_again(struct service *service, const struct job *job)
     free(all);
 }
 
-/* Of a step with the plan that it has, whose slowest rank all others wait for. */
+/* Of a step with the plan that it has: as it was priced beside the new one, else by its slowest
+ * rank, which all others wait for. */
 static double step_now_s(const struct service *service, const struct job *job,
-                         const struct planning *planning)
+                         const struct planning *planning, double priced_s)
 {
+    if (priced_s > 0)
+        return priced_s;
     double slower = 0;
     for (size_t i = 0; i < job_trainers(job); i++) {
         double planned = planning->slowdowns ? planning->slowdowns[i] : 1;
@@ -93,7 +96,7 @@ void service_take_trial(struct service *service, const struct job *job,
     if (answer->rc < 0 || !dossier->planning.plan ||
         plan_same(answer->planning.plan, dossier->planning.plan))
         return;
-    double now_s = step_now_s(service, job, &dossier->planning);
+    double now_s = step_now_s(service, job, &dossier->planning, answer->planning.present_s);
     double then_s = answer->planning.plan->predicted.step_time_s;
     double left = job->steps > job->step ? (double)(job->steps - job->step) : 0;
     double move_s = dossier->replan.took_s > 0 ? dossier->replan.took_s : MOVE_S;

@@ -42,6 +42,12 @@ struct slow_device {
     double factor;
 };
 
+/* What is between two hosts. */
+struct host_link {
+    char *hosts[2];
+    struct profile_link link;
+};
+
 struct service {
     struct service_options options;
     struct rpc_server *server;
@@ -63,6 +69,8 @@ struct service {
     size_t dossier_count, dossier_capacity;
     struct slow_device *slow;
     size_t slow_count, slow_capacity;
+    struct host_link *links;
+    size_t link_count, link_capacity;
     /* What has happened and was not yet acted upon. */
     struct membership_events happened;
     struct job_actions actions;
@@ -106,6 +114,20 @@ void service_hear_pace(struct service *service, const struct job *job, size_t ra
 double service_slowdown(const struct service *service, const struct device_ref *ref);
 void service_mark_slow(const struct service *service, struct device_view *views, size_t count);
 void service_forget_slow(struct service *service, uint64_t instance);
+
+/* links.c: from a rank; -EINVAL: of no link. */
+int service_hear_link(struct service *service, struct rpc_call *call,
+                      const Gimbal__LinkRecord *record, struct error *err);
+/* Has anybody measured how far other hosts are from this one? And the same into views of devices
+ * whose data lies in the host's memory. */
+bool service_network(const struct service *service, const char *host, struct profile_link *out);
+void service_mark_network(const struct service *service, struct device_view *views, size_t count);
+void service_forget_network(struct service *service, const char *worker);
+void service_finish_network(struct service *service);
+/* Shall the ranks of this epoch measure it? And, once it trains: is there a better plan, now that
+ * it is known? */
+bool service_wants_links(const struct service *service, const struct job *job);
+void service_weigh_links(struct service *service, const struct job *job);
 
 /* memory.c: is the host's memory all that the rank's device has? */
 bool service_has_host_memory(const struct service *service, const struct job *job, size_t rank);

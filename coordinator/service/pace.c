@@ -29,6 +29,7 @@ void service_mark_slow(const struct service *service, struct device_view *views,
 {
     for (size_t i = 0; i < count; i++)
         views[i].slowdown = service_slowdown(service, &views[i].ref);
+    service_mark_network(service, views, count);
 }
 
 static void set(struct service *service, const struct device_ref *ref, double factor)

@@ -23,6 +23,16 @@ static size_t pick_granted(const struct job *job, const struct device_view *all,
     return count;
 }
 
+/* Whether it is as far from other hosts as it was planned to be, as far as anybody has measured. */
+static bool is_as_far(const struct service *service, const struct device_ref *device,
+                      double planned_s)
+{
+    const struct worker *worker = membership_find(service->membership, device->worker);
+    struct profile_link link;
+    return !worker || !service_network(service, worker->report->host, &link) ||
+           link.seconds_per_byte == planned_s;
+}
+
 /* Whether the plan was made for just the devices that the job was granted, as they are, and takes
  * no more of them than may be planned. */
 static bool serves(const struct service *service, const struct job *job,
@@ -37,6 +47,7 @@ static bool serves(const struct service *service, const struct job *job,
             found++;
         double slowdown = service_slowdown(service, &job->ranks[i].device);
         same = found < count && fabs(planning->slowdowns[found] - slowdown) < SLOWDOWN_SAME &&
+               is_as_far(service, &job->ranks[i].device, planning->networks[found]) &&
                service_memory_serves(dossier, planning->plan, (int)found, &job->ranks[i].device);
     }
     return same;
@@ -157,6 +168,7 @@ void service_plan_beside(struct service *service, enum asks kind, const struct j
 {
     struct planning_request request = {
         .device_count = count,
+        .present = kind == ASKS_TRIAL ? dossier_find(service, job->id)->planning.json : NULL,
         .devices_max = job->devices_max,
         .clock_cb = service->options.clock_cb,
     };

@@ -114,6 +114,7 @@ void service_close(struct service *service)
     service_forget_askers(service);
     free(service->submitters);
     free(service->slow);
+    service_finish_network(service);
     rpc_server_destroy(service->server);
     dossiers_finish(service);
     identity_destroy(service->identity);

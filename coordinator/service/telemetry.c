@@ -43,6 +43,7 @@ static void progress(struct service *service, const struct job *job,
     if (service_apply(service, &event, NULL) < 0)
         return;
     service_tell_replan(service, job);
+    service_weigh_links(service, job);
     service_begin_spares(service, job);
     service_tell_step(service, job);
     go_back(service, job);
@@ -139,6 +140,8 @@ static int take_record(struct service *service, struct rpc_call *call,
         return take_evaluation(service, call, record->evaluation, err);
     case GIMBAL__TELEMETRY_RECORD__RECORD_TRACE:
         return service_take_trace(service, call, record->trace, err);
+    case GIMBAL__TELEMETRY_RECORD__RECORD_LINK:
+        return service_hear_link(service, call, record->link, err);
     default:
         return error_set(err, -EINVAL, "a record says nothing that is known here");
     }

@@ -45,6 +45,7 @@ static void act_on_membership(struct service *service, const struct membership_e
         event.kind = JOB_EVENT_WORKER_LOST;
         assignments_close(service->assignments, happened->instance);
         service_forget_slow(service, happened->instance);
+        service_forget_network(service, happened->worker);
         break;
     case MEMBERSHIP_DRAINING:
         event.kind = JOB_EVENT_WORKER_DRAINS;

@@ -104,7 +104,20 @@ static Gimbal__NodeStatus__State node_state(const struct worker *worker)
     return GIMBAL__NODE_STATUS__STATE__DRAINED;
 }
 
-/* Who holds each, and how slow it is. */
+/* Its probe has seen one machine only: what is between machines is in no report. */
+static void tell_network(Gimbal__Device *device, const struct service *service,
+                         const struct worker *worker)
+{
+    struct profile profile;
+    if (device->kind != GIMBAL__DEVICE__KIND__CPU ||
+        profile_decode(device->profile_json, &profile, NULL) < 0 ||
+        !service_network(service, worker->report->host, &profile.network))
+        return;
+    free(device->profile_json);
+    device->profile_json = profile_encode(&profile);
+}
+
+/* Who holds each, how slow it is, and how far from other hosts. */
 static void tell_devices(Gimbal__NodeStatus *message, const struct service *service,
                          const struct worker *worker)
 {
@@ -118,6 +131,7 @@ static void tell_devices(Gimbal__NodeStatus *message, const struct service *serv
         ref.index = (unsigned)i;
         message->device_jobs[i] = xstrdup(worker->holders[i]);
         message->device_slowdowns[i] = service_slowdown(service, &ref);
+        tell_network(message->hardware->devices[i], service, worker);
     }
 }
 

@@ -226,7 +226,7 @@ START_TEST(links_are_those_that_nodes_have_measured)
     ck_assert_int_eq(examine(pairs), 0);
     FINDS("links", "ok", "2 links within nodes of EPYC, none far from the others");
     FINDS("links", "ok", "2 links between nodes, none far from the others");
-    FINDS("links", "ok", "how much goes between two nodes nobody measures");
+    FINDS("links", "ok", "the first job on it and another will measure");
     add_node("node-c", "boot-3", "0-3", &cpu, 2e9);
     ck_assert_int_eq(examine(pairs), 4);
     FINDS("links", "warning",

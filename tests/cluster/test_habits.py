@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 tree, coordinator_path, worker_path, executor_path, gimbal_path = sys.argv[1:6]
 sys.path.insert(0, tree)
@@ -92,8 +93,9 @@ def shells_complete_commands_and_flags():
         flags = {"bash": ["-c"], "zsh": ["-fc"], "fish": ["--no-config", "-c"]}[shell]
         for typed, index, wanted, other in [("jo", "1", "jobs", "nodes"), ("jobs --u", "2", "--user", "--file"),
                                             ("plan why", "2", "why-not", "jobs")]:
-            done = subprocess.run([shell, *flags, script, gimbal_path, typed, index], capture_output=True, text=True,
-                                  env=dict(os.environ, HOME="/nonexistent"), timeout=PATIENCE_S)
+            with tempfile.TemporaryDirectory() as home:  # shells write into it
+                done = subprocess.run([shell, *flags, script, gimbal_path, typed, index], capture_output=True,
+                                      text=True, env=dict(os.environ, HOME=home), timeout=PATIENCE_S)
             found = [line.split("\t")[0] for line in done.stdout.split("\n")]
             found = [word for word in found if word.startswith(typed.split()[-1])]  # zsh leaves that to itself
             assert wanted in found and other not in found, (shell, typed, found, done.stderr)

@@ -256,6 +256,32 @@ START_TEST(fast_hosts_come_first_and_others_as_they_are)
 }
 END_TEST
 
+/* On the network that was measured, as a plan for it takes no longer than one for a faster one does
+ * there. */
+START_TEST(the_network_that_was_measured_is_planned_for)
+{
+    struct scene scene;
+    scene_open(&scene, "devices: {min: 4}\n");
+    ck_assert_int_eq(scene_plan(&scene), 0);
+    double fast_s = scene.planning.plan->predicted.step_time_s;
+    char *present = xstrdup(scene.planning.json);
+    ck_assert(scene.planning.present_s == 0);
+    scene.request.present = present;
+    ck_assert_int_eq(scene_plan(&scene), 0);
+    ck_assert_double_eq_tol(scene.planning.present_s, fast_s, 1e-12);
+    for (int i = 0; i < DEVICES; i++) {
+        scene.views[i].network_latency_s = 1e-3;
+        scene.views[i].network_seconds_per_byte = 1e-7;
+    }
+    ck_assert_int_eq(scene_plan(&scene), 0);
+    ck_assert_double_eq(scene.planning.networks[0], 1e-7);
+    ck_assert_double_gt(scene.planning.present_s, 2 * fast_s);
+    ck_assert_double_le(scene.planning.plan->predicted.step_time_s, scene.planning.present_s);
+    free(present);
+    scene_close(&scene);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("planning"), *deep = tcase_create("deep");
@@ -268,5 +294,6 @@ int main(void)
     tcase_add_test(tcase, memory_that_is_short_says_how_many_devices_would_do);
     tcase_add_loop_test(tcase, a_plan_says_what_a_lost_node_costs, 0, 4);
     tcase_add_test(tcase, fast_hosts_come_first_and_others_as_they_are);
+    tcase_add_test(tcase, the_network_that_was_measured_is_planned_for);
     return suite_run("planning", tcase, deep, NULL);
 }

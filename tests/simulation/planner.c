@@ -87,6 +87,7 @@ static void fill(struct planning *out, const struct planning_task *task, size_t 
     out->compute_s = xcalloc(count, sizeof *out->compute_s);
     out->devices = xcalloc(task->fleet.count, sizeof *out->devices);
     out->slowdowns = xcalloc(task->fleet.count, sizeof *out->slowdowns);
+    out->networks = xcalloc(task->fleet.count, sizeof *out->networks);
     for (size_t i = 0; i < task->fleet.count; i++) {
         out->devices[i] = task->fleet.refs[i];
         out->slowdowns[i] = 1; /* nothing is measured here */
@@ -129,6 +130,7 @@ void planning_finish(struct planning *planning)
     free(planning->compute_s);
     free(planning->devices);
     free(planning->slowdowns);
+    free(planning->networks);
     *planning = (struct planning){0};
 }
 

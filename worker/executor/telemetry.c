@@ -108,6 +108,21 @@ static double earliest(const struct stamp *stamps, size_t count)
 }
 
 /* In records of which each is small beside what telemetry takes at once. */
+void telemetry_link(void *context, int rank, int peer, const struct profile_link *link)
+{
+    Gimbal__LinkRecord record = GIMBAL__LINK_RECORD__INIT;
+    Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
+    record.job = session_job(context);
+    record.epoch = session_epoch(context);
+    record.rank = (uint32_t)rank;
+    record.peer = (uint32_t)peer;
+    record.latency_s = link->latency_s;
+    record.seconds_per_byte = link->seconds_per_byte;
+    telemetry.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_LINK;
+    telemetry.link = &record;
+    send_telemetry(context, &telemetry);
+}
+
 void telemetry_trace(void *context, int rank, uint64_t number, const struct stamp *stamps,
                      size_t count, size_t total)
 {

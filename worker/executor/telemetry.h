@@ -3,6 +3,7 @@
 #ifndef WORKER_EXECUTOR_TELEMETRY_H
 #define WORKER_EXECUTOR_TELEMETRY_H
 
+#include "common/profile/profile.h"
 #include "worker/executor/trainer.h"
 
 void telemetry_step(void *context, int rank, uint64_t number, const struct step_result *result,
@@ -11,6 +12,7 @@ void telemetry_evaluation(void *context, int rank, uint64_t number, double loss,
 void telemetry_sample(void *context, int rank, uint64_t number, const uint8_t *text, size_t size);
 void telemetry_times(void *context, int rank, const char *block_type, const char *instruction,
                      uint64_t steps, double seconds, double predicted_s);
+void telemetry_link(void *context, int rank, int peer, const struct profile_link *link);
 void telemetry_trace(void *context, int rank, uint64_t number, const struct stamp *stamps,
                      size_t count, size_t total);
 

@@ -117,6 +117,9 @@ static void take_telemetry(struct process *process, const struct rank *rank,
     case GIMBAL__TELEMETRY_RECORD__RECORD_TRACE:
         complete(rank, &record->trace->job, &record->trace->epoch, &record->trace->rank);
         break;
+    case GIMBAL__TELEMETRY_RECORD__RECORD_LINK:
+        complete(rank, &record->link->job, &record->link->epoch, &record->link->rank);
+        break;
     default:
         return;
     }

@@ -1,8 +1,8 @@
 /* links.c - with --pairs: the links that workers have measured between their own devices, as the
  * coordinator has them, and the round trips from here to each other node.
  *
- * No worker listens while it has no job, so nobody can measure how much goes between two nodes; but
- * a node's kernel answers, and says whether ranks would be reached there. */
+ * No worker listens while it has no job, so how much goes between nodes is known once a job has
+ * measured it; but a node's kernel answers, and says whether ranks would be reached there. */
 #include "coordinator/cli/doctor/visit.h"
 
 #include "common/base/memory.h"
@@ -82,6 +82,20 @@ static int time_way(const char *address, uint16_t port, double *seconds, struct 
     return rc;
 }
 
+/* To other nodes, as jobs have measured it; 0: none has, and it is what is within. */
+static double bandwidth_between(const Gimbal__NodeStatus *node)
+{
+    for (size_t i = 0; i < node->hardware->n_devices; i++) {
+        struct profile profile;
+        const char *text = node->hardware->devices[i]->profile_json;
+        if (*text && profile_decode(text, &profile, NULL) == 0 &&
+            profile.network.seconds_per_byte > 0 &&
+            profile.network.seconds_per_byte != profile.host.seconds_per_byte)
+            return 1 / profile.network.seconds_per_byte;
+    }
+    return 0;
+}
+
 static void add_between(const struct visit *visit, struct list *list,
                         const Gimbal__NodeStatus *node, struct findings *out)
 {
@@ -100,7 +114,8 @@ static void add_between(const struct visit *visit, struct list *list,
                                        .like = "",
                                        .from = here,
                                        .to = node->name,
-                                       .latency_s = seconds / 2});
+                                       .latency_s = seconds / 2,
+                                       .bytes_per_s = bandwidth_between(node)});
 }
 
 /* Workers of one machine reach each other over loopback, and that says nothing. */
@@ -146,8 +161,10 @@ static void look(void *scene, struct findings *out)
     }
     links_judge(list.items, list.count, out);
     if (list.count > 0 && list.items[list.count - 1].bytes_per_s == 0)
-        finding_ok(out, "how much goes between two nodes nobody measures: plans take what each "
-                        "node has measured within, and 'gimbal times JOB' shows what it came to");
+        finding_ok(out,
+                   "how much goes to node '%s' the first job on it and another will measure; "
+                   "until then it is planned for as if it were one machine with the others",
+                   list.items[list.count - 1].to);
     visit->links = list_to_json(&list);
     free(list.items);
 }

@@ -1,0 +1,156 @@
+/* links.c - what ranks have measured between their hosts, and what follows for plans.
+ *
+ * A probe knows one machine only, and takes other hosts to be as near as its own devices. So the
+ * first job on hosts that are new to each other measures before its first step what is between
+ * them. Later plans have it from the beginning; for this one another is searched beside the
+ * training, and the job moves if that pays.
+ *
+ * A host is as near as its nearest neighbour says. It is known for the life of its worker, and not
+ * stored: after a restart of ours it is measured again. */
+#include "coordinator/service/internal.h"
+
+#include "common/base/memory.h"
+#include "common/base/units.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Links are known by classes, each slower by so much, so that what is alike stays alike. */
+#define CLASS_STEP 1.25
+
+static const char *host_of(const struct service *service, const struct job *job, size_t rank)
+{
+    const struct worker *worker =
+        membership_find(service->membership, job->ranks[rank].device.worker);
+    return worker ? worker->report->host : NULL;
+}
+
+static double rounded(double value)
+{
+    return value > 0 ? pow(CLASS_STEP, round(log(value) / log(CLASS_STEP))) : 0;
+}
+
+bool service_network(const struct service *service, const char *host, struct profile_link *out)
+{
+    bool known = false;
+    for (size_t i = 0; i < service->link_count; i++) {
+        const struct host_link *link = &service->links[i];
+        if (strcmp(link->hosts[0], host) != 0 && strcmp(link->hosts[1], host) != 0)
+            continue;
+        if (!known || link->link.seconds_per_byte < out->seconds_per_byte)
+            *out = link->link;
+        known = true;
+    }
+    return known;
+}
+
+void service_mark_network(const struct service *service, struct device_view *views, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct profile_link link;
+        if (views[i].device->kind != HARDWARE_CPU ||
+            !service_network(service, views[i].host, &link))
+            continue;
+        views[i].network_latency_s = link.latency_s;
+        views[i].network_seconds_per_byte = link.seconds_per_byte;
+    }
+}
+
+static void drop(struct service *service, size_t i)
+{
+    free(service->links[i].hosts[0]);
+    free(service->links[i].hosts[1]);
+    service->links[i] = service->links[--service->link_count];
+}
+
+void service_forget_network(struct service *service, const char *worker)
+{
+    const struct worker *lost = membership_find(service->membership, worker);
+    for (size_t i = service->link_count; i-- > 0;)
+        if (!lost || strcmp(service->links[i].hosts[0], lost->report->host) == 0 ||
+            strcmp(service->links[i].hosts[1], lost->report->host) == 0)
+            drop(service, i);
+}
+
+void service_finish_network(struct service *service)
+{
+    while (service->link_count > 0)
+        drop(service, service->link_count - 1);
+    free(service->links);
+}
+
+/* Where executors stand still meanwhile nothing is measured. */
+bool service_wants_links(const struct service *service, const struct job *job)
+{
+    const char *first = job->rank_count > 0 ? host_of(service, job, 0) : NULL;
+    bool several = false, unknown = false;
+    struct profile_link link;
+    for (size_t i = 0; i < job_trainers(job) && first; i++) {
+        const char *host = host_of(service, job, i);
+        several = several || (host && strcmp(host, first) != 0);
+        unknown = unknown || (host && !service_network(service, host, &link));
+    }
+    return several && unknown && !dossier_find(service, job->id)->replan.going;
+}
+
+static void keep(struct service *service, const char *a, const char *b,
+                 const struct profile_link *link)
+{
+    size_t i = 0;
+    while (i < service->link_count && !(strcmp(service->links[i].hosts[0], a) == 0 &&
+                                        strcmp(service->links[i].hosts[1], b) == 0))
+        i++;
+    if (i == service->link_count) {
+        service->links = grow(service->links, service->link_count, &service->link_capacity,
+                              sizeof *service->links);
+        service->links[service->link_count++] =
+            (struct host_link){.hosts = {xstrdup(a), xstrdup(b)}};
+    }
+    service->links[i].link = *link;
+}
+
+static void tell(struct service *service, const struct job *job, const Gimbal__LinkRecord *record)
+{
+    const char *own = job->ranks[record->rank].device.worker,
+               *peer = job->ranks[record->peer].device.worker;
+    char latency[32];
+    json_t *json = json_pack("{s:s, s:s, s:f, s:f}", "node", own, "peer", peer, "latency_s",
+                             record->latency_s, "seconds_per_byte", record->seconds_per_byte);
+    service_tell(service, "link-measured", job->id, own, json,
+                 "%s: between %s and %s %.3g GB/s, %s a message, measured by its ranks", job->id,
+                 own, peer, 1e-9 / record->seconds_per_byte,
+                 units_print_seconds(latency, sizeof latency, record->latency_s));
+}
+
+int service_hear_link(struct service *service, struct rpc_call *call,
+                      const Gimbal__LinkRecord *record, struct error *err)
+{
+    const struct job *job;
+    int rc = service_find_rank(service, call, record->job, record->epoch, &record->rank, &job, err);
+    if (rc < 0)
+        return rc;
+    const char *own = host_of(service, job, record->rank);
+    const char *peer = record->peer < job->rank_count ? host_of(service, job, record->peer) : NULL;
+    if (!own || !peer || strcmp(own, peer) == 0 || !(record->latency_s >= 0) ||
+        !(record->seconds_per_byte > 0) || !isfinite(record->latency_s + record->seconds_per_byte))
+        return error_set(err, -EINVAL, "rank %u of %s tells of no link between two hosts",
+                         record->rank, record->job);
+    struct profile_link link = {rounded(record->latency_s), rounded(record->seconds_per_byte)};
+    keep(service, own, peer, &link);
+    tell(service, job, record);
+    service_forget_spares(service);
+    dossier_find(service, job->id)->links_due = true;
+    return 0;
+}
+
+void service_weigh_links(struct service *service, const struct job *job)
+{
+    struct dossier *dossier = dossier_find(service, job->id);
+    if (!dossier->links_due || job->state != JOB_RUNNING)
+        return;
+    dossier->links_due = false;
+    if (job->replans && !job->given[0])
+        service_plan_again(service, job);
+}
