@@ -102,7 +102,7 @@ static char *write_job(const struct victims *victims, bool replans)
                      "train: {steps: 1000000, global_batch: 32, lr: 2.0e-3, warmup: 50}\n"
                      "devices: {min: 2, max: %d}\n"
                      "plan: {pin: {pp: 1, tp: 1}}\n"
-                     "elastic: {max_restarts: 1000000, replan: %s}\n"
+                     "elastic: {max_restarts: 1000000, copy_share: 0, replan: %s}\n"
                      "checkpoint: {dir: '%s/checkpoints', every: 20, keep: 2}\n",
                      VICTIMS_WORKERS, replans ? "true" : "false", victims->cluster.folder);
 }

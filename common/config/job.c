@@ -145,7 +145,10 @@ static const struct field plan_fields[] = {
 
 static const struct field elastic_fields[] = {
     {INTEGER(job_elastic, copy_every, 0, 1e6, "steps"), .standard = "1",
-     .about = "between copies of the state in a neighbour's memory; 0: none are made"},
+     .about = "between copies of the state in a neighbour's memory, at least; 0: none are made"},
+    {REAL(job_elastic, copy_share, 0, 1e6), .standard = "0.1",
+     .about = "of a step's time that copies may take: where it is more they are made less often; "
+              "0: however long they take"},
     {AT(job_elastic, orphan, FIELD_DURATION), .standard = "10m", .least = 1,
      .greatest = 7 * 24 * 3600, .about = "how long it trains on without a coordinator"},
     {AT(job_elastic, stall, FIELD_DURATION), .standard = "10s", .least = 2,

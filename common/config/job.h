@@ -96,7 +96,8 @@ struct job_plan {
 };
 
 struct job_elastic {
-    int64_t copy_every; /* steps between in-memory copies; 0: none are made */
+    int64_t copy_every; /* steps between in-memory copies, at least; 0: none are made */
+    double copy_share;  /* of a step's time that they may take; 0: however long they take */
     double orphan;      /* seconds of training without a coordinator */
     double stall;       /* seconds in one place after which a rank holds up the others */
     int64_t max_restarts;

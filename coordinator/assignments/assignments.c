@@ -133,6 +133,7 @@ void assignments_assign(struct assignments *assignments, const struct assignment
     assignment.n_ranks = count;
     assignment.orphan_ms = epoch->orphan_ms;
     assignment.measures_links = epoch->measures_links;
+    assignment.copy_every = epoch->copy_every;
     if (epoch->checkpoint_root)
         assignment.checkpoint_folder = (char *)epoch->checkpoint_root;
     if (epoch->checkpoint) {

@@ -46,6 +46,7 @@ struct assignments_epoch {
     const char *const *devices;   /* that each rank computes on; "": its cores */
     uint64_t orphan_ms;           /* so long it trains without a coordinator */
     bool measures_links;          /* between its hosts, before the first step */
+    uint64_t copy_every;          /* steps between copies of state; 0: as the job says */
     const char *checkpoint_root;  /* where its checkpoints go; NULL: nowhere */
     const char *checkpoint;       /* of the job's checkpoint_step; NULL: it starts anew */
 };

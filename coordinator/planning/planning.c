@@ -27,19 +27,20 @@ static int search_plan(const struct planning_task *task, struct planner_result *
     return planner_run(&ask, result, err);
 }
 
-/* Of the devices as they are now; 0 where it is no plan for them any more. */
-static double price_present(const struct planning_task *task)
+/* On the devices as they are now; nothing where it is no plan for them any more. */
+static void price_present(const struct planning_task *task, struct planning *out)
 {
     const struct planner_request ask = {task->graph, task->job, task->fleet.devices,
                                         (int)task->fleet.count, &task->stop};
     struct planner_result result = {0};
     struct plan *plan;
     if (plan_decode(task->present, &plan, NULL) < 0)
-        return 0;
-    int rc = planner_given(&ask, plan, &result, NULL);
-    double seconds = rc == 0 ? result.best->predicted.step_time_s : 0;
+        return;
+    if (planner_given(&ask, plan, &result, NULL) == 0) {
+        out->present_s = result.best->predicted.step_time_s;
+        out->present_copy_s = safety_of(&ask, result.best).copy_s;
+    }
     planner_result_finish(&result);
-    return seconds;
 }
 
 /* Would so many devices do, of which more than half are used? */
@@ -130,7 +131,8 @@ int planning_run(const struct planning_task *task, struct planning *out, struct 
         const struct planner_request asked = {task->graph, task->job, task->fleet.devices,
                                               (int)task->fleet.count, &task->stop};
         out->safety = safety_of(&asked, out->plan);
-        out->present_s = task->present ? price_present(task) : 0;
+        if (task->present)
+            price_present(task, out);
     }
     planner_result_finish(&result);
     return rc;

@@ -19,7 +19,8 @@ struct planning {
     double *networks;           /* seconds per byte from there to other hosts, as it was planned */
     size_t rank_count;
     struct safety safety;
-    double present_s; /* a step with the plan that was to be priced beside it; 0: not known */
+    /* A step with the plan that was to be priced beside it, and its copies; 0: not known. */
+    double present_s, present_copy_s;
     /* After -ENOSPC: so many such devices would do, more than there were; 0: none would that the
      * job may have. */
     unsigned devices_needed;

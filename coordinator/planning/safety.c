@@ -6,6 +6,7 @@
 #include "common/base/memory.h"
 #include "common/program/lower.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,6 +115,17 @@ static void price(const struct ranks *ranks, struct safety *out)
         out->copy_bytes = held[rank] > out->copy_bytes ? held[rank] : out->copy_bytes;
 }
 
+/* So that they take no more than their share of the steps' time. */
+static uint64_t find_interval(const struct ranks *ranks, double copy_s)
+{
+    const struct job_elastic *elastic = &ranks->request->job->elastic;
+    double share_s = elastic->copy_share * ranks->plan->predicted.step_time_s;
+    double steps = share_s > 0 ? ceil(copy_s / share_s) : 1;
+    double most = (double)ranks->request->job->train.steps;
+    steps = fmin(fmax(steps, (double)elastic->copy_every), fmax(most, 1));
+    return (uint64_t)steps;
+}
+
 static enum safety_kind find_kind(struct ranks *ranks)
 {
     uint64_t sole = 0;
@@ -139,12 +151,19 @@ struct safety safety_of(const struct planner_request *request, const struct plan
         rc = lower(request->graph, plan, ranks->count, &ranks->programs[ranks->count], NULL);
     if (ranks->count == wanted)
         safety.kind = find_kind(ranks);
-    if (safety.kind == SAFETY_COPIES)
+    if (safety.kind == SAFETY_COPIES) {
         price(ranks, &safety);
+        safety.copy_every = find_interval(ranks, safety.copy_s);
+    }
     for (int rank = 0; rank < ranks->count; rank++)
         program_destroy(ranks->programs[rank]);
     free(ranks);
     return safety;
+}
+
+double safety_seconds(const struct safety *safety)
+{
+    return safety->kind == SAFETY_COPIES ? safety->copy_s / (double)safety->copy_every : 0;
 }
 
 const char *safety_name(enum safety_kind kind)

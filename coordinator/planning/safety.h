@@ -2,9 +2,9 @@
  * small.
  *
  * Where every slice of the state is on two nodes nothing is lost. Else a slice that one node alone
- * has is copied to another one behind every elastic.copy_every steps; without that the newest
- * checkpoint is all there is. An executor that dies alone costs nothing in any case: its worker
- * holds its state. */
+ * has is copied to another one behind every elastic.copy_every steps, or so often that it takes no
+ * more than elastic.copy_share of the time; without that the newest checkpoint is all there is. An
+ * executor that dies alone costs nothing in any case: its worker holds its state. */
 #ifndef COORDINATOR_PLANNING_SAFETY_H
 #define COORDINATOR_PLANNING_SAFETY_H
 
@@ -24,10 +24,13 @@ struct safety {
      * step. */
     uint64_t copy_bytes;
     double copy_s;
+    uint64_t copy_every; /* steps from one to the next */
 };
 
 /* The plan has the names of its ranks' devices. */
 struct safety safety_of(const struct planner_request *request, const struct plan *plan);
+/* Of a step, in the mean; 0 where there are no copies. */
+double safety_seconds(const struct safety *safety);
 /* "replicas", "copies", "checkpoint"; "". */
 const char *safety_name(enum safety_kind kind);
 

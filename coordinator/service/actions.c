@@ -47,6 +47,7 @@ static void assign(struct service *service, const struct job *job)
         .trainers = job_trainers(job),
         .orphan_ms = dossier->config ? (uint64_t)(dossier->config->elastic.orphan * 1000) : 0,
         .measures_links = service_wants_links(service, job),
+        .copy_every = dossier->planning.safety.copy_every,
         .checkpoint_root = root,
         .checkpoint = newest,
         .plan_id = dossier->planning.plan->id,

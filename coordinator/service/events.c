@@ -7,6 +7,7 @@
 #include "common/base/utf8.h"
 #include "common/rpc/message.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -100,7 +101,10 @@ static const char *print_safety(const struct safety *safety, char *out, size_t s
     if (safety->kind == SAFETY_REPLICAS)
         snprintf(out, size, "; every slice is on two nodes: a loss costs no step");
     if (safety->kind == SAFETY_COPIES)
-        snprintf(out, size, "; what a node alone holds is copied: %s a rank, %s each time",
+        snprintf(out, size,
+                 "; what a node alone holds is copied behind every %" PRIu64
+                 " step%s: %s a rank, %s each time",
+                 safety->copy_every, safety->copy_every == 1 ? "" : "s",
                  units_print_bytes(bytes, sizeof bytes, (double)safety->copy_bytes),
                  units_print_seconds(seconds, sizeof seconds, safety->copy_s));
     if (safety->kind == SAFETY_CHECKPOINT)
@@ -118,11 +122,12 @@ void service_tell_plan(struct service *service, const struct job *job)
     plan_print(division, sizeof division, plan);
     units_print_seconds(step, sizeof step, plan->predicted.step_time_s);
     units_print_bytes(memory, sizeof memory, (double)plan->predicted.memory_bytes_max);
-    json_t *json = json_pack("{s:s, s:o, s:s, s:b, s:s, s:I, s:f}", "plan", plan->id, "content",
-                             json_loads(planning->json, 0, NULL), "candidates",
-                             planning->candidates, "planned_before", (int)dossier->planned_before,
-                             "safety", safety_name(safety->kind), "copy_bytes",
-                             (json_int_t)safety->copy_bytes, "copy_s", safety->copy_s);
+    json_t *json =
+        json_pack("{s:s, s:o, s:s, s:b, s:s, s:I, s:f, s:I}", "plan", plan->id, "content",
+                  json_loads(planning->json, 0, NULL), "candidates", planning->candidates,
+                  "planned_before", (int)dossier->planned_before, "safety",
+                  safety_name(safety->kind), "copy_bytes", (json_int_t)safety->copy_bytes, "copy_s",
+                  safety->copy_s, "copy_every", (json_int_t)safety->copy_every);
     service_tell(service, "plan-chosen", job->id, "", json,
                  "%s: plan %s, %s on %zu device%s: %s a step, %.0f tok/s, %s predicted%s", job->id,
                  plan->id, division, planning->rank_count, planning->rank_count == 1 ? "" : "s",

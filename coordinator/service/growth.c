@@ -74,30 +74,35 @@ void service_plan_again(struct service *service, const struct job *job)
 }
 
 /* Of a step with the plan that it has: as it was priced beside the new one, else by its slowest
- * rank, which all others wait for. */
+ * rank, which all others wait for. And of its copies, which are made as often as before. */
 static double step_now_s(const struct service *service, const struct job *job,
-                         const struct planning *planning, double priced_s)
+                         const struct planning *planning, const struct planning *beside)
 {
-    if (priced_s > 0)
-        return priced_s;
+    struct safety safety = planning->safety;
+    safety.copy_s = beside->present_s > 0 ? beside->present_copy_s : safety.copy_s;
+    if (beside->present_s > 0)
+        return beside->present_s + safety_seconds(&safety);
     double slower = 0;
     for (size_t i = 0; i < job_trainers(job); i++) {
         double planned = planning->slowdowns ? planning->slowdowns[i] : 1;
         double here = service_slowdown(service, &job->ranks[i].device) / planned;
         slower = here > slower ? here : slower;
     }
-    return planning->plan->predicted.step_time_s * slower;
+    return planning->plan->predicted.step_time_s * slower + safety_seconds(&safety);
 }
 
 void service_take_trial(struct service *service, const struct job *job,
                         const struct planning_answer *answer)
 {
     const struct dossier *dossier = dossier_find(service, job->id);
-    if (answer->rc < 0 || !dossier->planning.plan ||
-        plan_same(answer->planning.plan, dossier->planning.plan))
+    if (answer->rc < 0 || !dossier->planning.plan)
         return;
-    double now_s = step_now_s(service, job, &dossier->planning, answer->planning.present_s);
-    double then_s = answer->planning.plan->predicted.step_time_s;
+    double now_s = step_now_s(service, job, &dossier->planning, &answer->planning);
+    double then_s =
+        answer->planning.plan->predicted.step_time_s + safety_seconds(&answer->planning.safety);
+    /* The same plan may have its copies made less often. */
+    if (plan_same(answer->planning.plan, dossier->planning.plan) && then_s >= FASTER * now_s)
+        return;
     double left = job->steps > job->step ? (double)(job->steps - job->step) : 0;
     double move_s = dossier->replan.took_s > 0 ? dossier->replan.took_s : MOVE_S;
     bool pays = then_s < FASTER * now_s && (now_s - then_s) * left > WORTH_MOVES * move_s;

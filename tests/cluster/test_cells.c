@@ -47,7 +47,7 @@ static void write_job(const char *division, struct saves *saves)
     snprintf(saves->folder, sizeof saves->folder, "%s-%d", trio.checkpoints, trio.jobs);
     ck_assert_int_eq(mkdir(saves->folder, 0700), 0);
     snprintf(more, sizeof more,
-             "elastic: {copy_every: 1, stall: 2s}\n"
+             "elastic: {copy_every: 1, copy_share: 0, stall: 2s}\n"
              "checkpoint: {dir: '%s', every: 20, keep: 2}",
              saves->folder);
     trio_write_job(division, more);

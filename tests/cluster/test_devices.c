@@ -42,8 +42,8 @@ static void setup(void)
 static const char *const divisions[] = {
     "plan: {pin: {dp: 2, pp: 1, tp: 1}, forbid: {zero: [1, 2, 3]}}\n",
     "plan: {pin: {dp: 2, pp: 1, tp: 1}, forbid: {zero: [0]}}\n"
-    "elastic: {copy_every: 1}\n",
-    "plan: {pin: {tp: 2}}\nelastic: {copy_every: 1}\n"};
+    "elastic: {copy_every: 1, copy_share: 0}\n",
+    "plan: {pin: {tp: 2}}\nelastic: {copy_every: 1, copy_share: 0}\n"};
 #define DIVISIONS ((int)(sizeof divisions / sizeof *divisions))
 
 static void write_job(const char *division)

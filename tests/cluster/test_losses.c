@@ -57,7 +57,7 @@ static void await(const char *words)
 /* What jobs before it had is not held any more. */
 static void start_job(const char *division)
 {
-    trio_write_job_for(TRIO_NODES, division, "elastic: {copy_every: 1}");
+    trio_write_job_for(TRIO_NODES, division, "elastic: {copy_every: 1, copy_share: 0}");
     trio_submit();
     await(EVENT("step"));
     for (int i = 0; i < TRIO_NODES; i++)

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <string.h>
 
-#define COPIES "elastic: {copy_every: 1}"
+#define COPIES "elastic: {copy_every: 1, copy_share: 0}"
 #define NO_COPIES "elastic: {copy_every: 0}"
 
 static double undisturbed;

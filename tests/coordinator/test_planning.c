@@ -155,11 +155,54 @@ START_TEST(a_plan_says_what_a_lost_node_costs)
     ck_assert_int_eq(safety->kind, cases[_i].kind);
     if (safety->kind == SAFETY_COPIES) { /* two of its own, two of its neighbour's */
         ck_assert_double_gt(safety->copy_s, 0);
+        ck_assert_uint_ge(safety->copy_every, 1);
         if (_i == 1)
             ck_assert_uint_eq(safety->copy_bytes,
                               2 * (state_bytes(&scene, 0) + state_bytes(&scene, 1)));
     } else {
         ck_assert_uint_eq(safety->copy_bytes, 0);
+    }
+    scene_close(&scene);
+}
+END_TEST
+
+/* So often that they take no more than their share, but no more often than is asked for. */
+START_TEST(copies_are_made_as_often_as_is_cheap)
+{
+    static const struct {
+        const char *elastic;
+        double share; /* of a step's time; 0: any */
+        uint64_t least;
+    } cases[] = {{"", 0.1, 1},
+                 {"elastic: {copy_share: 0.5}\n", 0.5, 1},
+                 {"elastic: {copy_share: 0.5, copy_every: 400}\n", 0.5, 400},
+                 {"elastic: {copy_share: 0, copy_every: 7}\n", 0, 7},
+                 {"elastic: {copy_share: 1.0e-9}\n", 0, 1000}};
+    char more[200];
+    struct scene scene;
+    snprintf(more, sizeof more,
+             "devices: {min: 2, max: 2}\nplan: {search: uniform, pin: {pp: 2}}\n%s",
+             cases[_i].elastic);
+    scene_open(&scene, more);
+    char *steps = strstr(scene.text, "steps: 3,");
+    char *text = xasprintf("%.*ssteps: 1000,%s", (int)(steps - scene.text), scene.text,
+                           steps + strlen("steps: 3,"));
+    free(scene.text);
+    scene.text = text;
+    for (int i = 0; i < DEVICES; i++) {
+        scene.views[i].network_latency_s = 1e-4;
+        scene.views[i].network_seconds_per_byte = 1e-8;
+    }
+    ck_assert_msg(scene_plan(&scene) == 0, "%s", scene.err.text);
+    const struct safety *safety = &scene.planning.safety;
+    double share_s = cases[_i].share * scene.planning.plan->predicted.step_time_s;
+    ck_assert_uint_ge(safety->copy_every, cases[_i].least);
+    if (cases[_i].share > 0 && safety->copy_every < 1000) {
+        ck_assert_double_le(safety_seconds(safety), share_s * (1 + 1e-9));
+        if (safety->copy_every > cases[_i].least)
+            ck_assert_double_gt(safety->copy_s / (double)(safety->copy_every - 1), share_s);
+    } else {
+        ck_assert_uint_eq(safety->copy_every, cases[_i].least);
     }
     scene_close(&scene);
 }
@@ -293,6 +336,7 @@ int main(void)
     tcase_add_test(tcase, a_given_plan_is_taken_as_it_is);
     tcase_add_test(tcase, memory_that_is_short_says_how_many_devices_would_do);
     tcase_add_loop_test(tcase, a_plan_says_what_a_lost_node_costs, 0, 4);
+    tcase_add_loop_test(tcase, copies_are_made_as_often_as_is_cheap, 0, 5);
     tcase_add_test(tcase, fast_hosts_come_first_and_others_as_they_are);
     tcase_add_test(tcase, the_network_that_was_measured_is_planned_for);
     return suite_run("planning", tcase, deep, NULL);

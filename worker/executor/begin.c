@@ -93,7 +93,7 @@ static int copy(const struct trainer_config *config, struct interpreter *in,
 {
     const struct copies_config copies = {config->fabric, config->nodes, config->kept->estate,
                                          config->epoch};
-    if (config->job->elastic.copy_every == 0)
+    if (config->copy_every == 0)
         return 0;
     int rc = copies_create(move, &copies, &begun->copies, err);
     if (rc < 0 || !begun->copies)

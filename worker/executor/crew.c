@@ -128,6 +128,14 @@ static int run_rank(const struct rank *rank, struct trainer_config *trainer, str
     return rc;
 }
 
+/* As the plan was made; a coordinator that does not know says nothing. */
+static uint64_t copy_interval(const struct work *work)
+{
+    uint64_t planned = work->assignment ? work->assignment->copy_every : 0;
+    uint64_t wished = (uint64_t)work->job->elastic.copy_every;
+    return wished > 0 && planned > 0 ? planned : wished;
+}
+
 static int train_rank(struct rank *rank, struct error *err)
 {
     struct work *work = rank->work;
@@ -147,6 +155,7 @@ static int train_rank(struct rank *rank, struct error *err)
         .kept = work->kept,
         .givers = work->givers,
         .nodes = work->nodes,
+        .copy_every = copy_interval(work),
         .saving = work->saving.root ? &work->saving : NULL,
         .trail = work->trail,
         /* A coordinator counts them itself, and goes back to a checkpoint. */

@@ -40,7 +40,7 @@ static double targets(const void *context, enum program_kind kind, uint64_t firs
 
 static int copy_behind(struct run *run, uint64_t done, struct error *err)
 {
-    if (!run->begun.copies || done % (uint64_t)run->config->job->elastic.copy_every != 0)
+    if (!run->begun.copies || done % run->config->copy_every != 0)
         return 0;
     int rc = interpreter_fetch_state(run->in, err);
     if (rc < 0)

@@ -93,6 +93,7 @@ struct trainer_config {
     int givers;             /* ranks behind those of the plan, that only give what they have kept */
     struct fabric *meeting; /* of all of them; not used without givers */
     const char *const *nodes; /* of each rank, where something is kept; lent */
+    uint64_t copy_every;      /* steps between copies for the loss of a node; 0: none are made */
     /* Where checkpoints go; its program is filled in here. NULL: none are written. */
     const struct saver_config *saving;
     struct trail *trail; /* NULL: nobody reads how far it is */

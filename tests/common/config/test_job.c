@@ -21,7 +21,7 @@ static const char full[] =
     "devices: {min: 1, max: 8}\n"
     "plan:  {objective: throughput, memory: 16GiB, search: exact, pin: {tp: 2}, forbid: {zero: "
     "3}}\n"
-    "elastic: {copy_every: 1, orphan: 10m, max_restarts: 20, max_skipped: 10}\n"
+    "elastic: {copy_every: 1, copy_share: 0.1, orphan: 10m, max_restarts: 20, max_skipped: 10}\n"
     "eval:  {every: 100, holdout: 0.05}\n"
     "checkpoint: {dir: checkpoints, every: 200, keep: 3}\n";
 

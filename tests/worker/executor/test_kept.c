@@ -127,6 +127,7 @@ static void train(struct test_rank *rank)
         .data = data,
         .reporter = &reporter,
         .epoch = epoch->number,
+        .copy_every = 1,
         .kept = &kept[epoch->nodes[rank->rank]],
         .nodes = nodes,
     };
