@@ -192,9 +192,10 @@ def a_browser_shows_what_there_is():
                       "Plan of j-1", "Loss, and on held-out data", "Plans that were looked at", "plan-chosen",
                       'class="line second"'):
             assert words in page, (words, page)
-        subprocess.run([gimbal_path, "cancel", "j-1"], env=one.environment, check=True)
+        subprocess.run([gimbal_path, "cancel", "j-1", "--reason", "<b>enough</b>"], env=one.environment, check=True)
         assert events.wait(PATIENCE_S) == 1
         page = look(one)
+        assert "&lt;b&gt;enough&lt;/b&gt;" in page and "<b>enough" not in page, page
         assert "CANCELLED" in page and "0 of 1 device busy · 0 jobs running" in page, page
 
 
