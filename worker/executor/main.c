@@ -51,6 +51,31 @@ static int whole(const char *text, int least)
     return end == text || *end || number < least || number > INT_MAX ? -1 : (int)number;
 }
 
+/* What goes with --generate. */
+static int take_writing(int option, struct executor_options *options)
+{
+    switch (option) {
+    case 'g':
+        options->generate = optarg;
+        break;
+    case 'm':
+        options->prompt = optarg;
+        break;
+    case 'b':
+        options->bytes = whole(optarg, 0);
+        return options->bytes < 0 ? -EINVAL : 0;
+    case 'a':
+        options->temperature = atof(optarg);
+        break;
+    case 'x':
+        options->seed = strtoull(optarg, NULL, 10);
+        break;
+    default:
+        return -EINVAL;
+    }
+    return 0;
+}
+
 static int take(int option, struct executor_options *options)
 {
     switch (option) {
@@ -108,26 +133,11 @@ static int take(int option, struct executor_options *options)
     case 'u':
         options->out = optarg;
         break;
-    case 'g':
-        options->generate = optarg;
-        break;
-    case 'm':
-        options->prompt = optarg;
-        break;
-    case 'b':
-        options->bytes = whole(optarg, 0);
-        return options->bytes < 0 ? -EINVAL : 0;
-    case 'a':
-        options->temperature = atof(optarg);
-        break;
-    case 'x':
-        options->seed = strtoull(optarg, NULL, 10);
-        break;
     case 'h':
         fputs(usage, stdout);
         exit(EXIT_SUCCESS);
     default:
-        return -EINVAL;
+        return take_writing(option, options);
     }
     return 0;
 }
