@@ -95,12 +95,18 @@ bool service_wants_links(const struct service *service, const struct job *job)
     return several && unknown && !dossier_find(service, job->id)->replan.going;
 }
 
+static bool is_between(const struct host_link *link, const char *a, const char *b)
+{
+    return (strcmp(link->hosts[0], a) == 0 && strcmp(link->hosts[1], b) == 0) ||
+           (strcmp(link->hosts[0], b) == 0 && strcmp(link->hosts[1], a) == 0);
+}
+
+/* In the place of what was measured between them before. */
 static void keep(struct service *service, const char *a, const char *b,
                  const struct profile_link *link)
 {
     size_t i = 0;
-    while (i < service->link_count && !(strcmp(service->links[i].hosts[0], a) == 0 &&
-                                        strcmp(service->links[i].hosts[1], b) == 0))
+    while (i < service->link_count && !is_between(&service->links[i], a, b))
         i++;
     if (i == service->link_count) {
         service->links = grow(service->links, service->link_count, &service->link_capacity,

@@ -109,10 +109,12 @@ static void tell_network(Gimbal__Device *device, const struct service *service,
                          const struct worker *worker)
 {
     struct profile profile;
+    struct profile_link link;
     if (device->kind != GIMBAL__DEVICE__KIND__CPU ||
-        profile_decode(device->profile_json, &profile, NULL) < 0 ||
-        !service_network(service, worker->report->host, &profile.network))
+        !service_network(service, worker->report->host, &link) ||
+        profile_decode(device->profile_json, &profile, NULL) < 0)
         return;
+    profile.network = link;
     free(device->profile_json);
     device->profile_json = profile_encode(&profile);
 }

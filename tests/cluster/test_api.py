@@ -5,10 +5,8 @@
 import contextlib
 import html.parser
 import json
-import pathlib
 import re
 import shutil
-import ssl
 import subprocess
 import sys
 import tempfile
@@ -16,15 +14,14 @@ import tempfile
 tree, coordinator_path, worker_path, executor_path, gimbal_path = sys.argv[1:6]
 sys.path.insert(0, tree)
 from tests.support import tap  # noqa: E402
-from tests.support.coordinator import PATIENCE_S, Coordinator, await_event, free_port  # noqa: E402
+from tests.support.coordinator import PATIENCE_S, TOKEN, Coordinator, await_event, secured  # noqa: E402
 
-TOKEN = "open-sesame"
 # What changes while one and the other are asked.
 MOVING = {"heartbeat_age_s", "step", "loss", "tokens_per_s", "step_time_s", "eta_s"}
 
 
-def coordinator_of(*arguments, http="127.0.0.1:0", **more):
-    return Coordinator(coordinator_path, "--http", http, *arguments, **more)
+def coordinator_of():
+    return Coordinator(coordinator_path, "--http", "127.0.0.1:0")
 
 
 @contextlib.contextmanager
@@ -137,33 +134,26 @@ class References(html.parser.HTMLParser):
 
 
 def the_dashboard_is_whole_and_holds_nothing_secret():
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([gimbal_path, "cluster", "init", "-q", f"{folder}/tls"], check=True, capture_output=True)
-        token = pathlib.Path(folder) / "token"
-        token.write_text(TOKEN + "\n")
-        token.chmod(0o600)
-        tls = ssl.create_default_context(cafile=f"{folder}/tls/coordinator/ca.crt")
-        arguments = ["--tls", f"{folder}/tls/coordinator", "--http-token", token]
-        with coordinator_of(*arguments, http="0.0.0.0:0", address=f"tls+tcp://127.0.0.1:{free_port(6)}") as one:
-            status, headers, text = one.ask("/", tls=tls)
-            assert status == 200 and headers["Content-Type"].startswith("text/html"), headers
-            assert "default-src 'none'" in headers["Content-Security-Policy"], headers
-            total, wanted, seen = len(text), References(text).found, set()
-            assert "main.js" in wanted
-            while wanted:
-                name = wanted.pop()
-                if name in seen:
-                    continue
-                seen.add(name)
-                status, _, text = one.ask("/" + name, tls=tls)
-                assert status == 200, name
-                total += len(text)
-                if name.endswith(".js"):
-                    wanted += re.findall(r'from "\./([a-z]+\.js)"', text)
-            assert total < 500_000
-            for path in ("nodes", "jobs", "events", "nodes/x", "jobs/x"):
-                assert one.ask("/api/v1/" + path, tls=tls)[0] == 401
-                assert one.ask("/api/v1/" + path, tls=tls, Authorization=f"Bearer {TOKEN}")[0] in (200, 404)
+    with secured(coordinator_path, gimbal_path) as (one, tls):
+        status, headers, text = one.ask("/", tls=tls)
+        assert status == 200 and headers["Content-Type"].startswith("text/html"), headers
+        assert "default-src 'none'" in headers["Content-Security-Policy"], headers
+        total, wanted, seen = len(text), References(text).found, set()
+        assert "main.js" in wanted
+        while wanted:
+            name = wanted.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            status, _, text = one.ask("/" + name, tls=tls)
+            assert status == 200, name
+            total += len(text)
+            if name.endswith(".js"):
+                wanted += re.findall(r'from "\./([a-z]+\.js)"', text)
+        assert total < 500_000
+        for path in ("nodes", "jobs", "events", "nodes/x", "jobs/x"):
+            assert one.ask("/api/v1/" + path, tls=tls)[0] == 401
+            assert one.ask("/api/v1/" + path, tls=tls, Authorization=f"Bearer {TOKEN}")[0] in (200, 404)
 
 
 def a_browser_shows_what_there_is():

@@ -19,9 +19,8 @@ import time
 tree, coordinator_path, worker_path, executor_path, gimbal_path = sys.argv[1:6]
 sys.path.insert(0, tree)
 from tests.support import tap  # noqa: E402
-from tests.support.coordinator import PATIENCE_S, Coordinator, await_event, free_port  # noqa: E402
+from tests.support.coordinator import PATIENCE_S, TOKEN, Coordinator, await_event, secured  # noqa: E402
 
-TOKEN = "open-sesame"
 SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)+)\})? (\S+)$')
 
 
@@ -117,32 +116,25 @@ def who_holds_connections_keeps_nobody_else_from_being_answered():
 
 
 def beyond_loopback_it_takes_tls_and_the_token():
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([gimbal_path, "cluster", "init", "-q", f"{folder}/tls"], check=True, capture_output=True)
-        token = pathlib.Path(folder) / "token"
-        token.write_text(TOKEN + "\n")
-        token.chmod(0o600)
-        arguments = ["--tls", f"{folder}/tls/coordinator", "--http", "0.0.0.0:0", "--http-token", token]
-        tls = ssl.create_default_context(cafile=f"{folder}/tls/coordinator/ca.crt")
-        with coordinator_of(*arguments, address=f"tls+tcp://127.0.0.1:{free_port(6)}") as one:
-            assert one.url.startswith("https://0.0.0.0:")
-            assert one.ask("/livez", tls=tls)[::2] == (200, "ok\n")
-            assert one.ask("/readyz", tls=tls)[0] == 200
-            status, headers, _ = one.ask("/metrics", tls=tls)
-            assert status == 401 and headers["WWW-Authenticate"].startswith("Bearer"), headers
-            assert one.ask("/metrics", tls=tls, Authorization="Bearer open-sesam")[0] == 401
-            status, _, text = one.ask("/metrics", tls=tls, Authorization=f"Bearer {TOKEN}")
-            assert status == 200 and only(read_exposition(text), "gimbal_term") == 1
-            with socket.create_connection(("127.0.0.1", one.port)) as plain:
-                plain.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                with contextlib.suppress(ConnectionError):
-                    assert b"gimbal_" not in plain.recv(4096)
-            stranger = ssl.create_default_context()
-            try:
-                one.ask("/livez", tls=stranger)
-                raise AssertionError("its certificate is taken by who does not know its authority")
-            except ssl.SSLCertVerificationError:
-                pass
+    with secured(coordinator_path, gimbal_path) as (one, tls):
+        assert one.url.startswith("https://0.0.0.0:")
+        assert one.ask("/livez", tls=tls)[::2] == (200, "ok\n")
+        assert one.ask("/readyz", tls=tls)[0] == 200
+        status, headers, _ = one.ask("/metrics", tls=tls)
+        assert status == 401 and headers["WWW-Authenticate"].startswith("Bearer"), headers
+        assert one.ask("/metrics", tls=tls, Authorization="Bearer open-sesam")[0] == 401
+        status, _, text = one.ask("/metrics", tls=tls, Authorization=f"Bearer {TOKEN}")
+        assert status == 200 and only(read_exposition(text), "gimbal_term") == 1
+        with socket.create_connection(("127.0.0.1", one.port)) as plain:
+            plain.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            with contextlib.suppress(ConnectionError):
+                assert b"gimbal_" not in plain.recv(4096)
+        stranger = ssl.create_default_context()
+        try:
+            one.ask("/livez", tls=stranger)
+            raise AssertionError("its certificate is taken by who does not know its authority")
+        except ssl.SSLCertVerificationError:
+            pass
 
 
 def settings_that_cannot_be_are_refused():

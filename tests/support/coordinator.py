@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 
@@ -82,6 +83,23 @@ class Coordinator:
                        "train: {steps: 1000000000, global_batch: 4, lr: 0.001}\n" + more)
         return running(program, "submit", "-f", job, "--wait", "-o", "jsonl", env=self.environment,
                        stdout=subprocess.PIPE, text=True)
+
+
+TOKEN = "open-sesame"
+
+
+@contextlib.contextmanager
+def secured(program, gimbal):
+    """A coordinator beyond loopback, whose pages go over TLS to who shows TOKEN; and a client's context of TLS."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([gimbal, "cluster", "init", "-q", f"{folder}/tls"], check=True, capture_output=True)
+        token = pathlib.Path(folder) / "token"
+        token.write_text(TOKEN + "\n")
+        token.chmod(0o600)
+        tls = ssl.create_default_context(cafile=f"{folder}/tls/coordinator/ca.crt")
+        with Coordinator(program, "--tls", f"{folder}/tls/coordinator", "--http", "0.0.0.0:0", "--http-token", token,
+                         address=f"tls+tcp://127.0.0.1:{free_port(6)}") as one:
+            yield one, tls
 
 
 def await_event(events, words):

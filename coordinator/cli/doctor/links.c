@@ -3,6 +3,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/units.h"
+#include "coordinator/telemetry/median.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -16,12 +17,6 @@ static bool is_peer(const struct link_figure *a, const struct link_figure *b)
     return strcmp(a->level, b->level) == 0 && strcmp(a->like, b->like) == 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 static double latency_of(const struct link_figure *figure)
 {
     return figure->latency_s;
@@ -33,16 +28,16 @@ static double bandwidth_of(const struct link_figure *figure)
 }
 
 /* Of those that are known. */
-static double median(const struct link_figure *figures, size_t count, const struct link_figure *of,
-                     double (*value)(const struct link_figure *figure))
+static double median_of(const struct link_figure *figures, size_t count,
+                        const struct link_figure *of,
+                        double (*value)(const struct link_figure *figure))
 {
     double *values = xcalloc(count + 1, sizeof *values);
     size_t known = 0;
     for (size_t i = 0; i < count; i++)
         if (is_peer(&figures[i], of) && value(&figures[i]) > 0)
             values[known++] = value(&figures[i]);
-    qsort(values, known, sizeof *values, compare);
-    double middle = known == 0 ? 0 : (values[(known - 1) / 2] + values[known / 2]) / 2;
+    double middle = median(values, known);
     free(values);
     return middle;
 }
@@ -50,13 +45,13 @@ static double median(const struct link_figure *figures, size_t count, const stru
 double links_median_latency(const struct link_figure *figures, size_t count,
                             const struct link_figure *of)
 {
-    return median(figures, count, of, latency_of);
+    return median_of(figures, count, of, latency_of);
 }
 
 double links_median_bandwidth(const struct link_figure *figures, size_t count,
                               const struct link_figure *of)
 {
-    return median(figures, count, of, bandwidth_of);
+    return median_of(figures, count, of, bandwidth_of);
 }
 
 static const char *print_link(char *out, size_t size, const struct link_figure *figure)
