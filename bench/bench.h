@@ -4,7 +4,7 @@
 #define BENCH_BENCH_H
 
 #include "common/base/error.h"
-#include "worker/executor/interpreter.h"
+#include "worker/interpreter/interpreter.h"
 
 /* Seconds of a clock that only goes forward. */
 double bench_now_s(void);

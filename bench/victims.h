@@ -5,7 +5,7 @@
 
 #include "common/base/error.h"
 #include "coordinator/cli/client.h"
-#include "coordinator/cli/cluster.h"
+#include "coordinator/cli/demo/cluster.h"
 #include "coordinator/cli/submission.h"
 
 #include <stdbool.h>

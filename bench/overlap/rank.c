@@ -4,7 +4,7 @@
 #include "bench/bench.h"
 #include "common/models/model.h"
 #include "common/program/lower.h"
-#include "worker/executor/cpuset.h"
+#include "worker/hardware/cpuset.h"
 
 #define RANKS 2
 #define STEPS 2

@@ -13,7 +13,7 @@
 #include "bench/victims.h"
 #include "common/base/memory.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/history.h"
+#include "coordinator/cli/following/history.h"
 
 #include <signal.h>
 #include <stdio.h>

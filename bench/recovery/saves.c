@@ -13,7 +13,7 @@
 #include "common/models/model.h"
 #include "common/program/lower.h"
 #include "worker/checkpoint/saver.h"
-#include "worker/executor/cpuset.h"
+#include "worker/hardware/cpuset.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "bench/bench.h"
 #include "common/program/lower.h"
-#include "worker/executor/cpuset.h"
+#include "worker/hardware/cpuset.h"
 
 #include <pthread.h>
 #include <stdlib.h>

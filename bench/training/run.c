@@ -11,7 +11,7 @@
 #include "common/base/memory.h"
 #include "common/models/model.h"
 #include "common/program/lower.h"
-#include "worker/executor/cpuset.h"
+#include "worker/hardware/cpuset.h"
 #include "worker/kernels/cpu/product.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* sibling.c - an installed program has its siblings beside it; a build tree has them here. */
+/* sibling.c - named by the environment, or in the folder of our own binary. */
 #include "coordinator/cli/sibling.h"
 
 #include "common/base/memory.h"
@@ -9,15 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* From the folder of our own binary, coordinator/cli. */
-static const struct {
-    const char *name, *path;
-} build_tree[] = {
-    {"gimbal-coordinator", "../gimbal-coordinator"},
-    {"gimbal-executor", "../../worker/executor/gimbal-executor"},
-    {"gimbal-worker", "../../worker/supervisor/gimbal-worker"},
-};
 
 static int own_folder(char *out, size_t size, struct error *err)
 {
@@ -53,12 +44,6 @@ int sibling_path(const char *name, char **out, struct error *err)
     if (rc < 0)
         return rc;
     char *path = xasprintf("%s/%s", folder, name);
-    for (size_t i = 0; access(path, X_OK) < 0 && i < sizeof build_tree / sizeof *build_tree; i++) {
-        if (strcmp(build_tree[i].name, name) != 0)
-            continue;
-        free(path);
-        path = xasprintf("%s/%s", folder, build_tree[i].path);
-    }
     if (access(path, X_OK) < 0) {
         free(path);
         return error_set(err, -ENOENT,

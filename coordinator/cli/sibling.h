@@ -5,8 +5,8 @@
 #include "common/base/error.h"
 
 /* The program called name: the file that the environment names (gimbal-executor:
- * GIMBAL_EXECUTOR), else beside our own binary, else where the build tree has it. *out is the
- * caller's. -ENOENT says where it was looked for. */
+ * GIMBAL_EXECUTOR), else the one beside our own binary. *out is the caller's. -ENOENT says where it
+ * was looked for. */
 int sibling_path(const char *name, char **out, struct error *err);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "worker/checkpoint/saver.h"
 #include "worker/checkpoint/write.h"
-#include "worker/executor/session.h"
+#include "worker/executor/session/session.h"
 
 #include <pthread.h>
 #include <signal.h>

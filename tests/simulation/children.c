@@ -1,4 +1,4 @@
-/* children.c - the worker's side of simulated executors: worker/supervisor/child.h and the reading
+/* children.c - the worker's side of simulated executors: worker/daemon/child.h and the reading
  * half of common/channel, and the table of those that there are. */
 #include <errno.h>
 #include <fcntl.h>
@@ -125,7 +125,7 @@ void child_signal(struct child *child, int number)
         executor_terminate(executor);
 }
 
-/* worker/supervisor/look.h: nobody wants for a processor here. */
+/* worker/daemon/look.h: nobody wants for a processor here. */
 void look_again(struct look *look, pid_t pid, uint64_t now_ms)
 {
     const struct executor *executor = find(pid);

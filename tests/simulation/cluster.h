@@ -5,7 +5,7 @@
 #include "coordinator/service/service.h"
 #include "tests/simulation/disk.h"
 #include "tests/simulation/world.h"
-#include "worker/supervisor/parts.h"
+#include "worker/daemon/internal.h"
 
 struct coordinator {
     struct actor actor; /* first */

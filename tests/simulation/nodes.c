@@ -9,8 +9,8 @@
 #include "tests/simulation/checks.h"
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/measured.h"
-#include "worker/supervisor/fence.h"
-#include "worker/supervisor/pass.h"
+#include "worker/daemon/fence.h"
+#include "worker/daemon/pass.h"
 
 #define ADDRESS "tcp://127.0.0.1:7070"
 /* A lost connection may be noticed so late. */
@@ -22,7 +22,7 @@ uint64_t node_term(const struct sim_node *node)
     return now > node->fence.term ? now : node->fence.term;
 }
 
-/* worker/supervisor/fence.h: the node's own disk; the path is its name. */
+/* worker/daemon/fence.h: the node's own disk; the path is its name. */
 
 char *fence_path(const char *state, const char *node)
 {
@@ -46,7 +46,7 @@ int fence_write(const char *path, const struct rpc_fence *fence, struct error *e
     return 0;
 }
 
-/* worker/supervisor/pass.h: on loopback nobody is asked who he is. */
+/* worker/daemon/pass.h: on loopback nobody is asked who he is. */
 void pass_apply(const struct pass *pass, struct rpc_client_options *options)
 {
     (void)pass, (void)options;

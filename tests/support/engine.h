@@ -4,7 +4,7 @@
 #define TESTS_SUPPORT_ENGINE_H
 
 #include "common/program/lower.h"
-#include "worker/executor/interpreter.h"
+#include "worker/interpreter/interpreter.h"
 
 #define ENGINE_STEPS_MAX 128
 

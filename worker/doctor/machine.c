@@ -2,7 +2,7 @@
 #include "worker/doctor/machine.h"
 
 #include "common/base/memory.h"
-#include "worker/supervisor/cgroup.h"
+#include "worker/hardware/cgroup.h"
 
 #include <stdlib.h>
 #include <string.h>

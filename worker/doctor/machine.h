@@ -8,7 +8,7 @@
 
 #include "common/doctor/doctor.h"
 #include "common/hardware/hardware.h"
-#include "worker/supervisor/settings.h"
+#include "worker/daemon/settings.h"
 
 #include <stdbool.h>
 #include <stdio.h>

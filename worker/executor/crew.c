@@ -5,9 +5,9 @@
 #include "common/models/model.h"
 #include "worker/checkpoint/shared.h"
 #include "worker/executor/fabrics.h"
-#include "worker/executor/links.h"
 #include "worker/executor/local_saving.h"
 #include "worker/executor/telemetry.h"
+#include "worker/probe/host_links.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -2,8 +2,8 @@
 #ifndef WORKER_EXECUTOR_CREW_H
 #define WORKER_EXECUTOR_CREW_H
 
-#include "worker/executor/cpuset.h"
-#include "worker/executor/session.h"
+#include "worker/executor/session/session.h"
+#include "worker/hardware/cpuset.h"
 
 /* What all ranks of this process share. */
 struct work {

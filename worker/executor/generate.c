@@ -4,8 +4,8 @@
 #include "common/config/job.h"
 #include "common/models/model.h"
 #include "worker/checkpoint/read.h"
-#include "worker/executor/writer.h"
 #include "worker/kernels/modules.h"
+#include "worker/trainer/writer.h"
 
 #include <errno.h>
 #include <stdio.h>

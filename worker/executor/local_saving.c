@@ -3,7 +3,7 @@
 
 #include "common/base/memory.h"
 #include "worker/checkpoint/listing.h"
-#include "worker/executor/meeting.h"
+#include "worker/collectives/meeting.h"
 
 #include <errno.h>
 #include <stdlib.h>

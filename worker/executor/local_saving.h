@@ -4,7 +4,7 @@
 #define WORKER_EXECUTOR_LOCAL_SAVING_H
 
 #include "common/config/job.h"
-#include "worker/executor/session.h"
+#include "worker/executor/session/session.h"
 
 struct local_saving;
 

@@ -2,10 +2,10 @@
 #include "worker/executor/modes.h"
 
 #include "worker/executor/fabrics.h"
-#include "worker/executor/probe.h"
-#include "worker/executor/session.h"
+#include "worker/executor/session/session.h"
 #include "worker/kernels/modules.h"
 #include "worker/kernels/modules_known.h"
+#include "worker/probe/probe.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 
 #include "common/base/error.h"
 
-#include "worker/executor/cpuset.h"
+#include "worker/hardware/cpuset.h"
 
 #include <stdbool.h>
 #include <stdint.h>

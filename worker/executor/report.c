@@ -1,6 +1,6 @@
 /* report.c - what ranks tell of themselves through a session: that they have begun, are ready, have
  * paused, staged a checkpoint, stopped. What they measure is in telemetry.c. */
-#include "worker/executor/session.h"
+#include "worker/executor/session/session.h"
 #include "worker/executor/telemetry.h"
 
 #include "common/base/log.h"

@@ -2,7 +2,7 @@
 #include "worker/executor/telemetry.h"
 
 #include "common/base/log.h"
-#include "worker/executor/session.h"
+#include "worker/executor/session/session.h"
 
 #include <math.h>
 #include <time.h>

@@ -4,7 +4,7 @@
 #define WORKER_EXECUTOR_TELEMETRY_H
 
 #include "common/profile/profile.h"
-#include "worker/executor/trainer.h"
+#include "worker/trainer/trainer.h"
 
 void telemetry_step(void *context, int rank, uint64_t number, const struct step_result *result,
                     double seconds);

@@ -1,16 +1,16 @@
 /* demo.c - `gimbal demo`: a real cluster on this machine trains a small model, from nothing to
  * nothing left behind. */
 #include "coordinator/cli/client.h"
-#include "coordinator/cli/cluster.h"
 #include "coordinator/cli/commands.h"
-#include "coordinator/cli/demojob.h"
-#include "coordinator/cli/demoresult.h"
+#include "coordinator/cli/demo/cluster.h"
+#include "coordinator/cli/demo/demojob.h"
+#include "coordinator/cli/demo/demoresult.h"
+#include "coordinator/cli/demo/mishap.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/follow.h"
-#include "coordinator/cli/mishap.h"
-#include "coordinator/cli/nodetable.h"
+#include "coordinator/cli/following/follow.h"
 #include "coordinator/cli/signals.h"
 #include "coordinator/cli/submission.h"
+#include "coordinator/cli/tables/nodetable.h"
 
 #include "common/base/memory.h"
 #include "common/plan/plan.h"

@@ -3,7 +3,7 @@
  * and lost steps, or an exit status that is not 0. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/history.h"
+#include "coordinator/cli/following/history.h"
 #include "coordinator/cli/signals.h"
 
 #include "common/plan/plan.h"

@@ -1,7 +1,7 @@
 /* events.c - `gimbal events [JOB]`: what happened, and with -w what happens. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/history.h"
+#include "coordinator/cli/following/history.h"
 #include "coordinator/cli/signals.h"
 
 #include "common/rpc/message.h"

@@ -1,9 +1,9 @@
 /* jobs.c - `gimbal jobs`: what is queued, what runs, how far it is. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/jobtable.h"
+#include "coordinator/cli/following/watching.h"
 #include "coordinator/cli/named.h"
-#include "coordinator/cli/watching.h"
+#include "coordinator/cli/tables/jobtable.h"
 
 #include "common/rpc/message.h"
 

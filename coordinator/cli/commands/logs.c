@@ -2,7 +2,7 @@
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/jobtable.h"
+#include "coordinator/cli/tables/jobtable.h"
 
 #include "common/base/memory.h"
 #include "common/plan/plan.h"

@@ -1,9 +1,9 @@
 /* nodes.c - `gimbal nodes`: the machines and what they have. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/following/watching.h"
 #include "coordinator/cli/named.h"
-#include "coordinator/cli/nodetable.h"
-#include "coordinator/cli/watching.h"
+#include "coordinator/cli/tables/nodetable.h"
 
 #include "common/rpc/message.h"
 

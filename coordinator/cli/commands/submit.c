@@ -1,7 +1,7 @@
 /* submit.c - `gimbal submit`: hand a job to the coordinator, and wait for it if asked to. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/follow.h"
+#include "coordinator/cli/following/follow.h"
 #include "coordinator/cli/jobfile.h"
 #include "coordinator/cli/signals.h"
 #include "coordinator/cli/submission.h"

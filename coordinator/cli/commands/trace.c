@@ -1,9 +1,9 @@
 /* trace.c - `gimbal trace JOB`: a step that was measured beside what was predicted of it. */
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
+#include "coordinator/cli/drawings/timeline.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/planned.h"
-#include "coordinator/cli/timeline.h"
+#include "coordinator/cli/plans/planned.h"
 
 #include "common/base/memory.h"
 #include "common/rpc/message.h"

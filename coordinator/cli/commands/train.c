@@ -1,7 +1,7 @@
 /* train.c - `gimbal train --local N`: no cluster, the ranks are threads of one executor. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/training.h"
+#include "coordinator/cli/local/training.h"
 
 #include "common/base/memory.h"
 #include "common/base/units.h"

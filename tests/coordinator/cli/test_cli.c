@@ -1,11 +1,11 @@
 /* test_cli.c - what the command prints, and how it ends. */
 #include "common/base/memory.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/history.h"
-#include "coordinator/cli/jobtable.h"
-#include "coordinator/cli/local.h"
+#include "coordinator/cli/following/history.h"
+#include "coordinator/cli/following/progress.h"
+#include "coordinator/cli/local/local.h"
 #include "coordinator/cli/output.h"
-#include "coordinator/cli/progress.h"
+#include "coordinator/cli/tables/jobtable.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* test_drawing.c - drawings have all that they are of. */
-#include "coordinator/cli/frontier.h"
-#include "coordinator/cli/lanes.h"
-#include "coordinator/cli/svg.h"
+#include "coordinator/cli/drawings/frontier.h"
+#include "coordinator/cli/drawings/lanes.h"
+#include "coordinator/cli/drawings/svg.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "proto/coordinator.pb-c.h"
 #include "tests/support/suite.h"
 #include "tests/worker/doctor/scene.h"
-#include "worker/supervisor/fence.h"
+#include "worker/daemon/fence.h"
 
 #include <signal.h>
 #include <stdio.h>

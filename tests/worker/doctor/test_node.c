@@ -4,7 +4,7 @@
 #include "common/trust/credential.h"
 #include "tests/support/suite.h"
 #include "tests/worker/doctor/scene.h"
-#include "worker/supervisor/claim.h"
+#include "worker/daemon/claim.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
 #include "tests/support/engine.h"
 #include "tests/support/ranks.h"
 #include "tests/support/suite.h"
-#include "worker/executor/kept.h"
 #include "worker/move/copies.h"
+#include "worker/trainer/kept.h"
 
 #include <check.h>
 #include <signal.h>

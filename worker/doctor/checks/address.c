@@ -2,8 +2,8 @@
 #include "worker/doctor/machine.h"
 
 #include "common/rpc/address.h"
-#include "worker/supervisor/offer.h"
-#include "worker/supervisor/route.h"
+#include "worker/daemon/offer.h"
+#include "worker/daemon/route.h"
 
 #include <string.h>
 

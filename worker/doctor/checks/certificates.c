@@ -2,7 +2,7 @@
 #include "worker/doctor/machine.h"
 
 #include "common/trust/certificate.h"
-#include "worker/supervisor/pass.h"
+#include "worker/daemon/pass.h"
 
 #include <errno.h>
 #include <time.h>

@@ -7,8 +7,8 @@
 #include "common/rpc/message.h"
 #include "common/rpc/reach.h"
 #include "common/rpc/services/coordinator.h"
-#include "worker/supervisor/fence.h"
-#include "worker/supervisor/pass.h"
+#include "worker/daemon/fence.h"
+#include "worker/daemon/pass.h"
 
 #include <errno.h>
 #include <math.h>

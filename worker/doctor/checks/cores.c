@@ -1,7 +1,7 @@
 /* cores.c - whether the cores that are offered can all be had, at the same time. */
 #include "worker/doctor/machine.h"
 
-#include "worker/supervisor/cgroup.h"
+#include "worker/hardware/cgroup.h"
 
 static void look(void *scene, struct findings *out)
 {

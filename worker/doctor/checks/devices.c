@@ -2,7 +2,7 @@
 #include "worker/doctor/machine.h"
 
 #include "common/base/units.h"
-#include "worker/supervisor/offer.h"
+#include "worker/daemon/offer.h"
 
 #include <errno.h>
 #include <string.h>

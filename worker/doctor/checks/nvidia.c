@@ -2,7 +2,7 @@
 #include "worker/doctor/machine.h"
 
 #include "common/base/units.h"
-#include "worker/supervisor/probe.h"
+#include "worker/daemon/probe.h"
 
 #include <stdio.h>
 #include <string.h>

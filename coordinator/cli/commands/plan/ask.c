@@ -2,7 +2,7 @@
 #include "coordinator/cli/commands/plan/ask.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/living.h"
+#include "coordinator/cli/plans/living.h"
 
 #include <stdlib.h>
 #include <string.h>

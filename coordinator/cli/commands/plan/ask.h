@@ -3,8 +3,8 @@
 #ifndef COORDINATOR_CLI_COMMANDS_PLAN_ASK_H
 #define COORDINATOR_CLI_COMMANDS_PLAN_ASK_H
 
-#include "coordinator/cli/offline.h"
 #include "coordinator/cli/options.h"
+#include "coordinator/cli/plans/offline.h"
 
 /* The --cost that compares referees, and prices no instructions: see referees.h. */
 #define GALVATRON_COST "galvatron"

@@ -3,8 +3,8 @@
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/commands/plan/ask.h"
+#include "coordinator/cli/drawings/lanes.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/lanes.h"
 #include "coordinator/cli/named.h"
 
 #include "common/base/memory.h"

@@ -1,6 +1,6 @@
 /* frontier.c - `gimbal plan frontier`: the fastest plan, and what can be had for less memory or
  * fewer devices: every plan that no other beats in all three. */
-#include "coordinator/cli/frontier.h"
+#include "coordinator/cli/drawings/frontier.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/commands/plan/ask.h"
 #include "coordinator/cli/exit.h"

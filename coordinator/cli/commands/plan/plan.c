@@ -4,8 +4,8 @@
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/commands/plan/ask.h"
 #include "coordinator/cli/commands/plan/referees.h"
+#include "coordinator/cli/drawings/frontier.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/frontier.h"
 #include "coordinator/cli/jobfile.h"
 
 #include "common/base/file.h"

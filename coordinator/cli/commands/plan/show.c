@@ -1,8 +1,8 @@
 /* show.c - `gimbal plan show`: a plan as it is, or the program that it gives a rank. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/planned.h"
-#include "coordinator/cli/plantable.h"
+#include "coordinator/cli/plans/planned.h"
+#include "coordinator/cli/tables/plantable.h"
 
 #include "common/program/program.h"
 

@@ -1,8 +1,8 @@
 /* trace.c - `gimbal plan trace`: a step as the plan's simulation sees it, for a viewer. */
 #include "coordinator/cli/commands.h"
+#include "coordinator/cli/drawings/timeline.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/planned.h"
-#include "coordinator/cli/timeline.h"
+#include "coordinator/cli/plans/planned.h"
 
 struct trace_values {
     struct planned_flags from;

@@ -2,7 +2,7 @@
  * hangs in a driver or on a disk, and has its cores and its memory. */
 #include "coordinator/cli/doctor/visit.h"
 
-#include "coordinator/cli/leftovers.h"
+#include "coordinator/cli/demo/leftovers.h"
 
 #include <stdlib.h>
 #include <string.h>

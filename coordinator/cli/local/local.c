@@ -1,0 +1,189 @@
+/* local.c - cut the cores, measure them. */
+#include "coordinator/cli/local/local.h"
+
+#include "common/base/memory.h"
+#include "common/channel/channel.h"
+#include "common/rpc/message.h"
+#include "coordinator/cli/child.h"
+#include "coordinator/cli/sibling.h"
+#include "proto/executor.pb-c.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A probe takes some seconds; one that takes this long hangs. */
+#define PROBE_TIMEOUT_MS 120000
+#define PATIENCE_MS 2000
+
+/* The cores numbered first to end - 1 of the allowed ones, "0-3,8". */
+static void print_set(const cpu_set_t *allowed, int first, int end, FILE *out)
+{
+    const char *comma = "";
+    int nth = 0;
+    for (size_t cpu = 0; cpu < CPU_SETSIZE && nth < end; cpu++) {
+        if (!CPU_ISSET(cpu, allowed) || nth++ < first)
+            continue;
+        size_t last = cpu;
+        while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, allowed) && nth < end) {
+            last++;
+            nth++;
+        }
+        fprintf(out, last > cpu ? "%s%zu-%zu" : "%s%zu", comma, cpu, last);
+        comma = ",";
+        cpu = last;
+    }
+}
+
+char *local_cpusets(const cpu_set_t *allowed, int count)
+{
+    char *text = NULL;
+    size_t size;
+    int cores = CPU_COUNT(allowed);
+    FILE *out = open_memstream(&text, &size);
+    for (int i = 0; i < count; i++) {
+        if (i > 0)
+            fputc(';', out);
+        if (cores < count)
+            print_set(allowed, i % cores, i % cores + 1, out);
+        else
+            print_set(allowed, cores * i / count, cores * (i + 1) / count, out);
+    }
+    fclose(out);
+    return text;
+}
+
+static uint64_t read_number(const char *path, const char *format)
+{
+    char line[256];
+    unsigned long long number = UINT64_MAX;
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, format, &number) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return number;
+}
+
+/* What the machine can still give, and what a container's limit leaves. */
+static uint64_t available_bytes(void)
+{
+    uint64_t kib = read_number("/proc/meminfo", "MemAvailable: %llu kB");
+    uint64_t bytes = kib < UINT64_MAX / 1024 ? kib * 1024 : 0;
+    uint64_t limit = read_number("/sys/fs/cgroup/memory.max", "%llu"),
+             used = read_number("/sys/fs/cgroup/memory.current", "%llu");
+    if (limit != UINT64_MAX && used != UINT64_MAX && limit > used && limit - used < bytes)
+        bytes = limit - used;
+    return bytes;
+}
+
+static int take_profiles(const Gimbal__ExecutorProfile *from, struct local *local,
+                         struct error *err)
+{
+    if (from->n_device_json != (size_t)local->count)
+        return error_set(err, -EPROTO, "the probe measured %zu devices of %d", from->n_device_json,
+                         local->count);
+    int rc = 0;
+    for (int i = 0; i < local->count && rc == 0; i++)
+        rc = profile_decode(from->device_json[i], &local->profiles[i], err);
+    bool own = from->memory_bytes > 0; /* else it is the host's */
+    for (int i = 0; i < local->count && own; i++) {
+        local->devices[i].memory_bytes = from->memory_bytes / (uint64_t)local->count;
+        local->devices[i].library_bytes = from->library_bytes;
+    }
+    return rc;
+}
+
+/* Read events until the profile has come; a fault comes as words instead. */
+static int read_profile(struct channel *channel, struct local *local, struct error *err)
+{
+    for (;;) {
+        ProtobufCMessage *message;
+        int rc = channel_read(channel, &gimbal__executor_event__descriptor, PROBE_TIMEOUT_MS,
+                              &message, err);
+        if (rc == 0)
+            return error_set(err, -ETIMEDOUT, "the probe has not answered within %d s",
+                             PROBE_TIMEOUT_MS / 1000);
+        if (rc < 0)
+            return rc;
+        const Gimbal__ExecutorEvent *event = (const Gimbal__ExecutorEvent *)message;
+        bool done = true;
+        if (event->event_case == GIMBAL__EXECUTOR_EVENT__EVENT_PROFILE)
+            rc = take_profiles(event->profile, local, err);
+        else if (event->event_case == GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED)
+            rc = error_set(err, -EIO, "%s", event->stopped->reason);
+        else
+            done = false;
+        message_free(message);
+        if (done)
+            return rc < 0 ? rc : 0;
+    }
+}
+
+static int probe(struct local *local, struct error *err)
+{
+    char *path, number[16], crowd[32], end[64];
+    int ours, theirs;
+    struct child child = {0};
+    int rc = sibling_path("gimbal-executor", &path, err);
+    if (rc < 0)
+        return rc;
+    rc = channel_pair(&ours, &theirs, err);
+    if (rc < 0)
+        goto out;
+    snprintf(number, sizeof number, "%d", theirs);
+    snprintf(crowd, sizeof crowd, "%.6g",
+             local->cores < local->count ? (double)local->count / local->cores : 1);
+    char *argv[] = {path,           "--channel", number,  "--probe", "--devices",
+                    local->cpusets, "--fabric",  "local", "--crowd", crowd,
+                    NULL,           NULL,        NULL};
+    if (local->device) {
+        argv[10] = "--device";
+        argv[11] = (char *)local->device;
+    }
+    rc = child_start(argv, &theirs, 1, STDERR_FILENO, STDERR_FILENO, &child, err);
+    close(theirs);
+    struct channel channel;
+    channel_open(&channel, ours);
+    if (rc == 0)
+        rc = read_profile(&channel, local, err);
+    channel_close(&channel);
+    if (rc == -EPIPE && child_wait(&child, PATIENCE_MS))
+        error_set(err, -EIO, "the probe said nothing: %s",
+                  child_print_end(&child, end, sizeof end));
+    child_stop(&child, PATIENCE_MS);
+out:
+    free(path);
+    return rc < 0 ? error_prefix(err, rc, "measure this machine") : 0;
+}
+
+int local_open(int count, const char *device, struct local *local, struct error *err)
+{
+    cpu_set_t allowed;
+    *local = (struct local){.count = count, .device = device};
+    if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
+        return error_set(err, -errno, "sched_getaffinity: %s", strerror(errno));
+    local->devices = xcalloc((size_t)count, sizeof *local->devices);
+    local->profiles = xcalloc((size_t)count, sizeof *local->profiles);
+    local->cores = CPU_COUNT(&allowed);
+    local->cpusets = local_cpusets(&allowed, count);
+    uint64_t memory = available_bytes() / (uint64_t)count;
+    for (int i = 0; i < count; i++)
+        local->devices[i] = (struct planner_device){.name = xasprintf("local/%d", i),
+                                                    .host = "local",
+                                                    .memory_bytes = memory,
+                                                    .profile = &local->profiles[i]};
+    return probe(local, err);
+}
+
+void local_finish(struct local *local)
+{
+    for (int i = 0; i < local->count && local->devices; i++)
+        free((char *)local->devices[i].name);
+    free(local->devices);
+    free(local->profiles);
+    free(local->cpusets);
+    *local = (struct local){0};
+}

@@ -1,0 +1,32 @@
+/* training.h - an executor that trains on this machine, and what it tells. */
+#ifndef COORDINATOR_CLI_LOCAL_TRAINING_H
+#define COORDINATOR_CLI_LOCAL_TRAINING_H
+
+#include "coordinator/cli/following/progress.h"
+#include "coordinator/cli/plans/offline.h"
+
+struct training_result {
+    uint64_t steps;
+    double loss, heldout_loss; /* NAN: none */
+    double step_time_s;        /* measured, a mean that forgets the first steps */
+    double tokens_per_s;
+    uint64_t memory_bytes_max; /* resident, of the whole process */
+    char *sample;              /* text from the trained model, or NULL */
+};
+
+struct training_options {
+    const char *job_path;
+    const struct offline *offline;
+    struct progress *progress;
+    bool steps_as_json;     /* every step as an object on stdout */
+    const char *checkpoint; /* in place of the job's checkpoint.dir; NULL: that one */
+    bool resume;            /* from the newest checkpoint there */
+};
+
+/* Train to the end, or until a signal. An enum exit_code; the result is filled in any case, and
+ * the caller's to finish. */
+int training_run(const struct training_options *options, struct training_result *result,
+                 struct error *err);
+void training_result_finish(struct training_result *result);
+
+#endif

@@ -1,0 +1,170 @@
+/* offline.c - job file and devices in, candidates out. */
+#include "coordinator/cli/plans/offline.h"
+
+#include "common/base/file.h"
+#include "common/base/memory.h"
+#include "common/graph/graph.h"
+#include "common/rpc/clock.h"
+#include "coordinator/cli/exit.h"
+#include "coordinator/cli/jobfile.h"
+#include "coordinator/cli/plans/searching.h"
+#include "coordinator/planner/report/dump.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A plan for other devices is one for as many of this machine's. */
+static int take_plan(const struct offline_request *request, struct offline *offline,
+                     struct error *err)
+{
+    struct plan *plan;
+    int rc = request->plan_text ? plan_decode(request->plan_text, &plan, err)
+                                : plan_load(request->plan_path, &plan, err);
+    if (rc < 0)
+        return rc;
+    if (!request->cluster_path)
+        plan_forget_devices(plan);
+    rc = planner_given(&offline->request, plan, &offline->result, err);
+    return rc < 0 ? error_prefix(err, rc, "'%s'", request->plan_path) : 0;
+}
+
+static int search(struct offline *offline, bool quiet, struct error *err)
+{
+    uint64_t begin = rpc_clock_ms();
+    struct planner_progress progress = {0};
+    struct error words;
+    struct searching *searching = quiet ? NULL : searching_begin(&progress);
+    offline->request.progress = &progress;
+    int rc = planner_run(&offline->request, &offline->result, &words);
+    offline->request.progress = NULL;
+    searching_end(searching);
+    double wall_s = (double)(rpc_clock_ms() - begin) / 1000;
+    for (size_t i = 0; i < offline->result.count; i++)
+        offline->result.candidates[i].plan->predicted.wall_s = wall_s;
+    if (rc < 0)
+        *err = words; /* those of what could not be done on the way to an answer are left out */
+    return rc;
+}
+
+static int dump(const char *path, const struct planner_request *request, struct error *err)
+{
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return error_set(err, -errno, "file '%s' cannot be written: %s", path, strerror(errno));
+    int rc = planner_dump(request, file, err);
+    if (fclose(file) != 0 && rc == 0)
+        rc = error_set(err, -EIO, "the costs cannot be written");
+    return rc < 0 ? error_prefix(err, rc, "file '%s'", path) : 0;
+}
+
+static int read_job(const struct offline_request *request, struct offline *offline,
+                    struct error *err)
+{
+    int code = request->job_text
+                   ? jobfile_take(xstrdup(request->job_text), request->job_path, &offline->text,
+                                  &offline->job, err)
+                   : jobfile_load(request->job_path, &offline->text, &offline->job, err);
+    if (code != EXIT_DONE)
+        return code;
+    if (request->memory)
+        offline->job->plan.memory = request->memory;
+    if (request->frontier)
+        offline->job->plan.objective = JOB_FRONTIER;
+    if (request->search) {
+        free(offline->job->plan.search);
+        offline->job->plan.search = xstrdup(request->search);
+        if (planner_check(offline->job, err) < 0)
+            return EXIT_INPUT;
+    }
+    if (planner_graph(offline->job, &offline->graph, err) < 0)
+        return EXIT_INPUT;
+    if (request->to_train && planner_runs(offline->job, offline->graph, err) < 0)
+        return EXIT_CONFIGURATION;
+    if (request->to_resume && !offline->job->checkpoint.dir)
+        return error_set(err, EXIT_USAGE,
+                         "--resume needs --checkpoint DIR: the job has no checkpoint.dir");
+    return EXIT_DONE;
+}
+
+/* The devices that the job could have of the file's cluster. */
+static int open_cluster(const struct offline_request *request, struct offline *offline,
+                        struct error *err)
+{
+    char *read = NULL;
+    const char *text = request->cluster_text;
+    const struct job_devices *wanted = &offline->job->devices;
+    if (!text) {
+        int rc = file_read(request->cluster_path, &read, err);
+        if (rc < 0)
+            return exit_of_errno(rc);
+        text = read;
+    }
+    int rc = inventory_parse(text, strlen(text), request->cluster_path, &offline->inventory, err);
+    free(read);
+    if (rc < 0)
+        return exit_of_errno(rc);
+    const struct inventory *inventory = &offline->inventory;
+    offline->picked = xcalloc(inventory->view_count, sizeof *offline->picked);
+    size_t count = fleet_pick(inventory->views, inventory->view_count, (unsigned)wanted->min,
+                              wanted->max ? (unsigned)wanted->max : UINT_MAX, offline->picked);
+    if (count == 0)
+        return error_set(err, EXIT_NO_PLAN,
+                         "the job needs %lld devices of one kind, '%s' has fewer: see devices.min",
+                         (long long)wanted->min, request->cluster_path);
+    rc = fleet_open(&offline->fleet, offline->picked, count, request->cost, err);
+    offline->request.devices = offline->fleet.devices;
+    offline->request.device_count = (int)offline->fleet.count;
+    return exit_of_errno(rc);
+}
+
+static int open_machine(const struct offline_request *request, struct offline *offline,
+                        struct error *err)
+{
+    int rc = local_open(request->device_count, request->device, &offline->local, err);
+    offline->request.devices = offline->local.devices;
+    offline->request.device_count = offline->local.count;
+    return rc == -ENOENT ? EXIT_CONFIGURATION : exit_of_errno(rc);
+}
+
+int offline_open(const struct offline_request *request, struct offline *offline, struct error *err)
+{
+    *offline = (struct offline){0};
+    int code = read_job(request, offline, err);
+    offline->request.graph = offline->graph;
+    offline->request.job = offline->job;
+    if (code == EXIT_DONE)
+        code = request->cluster_path ? open_cluster(request, offline, err)
+                                     : open_machine(request, offline, err);
+    return code;
+}
+
+int offline_run(const struct offline_request *request, struct offline *offline, struct error *err)
+{
+    int code = offline_open(request, offline, err);
+    if (code != EXIT_DONE)
+        return code;
+    if (request->dump_path && dump(request->dump_path, &offline->request, err) < 0)
+        return EXIT_INPUT;
+    int rc = request->plan_path ? take_plan(request, offline, err)
+                                : search(offline, request->quiet, err);
+    offline->best = offline->result.best;
+    /* Nothing legal at all is as infeasible as nothing that fits. */
+    if (rc == -ENOSPC || (rc == -EINVAL && !request->plan_path))
+        return EXIT_NO_PLAN;
+    return exit_of_errno(rc);
+}
+
+void offline_finish(struct offline *offline)
+{
+    planner_result_finish(&offline->result);
+    local_finish(&offline->local);
+    fleet_finish(&offline->fleet);
+    free(offline->picked);
+    inventory_finish(&offline->inventory);
+    graph_destroy(offline->graph);
+    job_config_destroy(offline->job);
+    free(offline->text);
+    *offline = (struct offline){0};
+}

@@ -1,0 +1,183 @@
+/* planned.c - three ways to a plan, and one check of what came. */
+#include "coordinator/cli/plans/planned.h"
+
+#include "common/base/file.h"
+#include "common/base/memory.h"
+#include "common/program/lower.h"
+#include "common/rpc/message.h"
+#include "coordinator/cli/client.h"
+#include "coordinator/cli/exit.h"
+#include "coordinator/cli/jobfile.h"
+#include "coordinator/cli/named.h"
+#include "coordinator/cli/plans/offline.h"
+#include "coordinator/cli/tables/jobtable.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A plan that lowers, of the job that is in *out. */
+static int take_plan(const char *json, struct planned *out, struct error *err)
+{
+    int rc = out->graph ? 0 : planner_graph(out->config, &out->graph, err);
+    if (rc == 0)
+        rc = plan_decode(json, &out->plan, err);
+    if (rc == 0)
+        rc = plan_check(out->plan, out->graph, err);
+    if (rc == 0)
+        out->json = xstrdup(json);
+    return rc < 0 ? EXIT_INPUT : EXIT_DONE;
+}
+
+static int open_file(const struct planned_flags *flags, struct planned *out, struct error *err)
+{
+    char *text, *json = NULL;
+    int code = jobfile_load(flags->file, &text, &out->config, err);
+    if (code != EXIT_DONE)
+        return code;
+    free(text);
+    code = file_read(flags->plan, &json, err) < 0 ? EXIT_INPUT : take_plan(json, out, err);
+    if (code != EXIT_DONE)
+        error_prefix(err, code, "plan '%s'", flags->plan);
+    free(json);
+    return code;
+}
+
+static int open_local(const struct planned_flags *flags, bool quiet, struct planned *out,
+                      struct error *err)
+{
+    struct offline_request request = {.job_path = flags->file,
+                                      .search = flags->search,
+                                      .plan_path = flags->plan,
+                                      .device_count = (int)flags->local,
+                                      .quiet = quiet};
+    struct offline offline;
+    int code = offline_run(&request, &offline, err);
+    if (code == EXIT_DONE) {
+        out->plan = plan_copy(offline.best);
+        out->json = plan_encode(offline.best, offline.graph);
+        rates_copy(offline.local.devices, plan_ranks(offline.best), &out->rates);
+        out->config = offline.job;
+        out->graph = offline.graph;
+        offline.job = NULL;
+        offline.graph = NULL;
+    }
+    offline_finish(&offline);
+    return code;
+}
+
+static int open_job(struct client *client, const char *job, struct planned *out, struct error *err)
+{
+    Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;
+    ProtobufCMessage *message;
+    request.job = (char *)job;
+    int code = client_call(client, COORDINATOR_GET_JOB, &request.base, 0, &message, err);
+    if (code != EXIT_DONE)
+        return code;
+    const Gimbal__GetJobReply *reply = (const Gimbal__GetJobReply *)message;
+    if (!reply->plan || !reply->spec)
+        code =
+            error_set(err, EXIT_PRECONDITION, "%s is %s and has no plan", job,
+                      reply->status ? resource_job_state(reply->status->state) : "not described");
+    else if (job_config_parse(reply->spec->yaml, strlen(reply->spec->yaml), job, &out->config,
+                              err) < 0)
+        code = EXIT_INPUT;
+    else
+        code = take_plan(reply->plan->json, out, err);
+    out->epoch = reply->status ? reply->status->epoch : 0;
+    message_free(message);
+    return code;
+}
+
+static int open_dry(struct client *client, const struct planned_flags *flags, struct planned *out,
+                    struct error *err)
+{
+    Gimbal__PlanRequest request = GIMBAL__PLAN_REQUEST__INIT;
+    ProtobufCMessage *message;
+    int code = jobfile_load(flags->file, &request.job_yaml, &out->config, err);
+    if (code != EXIT_DONE)
+        return code;
+    request.search = (char *)(flags->search ? flags->search : "");
+    code = client_call(client, COORDINATOR_PLAN, &request.base, 0, &message, err);
+    free(request.job_yaml);
+    if (code != EXIT_DONE)
+        return client->status == COORDINATOR_NO_PLAN ? EXIT_NO_PLAN : code;
+    const Gimbal__PlanReply *reply = (const Gimbal__PlanReply *)message;
+    code = reply->plan ? take_plan(reply->plan->json, out, err)
+                       : error_set(err, EXIT_INTERNAL, "the coordinator's answer has no plan");
+    message_free(message);
+    return code;
+}
+
+int planned_job(const struct invocation *invocation, const char **job, struct error *err)
+{
+    *job = invocation->argument_count > 0 ? invocation->arguments[0] : NULL;
+    if (!*job || !named_path(*job))
+        return EXIT_DONE;
+    return error_set(err, EXIT_USAGE,
+                     "'%s' is a file and no JOB: give a job file by -f, and a saved plan by --plan "
+                     "beside it",
+                     *job);
+}
+
+static int check_flags(const struct planned_flags *flags, const char *job, struct error *err)
+{
+    if (job && (flags->file || flags->plan || flags->local || flags->search))
+        return error_set(err, EXIT_USAGE,
+                         "either a JOB, or a job file and how it is to be planned: not both");
+    if (!job && !flags->file)
+        return error_set(err, EXIT_USAGE, "needs a JOB, or a job file: -f job.yaml");
+    if (flags->plan && flags->search)
+        return error_set(err, EXIT_USAGE, "--plan is taken as it is: no --search goes with it");
+    return EXIT_DONE;
+}
+
+int planned_open(const struct common *common, const struct planned_flags *flags, const char *job,
+                 struct planned *out, struct error *err)
+{
+    struct client client = {0};
+    *out = (struct planned){0};
+    int code = check_flags(flags, job, err);
+    if (code != EXIT_DONE)
+        return code;
+    if (flags->local)
+        return open_local(flags, common->quiet, out, err);
+    if (flags->plan)
+        return open_file(flags, out, err);
+    code = client_open(common, &client, err);
+    if (code == EXIT_DONE)
+        code = job ? open_job(&client, job, out, err) : open_dry(&client, flags, out, err);
+    client_close(&client);
+    return code;
+}
+
+int planned_rate(const struct common *common, struct planned *planned, struct error *err)
+{
+    struct client client = {0};
+    if (planned->rates.count > 0)
+        return EXIT_DONE;
+    int code = client_open(common, &client, err);
+    if (code == EXIT_DONE)
+        code = rates_ask(&client, planned->plan, &planned->rates, err);
+    client_close(&client);
+    return code;
+}
+
+void planned_finish(struct planned *planned)
+{
+    plan_destroy(planned->plan);
+    graph_destroy(planned->graph);
+    job_config_destroy(planned->config);
+    free(planned->json);
+    rates_finish(&planned->rates);
+    *planned = (struct planned){0};
+}
+
+int planned_lower(const struct planned *planned, int64_t rank, struct program **out,
+                  struct error *err)
+{
+    int ranks = plan_ranks(planned->plan);
+    if (rank >= ranks)
+        return error_set(err, EXIT_USAGE, "the plan has no rank %lld: its ranks are 0 to %d",
+                         (long long)rank, ranks - 1);
+    return exit_of_errno(lower(planned->graph, planned->plan, (int)rank, out, err));
+}

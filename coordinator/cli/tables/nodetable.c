@@ -1,0 +1,132 @@
+/* nodetable.c - what `gimbal nodes` shows of a node and its devices. */
+#include "coordinator/cli/tables/nodetable.h"
+
+#include "common/base/units.h"
+#include "common/profile/profile.h"
+
+#include <string.h>
+
+static const struct column columns[] = {
+    {"NODE"},
+    {"STATE"},
+    {"DEVICES"},
+    {"CORES", .right = true},
+    {"CPUSET", .wide = true},
+    {"MEMORY", .right = true},
+    {"GFLOP/S", .right = true},
+    {"GB/S", .right = true},
+    {"SEEN", .right = true, .wide = true},
+    {"RELEASE", .wide = true},
+    {"JOBS"},
+    {"PROCESSOR"},
+    {"REASON"},
+};
+#define COLUMNS (sizeof columns / sizeof *columns)
+
+/* What its probe measured, else its peak rates; 0 where nobody knows. */
+static void add_rates(const Gimbal__Device *device, double *flops, double *bandwidth)
+{
+    struct profile profile = {0};
+    if (*device->profile_json)
+        profile_decode(device->profile_json, &profile, NULL);
+    *flops += profile.seconds_per_flop > 0 ? 1 / profile.seconds_per_flop : device->flops;
+    *bandwidth +=
+        profile.seconds_per_byte > 0 ? 1 / profile.seconds_per_byte : device->bandwidth_bytes_per_s;
+}
+
+/* "2 cpu, 1 gpu of 79.1 GiB", by the smallest, and the sums of their rates. */
+static void add_devices(struct table *table, const Gimbal__HardwareReport *hardware, double *flops,
+                        double *bandwidth)
+{
+    unsigned cpus = 0, gpus = 0;
+    uint64_t least = UINT64_MAX;
+    char memory[32] = "", cores[24] = "";
+    for (size_t i = 0; i < hardware->n_devices; i++) {
+        const Gimbal__Device *device = hardware->devices[i];
+        bool own = device->kind == GIMBAL__DEVICE__KIND__GPU;
+        cpus += !own;
+        gpus += own;
+        least = own && device->memory_bytes < least ? device->memory_bytes : least;
+        add_rates(device, flops, bandwidth);
+    }
+    units_print_bytes(memory, sizeof memory, (double)least);
+    snprintf(cores, sizeof cores, "%u cpu%s", cpus, gpus ? ", " : "");
+    if (gpus)
+        table_add(table, "%s%u gpu of %s", cpus ? cores : "", gpus, memory);
+    else
+        table_add(table, "%s", cores);
+}
+
+static void add_rate(struct table *table, double rate)
+{
+    if (rate > 0)
+        table_add(table, "%.1f", rate / 1e9);
+    else
+        table_add(table, "%s", "");
+}
+
+/* Each job once, in the order of the devices. */
+static void add_jobs(struct table *table, const Gimbal__NodeStatus *node)
+{
+    char text[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < node->n_device_jobs && used < sizeof text; i++) {
+        const char *job = node->device_jobs[i];
+        if (!*job || (i > 0 && strcmp(node->device_jobs[i - 1], job) == 0))
+            continue;
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? "," : "", job);
+    }
+    table_add(table, "%s", text);
+}
+
+/* Why it is drained; else which of its devices are slow. */
+static void add_reason(struct table *table, const Gimbal__NodeStatus *node)
+{
+    char text[256] = "";
+    size_t used = (size_t)snprintf(text, sizeof text, "%s", node->reason);
+    for (size_t i = 0; i < node->n_device_slowdowns && used < sizeof text; i++)
+        if (node->device_slowdowns[i] > 1)
+            used += (size_t)snprintf(text + used, sizeof text - used,
+                                     "%sdevice %zu takes %.1f times as long as predicted",
+                                     used ? "; " : "", i, node->device_slowdowns[i]);
+    table_add(table, "%s", text);
+}
+
+static void add_row(struct table *table, const Gimbal__NodeStatus *node)
+{
+    static const Gimbal__HardwareReport nothing = GIMBAL__HARDWARE_REPORT__INIT;
+    const Gimbal__HardwareReport *hardware = node->hardware ? node->hardware : &nothing;
+    char memory[32];
+    double flops = 0, bandwidth = 0;
+    table_add(table, "%s", node->name);
+    table_add(table, "%s", resource_node_state(node->state));
+    add_devices(table, hardware, &flops, &bandwidth);
+    table_add(table, "%u", hardware->core_count);
+    table_add(table, "%s", hardware->cpuset);
+    table_add(table, "%s",
+              units_print_bytes(memory, sizeof memory, (double)hardware->memory_bytes));
+    add_rate(table, flops);
+    add_rate(table, bandwidth);
+    table_add(table, "%.1fs ago", (double)node->heartbeat_age_ms / 1000);
+    table_add(table, "%s", hardware->release);
+    add_jobs(table, node);
+    table_add(table, "%s", hardware->cpu_model);
+    add_reason(table, node);
+}
+
+void nodetable_print(const struct common *common, Gimbal__NodeStatus *const *nodes, size_t count,
+                     FILE *out)
+{
+    if (common->output >= OUTPUT_JSON) {
+        json_t *items = json_array();
+        for (size_t i = 0; i < count; i++)
+            json_array_append_new(items, resource_node(nodes[i]));
+        output_print_list((enum output)common->output, "NodeList", "nodes", items, out);
+        return;
+    }
+    struct table *table = table_create(columns, COLUMNS);
+    for (size_t i = 0; i < count; i++)
+        add_row(table, nodes[i]);
+    table_print(table, (enum output)common->output, !common->no_headers, out);
+    table_destroy(table);
+}

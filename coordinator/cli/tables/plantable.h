@@ -1,0 +1,14 @@
+/* plantable.h - a plan as tables: its stages, and what each block takes. */
+#ifndef COORDINATOR_CLI_TABLES_PLANTABLE_H
+#define COORDINATOR_CLI_TABLES_PLANTABLE_H
+
+#include "coordinator/cli/options.h"
+#include "coordinator/cli/plans/planned.h"
+
+/* Bytes of a block are those of the first rank of its stage: what it stores of the weights, their
+ * moments and gradients, and what all micro-batches in flight save for backward. -errno, as lower.
+ */
+int plantable_print(const struct common *common, const struct planned *planned, FILE *out,
+                    struct error *err);
+
+#endif

@@ -1,0 +1,331 @@
+/* test_foreign.c - the engine is general: operations that the tree does not have, defined here
+ * alone, train under every vector of roles on two axes as on one rank.
+ *
+ * rotate: rotary positions (Su et al., arXiv 2104.09864) on q and k, no weights, split as its
+ * neighbours are. scale: a root-mean-square norm (Zhang and Sennrich, arXiv 1910.07467) in the
+ * place of every layer norm: a weight, and a statistic that is reduced between its phases. */
+#include "common/base/memory.h"
+#include "common/models/model.h"
+#include "tests/support/engine.h"
+#include "tests/support/suite.h"
+#include "tests/worker/interpreter/agreement.h"
+#include "tests/worker/interpreter/derivative.h"
+#include "worker/kernels/call.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEPS 4
+
+/* ---- rotate ---- */
+
+static const struct operation rotate = {
+    .name = "rotate",
+    .input_count = 1,
+    .dims = {"bsnd", "bsnd"},
+    .phases = {1, 1},
+    .flops = operation_pass_flops,
+    .backward_flops = 1,
+    .cells = {{"batch", "b>b"},
+              {"tensor", "n>n"},
+              {"tensor_seq", "n>n"},
+              {"ulysses", "s>s"},
+              {"context", "s>s"},
+              {"hidden", "n>n"}},
+};
+
+/* Pairs (2i, 2i + 1) turn by place / 10000^(2i / d); backward turns back. */
+static void turn(const struct view *from, const struct view *to, bool add, double sign)
+{
+    const struct box *box = &from->box;
+    int64_t heads = box_length(box, 2), width = box_length(box, 3), at = 0;
+    for (int64_t b = box->low[0]; b < box->high[0]; b++)
+        for (int64_t place = box->low[1]; place < box->high[1]; place++)
+            for (int64_t n = 0; n < heads; n++)
+                for (int64_t d = 0; d < width; d += 2, at += 2) {
+                    double angle = sign * (double)place * pow(10000, -(double)d / (double)width);
+                    double first = get(from, at), second = get(from, at + 1);
+                    put(to, at, add, first * cos(angle) - second * sin(angle));
+                    put(to, at + 1, add, first * sin(angle) + second * cos(angle));
+                }
+}
+
+static void rotate_forward(const struct kernel_call *call)
+{
+    turn(&call->operand[0], &call->operand[1], false, 1);
+}
+
+static void rotate_backward(const struct kernel_call *call)
+{
+    turn(&call->gradient[1], &call->gradient[0], call_accumulates(call, 0), -1);
+}
+
+static const struct kernel rotate_kernel = {"rotate", {{rotate_forward}, {rotate_backward}}};
+
+/* ---- scale ---- */
+
+enum { X, W, Y, SQUARES, DOT = 3 };
+
+static const struct operation scale = {
+    .name = "scale",
+    .input_count = 1,
+    .weight_count = 1,
+    .dims = {"bsh", "h", "bsh"},
+    .saved = 1 << X | 1 << SQUARES,
+    .exchange = 'h',
+    .phases = {2, 2},
+    .statistics = {{{"squares", "bs", 0, REDUCTION_SUM}}, {{"dot", "bs", 0, REDUCTION_SUM}}},
+    .statistic_count = {1, 1},
+    .flops = operation_pass_flops,
+    .backward_flops = 2,
+    .cells = {{"batch", "b.>b"},
+              {"tensor", "..>."},
+              {"tensor_seq", "s.>s"},
+              {"ulysses", "s.>s"},
+              {"context", "s.>s"},
+              {"hidden", "hh>h"}},
+};
+
+/* 1 / sqrt(mean square + epsilon) of a row, once its squares are whole. */
+static double row_factor(const struct kernel_call *call, int64_t row)
+{
+    const float *squares = call->operand[SQUARES].data;
+    return 1 / sqrt(squares[row] / (double)sizes_get(&call->sizes, 'h') + call->node->epsilon);
+}
+
+/* sums[row] = sum of a b (c) over the piece of h that is here. */
+static void sum_rows(const struct kernel_call *call, const float *a, const float *b, const float *w,
+                     float *sums)
+{
+    int64_t rows = call_rows(&call->operand[X].box), hidden = box_length(&call->operand[X].box, 2);
+    for (int64_t row = 0; row < rows; row++) {
+        double sum = 0;
+        for (int64_t i = 0; i < hidden; i++)
+            sum += (double)a[row * hidden + i] * b[row * hidden + i] * (w ? w[i] : 1);
+        sums[row] = (float)sum;
+    }
+}
+
+static void scale_squares(const struct kernel_call *call)
+{
+    sum_rows(call, call->operand[X].data, call->operand[X].data, NULL, call->operand[SQUARES].data);
+}
+
+static void scale_output(const struct kernel_call *call)
+{
+    int64_t rows = call_rows(&call->operand[X].box), hidden = box_length(&call->operand[X].box, 2);
+    const float *x = call->operand[X].data, *w = call->operand[W].data;
+    float *y = call->operand[Y].data;
+    for (int64_t at = 0; at < rows * hidden; at++)
+        y[at] = (float)(x[at] * row_factor(call, at / hidden) * w[at % hidden]);
+}
+
+static void scale_dot(const struct kernel_call *call)
+{
+    sum_rows(call, call->gradient[Y].data, call->operand[X].data, call->operand[W].data,
+             call->gradient[DOT].data);
+}
+
+/* dx = r (dy w - x r^2 dot / width), dw = sum of dy x r. */
+static void scale_gradients(const struct kernel_call *call)
+{
+    int64_t rows = call_rows(&call->operand[X].box), hidden = box_length(&call->operand[X].box, 2);
+    double width = (double)sizes_get(&call->sizes, 'h');
+    const float *x = call->operand[X].data, *w = call->operand[W].data,
+                *dy = call->gradient[Y].data;
+    const float *dot = call->gradient[DOT].data;
+    float *dw = call->gradient[W].data;
+    for (int64_t at = 0; at < rows * hidden; at++) {
+        double r = row_factor(call, at / hidden);
+        dw[at % hidden] += (float)(dy[at] * x[at] * r);
+        put(&call->gradient[X], at, call_accumulates(call, X),
+            r * ((double)dy[at] * w[at % hidden] - x[at] * r * r * dot[at / hidden] / width));
+    }
+}
+
+static const struct kernel scale_kernel = {
+    "scale", {{scale_squares, scale_output}, {scale_dot, scale_gradients}}};
+
+/* ---- a device with two rows more ---- */
+
+#define KERNELS_MAX 32
+
+static const struct kernel *kernels[KERNELS_MAX];
+static struct device foreign;
+
+static void make_device(void)
+{
+    int count = 0;
+    foreign = device_plain;
+    foreign.name = "foreign";
+    while (device_plain.kernels[count]) {
+        kernels[count] = device_plain.kernels[count];
+        count++;
+    }
+    ck_assert_int_lt(count + 2, KERNELS_MAX);
+    kernels[count] = &rotate_kernel;
+    kernels[count + 1] = &scale_kernel;
+    foreign.kernels = kernels;
+}
+
+/* ---- models: a GPT with operations put in or exchanged ---- */
+
+static const char *own_name(const struct graph *graph, int tensor, int block)
+{
+    return graph->tensors[tensor].name + strlen(graph->blocks[block].name) + 1;
+}
+
+/* Operands as they are called in the copy; a weight is made where it is first used. */
+static void copy_operands(const struct graph *from, struct graph *to, const struct node *node,
+                          int *names, int *operands)
+{
+    for (int i = 0; i < operation_output(node->operation); i++) {
+        int tensor = node->operands[i];
+        const struct tensor *t = &from->tensors[tensor];
+        if (names[tensor] < 0)
+            names[tensor] = graph_weight(to, own_name(from, tensor, node->block), t->dims,
+                                         t->initializer, t->decays);
+        operands[i] = names[tensor];
+    }
+}
+
+/* The layer norms of the copy have no bias: their last operand is left out. */
+static struct graph *rewrite(const struct graph *from, bool rotates, bool scales)
+{
+    struct graph *to = graph_create();
+    int *names = xcalloc(from->tensor_count, sizeof *names), operands[OPERANDS_MAX];
+    to->sizes = from->sizes;
+    for (size_t t = 0; t < from->tensor_count; t++) {
+        const struct tensor *tensor = &from->tensors[t];
+        names[t] = tensor->kind == TENSOR_DATA
+                       ? graph_data(to, tensor->name, tensor->dims, tensor->targets)
+                       : -1;
+    }
+    for (size_t b = 0; b < from->block_count; b++) {
+        const struct block *block = &from->blocks[b];
+        graph_block(to, block->name, block->type);
+        for (int n = block->node_first; n < block->node_first + block->node_count; n++) {
+            struct node node = from->nodes[n];
+            int last = operation_output(node.operation), output = node.operands[last];
+            const char *name = own_name(from, output, (int)b);
+            if (scales && strcmp(node.operation->name, "norm") == 0)
+                node.operation = &scale;
+            copy_operands(from, to, &node, names, operands);
+            names[output] = graph_node(to, node.operation, name, operands);
+            if (rotates && (strcmp(name, "q") == 0 || strcmp(name, "k") == 0))
+                names[output] = graph_node(to, &rotate, name[0] == 'q' ? "q.turned" : "k.turned",
+                                           &names[output]);
+        }
+    }
+    free(names);
+    return to;
+}
+
+static const struct {
+    const char *name;
+    bool rotates, scales;
+} models_tried[] = {{"rotate", true, false}, {"scale", false, true}, {"both", true, true}};
+#define MODELS 3
+
+static struct graph *graphs[MODELS];
+static struct engine_result ones[MODELS];
+static const struct engine_options options = {.device = &foreign, .steps = STEPS, .ignored = 0.2};
+
+static void setup(void)
+{
+    struct model_config config = {
+        .family = "gpt", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48};
+    struct graph *graph;
+    struct error err = {""};
+    make_device();
+    ck_assert_int_eq(model_build(&config, &graph, &err), 0);
+    for (int i = 0; i < MODELS; i++) {
+        graphs[i] = rewrite(graph, models_tried[i].rotates, models_tried[i].scales);
+        struct plan *plan = engine_plan_one(graphs[i], 1, 8);
+        int rc = engine_run(graphs[i], plan, &options, &ones[i], &err);
+        ck_assert_msg(rc == 0, "%s: %s", models_tried[i].name, err.text);
+        plan_destroy(plan);
+    }
+    graph_destroy(graph);
+}
+
+static void teardown(void)
+{
+    for (int i = 0; i < MODELS; i++) {
+        engine_result_finish(&ones[i]);
+        graph_destroy(graphs[i]);
+    }
+}
+
+/* Takes the plan. */
+static void check_plan(int model, struct plan *plan, const char *name)
+{
+    struct engine_result result;
+    agreement_check(models_tried[model].name, graphs[model], plan, &options, &ones[model], name,
+                    &result);
+    engine_result_finish(&result);
+    plan_destroy(plan);
+}
+
+START_TEST(a_foreign_operation_trains_under_every_vector_of_roles)
+{
+    const char *names[] = {roles[_i % 6]->name, roles[_i / 6]->name};
+    char name[64];
+    snprintf(name, sizeof name, "%s, %s", names[0], names[1]);
+    for (int model = 0; model < 2; model++)
+        check_plan(model, engine_plan(graphs[model], 1, (int[]){2, 2}, 2, names, 2, 4, "1f1b"),
+                   name);
+}
+END_TEST
+
+START_TEST(foreign_operations_train_under_random_plans)
+{
+    uint64_t seed = test_seed() + (uint64_t)_i;
+    char name[32];
+    snprintf(name, sizeof name, "seed %lu", (unsigned long)seed);
+    check_plan(2, engine_plan_random(graphs[2], seed, 8, 8), name);
+}
+END_TEST
+
+START_TEST(gradients_through_foreign_operations_are_derivatives)
+{
+    const char *names[] = {"hidden", "context"};
+    struct plan *plan = engine_plan(graphs[2], 1, (int[]){2, 2}, 2, names, 1, 8, "1f1b");
+    derivative_check(graphs[2], plan, &foreign, test_seed() + (uint64_t)_i, "rotate and scale");
+    plan_destroy(plan);
+}
+END_TEST
+
+START_TEST(a_foreign_operation_matters)
+{
+    struct model_config config = {
+        .family = "gpt", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48};
+    struct graph *graph;
+    struct engine_result result;
+    struct error err;
+    ck_assert_int_eq(model_build(&config, &graph, &err), 0);
+    struct plan *plan = engine_plan_one(graph, 1, 8);
+    ck_assert_int_eq(engine_run(graph, plan, &options, &result, &err), 0);
+    for (int i = 0; i < MODELS; i++)
+        ck_assert_msg(fabs(result.loss[STEPS - 1] - ones[i].loss[STEPS - 1]) > 1e-4,
+                      "%s changes nothing", models_tried[i].name);
+    engine_result_finish(&result);
+    plan_destroy(plan);
+    graph_destroy(graph);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("foreign");
+    tcase_add_unchecked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_loop_test(tcase, a_foreign_operation_trains_under_every_vector_of_roles, 0, 36);
+    tcase_add_loop_test(tcase, foreign_operations_train_under_random_plans, 0, test_share(12));
+    tcase_add_loop_test(tcase, gradients_through_foreign_operations_are_derivatives, 0,
+                        test_share(1));
+    tcase_add_test(tcase, a_foreign_operation_matters);
+    return suite_run("foreign", tcase, NULL);
+}

@@ -1,0 +1,160 @@
+/* test_tapes.c - stretches of a step that are recorded and played, on the emulated device: they do
+ * what their instructions do one by one, in few launches, and where the device cannot keep them
+ * training goes on without. What waits for the device is made before the first step. */
+#include "tests/support/suite.h"
+#include "tests/worker/interpreter/small_families.h"
+
+#include <stdio.h>
+
+extern int emulated_launches; /* of kernels and graphs */
+extern int emulated_spoiled;  /* so many of the next recordings fail */
+extern int emulated_plans;    /* of attention: to make one waits for the device */
+
+static const struct device *cuda;
+static struct graph *graphs[FAMILIES];
+static int launches[FAMILIES_STEPS]; /* of each step, where one rank runs */
+
+static void setup(void)
+{
+    cuda = families_cuda();
+    families_build(ELEMENT_F32, graphs);
+}
+
+static void teardown(void)
+{
+    families_finish(graphs);
+}
+
+/* Steps whose instructions are timed are issued one by one. */
+static int time_all(void *context, int rank, struct interpreter *in, int done, struct error *err)
+{
+    (void)context;
+    (void)rank;
+    (void)done;
+    (void)err;
+    if (in)
+        interpreter_time(in, true);
+    return 0;
+}
+
+static void count_launches(void *context, int rank, int step)
+{
+    (void)context;
+    (void)rank;
+    if (step > 0)
+        launches[step - 1] = emulated_launches - launches[step - 1];
+    if (step < FAMILIES_STEPS)
+        launches[step] = emulated_launches;
+}
+
+static void run(int model, const struct plan *plan, bool one_by_one, struct engine_result *result)
+{
+    const struct engine_options options = {.device = cuda,
+                                           .steps = FAMILIES_STEPS,
+                                           .ignored = FAMILIES_IGNORED,
+                                           .poison = true,
+                                           .before_step =
+                                               plan_ranks(plan) == 1 ? count_launches : NULL,
+                                           .hook = one_by_one ? time_all : NULL};
+    struct error err = {""};
+    int rc = engine_run(graphs[model], plan, &options, result, &err);
+    ck_assert_msg(rc == 0, "%s: %s", families[model].family, err.text);
+}
+
+static void check_same(int model, const struct plan *plan, const char *name)
+{
+    struct engine_result played, issued;
+    run(model, plan, true, &issued);
+    run(model, plan, false, &played);
+    const char *differs = engine_differs(&played, &issued, graphs[model], FAMILIES_STEPS);
+    ck_assert_msg(!differs, "%s under %s: %s differs", families[model].family, name, differs);
+    engine_result_finish(&played);
+    engine_result_finish(&issued);
+}
+
+START_TEST(what_is_played_does_what_is_issued)
+{
+    uint64_t seed = test_seed() + (uint64_t)_i;
+    int model = _i % FAMILIES;
+    char name[32];
+    snprintf(name, sizeof name, "seed %lu", (unsigned long)seed);
+    struct plan *plan = engine_plan_random(graphs[model], seed, 4, 8);
+    check_same(model, plan, name);
+    plan_destroy(plan);
+}
+END_TEST
+
+START_TEST(a_step_on_tape_takes_few_launches)
+{
+    struct engine_result result;
+    struct plan *plan = engine_plan_one(graphs[_i], 1, 4);
+    run(_i, plan, false, &result);
+    int first = launches[0], last = launches[FAMILIES_STEPS - 1];
+    ck_assert_msg(8 * last < first, "%s: %d launches at first, %d at last", families[_i].family,
+                  first, last);
+    engine_result_finish(&result);
+    run(_i, plan, true, &result);
+    ck_assert_int_eq(launches[FAMILIES_STEPS - 1], launches[0]);
+    /* Of a stretch that is not on tape yet, a residual and the norm of it are one. */
+    ck_assert_int_lt(first, launches[0]);
+    engine_result_finish(&result);
+    plan_destroy(plan);
+}
+END_TEST
+
+START_TEST(what_cannot_be_kept_is_issued_one_by_one)
+{
+    struct plan *plan = engine_plan_one(graphs[_i], 2, 2);
+    emulated_spoiled = 1;
+    check_same(_i, plan, "a recording that fails");
+    ck_assert_int_eq(emulated_spoiled, 0);
+    ck_assert_int_eq(launches[FAMILIES_STEPS - 1], launches[0]);
+    plan_destroy(plan);
+}
+END_TEST
+
+static void keep_plans(void *context, int rank, int step)
+{
+    int *plans = context;
+    if (rank == 0 && step == 0)
+        *plans = emulated_plans;
+}
+
+START_TEST(attention_is_planned_before_the_first_step)
+{
+    const struct model_config config = {.family = "gpt",
+                                        .layers = 1,
+                                        .hidden = 64,
+                                        .heads = 2,
+                                        .seq = 16,
+                                        .vocab = 36,
+                                        .ffn = 64,
+                                        .element = ELEMENT_BF16};
+    int plans = 0, before = emulated_plans;
+    const struct engine_options options = {
+        .device = cuda, .steps = 2, .context = &plans, .before_step = keep_plans};
+    struct engine_result result;
+    struct error err = {""};
+    struct graph *graph;
+    ck_assert_msg(model_build(&config, &graph, &err) == 0, "%s", err.text);
+    struct plan *plan = engine_plan_one(graph, 2, 2);
+    ck_assert_msg(engine_run(graph, plan, &options, &result, &err) == 0, "%s", err.text);
+    ck_assert_int_eq(plans - before, 2); /* forward, backward */
+    ck_assert_int_eq(emulated_plans, plans);
+    engine_result_finish(&result);
+    plan_destroy(plan);
+    graph_destroy(graph);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("tapes");
+    tcase_add_unchecked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 120);
+    tcase_add_loop_test(tcase, what_is_played_does_what_is_issued, 0, test_share(8));
+    tcase_add_loop_test(tcase, a_step_on_tape_takes_few_launches, 0, FAMILIES);
+    tcase_add_loop_test(tcase, what_cannot_be_kept_is_issued_one_by_one, 0, FAMILIES);
+    tcase_add_test(tcase, attention_is_planned_before_the_first_step);
+    return suite_run("tapes", tcase, NULL);
+}

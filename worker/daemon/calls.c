@@ -1,0 +1,193 @@
+/* calls.c - the worker's calls, its watch and its push, over one client. */
+#include "worker/daemon/internal.h"
+
+#include "common/base/log.h"
+#include "common/base/memory.h"
+#include "common/rpc/message.h"
+#include "common/rpc/services/coordinator.h"
+#include "worker/daemon/pass.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Registration is tried again by the supervisor: one attempt need not last long. */
+#define REGISTER_DEADLINE_MS 2000
+#define HEARTBEAT_DEADLINE_MS 2000
+#define TELEMETRY_KEPT 16384
+
+int calls_open(struct daemon *daemon, struct error *err)
+{
+    struct rpc_client_options options = {
+        .service = &service_coordinator,
+        .address = daemon->options.coordinator,
+        .caller = daemon->options.report->node,
+        .fence = daemon->fence,
+    };
+    pass_apply(daemon->options.pass, &options);
+    int rc = rpc_client_open(&options, &daemon->client, err);
+    if (rc < 0)
+        return rc;
+    daemon->push =
+        rpc_push_start(daemon->client, COORDINATOR_PUSH_TELEMETRY, "telemetry", TELEMETRY_KEPT);
+    relay_use(daemon->relay, daemon->client);
+    return 0;
+}
+
+static void log_lost_telemetry(const struct daemon *daemon)
+{
+    uint64_t lost = rpc_push_lost(daemon->push) + rpc_push_waiting(daemon->push);
+    if (lost > 0)
+        log_line(LOG_WARN, "telemetry: %" PRIu64 " records were not delivered", lost);
+}
+
+void calls_close(struct daemon *daemon)
+{
+    if (!daemon->client)
+        return;
+    log_lost_telemetry(daemon);
+    relay_use(daemon->relay, NULL);
+    rpc_watch_stop(daemon->watch);
+    rpc_push_stop(daemon->push);
+    rpc_client_close(daemon->client);
+    daemon->client = NULL;
+    daemon->watch = NULL;
+    daemon->push = NULL;
+    reports_drop(daemon);
+}
+
+void calls_start(struct daemon *daemon, unsigned method, const ProtobufCMessage *request,
+                 uint32_t deadline_ms, rpc_done_cb done, void *data)
+{
+    struct rpc_call_options options = {.deadline_ms = deadline_ms, .once = true};
+    rpc_client_start(daemon->client, method, request, &options, done, data);
+}
+
+/* A new start of the coordinator is known on the disk before anything is done for it. */
+static int keep_fence(struct daemon *daemon, struct error *err)
+{
+    struct rpc_fence told = rpc_client_fence(daemon->client);
+    if (memcmp(&told, &daemon->fence, sizeof told) == 0)
+        return 0;
+    int rc = fence_write(daemon->fence_path, &told, err);
+    if (rc == 0)
+        daemon->fence = told;
+    return rc;
+}
+
+static void hello_answered(void *data, const struct rpc_result *result)
+{
+    struct daemon *daemon = data;
+    const Gimbal__HelloReply *reply = result->reply;
+    enum rpc_status status = result->status;
+    const char *text = result->text;
+    uint64_t term = reply ? reply->term : 0;
+    struct error err;
+    if (status == RPC_OK && keep_fence(daemon, &err) < 0) {
+        status = RPC_UNAVAILABLE;
+        text = err.text;
+    }
+    supervisor_hello_answered(daemon->supervisor, status, text, term, daemon_now_ms(),
+                              &daemon->actions);
+    if (status == RPC_OK)
+        relay_renew(daemon->relay, term);
+}
+
+void calls_hello(struct daemon *daemon)
+{
+    Gimbal__HelloRequest request = GIMBAL__HELLO_REQUEST__INIT;
+    request.release = GIMBAL_RELEASE;
+    calls_start(daemon, COORDINATOR_HELLO, &request.base, REGISTER_DEADLINE_MS, hello_answered,
+                daemon);
+}
+
+static void report_answered(void *data, const struct rpc_result *result)
+{
+    struct daemon *daemon = data;
+    const Gimbal__ReportHardwareReply *reply = result->reply;
+    supervisor_report_answered(daemon->supervisor, result->status, result->text,
+                               reply ? reply->heartbeat_ms : 0, daemon_now_ms(), &daemon->actions);
+}
+
+void calls_report(struct daemon *daemon)
+{
+    calls_start(daemon, COORDINATOR_REPORT_HARDWARE, &daemon->report->base, REGISTER_DEADLINE_MS,
+                report_answered, daemon);
+}
+
+static void heartbeat_answered(void *data, const struct rpc_result *result)
+{
+    struct daemon *daemon = data;
+    const Gimbal__HeartbeatReply *reply = result->reply;
+    supervisor_heartbeat_answered(daemon->supervisor, result->status, result->text,
+                                  reply ? reply->revision : 0, daemon_now_ms(), &daemon->actions);
+}
+
+void calls_heartbeat(struct daemon *daemon)
+{
+    size_t count = supervisor_rank_count(daemon->supervisor);
+    Gimbal__RankState *states = xcalloc(count, sizeof *states);
+    Gimbal__RankState **pointers = xcalloc(count, sizeof(Gimbal__RankState *));
+    Gimbal__HeartbeatRequest request = GIMBAL__HEARTBEAT_REQUEST__INIT;
+    request.node = daemon->report->node;
+    request.ranks = pointers;
+    for (size_t i = 0; i < count; i++) {
+        const struct rank *rank = supervisor_rank_at(daemon->supervisor, i);
+        if (!rank_has_executor(rank))
+            continue;
+        Gimbal__RankState *state = pointers[request.n_ranks] = &states[request.n_ranks];
+        gimbal__rank_state__init(state);
+        state->job = rank->job;
+        state->epoch = rank->epoch;
+        state->rank = rank->rank;
+        state->step = rank->step;
+        state->position = processes_position(daemon, rank->id);
+        request.n_ranks++;
+    }
+    calls_start(daemon, COORDINATOR_HEARTBEAT, &request.base, HEARTBEAT_DEADLINE_MS,
+                heartbeat_answered, daemon);
+    for (size_t i = 0; i < request.n_ranks; i++)
+        message_free((ProtobufCMessage *)states[i].position);
+    free(pointers);
+    free(states);
+}
+
+static void take_record(struct daemon *daemon, const Gimbal__StreamRecord *record)
+{
+    ProtobufCMessage *message;
+    struct error err;
+    if (message_unpack(&gimbal__worker_record__descriptor, record->data.data, record->data.len,
+                       message_quota(record->data.len), &message, &err) < 0)
+        log_line(LOG_ERROR, "revision %" PRIu64 " of the assignments: %s", record->revision,
+                 err.text);
+    else
+        supervisor_record(daemon->supervisor, record->revision, (Gimbal__WorkerRecord *)message,
+                          daemon_now_ms(), &daemon->actions);
+}
+
+static void watched(void *data, const struct rpc_watch_event *event)
+{
+    struct daemon *daemon = data;
+    if (event->status != RPC_OK)
+        supervisor_watch_broken(daemon->supervisor, event->status, event->text, daemon_now_ms(),
+                                &daemon->actions);
+    for (size_t i = 0; i < event->count; i++)
+        take_record(daemon, event->records[i]);
+}
+
+void calls_watch(struct daemon *daemon, uint64_t revision)
+{
+    rpc_watch_stop(daemon->watch);
+    daemon->watch = rpc_watch_start(daemon->client, COORDINATOR_WATCH_ASSIGNMENTS,
+                                    daemon->report->node, revision, watched, daemon);
+}
+
+void calls_push(struct daemon *daemon, const Gimbal__TelemetryRecord *record)
+{
+    size_t size;
+    struct error err;
+    void *bytes = message_pack(&record->base, &size);
+    if (daemon->push && rpc_push_append(daemon->push, bytes, size, &err) < 0)
+        log_line(LOG_WARN, "telemetry: %s", err.text);
+    free(bytes);
+}

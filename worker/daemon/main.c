@@ -1,0 +1,226 @@
+/* main.c - gimbal-worker: the daemon of a node. Finds out what the node has, has an executor
+ * measure it, and works for the coordinator until it is told to stop. */
+#include "common/base/log.h"
+#include "common/base/memory.h"
+#include "common/base/notify.h"
+#include "worker/daemon/claim.h"
+#include "worker/daemon/daemon.h"
+#include "worker/daemon/fleet.h"
+#include "worker/daemon/offer.h"
+#include "worker/daemon/pass.h"
+#include "worker/daemon/settings.h"
+#include "worker/doctor/machine.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+/* The path of a program beside this one; yours to free. */
+static char *beside(const char *program)
+{
+    char path[PATH_MAX];
+    ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[size > 0 ? size : 0] = '\0';
+    char *slash = strrchr(path, '/');
+    return xasprintf("%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, program);
+}
+
+/* SIGTERM and SIGINT come by a descriptor; threads that start later leave them alone. */
+static int open_signals(struct error *err)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd < 0 ? error_set(err, -errno, "signalfd: %s", strerror(errno)) : fd;
+}
+
+static int fail(int status, const struct error *err)
+{
+    log_line(LOG_ERROR, "%s", err->text);
+    return status;
+}
+
+/* As it was told to, before it had begun. */
+static int leave(const struct error *err)
+{
+    log_line(LOG_INFO, "%s", err->text);
+    return EXIT_SUCCESS;
+}
+
+static int work(const struct daemon_options *options, int signal_fd, struct notify *notify,
+                struct error *err)
+{
+    struct daemon *daemon = NULL;
+    int status = daemon_open(options, &daemon, err);
+    if (status == 0)
+        status = daemons_run(&daemon, 1, signal_fd, notify);
+    daemon_close(daemon);
+    return status;
+}
+
+static int offer_status(int rc)
+{
+    return rc == -EINVAL ? EX_CONFIG : rc == -ENODEV ? EX_UNAVAILABLE : EX_SOFTWARE;
+}
+
+static int measure_and_work(const struct worker_settings *settings, const struct pass *pass,
+                            const char *shim, const char *executor, int signal_fd)
+{
+    struct error err;
+    struct notify notify;
+    struct hardware_report *report = NULL;
+    if (notify_open(&notify, &err) < 0)
+        log_line(LOG_WARN, "no service manager is told of this daemon: %s", err.text);
+    notify_status(&notify, "node '%s': measuring its devices", settings->name);
+    int status = offer_make(settings, shim, executor, signal_fd, &report, &err);
+    if (status == -EINTR) {
+        status = leave(&err);
+    } else if (status < 0) {
+        status = fail(offer_status(status), &err);
+    } else {
+        struct daemon_options options = {
+            .report = report,
+            .coordinator = settings->coordinator,
+            .pass = pass,
+            .state = settings->state,
+            .shim = shim,
+            .executor = executor,
+        };
+        status = settings->fleet
+                     ? fleet_run(&options, (unsigned)settings->fleet, signal_fd, &notify, &err)
+                     : work(&options, signal_fd, &notify, &err);
+        if (status < 0)
+            status = fail(status == -EINVAL ? EX_CONFIG : EX_SOFTWARE, &err);
+    }
+    hardware_report_destroy(report);
+    notify_close(&notify);
+    return status;
+}
+
+static int pass_status(int rc)
+{
+    return rc == -EACCES ? EX_NOPERM : rc == -EINVAL ? EX_CONFIG : EX_IOERR;
+}
+
+static int join_and_work(const struct worker_settings *settings, const char *shim,
+                         const char *executor, int signal_fd)
+{
+    struct error err;
+    struct pass pass;
+    int status = pass_open(settings, signal_fd, &pass, &err);
+    if (status == -EINTR) {
+        status = leave(&err);
+    } else if (status < 0) {
+        status = fail(pass_status(status), &err);
+    } else {
+        status = measure_and_work(settings, &pass, shim, executor, signal_fd);
+        pass_finish(&pass);
+    }
+    return status;
+}
+
+static int claim_and_work(const struct worker_settings *settings, const char *shim,
+                          const char *executor, int signal_fd)
+{
+    struct error err;
+    int claim = -1, rc = claim_open(settings->state, settings->name, &claim, &err);
+    int status = rc < 0 ? fail(rc == -EBUSY ? EX_CONFIG : EX_IOERR, &err)
+                        : join_and_work(settings, shim, executor, signal_fd);
+    claim_close(claim);
+    return status;
+}
+
+/* It may be beside a worker that works. */
+static int look(const struct worker_settings *settings, const char *shim, const char *executor,
+                int signal_fd)
+{
+    struct error err;
+    int rc = pass_check(settings, &err);
+    if (rc < 0)
+        return fail(pass_status(rc), &err);
+    rc = offer_check(settings, shim, executor, signal_fd, &err);
+    return rc == -EINTR ? leave(&err) : rc < 0 ? fail(offer_status(rc), &err) : EXIT_SUCCESS;
+}
+
+/* The settings for themselves: no executor is asked for devices. */
+static int check(const struct worker_settings *settings)
+{
+    struct error err;
+    int rc = pass_check(settings, &err);
+    if (rc < 0)
+        return fail(pass_status(rc), &err);
+    rc = offer_check_settings(settings, &err);
+    return rc < 0 ? fail(offer_status(rc), &err) : EXIT_SUCCESS;
+}
+
+/* Whatever is found is an answer. */
+static int examine(const struct worker_settings *settings, const char *shim, const char *executor,
+                   int signal_fd)
+{
+    log_open("worker", LOG_ERROR);
+    struct machine machine = machine_open(settings, shim, executor, signal_fd);
+    machine_examine(&machine, stdout);
+    machine_finish(&machine);
+    return EXIT_SUCCESS;
+}
+
+static int run(const struct worker_settings *settings, const char *shim, const char *executor)
+{
+    struct error err;
+    int signal_fd = open_signals(&err);
+    if (signal_fd < 0)
+        return fail(EX_SOFTWARE, &err);
+    int status = settings->doctor    ? examine(settings, shim, executor, signal_fd)
+                 : settings->dry_run ? look(settings, shim, executor, signal_fd)
+                                     : claim_and_work(settings, shim, executor, signal_fd);
+    close(signal_fd);
+    return status;
+}
+
+/* Also where settings could not be read up to it. */
+static bool is_doctor(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--doctor") == 0)
+            return true;
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    struct worker_settings values;
+    struct settings *settings;
+    struct error err;
+    memory_keep();
+    log_open("worker", LOG_INFO);
+    int status = worker_settings_read(argc, argv, &values, &settings, &err);
+    if (status != 0 && is_doctor(argc, argv)) {
+        machine_refuse(err.text, stdout);
+        return EXIT_SUCCESS;
+    }
+    if (status != 0)
+        return fail(status, &err);
+    if (values.check) {
+        status = check(&values);
+        settings_destroy(settings);
+        return status;
+    }
+    log_open("worker", (enum log_level)values.log_level);
+    char *shim = beside("gimbal-shim");
+    char *executor = values.executor ? xstrdup(values.executor) : beside("gimbal-executor");
+    status = run(&values, shim, executor);
+    free(executor);
+    free(shim);
+    settings_destroy(settings);
+    return status;
+}

@@ -1,0 +1,203 @@
+/* offer.c - the cores from hwloc, other devices from an executor that looks for them. */
+#include "worker/daemon/offer.h"
+
+#include "common/base/log.h"
+#include "common/base/units.h"
+#include "worker/daemon/probe.h"
+#include "worker/daemon/route.h"
+#include "worker/hardware/cgroup.h"
+#include "worker/hardware/hardware.h"
+#include "worker/kernels/modules_known.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Where ranks of other nodes find those of this one. */
+int offer_address(const struct worker_settings *settings, struct hardware_report *report,
+                  struct error *err)
+{
+    char address[ROUTE_ADDRESS_SIZE];
+    int rc = settings->host_address ? route_check(settings->host_address, err)
+                                    : route_address(settings->coordinator, address, err);
+    if (rc == 0)
+        hardware_set_text(&report->address,
+                          settings->host_address ? settings->host_address : address);
+    return rc;
+}
+
+/* Devices beside the cores, if there are to be any: appended to a report that has none. */
+static int add_found(hwloc_topology_t topology, const struct worker_settings *settings,
+                     struct prober *prober, struct hardware_report *report, struct error *err)
+{
+    struct hardware_found found;
+    prober->cpuset = report->cpuset;
+    int rc = probe_find(prober, settings->devices, &found, err);
+    if (rc < 0)
+        return rc == -EINTR ? rc : -ENODEV;
+    if (found.count == 0 && settings->devices)
+        rc = error_set(err, -ENODEV, "devices: there is no '%s' here: %s", settings->devices,
+                       found.reason);
+    else if (found.count == 0)
+        log_line(LOG_INFO, "only the cores are devices: %s", found.reason);
+    else
+        rc = hardware_add_found(topology, report, &found, err);
+    hardware_found_finish(&found);
+    return rc;
+}
+
+/* The cores are devices where others are neither asked for nor there. */
+static int make_from(hwloc_topology_t topology, const char *host,
+                     const struct worker_settings *settings, struct prober *prober,
+                     struct hardware_report **out, struct error *err)
+{
+    struct hardware_options options = {
+        .node = settings->name,
+        .host = host,
+        .cpuset = settings->cpuset,
+        .share_index = settings->share_index,
+        .share_count = settings->share_count,
+        .devices = settings->pieces,
+        .memory_bytes = settings->memory,
+    };
+    int rc = cgroup_memory_limit(CGROUPS, CGROUP_SELF, &options.limit_bytes, err);
+    if (rc == 0)
+        rc = hardware_detect(topology, &options, out, err);
+    if (rc == 0 && !settings->pieces)
+        rc = add_found(topology, settings, prober, *out, err);
+    if (rc == 0 && (*out)->device_count == 0) {
+        hardware_report_destroy(*out);
+        *out = NULL;
+        options.devices = 1;
+        rc = hardware_detect(topology, &options, out, err);
+    }
+    prober->crowd = hardware_crowd(topology, &options);
+    return rc;
+}
+
+static int find_executor(const char *executor, struct error *err)
+{
+    return access(executor, X_OK) == 0
+               ? 0
+               : error_set(err, -ENODEV, "executor: %s: %s", executor, strerror(errno));
+}
+
+/* All of it but its address and what only measuring shows. */
+static int look(const struct worker_settings *settings, struct prober *prober,
+                struct hardware_report **out, struct error *err)
+{
+    struct hardware_report *report = NULL;
+    hwloc_topology_t topology;
+    char *host = NULL;
+    int rc = find_executor(prober->program, err);
+    if (rc == 0)
+        rc = hardware_topology_open(&topology, err);
+    if (rc < 0)
+        return rc;
+    rc = hardware_host(&host, err);
+    if (rc == 0)
+        rc = make_from(topology, host, settings, prober, &report, err);
+    hwloc_topology_destroy(topology);
+    free(host);
+    if (rc != 0) {
+        hardware_report_destroy(report);
+        return rc;
+    }
+    hardware_set_text(&report->release, GIMBAL_RELEASE);
+    *out = report;
+    return 0;
+}
+
+static void tell(const struct hardware_report *report, const char *what_next)
+{
+    char memory[32];
+    log_line(LOG_INFO, "%s: %zu device%s, %u core%s (%s), %s, at %s%s", report->node,
+             report->device_count, report->device_count == 1 ? "" : "s", report->cores,
+             report->cores == 1 ? "" : "s", report->cpuset,
+             units_print_bytes(memory, sizeof memory, (double)report->memory_bytes),
+             report->address, what_next);
+}
+
+static int check_cpuset(const char *cpuset, struct error *err)
+{
+    hwloc_topology_t topology;
+    if (!cpuset)
+        return 0;
+    int rc = hardware_topology_open(&topology, err);
+    if (rc < 0)
+        return rc;
+    rc = hardware_check_cpuset(topology, cpuset, err);
+    hwloc_topology_destroy(topology);
+    return rc;
+}
+
+static int check_kind(const struct worker_settings *settings, struct error *err)
+{
+    char known[64] = "";
+    int used = 0;
+    if (!settings->devices || settings->pieces)
+        return 0;
+    for (int i = 0; device_modules[i]; i++) {
+        if (strcmp(device_modules[i], settings->devices) == 0)
+            return 0;
+        used += snprintf(known + used, sizeof known - (size_t)used, i ? ", %s" : "%s",
+                         device_modules[i]);
+    }
+    return error_set(err, -EINVAL, "devices: '%s' is no kind of device; known: %s, or a number",
+                     settings->devices, known);
+}
+
+int offer_check_settings(const struct worker_settings *settings, struct error *err)
+{
+    int rc = check_kind(settings, err);
+    return rc < 0 ? rc : check_cpuset(settings->cpuset, err);
+}
+
+int offer_look(const struct worker_settings *settings, const char *shim, const char *executor,
+               int stop_fd, struct hardware_report **out, struct error *err)
+{
+    struct prober prober = {.shim = shim, .program = executor, .devices = 1, .stop_fd = stop_fd};
+    return look(settings, &prober, out, err);
+}
+
+int offer_check(const struct worker_settings *settings, const char *shim, const char *executor,
+                int stop_fd, struct error *err)
+{
+    struct hardware_report *report = NULL;
+    int rc = offer_look(settings, shim, executor, stop_fd, &report, err);
+    if (rc == 0)
+        rc = offer_address(settings, report, err);
+    if (rc == 0)
+        tell(report, "; nothing is measured");
+    hardware_report_destroy(report);
+    return rc;
+}
+
+int offer_make(const struct worker_settings *settings, const char *shim, const char *executor,
+               int stop_fd, struct hardware_report **out, struct error *err)
+{
+    struct prober prober = {.shim = shim, .program = executor, .devices = 1, .stop_fd = stop_fd};
+    struct hardware_report *report = NULL;
+    int rc = look(settings, &prober, &report, err);
+    if (rc == 0)
+        rc = offer_address(settings, report, err);
+    if (rc == 0) {
+        tell(report, "; measuring");
+        prober.cpuset = report->cpuset;
+        prober.devices = report->device_count;
+        rc = probe_devices(&prober, report, err);
+        rc = rc < 0 && rc != -EINTR ? -ENODEV : rc;
+        report->measured_unix_ms = (uint64_t)time(NULL) * 1000;
+    }
+    if (rc == 0)
+        rc = hardware_report_check(report, err);
+    if (rc < 0) {
+        hardware_report_destroy(report);
+        return rc;
+    }
+    *out = report;
+    return 0;
+}

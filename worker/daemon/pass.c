@@ -1,0 +1,239 @@
+/* pass.c - a bundle, and a credential from its file or from the coordinator. */
+#include "worker/daemon/pass.h"
+
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
+#include "common/rpc/backoff.h"
+#include "common/rpc/message.h"
+#include "common/rpc/services/coordinator.h"
+#include "common/trust/secret.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CALL_DEADLINE_MS 5000
+
+/* The file of the node of that name; yours. */
+static char *path_of(const char *state, const char *node)
+{
+    return xasprintf("%s/%s.credential", state, node);
+}
+
+void pass_apply(const struct pass *pass, struct rpc_client_options *options)
+{
+    if (!pass->bundle)
+        return;
+    options->tls = &pass->tls;
+    options->role = RPC_WORKER;
+    options->credential = pass->credential.secret;
+}
+
+static enum rpc_status say_hello(struct rpc_client *client, struct error *err)
+{
+    Gimbal__HelloRequest hello = GIMBAL__HELLO_REQUEST__INIT;
+    struct rpc_call_options options = {.deadline_ms = CALL_DEADLINE_MS};
+    ProtobufCMessage *reply;
+    hello.release = (char *)GIMBAL_RELEASE;
+    enum rpc_status status =
+        rpc_client_call(client, COORDINATOR_HELLO, &hello.base, &options, &reply, err);
+    if (status == RPC_OK)
+        message_free(reply);
+    return status;
+}
+
+static enum rpc_status change_token(struct rpc_client *client, char *token,
+                                    const struct credential *credential, struct error *err)
+{
+    Gimbal__JoinRequest request = GIMBAL__JOIN_REQUEST__INIT;
+    struct rpc_call_options options = {.deadline_ms = CALL_DEADLINE_MS};
+    ProtobufCMessage *reply;
+    request.token = token;
+    request.credential = (char *)credential->secret;
+    enum rpc_status status =
+        rpc_client_call(client, COORDINATOR_JOIN, &request.base, &options, &reply, err);
+    if (status == RPC_OK)
+        message_free(reply);
+    return status;
+}
+
+/* One attempt, over a connection of its own: the credential is of the next one. */
+static enum rpc_status try_join(const struct worker_settings *settings, const struct pass *pass,
+                                char *token, struct error *err)
+{
+    struct rpc_client *client;
+    struct rpc_client_options options = {.service = &service_coordinator,
+                                         .address = settings->coordinator,
+                                         .tls = &pass->tls,
+                                         .role = RPC_WORKER,
+                                         .caller = settings->name,
+                                         .fail_fast = true};
+    int rc = rpc_client_open(&options, &client, err);
+    if (rc < 0)
+        return rpc_status_of_errno(rc);
+    enum rpc_status status = say_hello(client, err);
+    if (status == RPC_OK)
+        status = change_token(client, token, &pass->credential, err);
+    rpc_client_close(client);
+    return status;
+}
+
+static bool will_pass(enum rpc_status status)
+{
+    return status == RPC_UNAVAILABLE || status == RPC_DEADLINE_EXCEEDED ||
+           status == RPC_FAILED_PRECONDITION;
+}
+
+/* Until the coordinator answers; what keeps it from that is said when it changes. */
+static int join(const struct worker_settings *settings, int signal_fd, const struct pass *pass,
+                char *token, struct error *err)
+{
+    struct pollfd stop = {.fd = signal_fd, .events = POLLIN};
+    struct error said = {""};
+    enum rpc_status status;
+    for (unsigned attempt = 0;; attempt++) {
+        status = try_join(settings, pass, token, err);
+        if (status == RPC_OK)
+            return 0;
+        if (!will_pass(status))
+            return error_prefix(err, status == RPC_INVALID_ARGUMENT ? -EINVAL : -EACCES,
+                                "the coordinator does not let node '%s' join", settings->name);
+        if (strcmp(said.text, err->text) != 0)
+            log_line(LOG_WARN, "cannot join yet: %s", err->text);
+        said = *err;
+        uint32_t wait_ms = backoff_ms(attempt, random_uniform((uint64_t)time(NULL), 0, attempt));
+        if (poll(&stop, 1, (int)wait_ms) > 0)
+            return error_set(err, -EINTR, "stopped before node '%s' could join", settings->name);
+    }
+}
+
+static int without_token(const struct worker_settings *settings, const char *path,
+                         struct error *err)
+{
+    return error_set(err, -EINVAL,
+                     "node '%s' has not joined: there is no %s; give --join TOKEN-FILE, with "
+                     "what 'gimbal cluster token worker' printed",
+                     settings->name, path);
+}
+
+static int join_and_keep(const struct worker_settings *settings, int signal_fd, const char *path,
+                         struct pass *pass, struct error *err)
+{
+    char *token;
+    if (!settings->join)
+        return without_token(settings, path, err);
+    int rc = credential_read_token(settings->join, &token, err);
+    if (rc < 0)
+        return error_prefix(err, -EINVAL, "join");
+    rc = folder_make(settings->state, err);
+    if (rc == 0)
+        rc = credential_offer(path, settings->name, &pass->credential, err);
+    if (rc == 0)
+        rc = join(settings, signal_fd, pass, token, err);
+    secret_free(token);
+    if (rc == 0)
+        rc = credential_keep(path, &pass->credential, err);
+    if (rc == 0)
+        log_line(LOG_INFO,
+                 "joined as '%s'; the credential is in %s, and the token is not needed "
+                 "any more",
+                 settings->name, path);
+    return rc;
+}
+
+/* -ENOENT: there is none yet. */
+static int read_kept(const struct worker_settings *settings, const char *path, struct pass *pass,
+                     struct error *err)
+{
+    int rc = credential_read(path, &pass->credential, err);
+    if (rc == 0 && strcmp(pass->credential.name, settings->name) != 0)
+        rc = error_set(err, -EINVAL, "%s is the credential of node '%s', and this is '%s'", path,
+                       pass->credential.name, settings->name);
+    return rc == -EACCES ? -EINVAL : rc; /* ours to set right */
+}
+
+static int have_credential(const struct worker_settings *settings, int signal_fd, struct pass *pass,
+                           struct error *err)
+{
+    char *path = path_of(settings->state, settings->name);
+    int rc = read_kept(settings, path, pass, err);
+    if (rc == -ENOENT)
+        rc = join_and_keep(settings, signal_fd, path, pass, err);
+    free(path);
+    return rc;
+}
+
+static int open_bundle(const struct worker_settings *settings, struct bundle **out,
+                       struct error *err)
+{
+    return bundle_load(settings->tls, 1u << BUNDLE_WORKER, (int64_t)time(NULL), out, err);
+}
+
+/* The calls' certificates. */
+static int load_bundle(const struct worker_settings *settings, struct pass *pass, struct error *err)
+{
+    int rc = open_bundle(settings, &pass->bundle, err);
+    if (rc == 0)
+        pass->tls =
+            (struct rpc_tls){pass->bundle->certificate, pass->bundle->key, pass->bundle->authority};
+    return rc;
+}
+
+int pass_check(const struct worker_settings *settings, struct error *err)
+{
+    struct bundle *bundle = NULL;
+    int rc = settings->tls ? open_bundle(settings, &bundle, err) : 0;
+    if (rc == 0 && settings->tls && !settings->join) {
+        char *path = path_of(settings->state, settings->name);
+        rc = access(path, F_OK) == 0 ? 0 : without_token(settings, path, err);
+        free(path);
+    }
+    bundle_destroy(bundle);
+    return rc;
+}
+
+int pass_open(const struct worker_settings *settings, int signal_fd, struct pass *out,
+              struct error *err)
+{
+    *out = (struct pass){0};
+    if (!settings->tls)
+        return 0;
+    int rc = load_bundle(settings, out, err);
+    if (rc == 0)
+        rc = have_credential(settings, signal_fd, out, err);
+    if (rc < 0)
+        pass_finish(out);
+    return rc;
+}
+
+int pass_open_kept(const struct worker_settings *settings, struct pass *out, bool *joined,
+                   struct error *err)
+{
+    *out = (struct pass){0};
+    *joined = false;
+    if (!settings->tls)
+        return 0;
+    char *path = path_of(settings->state, settings->name);
+    int rc = load_bundle(settings, out, err);
+    if (rc == 0)
+        rc = read_kept(settings, path, out, err);
+    *joined = rc == 0;
+    if (rc == -ENOENT)
+        rc = settings->join ? 0 : without_token(settings, path, err);
+    free(path);
+    if (rc < 0)
+        pass_finish(out);
+    return rc;
+}
+
+void pass_finish(struct pass *pass)
+{
+    bundle_destroy(pass->bundle);
+    explicit_bzero(pass, sizeof *pass);
+}

@@ -1,0 +1,220 @@
+/* probe.c - an executor, and the one event that it answers with. */
+#include "worker/daemon/probe_internal.h"
+
+#include "common/base/memory.h"
+#include "common/rpc/message.h"
+#include "worker/daemon/child.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* On a machine that is busy elsewhere the usual second of computing takes however long it takes:
+ * the limits are of a time without any computing, and of computing per device: one with libraries
+ * of its own loads them and has them compile, and is waited for by a thread that asks again and
+ * again. */
+#define PROBE_TIMEOUT_MS 30000
+#define PROBE_COMPUTING_S 180
+#define GONE_TIMEOUT_MS 2000
+
+static void ignore_line(void *data, const char *line)
+{
+    (void)data;
+    (void)line;
+}
+
+/* "0-1;2-3": the cores of the CPU devices, in their order; *count is how many. Yours to free. */
+static char *print_cpusets(const struct hardware_report *report, size_t *count)
+{
+    char *text = xstrdup("");
+    *count = 0;
+    for (size_t i = 0; i < report->device_count; i++) {
+        if (report->devices[i].kind != HARDWARE_CPU)
+            continue;
+        char *longer = xasprintf("%s%s%s", text, *text ? ";" : "", report->devices[i].cpuset);
+        free(text);
+        text = longer;
+        (*count)++;
+    }
+    return text;
+}
+
+/* It has closed its channel, so it is about to be gone: say how, and what it printed last. */
+static int explain(struct child *child, struct error *err)
+{
+    char last[768];
+    struct pollfd gone = {.fd = child->pid_fd, .events = POLLIN};
+    poll(&gone, 1, GONE_TIMEOUT_MS);
+    child_read_output(child, ignore_line, NULL);
+    lines_end(&child->lines, ignore_line, NULL);
+    lines_last(&child->lines, last, sizeof last);
+    struct child_end end = child_kill(child);
+    return error_set(err, -EPIPE, "it %s%s%s", end.how, last[0] ? "; its last lines: " : "", last);
+}
+
+/* In seconds, of all its threads. */
+static double processor_time(pid_t pid)
+{
+    clockid_t clock;
+    struct timespec time = {0};
+    if (clock_getcpuclockid(pid, &clock) == 0)
+        clock_gettime(clock, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/* Whether it has something to say, or has ended; false when there is no sense in waiting. */
+static bool await_word(const struct child *child, int stop_fd, size_t devices)
+{
+    struct pollfd fds[] = {{.fd = child->channel.fd, .events = POLLIN},
+                           {.fd = stop_fd, .events = POLLIN}};
+    double before_s = 0;
+    while (poll(fds, 2, PROBE_TIMEOUT_MS) == 0) {
+        double now_s = processor_time(child->pid);
+        if (now_s <= before_s || now_s > PROBE_COMPUTING_S * (double)devices)
+            return false;
+        before_s = now_s;
+    }
+    return !fds[1].revents;
+}
+
+/* *out is yours, for message_free. Ends the child in any case. */
+static int wait_for_event(struct child *child, int stop_fd, size_t devices, ProtobufCMessage **out,
+                          struct error *err)
+{
+    int rc = 0;
+    if (await_word(child, stop_fd, devices))
+        rc = channel_read(&child->channel, &gimbal__executor_event__descriptor, PROBE_TIMEOUT_MS,
+                          out, err);
+    if (rc == -EPIPE)
+        return explain(child, err);
+    child_kill(child);
+    if (rc == 0)
+        return error_set(err, -ETIMEDOUT, "it has measured nothing in %d s and more",
+                         PROBE_TIMEOUT_MS / 1000);
+    return rc < 0 ? rc : 0;
+}
+
+/* Whoever stops a service signals all its processes: the executor may have ended of that, too. */
+static bool is_stopped(int stop_fd)
+{
+    struct pollfd stop = {.fd = stop_fd, .events = POLLIN};
+    return poll(&stop, 1, 0) > 0;
+}
+
+int probe_ask(const struct prober *prober, const char *const *arguments,
+              Gimbal__ExecutorEvent__EventCase wanted, Gimbal__ExecutorEvent **out,
+              struct error *err)
+{
+    struct child_options options = {.shim = prober->shim,
+                                    .program = prober->program,
+                                    .arguments = arguments,
+                                    .cpuset = prober->cpuset,
+                                    .state_fd = -1};
+    struct child child;
+    ProtobufCMessage *message;
+    int rc = child_start(&options, &child, err);
+    if (rc == 0)
+        rc = wait_for_event(&child, prober->stop_fd, prober->devices, &message, err);
+    if (rc != 0 && is_stopped(prober->stop_fd))
+        return error_set(err, -EINTR, "stopped before its devices were measured");
+    if (rc != 0)
+        return error_prefix(err, rc, "probe by %s", prober->program);
+    Gimbal__ExecutorEvent *event = (Gimbal__ExecutorEvent *)message;
+    if (event->event_case == wanted) {
+        *out = event;
+        return 0;
+    }
+    rc = event->event_case == GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED
+             ? error_set(err, -EIO, "probe: %s", event->stopped->reason)
+             : error_set(err, -EPROTO, "probe by %s: it answered with something else",
+                         prober->program);
+    message_free(message);
+    return rc;
+}
+
+int probe_find(const struct prober *prober, const char *kind, struct hardware_found *out,
+               struct error *err)
+{
+    const char *const arguments[] = {"--list", kind ? kind : "", NULL};
+    Gimbal__ExecutorEvent *event;
+    *out = (struct hardware_found){0};
+    int rc = probe_ask(prober, arguments, GIMBAL__EXECUTOR_EVENT__EVENT_DEVICES, &event, err);
+    if (rc != 0)
+        return rc;
+    const Gimbal__ExecutorDevices *answer = event->devices;
+    out->reason = xstrdup(answer->reason);
+    out->collectives = xstrdup(answer->collectives);
+    out->collectives_reason = xstrdup(answer->collectives_reason);
+    out->seen = xcalloc(answer->n_found, sizeof *out->seen);
+    for (; out->count < answer->n_found; out->count++) {
+        const Gimbal__ExecutorDevices__Found *found = answer->found[out->count];
+        out->seen[out->count] =
+            (struct hardware_seen){xstrdup(found->id), xstrdup(found->name), xstrdup(found->place)};
+    }
+    message_free(&event->base);
+    return 0;
+}
+
+static int ask_profiles(const struct prober *prober, const char *const *arguments, size_t count,
+                        Gimbal__ExecutorEvent **out, struct error *err)
+{
+    int rc = probe_ask(prober, arguments, GIMBAL__EXECUTOR_EVENT__EVENT_PROFILE, out, err);
+    if (rc != 0 || (*out)->profile->n_device_json == count)
+        return rc;
+    rc = error_set(err, -EPROTO, "probe by %s: it measured %zu devices of %zu", prober->program,
+                   (*out)->profile->n_device_json, count);
+    message_free(&(*out)->base);
+    return rc;
+}
+
+static int measure_cores(const struct prober *prober, struct hardware_report *report,
+                         struct error *err)
+{
+    size_t count;
+    char *cpusets = print_cpusets(report, &count), crowd[32];
+    const char *const arguments[] = {"--probe", "--devices", cpusets, "--crowd", crowd, NULL};
+    Gimbal__ExecutorEvent *event;
+    snprintf(crowd, sizeof crowd, "%.6g", prober->crowd);
+    int rc = count ? ask_profiles(prober, arguments, count, &event, err) : 0;
+    free(cpusets);
+    if (rc != 0 || !count)
+        return rc;
+    for (size_t i = 0, next = 0; i < report->device_count; i++)
+        if (report->devices[i].kind == HARDWARE_CPU)
+            hardware_set_text(&report->devices[i].profile, event->profile->device_json[next++]);
+    message_free(&event->base);
+    return 0;
+}
+
+static int measure_one(const struct prober *prober, struct hardware_device *device,
+                       struct error *err)
+{
+    const char *const arguments[] = {"--probe",  "--devices", device->cpuset,
+                                     "--device", device->id,  NULL};
+    Gimbal__ExecutorEvent *event;
+    int rc = ask_profiles(prober, arguments, 1, &event, err);
+    if (rc != 0)
+        return rc;
+    const Gimbal__ExecutorProfile *profile = event->profile;
+    device->memory_bytes = profile->memory_bytes;
+    device->library_bytes = profile->library_bytes;
+    device->flops = profile->flops;
+    device->bandwidth = profile->bandwidth_bytes_per_s;
+    device->upload = profile->upload_bytes_per_s;
+    device->download = profile->download_bytes_per_s;
+    hardware_set_text(&device->profile, profile->device_json[0]);
+    message_free(&event->base);
+    return 0;
+}
+
+int probe_devices(const struct prober *prober, struct hardware_report *report, struct error *err)
+{
+    int rc = measure_cores(prober, report, err);
+    for (size_t i = 0; i < report->device_count && rc == 0; i++)
+        if (report->devices[i].kind == HARDWARE_GPU)
+            rc = measure_one(prober, &report->devices[i], err);
+    return rc == 0 ? probe_links(prober, report, err) : rc;
+}

@@ -1,0 +1,181 @@
+/* shim.c - gimbal-shim: puts on the surroundings of an executor, then becomes it.
+ *
+ * The worker cannot do this between fork and exec: it must not fork at all once NNG runs. So it
+ * spawns this program, which is small, has one thread, and does in order: die with the worker,
+ * lead a process group of its own, leave no core file, be nice, keep to its cores, close what it
+ * should not have, exec. Whatever fails is said on stderr; the exit status is then the shell's,
+ * 127 for a program that is not there and 126 for anything else. */
+#include "common/base/spin.h"
+#include "worker/hardware/cpuset.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#define STATUS_FAILED 126
+#define STATUS_NO_PROGRAM 127
+
+static const char usage[] =
+    "usage: gimbal-shim --parent PID [OPTION...] -- PROGRAM [ARGUMENT...]\n"
+    "\n"
+    "  --parent PID     the process that starts this one; the program dies with it\n"
+    "  --channel FD     a descriptor that the program keeps beside 0 to 2\n"
+    "  --trail FD       another one, the next\n"
+    "  --state FD       another one, the next\n"
+    "  --cpuset CORES   run on these, as in 0-3,8\n"
+    "  --nice N         run at this niceness, -20 to 19\n"
+    "  -h, --help       this text\n";
+
+struct shim {
+    long parent;
+    long channel, trail, state; /* -1: none */
+    const char *cpuset;
+    long nice;
+    bool renice;
+};
+
+static bool parse_number(const char *text, long least, long greatest, long *out)
+{
+    char *end;
+    errno = 0;
+    *out = strtol(text, &end, 10);
+    return errno == 0 && end != text && *end == '\0' && *out >= least && *out <= greatest;
+}
+
+static bool parse(int argc, char **argv, struct shim *shim)
+{
+    static const struct option names[] = {
+        {"parent", required_argument, NULL, 'p'}, {"channel", required_argument, NULL, 'c'},
+        {"trail", required_argument, NULL, 't'},  {"state", required_argument, NULL, 'e'},
+        {"cpuset", required_argument, NULL, 's'}, {"nice", required_argument, NULL, 'n'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+    };
+    int option;
+    bool right = true;
+    *shim = (struct shim){.parent = 0, .channel = -1, .trail = -1, .state = -1};
+    while (right && (option = getopt_long(argc, argv, "+h", names, NULL)) != -1) {
+        switch (option) {
+        case 'p':
+            right = parse_number(optarg, 1, INT32_MAX, &shim->parent);
+            break;
+        case 'c':
+            right = parse_number(optarg, 3, INT32_MAX - 1, &shim->channel);
+            break;
+        case 't':
+            right = parse_number(optarg, 3, INT32_MAX - 1, &shim->trail);
+            break;
+        case 'e':
+            right = parse_number(optarg, 3, INT32_MAX - 1, &shim->state);
+            break;
+        case 's':
+            shim->cpuset = optarg;
+            break;
+        case 'n':
+            right = shim->renice = parse_number(optarg, -20, 19, &shim->nice);
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            exit(EXIT_SUCCESS);
+        default:
+            right = false;
+        }
+    }
+    long last = shim->channel; /* what is kept is in a row */
+    right = right && (shim->trail < 0 || shim->trail == ++last) &&
+            (shim->state < 0 || shim->state == ++last);
+    return right && shim->parent > 0 && optind < argc;
+}
+
+static int failed(const char *what, struct error *err)
+{
+    int rc = -errno;
+    return error_set(err, rc, "%s: %s", what, strerror(-rc));
+}
+
+/* The signal is set for the death of the thread that spawned us; the parent may have died before
+ * it was. */
+static int die_with(long parent, struct error *err)
+{
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        return failed("parent-death signal", err);
+    if (getppid() != (pid_t)parent)
+        return error_set(err, -ESRCH, "the worker, process %ld, is gone already", parent);
+    return 0;
+}
+
+static int keep_to(const char *cpuset, struct error *err)
+{
+    cpu_set_t set;
+    int threads;
+    int rc = cpuset_parse(cpuset, strlen(cpuset), &set, err);
+    return rc < 0 ? rc : cpuset_bind(&set, &threads, err);
+}
+
+/* Close all but 0, 1, 2 and the channel, the trail and the state, which may cross the exec. */
+static int close_others(const struct shim *shim, struct error *err)
+{
+    unsigned first = 3;
+    if (shim->channel >= 0) {
+        if (fcntl((int)shim->channel, F_SETFD, 0) < 0)
+            return failed("channel", err);
+        if (shim->channel > 3 && close_range(3, (unsigned)shim->channel - 1, 0) < 0)
+            return failed("close_range", err);
+        first = (unsigned)shim->channel + 1;
+    }
+    if (shim->trail >= 0) {
+        if (fcntl((int)shim->trail, F_SETFD, 0) < 0)
+            return failed("trail", err);
+        first = (unsigned)shim->trail + 1;
+    }
+    if (shim->state >= 0) {
+        if (fcntl((int)shim->state, F_SETFD, 0) < 0)
+            return failed("state", err);
+        first = (unsigned)shim->state + 1;
+    }
+    return close_range(first, ~0u, 0) < 0 ? failed("close_range", err) : 0;
+}
+
+static int prepare(const struct shim *shim, struct error *err)
+{
+    int rc = die_with(shim->parent, err);
+    if (rc == 0 && setpgid(0, 0) < 0)
+        rc = failed("setpgid", err);
+    if (rc == 0 && setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}) < 0)
+        rc = failed("setrlimit", err);
+    if (rc == 0 && shim->renice && setpriority(PRIO_PROCESS, 0, (int)shim->nice) < 0)
+        rc = failed("nice", err);
+    if (rc == 0 && shim->cpuset)
+        rc = keep_to(shim->cpuset, err);
+    if (rc == 0)
+        rc = close_others(shim, err);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct shim shim;
+    struct error err;
+    if (!parse(argc, argv, &shim)) {
+        fputs(usage, stderr);
+        return EX_USAGE;
+    }
+    if (prepare(&shim, &err) < 0) {
+        fprintf(stderr, "gimbal-shim: %s\n", err.text);
+        return STATUS_FAILED;
+    }
+    spin_briefly();
+    execv(argv[optind], argv + optind);
+    int status = errno == ENOENT ? STATUS_NO_PROGRAM : STATUS_FAILED;
+    fprintf(stderr, "gimbal-shim: %s: %s\n", argv[optind], strerror(errno));
+    return status;
+}

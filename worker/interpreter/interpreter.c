@@ -1,0 +1,265 @@
+/* interpreter.c - a step, instruction by instruction: kernels on the calling thread or in its lane;
+ * what needs other ranks is in exchange.c. */
+#include "worker/interpreter/internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A buffer's memory in a slot: the device's. */
+static char *address_of(const struct interpreter *in, int buffer, int slot)
+{
+    const struct buffer *b = &in->program->buffers[buffer];
+    char *base = arena_region(in->arena, b->region) + b->offset;
+    return b->region == REGION_SAVED ? base + (uint64_t)slot * in->program->slot_bytes : base;
+}
+
+static struct view view_of(const struct interpreter *in, const struct piece *piece, int slot)
+{
+    struct view view = {.box = piece->box};
+    if (piece->buffer < 0)
+        return view;
+    const struct buffer *buffer = &in->program->buffers[piece->buffer];
+    view.element = element_of_size(buffer->element_bytes);
+    view.data = address_of(in, piece->buffer, slot) + piece->offset * buffer->element_bytes;
+    return view;
+}
+
+struct view interpreter_view(const struct interpreter *in, const struct instruction *instruction,
+                             int index, int slot)
+{
+    return view_of(in, &program_pieces(in->program, instruction)[index], slot);
+}
+
+struct kernel_call interpreter_call(const struct interpreter *in,
+                                    const struct instruction *instruction, int slot)
+{
+    const struct node *node = &in->program->graph->nodes[instruction->kernel.node];
+    struct kernel_call call = {
+        .node = node,
+        .sizes = in->program->sizes,
+        .element = element_of_size(in->program->graph->element_bytes),
+        .accumulate = instruction->kernel.accumulate,
+        .once = instruction->kernel.once,
+        .targets = in->targets,
+        .phase = instruction->kernel.phase,
+    };
+    if (instruction->kernel.workspace >= 0)
+        call.workspace = address_of(in, instruction->kernel.workspace, slot);
+    const struct piece *pieces = program_pieces(in->program, instruction);
+    for (int i = 0; i < instruction->piece_count; i++) {
+        int operand = pieces[i].operand;
+        struct view view = view_of(in, &pieces[i], slot);
+        if (operand < VIEWS_MAX)
+            call.operand[operand] = view;
+        else
+            call.gradient[operand - VIEWS_MAX] = view;
+    }
+    return call;
+}
+
+static void run_kernel(struct interpreter *in, const struct instruction *instruction, int slot)
+{
+    const struct kernel_call call = interpreter_call(in, instruction, slot);
+    const struct kernel *kernel = in->kernels[instruction->kernel.node];
+    kernel->run[instruction->kernel.direction][instruction->kernel.phase](&call);
+}
+
+static void load(struct interpreter *in, const struct instruction *instruction, int micro_batch,
+                 int slot)
+{
+    const struct program *p = in->program;
+    const struct piece *piece = program_pieces(p, instruction);
+    uint64_t global = (uint64_t)(p->samples * p->micro_batches);
+    uint64_t first = in->step * global + (uint64_t)(p->samples * micro_batch);
+    bool targets = p->graph->tensors[p->buffers[piece->buffer].tensor].targets;
+    size_t bytes = (size_t)box_count(&piece->box) * ELEMENT_BYTES;
+    void *place = view_of(in, piece, slot).data;
+    void *stage = in->lanes ? lanes_stage(in->lanes, bytes) : place;
+    in->config.feed->fill(in->config.feed->context, in->kind, first, &piece->box, targets, stage);
+    if (in->lanes)
+        in->config.device->accelerator->upload(place, stage, bytes);
+}
+
+/* In lanes those of a step are given to the device with the last of them: nothing in a step waits
+ * for any. */
+static void update(struct interpreter *in, const struct instruction *instruction)
+{
+    const struct parameter *parameter = &in->program->parameters[instruction->parameter];
+    const struct update_rule rule = {in->config.device, &in->config.optimizer, in->program->graph};
+    if (in->holding && !in->lanes) {
+        update_share(&rule, &in->update, in->holding, (size_t)instruction->parameter);
+        return;
+    }
+    const struct update_slice slice = {
+        .tensor = parameter->tensor,
+        .parameter = (float *)(void *)address_of(in, parameter->master, 0),
+        .gradient = interpreter_view(in, instruction, 0, 0).data,
+        .first = (float *)(void *)address_of(in, parameter->first, 0),
+        .second = (float *)(void *)address_of(in, parameter->second, 0),
+        .count = (size_t)box_count(&parameter->box),
+    };
+    bool last = (size_t)instruction->parameter + 1 == in->program->parameter_count;
+    in->slices[in->slice_count++] = slice;
+    if (in->lanes && !last)
+        return;
+    update_slices(&rule, &in->update, in->slices, in->slice_count);
+    in->slice_count = 0;
+    if (in->holding && in->measured)
+        holding_end_share(in->holding, (size_t)instruction->parameter);
+}
+
+static float *metrics_of(const struct interpreter *in)
+{
+    return (float *)(void *)address_of(in, in->program->metrics, 0);
+}
+
+int interpreter_execute(struct interpreter *in, const struct program_cursor *cursor,
+                        struct error *err)
+{
+    const struct instruction *instruction = cursor->instruction;
+    const struct device *device = in->config.device;
+    const struct piece *pieces = program_pieces(in->program, instruction);
+    int slot = cursor->slot;
+    struct view source, destination;
+    switch (instruction->kind) {
+    case INSTRUCTION_LOAD:
+        load(in, instruction, cursor->micro_batch, slot);
+        return 0;
+    case INSTRUCTION_KERNEL:
+        run_kernel(in, instruction, slot);
+        return 0;
+    case INSTRUCTION_COPY:
+        source = view_of(in, &pieces[0], slot);
+        destination = view_of(in, &pieces[1], slot);
+        device->copy(&destination, &source, &instruction->part);
+        return 0;
+    case INSTRUCTION_ADD:
+        source = view_of(in, &pieces[0], slot);
+        destination = view_of(in, &pieces[1], slot);
+        device->add(&destination, &source);
+        return 0;
+    case INSTRUCTION_CLEAR:
+        destination = view_of(in, &pieces[0], slot);
+        device->clear(destination.data,
+                      view_elements(&destination) * element_size(destination.element));
+        return 0;
+    case INSTRUCTION_COLLECTIVE:
+        return interpreter_meet(in, instruction, slot, err);
+    case INSTRUCTION_SEND:
+    case INSTRUCTION_WAIT:
+    case INSTRUCTION_RECEIVE:
+        return interpreter_message(in, instruction, slot, err);
+    case INSTRUCTION_SQUARE_SUM:
+        source = view_of(in, &pieces[0], slot);
+        device->square_sum(source.data, view_elements(&source), &metrics_of(in)[METRIC_SQUARE_SUM]);
+        return 0;
+    case INSTRUCTION_UPDATE:
+        update(in, instruction);
+        return 0;
+    case INSTRUCTION_KINDS:
+        break;
+    }
+    return 0;
+}
+
+/* After the metrics' all-reduce all ranks know the same sums. */
+static void read_metrics(struct interpreter *in)
+{
+    const float *metrics = interpreter_buffer(in, in->program->metrics);
+    struct step_result *out = &in->result;
+    in->update = update_step_of(&in->config.optimizer, in->step, metrics);
+    out->loss = in->update.loss;
+    out->norm = in->update.norm;
+    out->skipped = in->kind == PROGRAM_TRAIN && in->update.skipped;
+    out->pause = metrics[METRIC_PAUSE] > 0;
+    out->stop = metrics[METRIC_STOP] > 0;
+    in->measured = true;
+    if (in->kind == PROGRAM_TRAIN)
+        interpreter_begin_update(in, metrics);
+}
+
+/* They were cleared when the step began. */
+static void tell_wishes(struct interpreter *in)
+{
+    float *wishes = (float *)interpreter_buffer(in, in->program->metrics) + METRIC_PAUSE;
+    wishes[0] = in->wishes_pause ? 1 : 0;
+    wishes[METRIC_STOP - METRIC_PAUSE] = in->wishes_stop ? 1 : 0;
+    if (in->lanes)
+        in->config.device->accelerator->upload(metrics_of(in) + METRIC_PAUSE, wishes,
+                                               (METRIC_STOP - METRIC_PAUSE + 1) * sizeof *wishes);
+    in->wished = true;
+}
+
+/* Before the update. A device that is alone reads the metrics where they lie. One that has peers is
+ * waited for: what it was to hear of them may never have come, and an update behind that would
+ * spoil the state. */
+static int measure(struct interpreter *in, struct error *err)
+{
+    const struct buffer *metrics = &in->program->buffers[in->program->metrics];
+    if (in->lanes && !in->config.fabric) {
+        in->update = update_step_unseen(&in->config.optimizer, in->step, metrics_of(in));
+        return 0;
+    }
+    arena_fetch(in->arena, metrics->region, metrics->offset, metrics->bytes);
+    int rc = arena_finish(in->arena, err);
+    if (rc == 0)
+        rc = interpreter_check(in, err);
+    if (rc < 0)
+        return rc;
+    read_metrics(in);
+    in->update.metrics = metrics_of(in);
+    return 0;
+}
+
+int interpreter_reach(struct interpreter *in, int index, struct error *err)
+{
+    bool metrics = index >= in->program->sections[SECTION_METRICS].first;
+    if (in->holding)
+        holding_reach(in->holding, (uint32_t)index, (uint32_t)in->program->instruction_count);
+    if (!in->wished && metrics)
+        tell_wishes(in);
+    if (!in->armed && metrics) {
+        interpreter_arm(in);
+        in->armed = true;
+    }
+    if (in->measured || index < in->program->sections[SECTION_UPDATE].first)
+        return 0;
+    return measure(in, err);
+}
+
+int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t step,
+                    struct step_result *out, struct error *err)
+{
+    const struct program *p = in->program;
+    uint64_t global = (uint64_t)(p->samples * p->micro_batches);
+    in->kind = kind;
+    in->step = step;
+    in->targets = in->config.feed->targets(in->config.feed->context, kind, step * global, global);
+    in->wished = in->armed = kind != PROGRAM_TRAIN;
+    in->measured = false;
+    in->slice_count = 0;
+    lanes_begin(in->lanes);
+    int rc = queues_run(in->queues, kind, err);
+    if (rc == 0)
+        rc = interpreter_fetch(in, p->metrics, err);
+    if (rc < 0)
+        return rc;
+    if (!in->measured)
+        read_metrics(in);
+    if (kind == PROGRAM_TRAIN)
+        interpreter_end_update(in);
+    *out = in->result;
+    return 0;
+}
+
+void interpreter_time(struct interpreter *in, bool timed)
+{
+    in->timed = timed || !in->lanes;
+}
+
+void interpreter_wish(struct interpreter *in, bool pause, bool stop)
+{
+    in->wishes_pause = pause;
+    in->wishes_stop = stop;
+}

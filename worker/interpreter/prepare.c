@@ -1,0 +1,306 @@
+/* prepare.c - an interpreter's beginning and end: the arena, the groups, the table of sends. */
+#include "worker/interpreter/internal.h"
+
+#include "common/base/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sending *interpreter_sending(struct interpreter *in, const struct instruction *instruction)
+{
+    for (size_t i = 0; i < in->sending_count; i++)
+        if (in->sendings[i].peer == instruction->message.peer &&
+            in->sendings[i].tag == instruction->message.tag)
+            return &in->sendings[i];
+    return NULL;
+}
+
+static void find_sendings(struct interpreter *in)
+{
+    size_t capacity = 0;
+    for (size_t i = 0; i < in->program->instruction_count; i++) {
+        const struct instruction *instruction = &in->program->instructions[i];
+        if (instruction->kind != INSTRUCTION_SEND || interpreter_sending(in, instruction))
+            continue;
+        in->sendings = grow(in->sendings, in->sending_count, &capacity, sizeof *in->sendings);
+        in->sendings[in->sending_count++] =
+            (struct sending){.peer = instruction->message.peer, .tag = instruction->message.tag};
+    }
+}
+
+static int by_members(const void *a, const void *b, void *context)
+{
+    const struct group *groups = context, *first = &groups[*(const int *)a],
+                       *second = &groups[*(const int *)b];
+    for (int i = 0; i < first->count && i < second->count; i++)
+        if (first->ranks[i] != second->ranks[i])
+            return first->ranks[i] < second->ranks[i] ? -1 : 1;
+    if (first->count != second->count)
+        return first->count - second->count;
+    return (int)first->queue - (int)second->queue;
+}
+
+/* In the order of their members and queues, which is the same on all ranks: forming a group waits
+ * for all of them, and nobody may wait in a circle. */
+static int form_groups(struct interpreter *in, struct error *err)
+{
+    const struct program *p = in->program;
+    int *order = xcalloc(p->group_count, sizeof *order), rc = 0;
+    for (size_t i = 0; i < p->group_count; i++)
+        order[i] = (int)i;
+    qsort_r(order, p->group_count, sizeof *order, by_members, p->groups);
+    in->groups = xcalloc(p->group_count, sizeof *in->groups);
+    for (size_t i = 0; i < p->group_count && rc == 0; i++) {
+        const struct group *group = &p->groups[order[i]];
+        if (group->count > 1)
+            rc = in->config.collectives->group(in->config.fabric, group->ranks, group->count,
+                                               &in->groups[order[i]], err);
+    }
+    free(order);
+    return rc;
+}
+
+static int by_ends(const void *a, const void *b)
+{
+    const struct message_ends *first = a, *second = b;
+    if (first->from != second->from)
+        return first->from - second->from;
+    if (first->to != second->to)
+        return first->to - second->to;
+    return (first->tag > second->tag) - (first->tag < second->tag);
+}
+
+/* In the order of their ends and tags, each once: as with groups, nobody waits in a circle. */
+static int open_channels(struct interpreter *in, struct error *err)
+{
+    const struct program *p = in->program;
+    const struct collectives *c = in->config.collectives;
+    if (!in->config.fabric || !c->channel)
+        return 0;
+    struct message_ends *ends = xcalloc(p->instruction_count, sizeof *ends);
+    size_t count = 0;
+    int rc = 0;
+    for (size_t i = 0; i < p->instruction_count; i++) {
+        const struct instruction *instruction = &p->instructions[i];
+        int peer = instruction->message.peer;
+        uint32_t tag = instruction->message.tag;
+        if (instruction->kind == INSTRUCTION_SEND)
+            ends[count++] = (struct message_ends){p->rank, peer, tag};
+        else if (instruction->kind == INSTRUCTION_RECEIVE)
+            ends[count++] = (struct message_ends){peer, p->rank, tag};
+    }
+    qsort(ends, count, sizeof *ends, by_ends);
+    for (size_t i = 0; i < count && rc == 0; i++)
+        if (i == 0 || by_ends(&ends[i - 1], &ends[i]) != 0)
+            rc = c->channel(in->config.fabric, ends[i].from, ends[i].to, ends[i].tag, err);
+    free(ends);
+    return rc;
+}
+
+static int find_kernels(struct interpreter *in, struct error *err)
+{
+    const struct graph *graph = in->program->graph;
+    in->kernels = xcalloc(graph->node_count, sizeof *in->kernels);
+    for (size_t n = 0; n < graph->node_count; n++) {
+        in->kernels[n] = device_kernel(in->config.device, graph->nodes[n].operation);
+        if (!in->kernels[n])
+            return error_set(err, -ENOSYS, "device %s has no kernel for operation %s",
+                             in->config.device->name, graph->nodes[n].operation->name);
+        if (!in->kernels[n]->check)
+            continue;
+        int rc = in->kernels[n]->check(&graph->nodes[n], &in->program->sizes, err);
+        if (rc < 0)
+            return error_prefix(err, rc, "operation %s", graph->nodes[n].operation->name);
+    }
+    return 0;
+}
+
+/* Every call in every slot. */
+static void prepare_kernels(struct interpreter *in)
+{
+    const struct program *p = in->program;
+    lanes_enter(in->lanes, QUEUE_COMPUTE);
+    for (size_t i = 0; i < p->instruction_count; i++) {
+        const struct instruction *instruction = &p->instructions[i];
+        bool computes = instruction->kind == INSTRUCTION_KERNEL;
+        const struct kernel *kernel = computes ? in->kernels[instruction->kernel.node] : NULL;
+        for (int slot = 0; kernel && kernel->prepare && slot < p->slots; slot++) {
+            const struct kernel_call call = interpreter_call(in, instruction, slot);
+            kernel->prepare(&call, instruction->kernel.direction);
+        }
+    }
+    lanes_leave(in->lanes);
+}
+
+static int poison(struct interpreter *in, struct error *err)
+{
+    arena_poison(in->arena);
+    lanes_enter(in->lanes, QUEUE_COMPUTE);
+    for (int region = 0; region < REGIONS; region++)
+        arena_store(in->arena, (enum region)region, 0, in->program->bytes[region]);
+    int rc = arena_finish(in->arena, err);
+    lanes_leave(in->lanes);
+    return rc;
+}
+
+int interpreter_prepare(const struct program *program, const struct interpreter_config *config,
+                        struct interpreter **out, struct error *err)
+{
+    struct interpreter *in = xcalloc(1, sizeof *in);
+    in->program = program;
+    in->config = *config;
+    in->seconds = xcalloc(program->instruction_count, sizeof *in->seconds);
+    in->waited = xcalloc(program->instruction_count, sizeof *in->waited);
+    in->runs = xcalloc(program->instruction_count, sizeof *in->runs);
+    in->passed = xcalloc(program->instruction_count, sizeof *in->passed);
+    in->stamp_count = program_step_count(program, PROGRAM_TRAIN);
+    if (in->stamp_count > STAMPS_MAX)
+        in->stamp_count = STAMPS_MAX;
+    in->stamps = xcalloc(in->stamp_count, sizeof *in->stamps);
+    in->counts = xcalloc(program->counts_count, sizeof *in->counts);
+    for (size_t i = 0; i < program->counts_count; i++)
+        in->counts[i] = (size_t)program->counts[i];
+    in->slices = xcalloc(program->parameter_count, sizeof *in->slices);
+    find_sendings(in);
+    in->footprints = footprints_create(program, config->trail);
+    int rc = find_kernels(in, err);
+    if (rc == 0 && config->estate)
+        rc = holding_create(config->estate, HOLDING_STATE, program->bytes[REGION_STATE],
+                            program->parameter_count, &in->holding, err);
+    if (rc == 0)
+        rc = arena_reserve(program->bytes, in->holding ? holding_memory(in->holding) : NULL,
+                           config->device->accelerator, &in->arena, err);
+    if (rc == 0)
+        rc = lanes_open(program, config->device->accelerator, &in->lanes, err);
+    if (!config->one_by_one)
+        in->tapes = tapes_open(program, config->device->accelerator);
+    in->timed = !in->lanes;
+    if (rc == 0 && config->poison)
+        rc = poison(in, err);
+    if (rc == 0)
+        prepare_kernels(in);
+    if (rc == 0)
+        rc = form_groups(in, err);
+    if (rc == 0)
+        rc = open_channels(in, err);
+    if (rc == 0)
+        rc = queues_start(in, &in->queues, err);
+    if (rc < 0) {
+        interpreter_release(in);
+        return error_prefix(err, rc, "prepare rank %d", program->rank);
+    }
+    *out = in;
+    return 0;
+}
+
+void interpreter_release(struct interpreter *in)
+{
+    if (!in)
+        return;
+    queues_stop(in->queues);
+    tapes_close(in->tapes);
+    lanes_close(in->lanes);
+    arena_release(in->arena);
+    footprints_destroy(in->footprints);
+    holding_release(in->holding);
+    free(in->groups);
+    free(in->counts);
+    free(in->kernels);
+    free(in->sendings);
+    free(in->seconds);
+    free(in->waited);
+    free(in->runs);
+    free(in->passed);
+    free(in->stamps);
+    free(in->slices);
+    free(in);
+}
+
+const struct program *interpreter_program(const struct interpreter *in)
+{
+    return in->program;
+}
+
+struct arena *interpreter_arena(struct interpreter *in)
+{
+    return in->arena;
+}
+
+void *interpreter_buffer(struct interpreter *in, int buffer)
+{
+    const struct buffer *b = &in->program->buffers[buffer];
+    return arena_image(in->arena, b->region) + b->offset;
+}
+
+typedef void carry_fn(const struct arena *arena, enum region region, uint64_t offset,
+                      uint64_t bytes);
+
+static int carry(struct interpreter *in, carry_fn *way, const int *buffers, size_t count,
+                 struct error *err)
+{
+    lanes_enter(in->lanes, QUEUE_COMPUTE);
+    for (size_t i = 0; i < count; i++) {
+        const struct buffer *b = &in->program->buffers[buffers[i]];
+        way(in->arena, b->region, b->offset, b->bytes);
+    }
+    int rc = arena_finish(in->arena, err);
+    lanes_leave(in->lanes);
+    return rc;
+}
+
+int interpreter_fetch(struct interpreter *in, int buffer, struct error *err)
+{
+    return carry(in, arena_fetch, &buffer, 1, err);
+}
+
+static int carry_state(struct interpreter *in, carry_fn *way, struct error *err)
+{
+    size_t count = 0;
+    int *buffers = xcalloc(3 * in->program->parameter_count, sizeof *buffers);
+    for (size_t i = 0; i < in->program->parameter_count; i++) {
+        const struct parameter *parameter = &in->program->parameters[i];
+        buffers[count++] = parameter->master;
+        buffers[count++] = parameter->first;
+        buffers[count++] = parameter->second;
+    }
+    int rc = carry(in, way, buffers, count, err);
+    free(buffers);
+    return rc;
+}
+
+int interpreter_fetch_state(struct interpreter *in, struct error *err)
+{
+    return carry_state(in, arena_fetch, err);
+}
+
+int interpreter_store_state(struct interpreter *in, struct error *err)
+{
+    return carry_state(in, arena_store, err);
+}
+
+int interpreter_pin_state(struct interpreter *in, struct error *err)
+{
+    return arena_pin_state(in->arena, err);
+}
+
+const double *interpreter_seconds(const struct interpreter *in)
+{
+    return in->seconds;
+}
+
+const double *interpreter_waited(const struct interpreter *in)
+{
+    return in->waited;
+}
+
+const uint64_t *interpreter_runs(const struct interpreter *in)
+{
+    return in->runs;
+}
+
+const struct stamp *interpreter_stamps(const struct interpreter *in, size_t *count)
+{
+    *count = in->stamp_count;
+    return in->stamps;
+}

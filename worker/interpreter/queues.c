@@ -1,0 +1,296 @@
+/* queues.c - two threads in one step, and what they tell each other: how far they are. */
+#include "worker/interpreter/queues.h"
+
+#include "common/base/clock.h"
+#include "common/base/memory.h"
+#include "common/program/walk.h"
+#include "worker/interpreter/internal.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct queues {
+    struct interpreter *in;
+    struct program_walk walks[QUEUES];
+    /* Of each queue: the number of the instruction finished last, and whether it sleeps until the
+     * other one has got further. Read without the lock; who sleeps is woken under it. */
+    _Atomic uint64_t done[QUEUES];
+    atomic_bool sleeps[QUEUES];
+    atomic_bool failed;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int rc; /* of the instruction that failed first */
+    struct error err;
+    /* The thread of the second queue, if there is one. */
+    bool threaded, stopping;
+    pthread_t thread;
+    uint64_t begun, ended; /* steps */
+};
+
+static void wake(struct queues *queues)
+{
+    pthread_mutex_lock(&queues->lock);
+    pthread_cond_broadcast(&queues->changed);
+    pthread_mutex_unlock(&queues->lock);
+}
+
+static void tell(struct queues *queues, enum queue queue, uint64_t number)
+{
+    atomic_store(&queues->done[queue], number);
+    if (atomic_load(&queues->sleeps[program_other_queue(queue)]))
+        wake(queues);
+}
+
+/* Until the other queue has finished instruction `number`; false: it never will. */
+static bool await(struct queues *queues, enum queue queue, uint64_t number)
+{
+    enum queue other = program_other_queue(queue);
+    if (atomic_load(&queues->done[other]) >= number)
+        return true;
+    footprints_await(queues->in->footprints, queue, queues->in->step, clock_now_s());
+    pthread_mutex_lock(&queues->lock);
+    atomic_store(&queues->sleeps[queue], true);
+    while (atomic_load(&queues->done[other]) < number && !atomic_load(&queues->failed))
+        pthread_cond_wait(&queues->changed, &queues->lock);
+    atomic_store(&queues->sleeps[queue], false);
+    pthread_mutex_unlock(&queues->lock);
+    return atomic_load(&queues->done[other]) >= number;
+}
+
+/* The first failure is the cause; what fails after it is its consequence. */
+static void fail(struct queues *queues, int rc, const struct error *err)
+{
+    pthread_mutex_lock(&queues->lock);
+    if (!atomic_load(&queues->failed)) {
+        queues->rc = rc;
+        queues->err = *err;
+    }
+    atomic_store(&queues->failed, true);
+    pthread_cond_broadcast(&queues->changed);
+    pthread_mutex_unlock(&queues->lock);
+}
+
+/* Once a queue has failed nobody gets beyond the metrics, which all ranks take part in: what is
+ * computed until there would be for nothing, and others wait for this rank to leave. */
+static bool is_futile(const struct queues *queues, int index)
+{
+    return atomic_load(&queues->failed) &&
+           index < queues->in->program->sections[SECTION_METRICS].first;
+}
+
+static void note(struct interpreter *in, const struct program_walk *walk, double begin, double end)
+{
+    size_t index = (size_t)(walk->cursor.instruction - in->program->instructions);
+    in->passed[index]++;
+    if (!in->timed)
+        return;
+    in->seconds[index] += end - begin;
+    in->runs[index]++;
+    if (in->kind == PROGRAM_TRAIN && walk->number <= in->stamp_count)
+        in->stamps[walk->number - 1] = (struct stamp){begin, end};
+}
+
+/* The stretch that begins at the cursor. */
+struct stretch {
+    struct interpreter *in;
+    struct program_cursor cursor;
+    int count;
+};
+
+/* None of these can fail. */
+static void issue_stretch(void *context)
+{
+    const struct stretch *stretch = context;
+    struct program_cursor cursor = stretch->cursor;
+    struct error err;
+    int passed = 0; /* of those that a pair has had already */
+    for (int left = stretch->count; left > 0; cursor.instruction++) {
+        if (cursor.instruction->queue != QUEUE_COMPUTE)
+            continue;
+        if (passed == 0)
+            passed = interpreter_run_pair(stretch->in, &cursor, left);
+        if (passed == 0)
+            interpreter_execute(stretch->in, &cursor, &err);
+        passed -= passed > 0;
+        left--;
+    }
+}
+
+/* The instruction at the cursor, or the whole stretch that begins there; the walk is then at its
+ * last one. One whose instructions are timed is none. */
+static int execute(struct interpreter *in, struct program_walk *walk, struct error *err)
+{
+    int first = (int)(walk->cursor.instruction - in->program->instructions);
+    int count = in->timed ? 1 : tapes_stretch(in->tapes, first);
+    if (count == 1)
+        return interpreter_execute(in, &walk->cursor, err);
+    struct stretch stretch = {in, walk->cursor, count};
+    tapes_run(in->tapes, first, walk->cursor.slot, issue_stretch, &stretch);
+    for (; count > 1; count--) {
+        in->passed[walk->cursor.instruction - in->program->instructions]++;
+        walk_next(walk);
+    }
+    return 0;
+}
+
+/* To the end of the step, to a failure, or until the other queue has failed. */
+static void run_queue(struct queues *queues, enum queue queue)
+{
+    struct interpreter *in = queues->in;
+    struct program_walk *walk = &queues->walks[queue];
+    double begin = clock_now_s();
+    while (walk_next(walk)) {
+        const struct instruction *instruction = walk->cursor.instruction;
+        int index = (int)(instruction - in->program->instructions);
+        uint64_t number = walk_awaits(walk);
+        struct error err;
+        if (is_futile(queues, index))
+            return;
+        if (number > 0) {
+            bool there = await(queues, queue, number);
+            double ready = clock_now_s();
+            in->waited[index] += ready - begin;
+            begin = ready;
+            if (!there)
+                return;
+        }
+        lanes_await(in->lanes, walk);
+        int rc = queue == QUEUE_COMPUTE ? interpreter_reach(in, index, &err) : 0;
+        footprints_begin(in->footprints, index, in->step, in->passed[index], begin);
+        if (rc == 0)
+            rc = execute(in, walk, &err);
+        if (rc == 0 && in->lanes && in->timed)
+            rc = lanes_finish(in->lanes, &err);
+        double end = clock_now_s();
+        footprints_end(in->footprints, queue, end);
+        if (rc < 0) {
+            error_prefix(&err, rc, "rank %d, step %llu, %s", in->program->rank,
+                         (unsigned long long)in->step, instruction_name(in->program, instruction));
+            fail(queues, rc, &err);
+            return;
+        }
+        note(in, walk, begin, end);
+        begin = end;
+        lanes_pass(in->lanes, (int)(walk->cursor.instruction - in->program->instructions));
+        tell(queues, queue, walk->number);
+    }
+}
+
+/* Its thread's part of a step; at its end the queue's lane stands still. */
+static void run_part(struct queues *queues, enum queue queue)
+{
+    struct interpreter *in = queues->in;
+    struct error err;
+    lanes_enter(in->lanes, queue);
+    run_queue(queues, queue);
+    int rc = lanes_finish(in->lanes, &err);
+    if (rc == 0)
+        rc = interpreter_check(in, &err);
+    if (rc < 0) {
+        error_prefix(&err, rc, "rank %d, step %llu", in->program->rank,
+                     (unsigned long long)in->step);
+        fail(queues, rc, &err);
+    }
+    lanes_leave(in->lanes);
+}
+
+/* ---- the thread of the second queue ---- */
+
+/* Until there is a step to run; false: never again. */
+static bool await_step(struct queues *queues)
+{
+    pthread_mutex_lock(&queues->lock);
+    while (queues->ended == queues->begun && !queues->stopping)
+        pthread_cond_wait(&queues->changed, &queues->lock);
+    bool stopping = queues->stopping;
+    pthread_mutex_unlock(&queues->lock);
+    return !stopping;
+}
+
+static void *thread_run(void *context)
+{
+    struct queues *queues = context;
+    const struct device *device = queues->in->config.device;
+    if (device->threads)
+        device->threads(1); /* the others are computing's */
+    while (await_step(queues)) {
+        run_part(queues, QUEUE_COMMUNICATION);
+        pthread_mutex_lock(&queues->lock);
+        queues->ended++;
+        pthread_cond_broadcast(&queues->changed);
+        pthread_mutex_unlock(&queues->lock);
+    }
+    return NULL;
+}
+
+static void begin_beside(struct queues *queues)
+{
+    pthread_mutex_lock(&queues->lock);
+    queues->begun++;
+    pthread_cond_broadcast(&queues->changed);
+    pthread_mutex_unlock(&queues->lock);
+}
+
+static void await_beside(struct queues *queues)
+{
+    pthread_mutex_lock(&queues->lock);
+    while (queues->ended < queues->begun)
+        pthread_cond_wait(&queues->changed, &queues->lock);
+    pthread_mutex_unlock(&queues->lock);
+}
+
+int queues_start(struct interpreter *in, struct queues **out, struct error *err)
+{
+    struct queues *queues = xcalloc(1, sizeof *queues);
+    queues->in = in;
+    queues->threaded = program_overlaps(in->program);
+    pthread_mutex_init(&queues->lock, NULL);
+    pthread_cond_init(&queues->changed, NULL);
+    for (int queue = 0; queue < QUEUES; queue++)
+        walk_init(&queues->walks[queue], in->program, (enum queue)queue);
+    int rc = queues->threaded ? pthread_create(&queues->thread, NULL, thread_run, queues) : 0;
+    if (rc != 0) {
+        queues->threaded = false;
+        queues_stop(queues);
+        return error_set(err, -rc, "no thread for the queue of communication: %s", strerror(rc));
+    }
+    *out = queues;
+    return 0;
+}
+
+void queues_stop(struct queues *queues)
+{
+    if (!queues)
+        return;
+    if (queues->threaded) {
+        pthread_mutex_lock(&queues->lock);
+        queues->stopping = true;
+        pthread_cond_broadcast(&queues->changed);
+        pthread_mutex_unlock(&queues->lock);
+        pthread_join(queues->thread, NULL);
+    }
+    for (int queue = 0; queue < QUEUES; queue++)
+        walk_finish(&queues->walks[queue]);
+    pthread_cond_destroy(&queues->changed);
+    pthread_mutex_destroy(&queues->lock);
+    free(queues);
+}
+
+int queues_run(struct queues *queues, enum program_kind kind, struct error *err)
+{
+    for (int queue = 0; queue < QUEUES; queue++) {
+        walk_begin(&queues->walks[queue], kind);
+        atomic_store(&queues->done[queue], 0);
+    }
+    atomic_store(&queues->failed, false);
+    if (queues->threaded)
+        begin_beside(queues);
+    run_part(queues, QUEUE_COMPUTE);
+    if (queues->threaded)
+        await_beside(queues);
+    if (!atomic_load(&queues->failed))
+        return 0;
+    return error_set(err, queues->rc, "%s", queues->err.text);
+}

@@ -1,0 +1,174 @@
+/* begin.c - from what the ranks hold, from a checkpoint, from another's weights, or from the seed.
+ */
+#include "worker/trainer/begin.h"
+
+#include "common/base/log.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *buffer_of(void *context, int buffer)
+{
+    return interpreter_buffer(context, buffer);
+}
+
+/* Whatever is wrong with it, there is no state in it to begin from. */
+static int load(const struct trainer_config *config, struct interpreter *in, struct error *err)
+{
+    struct checkpoint *checkpoint = NULL;
+    const struct manifest_origin expected = {
+        .step = config->start_age.step,
+        .seed = (uint64_t)config->job->train.seed,
+        .batch = (uint64_t)plan_global_batch(config->plan),
+    };
+    int rc = checkpoint_open(config->start, &checkpoint, err);
+    if (rc == 0)
+        rc = checkpoint_expect(checkpoint, &expected, config->graph, err);
+    if (rc == 0)
+        rc = state_load(checkpoint, interpreter_program(in), buffer_of, in, err);
+    checkpoint_close(checkpoint);
+    if (rc < 0 && rc != -ENOBUFS)
+        rc = -EBADMSG;
+    return rc < 0 ? error_prefix(err, rc, "load the checkpoint '%s'", config->start) : 0;
+}
+
+static void apply_kept(const struct trainer_config *config, const struct move *move)
+{
+    const struct optimizer optimizer = trainer_optimizer(config->job);
+    const struct update_rule rule = {&device_cpu, &optimizer, config->graph}; /* it is the host's */
+    kept_apply(config->kept, move, &rule);
+}
+
+/* What is armed in one of the states applies its step first. */
+static int take_over(const struct trainer_config *config, struct interpreter *in, struct move *move,
+                     struct begun *begun, struct error *err)
+{
+    const struct move_decision *decision = move_decided(move);
+    begun->told.source = decision->source;
+    begun->told.inherited = config->kept->inherited;
+    begun->age = decision->age;
+    begun->skipped = decision->has_metrics && !(isfinite(decision->metrics[METRIC_LOSS]) &&
+                                                isfinite(decision->metrics[METRIC_SQUARE_SUM]));
+    apply_kept(config, move);
+    if (decision->source != MOVE_MEMORY)
+        return 0;
+    return move_fill(move, buffer_of, in, &begun->told.bytes_arrived, err);
+}
+
+static void begin_anew(const struct trainer_config *config, struct interpreter *in)
+{
+    interpreter_initialize(in, (uint64_t)config->job->train.seed);
+    if (!config->pretrained)
+        return;
+    pretrained_fill(config->pretrained, interpreter_program(in), buffer_of, in);
+    if (config->rank == 0)
+        log_line(LOG_INFO, "training begins with the weights of '%s'", config->job->model.weights);
+}
+
+static int fill(const struct trainer_config *config, struct interpreter *in, struct begun *begun,
+                struct error *err)
+{
+    if (begun->told.source == MOVE_DISK)
+        return load(config, in, err);
+    if (begun->told.source == MOVE_FRESH)
+        begin_anew(config, in);
+    return 0;
+}
+
+/* From here on it is there, whatever becomes of this process. */
+static void publish(struct interpreter *in, const struct move *move, const struct begun *begun)
+{
+    const struct move_decision *decision = move_decided(move);
+    struct standing standing = {
+        .epoch = begun->age.epoch, .step = begun->age.step, .has_metrics = decision->has_metrics};
+    memcpy(standing.metrics, decision->metrics, sizeof standing.metrics);
+    interpreter_publish(in, &standing);
+}
+
+/* The first copies are there before any rank goes into a step. */
+static int copy(const struct trainer_config *config, struct interpreter *in,
+                const struct move *move, struct begun *begun, struct error *err)
+{
+    const struct copies_config copies = {config->fabric, config->nodes, config->kept->estate,
+                                         config->epoch};
+    if (config->copy_every == 0)
+        return 0;
+    int rc = copies_create(move, &copies, &begun->copies, err);
+    if (rc < 0 || !begun->copies)
+        return rc;
+    begun->told.bytes_copied = copies_bytes(begun->copies);
+    begun->slices = move_slices(interpreter_program(in), buffer_of, in);
+    return copies_take(begun->copies, begun->slices, interpreter_standing(in), err);
+}
+
+static struct move_config meeting_of(const struct trainer_config *config,
+                                     const struct program *program, const struct move_held *held,
+                                     size_t held_count)
+{
+    return (struct move_config){
+        .graph = config->graph,
+        .program = program,
+        .collectives = config->collectives,
+        .fabric = config->givers > 0 ? config->meeting : config->fabric,
+        .rank = config->rank,
+        .ranks = plan_ranks(config->plan) + config->givers,
+        .held = held,
+        .held_count = held_count,
+        .disk = config->start_age,
+        .has_disk = config->start != NULL,
+    };
+}
+
+int begin_give(const struct trainer_config *config, struct beginning *beginning, struct error *err)
+{
+    size_t count;
+    struct move_held *held = kept_describe(config->kept, &count);
+    const struct move_config meeting = meeting_of(config, NULL, held, count);
+    struct move *move = NULL;
+    int rc = move_meet(&meeting, &move, err);
+    if (rc == 0) {
+        beginning->source = move_decided(move)->source;
+        beginning->inherited = config->kept->inherited;
+        beginning->step = move_decided(move)->age.step;
+        apply_kept(config, move);
+    }
+    if (rc == 0 && beginning->source == MOVE_MEMORY)
+        rc = move_fill(move, NULL, NULL, &beginning->bytes_arrived, err);
+    move_destroy(move);
+    free(held);
+    return rc;
+}
+
+int begin_state(const struct trainer_config *config, struct interpreter *in, struct begun *begun,
+                struct error *err)
+{
+    struct move *move = NULL;
+    int rc = 0;
+    begun->told.source = config->start ? MOVE_DISK : MOVE_FRESH;
+    begun->age = config->start ? config->start_age : (struct move_age){0};
+    if (!config->kept) {
+        begun->told.step = begun->age.step;
+        rc = fill(config, in, begun, err);
+        return rc == 0 ? interpreter_store_state(in, err) : rc;
+    }
+    size_t count;
+    struct move_held *held = kept_describe(config->kept, &count);
+    const struct move_config meeting = meeting_of(config, interpreter_program(in), held, count);
+    rc = move_meet(&meeting, &move, err);
+    if (rc == 0)
+        rc = take_over(config, in, move, begun, err);
+    if (rc == 0)
+        rc = fill(config, in, begun, err);
+    if (rc == 0)
+        rc = interpreter_store_state(in, err);
+    if (rc == 0)
+        publish(in, move, begun);
+    if (rc == 0)
+        rc = copy(config, in, move, begun, err);
+    begun->told.step = begun->age.step;
+    move_destroy(move);
+    free(held);
+    return rc;
+}

@@ -1,0 +1,165 @@
+/* writer.c - one byte after the other. */
+#include "worker/trainer/writer.h"
+
+#include "common/base/memory.h"
+#include "common/base/random.h"
+#include "common/plan/plan.h"
+#include "common/program/lower.h"
+#include "worker/kernels/call.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BYTES 256
+#define STREAM 7 /* of the seed's random numbers */
+
+struct writer {
+    const struct graph *graph;
+    struct plan *plan;
+    struct program *program;
+    struct interpreter *interpreter;
+    struct feed feed;
+    /* What the model reads. */
+    int32_t *tokens;
+    int64_t seq, used;
+};
+
+static void fill(const void *data, enum program_kind kind, uint64_t first, const struct box *box,
+                 bool targets, int32_t *out)
+{
+    const struct writer *writer = data;
+    (void)kind;
+    (void)first;
+    for (int64_t place = box->low[1]; place < box->high[1]; place++)
+        *out++ = targets || place >= writer->used ? (targets ? -1 : 0) : writer->tokens[place];
+}
+
+static double no_targets(const void *data, enum program_kind kind, uint64_t first, uint64_t samples)
+{
+    (void)data;
+    (void)kind;
+    (void)first;
+    (void)samples;
+    return 1;
+}
+
+int writer_prepare(const struct graph *graph, const struct device *device, struct writer **out,
+                   struct error *err)
+{
+    if (sizes_get(&graph->sizes, 'v') < BYTES || sizes_get(&graph->sizes, 's') < 2)
+        return error_set(err, -EINVAL,
+                         "it is no language model of bytes: these have a vocabulary "
+                         "of 256 or more, and contexts of two or more");
+    struct writer *writer = xcalloc(1, sizeof *writer);
+    writer->graph = graph;
+    writer->feed = (struct feed){writer, fill, no_targets};
+    writer->seq = sizes_get(&graph->sizes, 's');
+    writer->tokens = xcalloc((size_t)writer->seq, sizeof *writer->tokens);
+    writer->plan = plan_create(1, (int)graph->block_count);
+    writer->plan->stages[0].block_count = writer->plan->block_count;
+    const struct interpreter_config config = {.device = device, .feed = &writer->feed};
+    int rc = lower(graph, writer->plan, 0, &writer->program, err);
+    if (rc == 0)
+        rc = interpreter_prepare(writer->program, &config, &writer->interpreter, err);
+    if (rc < 0)
+        writer_destroy(writer);
+    else
+        *out = writer;
+    return rc;
+}
+
+void writer_destroy(struct writer *writer)
+{
+    if (!writer)
+        return;
+    interpreter_release(writer->interpreter);
+    program_destroy(writer->program);
+    plan_destroy(writer->plan);
+    free(writer->tokens);
+    free(writer);
+}
+
+struct interpreter *writer_interpreter(struct writer *writer)
+{
+    return writer->interpreter;
+}
+
+static int likeliest(const struct view *logits, int64_t first)
+{
+    int best = 0;
+    for (int i = 1; i < BYTES; i++)
+        if (get(logits, first + i) > get(logits, first + best))
+            best = i;
+    return best;
+}
+
+/* One of the bytes, each with probability exp(logit / temperature), normalised; logits from
+ * `first` on. */
+static int draw(const struct view *logits, int64_t first, double temperature, double uniform)
+{
+    double weights[BYTES], sum = 0, most = get(logits, first + likeliest(logits, first));
+    for (int i = 0; i < BYTES; i++)
+        sum += weights[i] = exp((get(logits, first + i) - most) / temperature);
+    double left = uniform * sum;
+    for (int i = 0; i < BYTES - 1; i++)
+        if ((left -= weights[i]) < 0)
+            return i;
+    return BYTES - 1;
+}
+
+/* A context that is full moves on by half its length. */
+static void append(struct writer *writer, uint8_t byte)
+{
+    if (writer->used == writer->seq) {
+        writer->used /= 2;
+        memmove(writer->tokens, writer->tokens + writer->seq - writer->used,
+                (size_t)writer->used * sizeof *writer->tokens);
+    }
+    writer->tokens[writer->used++] = byte;
+}
+
+static int find_logits(const struct graph *graph)
+{
+    for (size_t n = 0; n < graph->node_count; n++)
+        if (graph->nodes[n].operation->is_loss)
+            return graph->nodes[n].operands[0];
+    return -1;
+}
+
+static void read_prompt(struct writer *writer, const struct writing *writing)
+{
+    const uint8_t *prompt = writing->prompt;
+    writer->used = 0;
+    if (writing->prompt_size == 0)
+        append(writer, '\n');
+    for (size_t i = 0; i < writing->prompt_size; i++)
+        append(writer, prompt[i]);
+}
+
+int writer_write(struct writer *writer, const struct writing *writing, struct error *err)
+{
+    struct view logits;
+    int rc = 0,
+        buffer = program_find_output(writer->program, find_logits(writer->graph), &logits.box);
+    int64_t vocab = box_length(&logits.box, 2);
+    logits.element = element_of_size(writer->graph->element_bytes);
+    logits.data = interpreter_buffer(writer->interpreter, buffer);
+    read_prompt(writer, writing);
+    for (size_t i = 0; i < writing->bytes && rc == 0; i++) {
+        struct step_result result;
+        int64_t first = (writer->used - 1) * vocab;
+        rc = interpreter_run(writer->interpreter, PROGRAM_EVALUATE, 0, &result, err);
+        if (rc == 0)
+            rc = interpreter_fetch(writer->interpreter, buffer, err);
+        if (rc < 0)
+            break;
+        int byte = writing->temperature > 0 ? draw(&logits, first, writing->temperature,
+                                                   random_uniform(writing->seed, STREAM, i))
+                                            : likeliest(&logits, first);
+        append(writer, (uint8_t)byte);
+        rc = writing->wrote_cb(writing->data, (uint8_t)byte);
+    }
+    return rc;
+}
