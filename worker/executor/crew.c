@@ -111,21 +111,20 @@ static int measure_links(const struct rank *rank, const struct joined *host,
 }
 
 /* Those that only give are behind the ranks of the plan, and in the meeting's fabric alone. */
-static int run_rank(const struct rank *rank, struct trainer_config *trainer, struct error *err)
+static int run_rank(const struct rank *rank, struct fabrics *fabrics,
+                    struct trainer_config *trainer, struct error *err)
 {
-    struct fabrics fabrics;
-    int rc = fabrics_open(&fabrics, rank, trainer->givers, err);
-    trainer->fabric = fabrics.host.fabric;
-    trainer->program_collectives = fabrics.program.library;
-    trainer->program_fabric = fabrics.program.fabric;
-    trainer->meeting = fabrics.meeting.fabric;
+    int rc = fabrics_open(fabrics, rank, trainer->givers, err);
+    trainer->fabric = fabrics->host.fabric;
+    trainer->program_collectives = fabrics->program.library;
+    trainer->program_fabric = fabrics->program.fabric;
+    trainer->meeting = fabrics->meeting.fabric;
     if (rc == 0)
-        rc = measure_links(rank, &fabrics.host, &fabrics.program, err);
-    if (rc == 0)
-        rc = rank->rank < plan_ranks(rank->work->plan) ? trainer_run(trainer, err)
-                                                       : trainer_give(trainer, err);
-    fabrics_close(&fabrics);
-    return rc;
+        rc = measure_links(rank, &fabrics->host, &fabrics->program, err);
+    if (rc < 0)
+        return rc;
+    return rank->rank < plan_ranks(rank->work->plan) ? trainer_run(trainer, err)
+                                                     : trainer_give(trainer, err);
 }
 
 /* As the plan was made; a coordinator that does not know says nothing. */
@@ -136,7 +135,7 @@ static uint64_t copy_interval(const struct work *work)
     return wished > 0 && planned > 0 ? planned : wished;
 }
 
-static int train_rank(struct rank *rank, struct error *err)
+static int train_rank(struct rank *rank, struct fabrics *fabrics, struct error *err)
 {
     struct work *work = rank->work;
     struct trainer_config trainer = {
@@ -164,7 +163,7 @@ static int train_rank(struct rank *rank, struct error *err)
         .hash = work->hash,
     };
     int rc = rank->rank < plan_ranks(work->plan) ? check_shared(rank, err) : 0;
-    return rc == 0 ? run_rank(rank, &trainer, err) : rc;
+    return rc == 0 ? run_rank(rank, fabrics, &trainer, err) : rc;
 }
 
 bool crew_stays(const struct work *work, int rank, int rc)
@@ -175,28 +174,52 @@ bool crew_stays(const struct work *work, int rank, int rc)
            !session_wants_end(work->session);
 }
 
+/* Not behind a step with all others, who may still take what this one has sent them. */
+static bool ends_alone(const struct work *work, int rc)
+{
+    return rc < 0 && (rc != -ECANCELED || !session_goes(work->session));
+}
+
+/* To close may take until others on this host leave, too. They do not know yet of one that ends
+ * alone: so that is told first, unless the process stays, which has left once it is told. */
+static void leave(const struct rank *rank, struct fabrics *fabrics, int rc, const struct error *err)
+{
+    struct work *work = rank->work;
+    bool alone = ends_alone(work, rc), first = alone && !crew_stays(work, rank->rank, rc);
+    if (alone)
+        fabrics_abort(fabrics);
+    if (!first)
+        fabrics_close(fabrics);
+    session_stopped(work->session, rank->rank, rc, !first && crew_stays(work, rank->rank, rc), err);
+    if (first)
+        fabrics_close(fabrics);
+}
+
 static void *rank_run(void *context)
 {
     struct rank *rank = context;
     struct work *work = rank->work;
+    struct fabrics fabrics = {0};
     struct error err = {""};
     int threads = CPU_COUNT(&rank->cores), rc = 0;
     if (rank->bind)
         rc = cpuset_bind(&rank->cores, &threads, &err);
     device_cpu.threads(threads);
     if (rc == 0)
-        rc = train_rank(rank, &err);
-    session_stopped(work->session, rank->rank, rc, crew_stays(work, rank->rank, rc), &err);
+        rc = train_rank(rank, &fabrics, &err);
 
     pthread_mutex_lock(&work->lock);
-    bool first = work->rc == 0;
-    if (rc < 0 && first)
+    bool first = rc < 0 && work->rc == 0;
+    if (first)
         work->rc = error_set(work->err, session_cancelled(work->session) ? -ECANCELED : rc, "%s",
                              err.text);
+    pthread_mutex_unlock(&work->lock);
+    leave(rank, &fabrics, rc, &err);
+    if (first)
+        session_abort(work->session);
+    pthread_mutex_lock(&work->lock);
     bool last = --work->running == 0;
     pthread_mutex_unlock(&work->lock);
-    if (rc < 0 && first)
-        session_abort(work->session);
     if (last)
         session_finish(work->session);
     return NULL;

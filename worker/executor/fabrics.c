@@ -170,6 +170,13 @@ int fabrics_open(struct fabrics *out, const struct rank *rank, int givers, struc
     return rc == 0 ? join_program(rank, &out->host, &out->program, err) : rc;
 }
 
+/* What lies in the host's memory is the other ranks' to finish; there a rank that leaves is seen. */
+void fabrics_abort(const struct fabrics *fabrics)
+{
+    if (fabrics->program.fabric && fabrics->program.fabric != fabrics->host.fabric)
+        fabrics->program.library->abort(fabrics->program.fabric);
+}
+
 void fabrics_close(struct fabrics *fabrics)
 {
     if (fabrics->program.fabric != fabrics->host.fabric)

@@ -20,6 +20,10 @@ struct fabrics {
 /* Joins the others. For a rank behind those of the plan there is the meeting only, which there is
  * only with givers. *out is the caller's to close, whatever came out. */
 int fabrics_open(struct fabrics *out, const struct rank *rank, int givers, struct error *err);
+/* Of a rank that has failed: ranks that wait for it where programs run do so no more, as far as
+ * the library can tell them, and closing waits for none of them. Returns at once. */
+void fabrics_abort(const struct fabrics *fabrics);
+/* Zeroed ones are closed, too. */
 void fabrics_close(struct fabrics *fabrics);
 
 /* The library of this name, from its module. -ENODEV. */
