@@ -17,6 +17,13 @@
 #include <nccl.h>
 #include <pthread.h>
 
+/* Of a call to communicators that do not block: no failure so far. Inside a group one may say that
+ * others are in progress; what is behind it in the group has to be called all the same. */
+static inline bool nccl_goes_on(ncclResult_t result)
+{
+    return result == ncclSuccess || result == ncclInProgress;
+}
+
 /* Some of the ranks, in an order. */
 struct comm {
     struct comm *next;

@@ -32,6 +32,7 @@ thread_local cudaStream_t grouped_stream;
 thread_local std::vector<hub_operation> group;
 thread_local std::vector<ncclComm_t> aborted; /* in this group */
 
+/* Of communicators that do not block, what the real one may say of any call. */
 ncclResult_t add(const hub_operation &operation, ncclComm_t comm, cudaStream_t stream)
 {
     if (!group.empty() && (grouped != comm || grouped_stream != stream))
@@ -41,7 +42,7 @@ ncclResult_t add(const hub_operation &operation, ncclComm_t comm, cudaStream_t s
     grouped = comm;
     grouped_stream = stream;
     group.push_back(operation);
-    return ncclSuccess;
+    return ncclInProgress;
 }
 
 } // namespace
