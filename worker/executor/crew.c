@@ -4,10 +4,8 @@
 #include "common/base/memory.h"
 #include "common/models/model.h"
 #include "worker/checkpoint/shared.h"
-#include "worker/executor/fabrics.h"
-#include "worker/executor/links.h"
+#include "worker/executor/hosts.h"
 #include "worker/executor/local_saving.h"
-#include "worker/executor/telemetry.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -72,44 +70,6 @@ static int check_shared(struct rank *rank, struct error *err)
     return shared_check(&test, err);
 }
 
-/* One rank of each host, the first. */
-static int *lead_hosts(const struct work *work, int *count)
-{
-    const Gimbal__Assignment *assignment = work->assignment;
-    int ranks = plan_ranks(work->plan);
-    int *leaders = xcalloc((size_t)ranks, sizeof *leaders);
-    *count = 0;
-    for (int rank = 0; rank < ranks && rank < (int)assignment->n_ranks; rank++) {
-        const char *host = assignment->ranks[rank]->host_address;
-        int i = 0;
-        while (i < *count && strcmp(assignment->ranks[leaders[i]]->host_address, host) != 0)
-            i++;
-        if (i == *count)
-            leaders[(*count)++] = rank;
-    }
-    return leaders;
-}
-
-/* Of what lies in the memory of devices it is not known. */
-static int measure_links(const struct rank *rank, const struct joined *host,
-                         const struct joined *program, struct error *err)
-{
-    const struct work *work = rank->work;
-    if (!work->assignment || !work->assignment->measures_links || !host->fabric ||
-        host->fabric != program->fabric)
-        return 0;
-    struct links links = {.library = host->library,
-                          .fabric = host->fabric,
-                          .rank = rank->rank,
-                          .told_cb = telemetry_link,
-                          .data = work->session};
-    int *leaders = lead_hosts(work, &links.count);
-    links.ranks = leaders;
-    int rc = links_measure(&links, err);
-    free(leaders);
-    return rc;
-}
-
 /* Those that only give are behind the ranks of the plan, and in the meeting's fabric alone. */
 static int run_rank(const struct rank *rank, struct fabrics *fabrics,
                     struct trainer_config *trainer, struct error *err)
@@ -120,7 +80,7 @@ static int run_rank(const struct rank *rank, struct fabrics *fabrics,
     trainer->program_fabric = fabrics->program.fabric;
     trainer->meeting = fabrics->meeting.fabric;
     if (rc == 0)
-        rc = measure_links(rank, &fabrics->host, &fabrics->program, err);
+        rc = hosts_measure(rank, fabrics, err);
     if (rc < 0)
         return rc;
     return rank->rank < plan_ranks(rank->work->plan) ? trainer_run(trainer, err)
