@@ -7,6 +7,7 @@
 #define COMMON_PROFILE_PROFILE_H
 
 #include "common/base/element.h"
+#include "common/profile/link.h"
 #include "common/program/program.h"
 
 #define PROFILE_RATES_MAX 64
@@ -18,11 +19,6 @@ struct profile_rate {
     char operation[PROFILE_NAME_SIZE];
     enum element element;
     double fixed_s[DIRECTIONS], seconds_per_flop[DIRECTIONS];
-};
-
-struct profile_link {
-    double latency_s;        /* of one message */
-    double seconds_per_byte; /* of a long one */
 };
 
 struct profile {

@@ -3,6 +3,7 @@
 #define COORDINATOR_MEMBERSHIP_DEVICES_H
 
 #include "common/hardware/hardware.h"
+#include "common/profile/link.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,8 +35,9 @@ struct device_view {
     /* Its speed by a cluster file; NULL: the device's own word counts. */
     const struct profile *told;
     double slowdown; /* so many times as long it takes; 0: as said */
-    /* To other hosts, as it was measured; 0: as its profile has it. */
-    double network_latency_s, network_seconds_per_byte;
+    /* To other hosts, as it was measured: of what programs exchange, and of what lies in the host's
+     * memory; zeroed: as its profile has it. */
+    struct profile_link network, host_network;
     uint64_t memory_max; /* bytes that a plan may have there; 0: all that the device has */
     const char *holder;  /* the job's id; "" when it is free */
     bool grantable;      /* its worker is neither suspect nor draining */

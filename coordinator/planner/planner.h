@@ -19,6 +19,8 @@ struct planner_device {
     const struct profile *profile;
     uint64_t library_bytes; /* of its memory: what its libraries take beside a rank's program */
     bool ran_out; /* memory_bytes is less than it has: a rank of the job ran out of memory there */
+    /* Of what lies in the host's memory, to other hosts; zeroed: as the profile's network. */
+    struct profile_link host_network;
 };
 
 /* How far a search is, for another thread to show: searches write, it reads. */

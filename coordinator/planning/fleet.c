@@ -100,9 +100,9 @@ static int fleet_add(struct fleet *fleet, const struct device_view *view, enum p
     fleet->slowdowns[index] = view->slowdown > 0 ? view->slowdown : 1;
     int rc = find_profile(view, device->name, cost, &profile, err);
     profile_slow_down(&profile, fleet->slowdowns[index]);
-    if (view->network_seconds_per_byte > 0)
-        profile.network =
-            (struct profile_link){view->network_latency_s, view->network_seconds_per_byte};
+    if (view->network.seconds_per_byte > 0)
+        profile.network = view->network;
+    device->host_network = view->host_network;
     device->profile = share_profile(fleet, &profile);
     return rc;
 }

@@ -95,6 +95,15 @@ static int neighbour_of(const struct ranks *ranks, int rank)
     return (rank + 1) % ranks->count;
 }
 
+/* Copies go from one host's memory to another's, wherever programs have their data. */
+static const struct profile_link *link_to(const struct planner_device *device, const char *host)
+{
+    if (strcmp(device->host, host) == 0)
+        return &device->profile->host;
+    return device->host_network.seconds_per_byte > 0 ? &device->host_network
+                                                     : &device->profile->network;
+}
+
 static void price(const struct ranks *ranks, struct safety *out)
 {
     uint64_t held[RANKS_MAX] = {0};
@@ -102,8 +111,7 @@ static void price(const struct ranks *ranks, struct safety *out)
         int neighbour = neighbour_of(ranks, rank);
         const struct planner_device *device = device_of(ranks, rank);
         const struct profile *profile = device->profile;
-        bool here = strcmp(device->host, device_of(ranks, neighbour)->host) == 0;
-        const struct profile_link *link = here ? &profile->host : &profile->network;
+        const struct profile_link *link = link_to(device, device_of(ranks, neighbour)->host);
         double seconds = 2 * (double)ranks->state[rank] * profile->seconds_per_byte;
         if (ranks->sole[rank] > 0)
             seconds += link->latency_s + (double)ranks->sole[rank] * link->seconds_per_byte;

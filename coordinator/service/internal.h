@@ -42,9 +42,11 @@ struct slow_device {
     double factor;
 };
 
-/* What is between two hosts. */
+/* What is between two hosts, for data in the memory of devices of this kind: a processor's is the
+ * host's. */
 struct host_link {
     char *hosts[2];
+    enum hardware_kind kind;
     struct profile_link link;
 };
 
@@ -118,9 +120,10 @@ void service_forget_slow(struct service *service, uint64_t instance);
 /* links.c: from a rank; -EINVAL: of no link. */
 int service_hear_link(struct service *service, struct rpc_call *call,
                       const Gimbal__LinkRecord *record, struct error *err);
-/* Has anybody measured how far other hosts are from this one? And the same into views of devices
- * whose data lies in the host's memory. */
-bool service_network(const struct service *service, const char *host, struct profile_link *out);
+/* Has anybody measured how far other hosts are from this one, for data of devices of this kind? And
+ * the same into views of devices. */
+bool service_network(const struct service *service, const char *host, enum hardware_kind kind,
+                     struct profile_link *out);
 void service_mark_network(const struct service *service, struct device_view *views, size_t count);
 void service_forget_network(struct service *service, const char *worker);
 void service_finish_network(struct service *service);

@@ -5,6 +5,10 @@
  * them. Later plans have it from the beginning; for this one another is searched beside the
  * training, and the job moves if that pays.
  *
+ * Data in the hosts' memory and data in that of devices go different ways at different speeds, and
+ * jobs on devices have both: programs exchange what lies in devices, copies what lies in hosts. So
+ * a link is known for each kind of device, where that of processors is of the hosts' memory.
+ *
  * A host is as near as its nearest neighbour says. It is known for the life of its worker, and not
  * stored: after a restart of ours it is measured again. */
 #include "coordinator/service/internal.h"
@@ -20,6 +24,7 @@
 /* Links are known by classes, each slower by so much, so that what is alike stays alike. */
 #define CLASS_STEP 1.25
 
+/* NULL: its worker is not there. */
 static const char *host_of(const struct service *service, const struct job *job, size_t rank)
 {
     const struct worker *worker =
@@ -27,17 +32,25 @@ static const char *host_of(const struct service *service, const struct job *job,
     return worker ? worker->report->host : NULL;
 }
 
+/* Of one whose worker is there. */
+static enum hardware_kind kind_of(const struct service *service, const struct job *job, size_t rank)
+{
+    return service_has_host_memory(service, job, rank) ? HARDWARE_CPU : HARDWARE_GPU;
+}
+
 static double rounded(double value)
 {
     return value > 0 ? pow(CLASS_STEP, round(log(value) / log(CLASS_STEP))) : 0;
 }
 
-bool service_network(const struct service *service, const char *host, struct profile_link *out)
+bool service_network(const struct service *service, const char *host, enum hardware_kind kind,
+                     struct profile_link *out)
 {
     bool known = false;
     for (size_t i = 0; i < service->link_count; i++) {
         const struct host_link *link = &service->links[i];
-        if (strcmp(link->hosts[0], host) != 0 && strcmp(link->hosts[1], host) != 0)
+        if (link->kind != kind ||
+            (strcmp(link->hosts[0], host) != 0 && strcmp(link->hosts[1], host) != 0))
             continue;
         if (!known || link->link.seconds_per_byte < out->seconds_per_byte)
             *out = link->link;
@@ -49,12 +62,9 @@ bool service_network(const struct service *service, const char *host, struct pro
 void service_mark_network(const struct service *service, struct device_view *views, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        struct profile_link link;
-        if (views[i].device->kind != HARDWARE_CPU ||
-            !service_network(service, views[i].host, &link))
-            continue;
-        views[i].network_latency_s = link.latency_s;
-        views[i].network_seconds_per_byte = link.seconds_per_byte;
+        struct device_view *view = &views[i];
+        service_network(service, view->host, view->device->kind, &view->network);
+        service_network(service, view->host, HARDWARE_CPU, &view->host_network);
     }
 }
 
@@ -90,7 +100,8 @@ bool service_wants_links(const struct service *service, const struct job *job)
     for (size_t i = 0; i < job_trainers(job) && first; i++) {
         const char *host = host_of(service, job, i);
         several = several || (host && strcmp(host, first) != 0);
-        unknown = unknown || (host && !service_network(service, host, &link));
+        unknown =
+            unknown || (host && !service_network(service, host, kind_of(service, job, i), &link));
     }
     return several && unknown && !dossier_find(service, job->id)->replan.going;
 }
@@ -102,17 +113,18 @@ static bool is_between(const struct host_link *link, const char *a, const char *
 }
 
 /* In the place of what was measured between them before. */
-static void keep(struct service *service, const char *a, const char *b,
+static void keep(struct service *service, const char *a, const char *b, enum hardware_kind kind,
                  const struct profile_link *link)
 {
     size_t i = 0;
-    while (i < service->link_count && !is_between(&service->links[i], a, b))
+    while (i < service->link_count &&
+           (service->links[i].kind != kind || !is_between(&service->links[i], a, b)))
         i++;
     if (i == service->link_count) {
         service->links = grow(service->links, service->link_count, &service->link_capacity,
                               sizeof *service->links);
         service->links[service->link_count++] =
-            (struct host_link){.hosts = {xstrdup(a), xstrdup(b)}};
+            (struct host_link){.hosts = {xstrdup(a), xstrdup(b)}, .kind = kind};
     }
     service->links[i].link = *link;
 }
@@ -122,11 +134,13 @@ static void tell(struct service *service, const struct job *job, const Gimbal__L
     const char *own = job->ranks[record->rank].device.worker,
                *peer = job->ranks[record->peer].device.worker;
     char latency[32];
-    json_t *json = json_pack("{s:s, s:s, s:f, s:f}", "node", own, "peer", peer, "latency_s",
-                             record->latency_s, "seconds_per_byte", record->seconds_per_byte);
+    json_t *json = json_pack("{s:s, s:s, s:s, s:f, s:f}", "node", own, "peer", peer, "memory",
+                             record->in_devices ? "device" : "host", "latency_s", record->latency_s,
+                             "seconds_per_byte", record->seconds_per_byte);
     service_tell(service, "link-measured", job->id, own, json,
-                 "%s: between %s and %s %.3g GB/s, %s a message, measured by its ranks", job->id,
-                 own, peer, 1e-9 / record->seconds_per_byte,
+                 "%s: between %s%s and %s %.3g GB/s, %s a message, measured by its ranks", job->id,
+                 record->in_devices ? "devices of " : "", own, peer,
+                 1e-9 / record->seconds_per_byte,
                  units_print_seconds(latency, sizeof latency, record->latency_s));
 }
 
@@ -144,7 +158,9 @@ int service_hear_link(struct service *service, struct rpc_call *call,
         return error_set(err, -EINVAL, "rank %u of %s tells of no link between two hosts",
                          record->rank, record->job);
     struct profile_link link = {rounded(record->latency_s), rounded(record->seconds_per_byte)};
-    keep(service, own, peer, &link);
+    enum hardware_kind kind =
+        record->in_devices ? kind_of(service, job, record->rank) : HARDWARE_CPU;
+    keep(service, own, peer, kind, &link);
     tell(service, job, record);
     service_forget_spares(service);
     dossier_find(service, job->id)->links_due = true;

@@ -30,8 +30,8 @@ static bool is_as_far(const struct service *service, const struct device_ref *de
     const struct worker *worker = membership_find(service->membership, device->worker);
     struct profile_link link;
     return !worker || device->index >= worker->report->device_count ||
-           worker->report->devices[device->index].kind != HARDWARE_CPU ||
-           !service_network(service, worker->report->host, &link) ||
+           !service_network(service, worker->report->host,
+                            worker->report->devices[device->index].kind, &link) ||
            link.seconds_per_byte == planned_s;
 }
 

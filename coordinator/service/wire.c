@@ -106,12 +106,11 @@ static Gimbal__NodeStatus__State node_state(const struct worker *worker)
 
 /* Its probe has seen one machine only: what is between machines is in no report. */
 static void tell_network(Gimbal__Device *device, const struct service *service,
-                         const struct worker *worker)
+                         const struct worker *worker, enum hardware_kind kind)
 {
     struct profile profile;
     struct profile_link link;
-    if (device->kind != GIMBAL__DEVICE__KIND__CPU ||
-        !service_network(service, worker->report->host, &link) ||
+    if (!service_network(service, worker->report->host, kind, &link) ||
         profile_decode(device->profile_json, &profile, NULL) < 0)
         return;
     profile.network = link;
@@ -133,7 +132,8 @@ static void tell_devices(Gimbal__NodeStatus *message, const struct service *serv
         ref.index = (unsigned)i;
         message->device_jobs[i] = xstrdup(worker->holders[i]);
         message->device_slowdowns[i] = service_slowdown(service, &ref);
-        tell_network(message->hardware->devices[i], service, worker);
+        tell_network(message->hardware->devices[i], service, worker,
+                     worker->report->devices[i].kind);
     }
 }
 

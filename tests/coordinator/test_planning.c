@@ -190,8 +190,7 @@ START_TEST(copies_are_made_as_often_as_is_cheap)
     free(scene.text);
     scene.text = text;
     for (int i = 0; i < DEVICES; i++) {
-        scene.views[i].network_latency_s = 1e-4;
-        scene.views[i].network_seconds_per_byte = 1e-8;
+        scene.views[i].network = (struct profile_link){1e-4, 1e-8};
     }
     ck_assert_msg(scene_plan(&scene) == 0, "%s", scene.err.text);
     const struct safety *safety = &scene.planning.safety;
@@ -204,6 +203,28 @@ START_TEST(copies_are_made_as_often_as_is_cheap)
     } else {
         ck_assert_uint_eq(safety->copy_every, cases[_i].least);
     }
+    scene_close(&scene);
+}
+END_TEST
+
+/* However fast devices exchange what programs have in their memory. */
+START_TEST(copies_go_from_one_host_s_memory_to_another_s)
+{
+    struct scene scene;
+    scene_open(&scene, "devices: {min: 2, max: 2}\nplan: {search: uniform, pin: {pp: 2}}\n");
+    scene.views[2].host = "host-3"; /* not that of the first */
+    for (int i = 0; i < DEVICES; i++)
+        scene.views[i].network = (struct profile_link){1e-5, 1e-12};
+    ck_assert_msg(scene_plan(&scene) == 0, "%s", scene.err.text);
+    double step_s = scene.planning.plan->predicted.step_time_s;
+    double copy_s = scene.planning.safety.copy_s;
+    ck_assert_int_eq(scene.planning.safety.kind, SAFETY_COPIES);
+    for (int i = 0; i < DEVICES; i++)
+        scene.views[i].host_network = (struct profile_link){1e-5, 1e-6};
+    ck_assert_int_eq(scene_plan(&scene), 0);
+    ck_assert_double_eq(scene.planning.plan->predicted.step_time_s, step_s);
+    ck_assert_double_ge(scene.planning.safety.copy_s,
+                        copy_s + 0.9e-6 * (double)state_bytes(&scene, 0));
     scene_close(&scene);
 }
 END_TEST
@@ -313,8 +334,7 @@ START_TEST(the_network_that_was_measured_is_planned_for)
     ck_assert_int_eq(scene_plan(&scene), 0);
     ck_assert_double_eq_tol(scene.planning.present_s, fast_s, 1e-12);
     for (int i = 0; i < DEVICES; i++) {
-        scene.views[i].network_latency_s = 1e-3;
-        scene.views[i].network_seconds_per_byte = 1e-7;
+        scene.views[i].network = (struct profile_link){1e-3, 1e-7};
     }
     ck_assert_int_eq(scene_plan(&scene), 0);
     ck_assert_double_eq(scene.planning.networks[0], 1e-7);
@@ -337,6 +357,7 @@ int main(void)
     tcase_add_test(tcase, memory_that_is_short_says_how_many_devices_would_do);
     tcase_add_loop_test(tcase, a_plan_says_what_a_lost_node_costs, 0, 4);
     tcase_add_loop_test(tcase, copies_are_made_as_often_as_is_cheap, 0, 5);
+    tcase_add_test(tcase, copies_go_from_one_host_s_memory_to_another_s);
     tcase_add_test(tcase, fast_hosts_come_first_and_others_as_they_are);
     tcase_add_test(tcase, the_network_that_was_measured_is_planned_for);
     return suite_run("planning", tcase, deep, NULL);

@@ -145,7 +145,7 @@ static ncclResult_t reduce_part(const struct comm *comm, cudaStream_t stream, en
     if (are_equal(comm, part->counts))
         return ncclReduceScatter(part->source, part->destination, part->counts[0],
                                  nccl_type(element), ncclSum, comm->handle, stream);
-    for (int i = 0; i < comm->count && result == ncclSuccess;
+    for (int i = 0; i < comm->count && nccl_goes_on(result);
          chunk += part->counts[i++] * element_size(element))
         if (part->counts[i] > 0)
             result = ncclReduce(chunk, i == comm->me ? part->destination : NULL, part->counts[i],
@@ -158,7 +158,7 @@ static ncclResult_t issue_reduce_scatter(const struct comm *comm, cudaStream_t s
 {
     const struct chunks *chunks = arguments;
     ncclResult_t result = ncclSuccess;
-    for (int i = 0; i < chunks->count && result == ncclSuccess; i++)
+    for (int i = 0; i < chunks->count && nccl_goes_on(result); i++)
         result = reduce_part(comm, stream, chunks->element, &chunks->parts[i]);
     return result;
 }
@@ -179,7 +179,7 @@ static ncclResult_t gather_part(const struct comm *comm, cudaStream_t stream, en
     if (are_equal(comm, part->counts))
         return ncclAllGather(part->source, part->destination, part->counts[0], nccl_type(element),
                              comm->handle, stream);
-    for (int i = 0; i < comm->count && result == ncclSuccess;
+    for (int i = 0; i < comm->count && nccl_goes_on(result);
          chunk += part->counts[i++] * element_size(element))
         if (part->counts[i] > 0)
             result = ncclBroadcast(i == comm->me ? part->source : chunk, chunk, part->counts[i],
@@ -192,7 +192,7 @@ static ncclResult_t issue_all_gather(const struct comm *comm, cudaStream_t strea
 {
     const struct chunks *chunks = arguments;
     ncclResult_t result = ncclSuccess;
-    for (int i = 0; i < chunks->count && result == ncclSuccess; i++)
+    for (int i = 0; i < chunks->count && nccl_goes_on(result); i++)
         result = gather_part(comm, stream, chunks->element, &chunks->parts[i]);
     return result;
 }
@@ -219,10 +219,10 @@ static ncclResult_t issue_all_to_all(const struct comm *comm, cudaStream_t strea
     const char *source = e->source;
     char *destination = e->destination;
     ncclResult_t result = ncclSuccess;
-    for (int i = 0; i < comm->count && result == ncclSuccess; i++) {
+    for (int i = 0; i < comm->count && nccl_goes_on(result); i++) {
         if (e->sends[i] > 0)
             result = ncclSend(source, e->sends[i], nccl_type(e->element), i, comm->handle, stream);
-        if (e->receives[i] > 0 && result == ncclSuccess)
+        if (e->receives[i] > 0 && nccl_goes_on(result))
             result = ncclRecv(destination, e->receives[i], nccl_type(e->element), i, comm->handle,
                               stream);
         source += e->sends[i] * element_size(e->element);

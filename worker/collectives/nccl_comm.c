@@ -85,8 +85,15 @@ static int meet(struct comms *comms, const struct comm *comm, const char *key, n
 {
     const struct rendezvous *rendezvous = comms->rendezvous;
     size_t size = sizeof *id;
-    if (comm->me != 0)
-        return rendezvous->get(rendezvous->context, key, id, &size, err);
+    if (comm->me != 0) {
+        int rc = rendezvous->get(rendezvous->context, key, id, &size, err);
+        bool whole = rc < 0 || size == sizeof *id;
+        return whole ? rc
+                     : error_set(err, -EPROTO,
+                                 "group %s: its first member's id has %zu bytes, not %zu: are the "
+                                 "versions of NCCL different?",
+                                 comm->name, size, sizeof *id);
+    }
     ncclResult_t result = ncclGetUniqueId(id);
     if (result != ncclSuccess)
         return comm_explain(comms, result, "meeting", comm, err);
@@ -183,7 +190,7 @@ static int issue_now(struct comms *comms, struct comm *comm, const struct flight
     if (result == ncclSuccess)
         result = issue(comm, comms->accelerator->native(), arguments);
     ncclResult_t ended = ncclGroupEnd();
-    if (result == ncclSuccess || result == ncclInProgress)
+    if (nccl_goes_on(result))
         result = ended;
     return settle(comms, comm, flight->call, result, flight->limit_s, err);
 }

@@ -2,9 +2,13 @@
  * fabric of them.
  *
  * All is issued: a call returns before anything was exchanged. So what goes wrong is found by a
- * thread that looks at all communicators now and then. It, or whoever aborts, ends all of them:
- * then what waits in the lanes returns at once, with nothing of worth, and every call and check
- * after it fails with the first cause. */
+ * thread that looks at all communicators now and then. Once something has, or somebody aborts, it
+ * ends all of them: then what waits in the lanes returns at once, with nothing of worth, and every
+ * call and check fails with the first cause.
+ *
+ * Ends may take their time. NCCL says of both, to destroy a communicator and to abort it, that all
+ * members on a host have to: whoever does may wait for them. To abort is the watching thread's, and
+ * closing alone waits for that; to destroy is for members that come to their end together. */
 #ifndef WORKER_COLLECTIVES_NCCL_COMM_H
 #define WORKER_COLLECTIVES_NCCL_COMM_H
 
@@ -12,6 +16,13 @@
 
 #include <nccl.h>
 #include <pthread.h>
+
+/* Of a call to communicators that do not block: no failure so far. Inside a group one may say that
+ * others are in progress; what is behind it in the group has to be called all the same. */
+static inline bool nccl_goes_on(ncclResult_t result)
+{
+    return result == ncclSuccess || result == ncclInProgress;
+}
 
 /* Some of the ranks, in an order. */
 struct comm {
@@ -53,8 +64,9 @@ struct comms {
 
 /* -errno. */
 int comms_open(struct comms *comms, const struct fabric_config *config, struct error *err);
+/* Waits for the members on this host, which have to come to it, or to fail, as well. */
 void comms_close(struct comms *comms);
-/* The first cause stays; from any thread. */
+/* The first cause stays; from any thread, and waits for nothing. */
 void comms_fail(struct comms *comms, int rc, const struct error *cause);
 /* 0, or the first cause. */
 int comms_check(struct comms *comms, struct error *err);
@@ -78,14 +90,14 @@ int comm_greet(struct comms *comms, struct comm *comm, comm_issue_fn *issue, con
 
 /* ---- nccl_watch.c ---- */
 
-/* The thread that looks; ends by comms->closing. */
+/* The thread that looks, and aborts; ends by comms->closing, or once it has aborted all. */
 void *comms_watch(void *comms);
 /* -errno and words for a result that is none to go on with. -ENOMEM: the device has no memory left
  * for what NCCL needs beside the rank's own. */
 int comm_explain(const struct comms *comms, ncclResult_t result, const char *call,
                  const struct comm *comm, struct error *err);
 double comms_now(void);
-/* With the lock held. All communicators end for this cause, unless there was one before; */
+/* With the lock held. All communicators are to end for this cause, unless there was one before; */
 void comms_end(struct comms *comms, int rc, const struct error *cause);
 /* or for this result: returns what the cause is; */
 int comms_fail_by(struct comms *comms, ncclResult_t result, const char *call,

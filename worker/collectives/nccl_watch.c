@@ -54,21 +54,13 @@ int comm_explain(const struct comms *comms, ncclResult_t result, const char *cal
 
 /* ---- failing: the lock is held ---- */
 
-/* Together: the end of one waits for the device, and there for kernels of the others. */
 void comms_end(struct comms *comms, int rc, const struct error *cause)
 {
     if (comms->failed)
         return;
     comms->failed = rc;
     comms->failure = *cause;
-    ncclGroupStart();
-    for (struct comm *comm = comms->list; comm; comm = comm->next) {
-        if (comm->handle)
-            ncclCommAbort(comm->handle);
-        comm->handle = NULL;
-    }
-    ncclGroupEnd();
-    pthread_cond_broadcast(&comms->changed);
+    pthread_cond_broadcast(&comms->changed); /* the watch does the rest */
 }
 
 int comms_failed(const struct comms *comms, struct error *err)
@@ -132,21 +124,39 @@ static void look(struct comms *comms)
             look_at(comms, comms->flights[i], time_s);
 }
 
+/* Together: the end of one waits for the device, and there for kernels of the others. It may wait
+ * for members on this host to end theirs, too: so nobody waits for it, and it has no lock. Once
+ * they have failed nobody else calls NCCL with them. */
+static void abort_all(struct comm *list)
+{
+    ncclGroupStart();
+    for (struct comm *comm = list; comm; comm = comm->next) {
+        if (comm->handle)
+            ncclCommAbort(comm->handle);
+        comm->handle = NULL;
+    }
+    ncclGroupEnd();
+}
+
 void *comms_watch(void *context)
 {
     struct comms *comms = context;
     pthread_mutex_lock(&comms->lock);
-    while (!comms->closing) {
+    while (!comms->closing && !comms->failed) {
         struct timespec next;
         clock_gettime(CLOCK_MONOTONIC, &next);
         next.tv_nsec += WATCH_NS;
         next.tv_sec += next.tv_nsec / 1000000000;
         next.tv_nsec %= 1000000000;
         pthread_cond_timedwait(&comms->changed, &comms->lock, &next);
-        if (!comms->closing)
+        if (!comms->closing && !comms->failed)
             look(comms);
     }
+    bool failed = comms->failed != 0;
+    struct comm *list = comms->list;
     pthread_mutex_unlock(&comms->lock);
+    if (failed)
+        abort_all(list);
     return NULL;
 }
 

@@ -4,10 +4,8 @@
 #include "common/base/memory.h"
 #include "common/models/model.h"
 #include "worker/checkpoint/shared.h"
-#include "worker/executor/fabrics.h"
+#include "worker/executor/hosts.h"
 #include "worker/executor/local_saving.h"
-#include "worker/executor/telemetry.h"
-#include "worker/probe/host_links.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -72,60 +70,21 @@ static int check_shared(struct rank *rank, struct error *err)
     return shared_check(&test, err);
 }
 
-/* One rank of each host, the first. */
-static int *lead_hosts(const struct work *work, int *count)
-{
-    const Gimbal__Assignment *assignment = work->assignment;
-    int ranks = plan_ranks(work->plan);
-    int *leaders = xcalloc((size_t)ranks, sizeof *leaders);
-    *count = 0;
-    for (int rank = 0; rank < ranks && rank < (int)assignment->n_ranks; rank++) {
-        const char *host = assignment->ranks[rank]->host_address;
-        int i = 0;
-        while (i < *count && strcmp(assignment->ranks[leaders[i]]->host_address, host) != 0)
-            i++;
-        if (i == *count)
-            leaders[(*count)++] = rank;
-    }
-    return leaders;
-}
-
-/* Of what lies in the memory of devices it is not known. */
-static int measure_links(const struct rank *rank, const struct joined *host,
-                         const struct joined *program, struct error *err)
-{
-    const struct work *work = rank->work;
-    if (!work->assignment || !work->assignment->measures_links || !host->fabric ||
-        host->fabric != program->fabric)
-        return 0;
-    struct links links = {.library = host->library,
-                          .fabric = host->fabric,
-                          .rank = rank->rank,
-                          .told_cb = telemetry_link,
-                          .data = work->session};
-    int *leaders = lead_hosts(work, &links.count);
-    links.ranks = leaders;
-    int rc = links_measure(&links, err);
-    free(leaders);
-    return rc;
-}
-
 /* Those that only give are behind the ranks of the plan, and in the meeting's fabric alone. */
-static int run_rank(const struct rank *rank, struct trainer_config *trainer, struct error *err)
+static int run_rank(const struct rank *rank, struct fabrics *fabrics,
+                    struct trainer_config *trainer, struct error *err)
 {
-    struct fabrics fabrics;
-    int rc = fabrics_open(&fabrics, rank, trainer->givers, err);
-    trainer->fabric = fabrics.host.fabric;
-    trainer->program_collectives = fabrics.program.library;
-    trainer->program_fabric = fabrics.program.fabric;
-    trainer->meeting = fabrics.meeting.fabric;
+    int rc = fabrics_open(fabrics, rank, trainer->givers, err);
+    trainer->fabric = fabrics->host.fabric;
+    trainer->program_collectives = fabrics->program.library;
+    trainer->program_fabric = fabrics->program.fabric;
+    trainer->meeting = fabrics->meeting.fabric;
     if (rc == 0)
-        rc = measure_links(rank, &fabrics.host, &fabrics.program, err);
-    if (rc == 0)
-        rc = rank->rank < plan_ranks(rank->work->plan) ? trainer_run(trainer, err)
-                                                       : trainer_give(trainer, err);
-    fabrics_close(&fabrics);
-    return rc;
+        rc = hosts_measure(rank, fabrics, err);
+    if (rc < 0)
+        return rc;
+    return rank->rank < plan_ranks(rank->work->plan) ? trainer_run(trainer, err)
+                                                     : trainer_give(trainer, err);
 }
 
 /* As the plan was made; a coordinator that does not know says nothing. */
@@ -136,7 +95,7 @@ static uint64_t copy_interval(const struct work *work)
     return wished > 0 && planned > 0 ? planned : wished;
 }
 
-static int train_rank(struct rank *rank, struct error *err)
+static int train_rank(struct rank *rank, struct fabrics *fabrics, struct error *err)
 {
     struct work *work = rank->work;
     struct trainer_config trainer = {
@@ -164,7 +123,7 @@ static int train_rank(struct rank *rank, struct error *err)
         .hash = work->hash,
     };
     int rc = rank->rank < plan_ranks(work->plan) ? check_shared(rank, err) : 0;
-    return rc == 0 ? run_rank(rank, &trainer, err) : rc;
+    return rc == 0 ? run_rank(rank, fabrics, &trainer, err) : rc;
 }
 
 bool crew_stays(const struct work *work, int rank, int rc)
@@ -175,28 +134,52 @@ bool crew_stays(const struct work *work, int rank, int rc)
            !session_wants_end(work->session);
 }
 
+/* Not behind a step with all others, who may still take what this one has sent them. */
+static bool ends_alone(const struct work *work, int rc)
+{
+    return rc < 0 && (rc != -ECANCELED || !session_goes(work->session));
+}
+
+/* To close may take until others on this host leave, too. They do not know yet of one that ends
+ * alone: so that is told first, unless the process stays, which has left once it is told. */
+static void leave(const struct rank *rank, struct fabrics *fabrics, int rc, const struct error *err)
+{
+    struct work *work = rank->work;
+    bool alone = ends_alone(work, rc), first = alone && !crew_stays(work, rank->rank, rc);
+    if (alone)
+        fabrics_abort(fabrics);
+    if (!first)
+        fabrics_close(fabrics);
+    session_stopped(work->session, rank->rank, rc, !first && crew_stays(work, rank->rank, rc), err);
+    if (first)
+        fabrics_close(fabrics);
+}
+
 static void *rank_run(void *context)
 {
     struct rank *rank = context;
     struct work *work = rank->work;
+    struct fabrics fabrics = {0};
     struct error err = {""};
     int threads = CPU_COUNT(&rank->cores), rc = 0;
     if (rank->bind)
         rc = cpuset_bind(&rank->cores, &threads, &err);
     device_cpu.threads(threads);
     if (rc == 0)
-        rc = train_rank(rank, &err);
-    session_stopped(work->session, rank->rank, rc, crew_stays(work, rank->rank, rc), &err);
+        rc = train_rank(rank, &fabrics, &err);
 
     pthread_mutex_lock(&work->lock);
-    bool first = work->rc == 0;
-    if (rc < 0 && first)
+    bool first = rc < 0 && work->rc == 0;
+    if (first)
         work->rc = error_set(work->err, session_cancelled(work->session) ? -ECANCELED : rc, "%s",
                              err.text);
+    pthread_mutex_unlock(&work->lock);
+    leave(rank, &fabrics, rc, &err);
+    if (first)
+        session_abort(work->session);
+    pthread_mutex_lock(&work->lock);
     bool last = --work->running == 0;
     pthread_mutex_unlock(&work->lock);
-    if (rc < 0 && first)
-        session_abort(work->session);
     if (last)
         session_finish(work->session);
     return NULL;

@@ -16,28 +16,39 @@
 #define LIMIT_THREADS_S 86400
 #define APART_SIZE 256 /* of a key */
 
-/* ---- a rendezvous of its own for the meeting ---- */
+/* ---- keys of their own ---- */
+
+struct apart {
+    const struct rendezvous *inner;
+    const char *prefix;
+    struct rendezvous rendezvous;
+};
 
 static int put_apart(void *context, const char *key, const void *value, size_t size,
                      struct error *err)
 {
-    const struct rendezvous *inner = context;
-    char apart[APART_SIZE];
-    snprintf(apart, sizeof apart, "meeting/%s", key);
-    return inner->put(inner->context, apart, value, size, err);
+    const struct apart *apart = context;
+    char whole[APART_SIZE];
+    snprintf(whole, sizeof whole, "%s/%s", apart->prefix, key);
+    return apart->inner->put(apart->inner->context, whole, value, size, err);
 }
 
 static int get_apart(void *context, const char *key, void *value, size_t *size, struct error *err)
 {
-    const struct rendezvous *inner = context;
-    char apart[APART_SIZE];
-    snprintf(apart, sizeof apart, "meeting/%s", key);
-    return inner->get(inner->context, apart, value, size, err);
+    const struct apart *apart = context;
+    char whole[APART_SIZE];
+    snprintf(whole, sizeof whole, "%s/%s", apart->prefix, key);
+    return apart->inner->get(apart->inner->context, whole, value, size, err);
 }
 
-static struct rendezvous apart_from(struct rendezvous *inner)
+/* It lives as long as what has been joined by it. */
+static const struct rendezvous *set_apart(struct joined *joined, const struct rendezvous *inner,
+                                          const char *prefix)
 {
-    return (struct rendezvous){inner, put_apart, get_apart};
+    struct apart *apart = xcalloc(1, sizeof *apart);
+    *apart = (struct apart){inner, prefix, {apart, put_apart, get_apart}};
+    joined->apart = apart;
+    return &apart->rendezvous;
 }
 
 /* ---- joining ---- */
@@ -80,12 +91,14 @@ static int join_host(const struct rank *rank, int count, const struct rendezvous
     return count > 1 ? join(rank->work, rank->work->collectives, &config, out, err) : 0;
 }
 
-static void part(struct work *work, const struct joined *joined)
+void fabrics_part(struct work *work, struct joined *joined)
 {
-    if (!joined->fabric)
-        return;
-    session_unguard(work->session, joined->fabric);
-    joined->library->close(joined->fabric);
+    if (joined->fabric) {
+        session_unguard(work->session, joined->fabric);
+        joined->library->close(joined->fabric);
+    }
+    free(joined->apart);
+    *joined = (struct joined){0};
 }
 
 /* ---- where programs run ---- */
@@ -138,42 +151,66 @@ static int choose(const struct rank *rank, const struct joined *host,
     return rc;
 }
 
+/* By this library, and for staged through what the host has joined already. */
+static int join_lanes(const struct rank *rank, const struct collectives *library,
+                      const struct joined *host, const struct rendezvous *rendezvous,
+                      struct joined *out, struct error *err)
+{
+    struct work *work = rank->work;
+    struct fabric_config config = config_of(rank, plan_ranks(work->plan), rendezvous);
+    config.host = host->library;
+    config.host_fabric = host->fabric;
+    return join(work, library, &config, out, err);
+}
+
 /* That of a device with memory of its own takes another way than what the host holds, unless one
  * library knows both. */
 static int join_program(const struct rank *rank, const struct joined *host, struct joined *out,
                         struct error *err)
 {
-    struct work *work = rank->work;
-    struct fabric_config config = config_of(rank, plan_ranks(work->plan), &work->rendezvous);
+    const struct work *work = rank->work;
     const struct collectives *library;
     if (!host->fabric || !work->device->accelerator || host->library->in_lanes) {
         *out = *host;
         return 0;
     }
-    config.host = host->library;
-    config.host_fabric = host->fabric;
     int rc = choose(rank, host, &library, err);
-    return rc == 0 ? join(work, library, &config, out, err) : rc;
+    return rc == 0 ? join_lanes(rank, library, host, &work->rendezvous, out, err) : rc;
+}
+
+int fabrics_join_again(const struct fabrics *fabrics, const struct rank *rank, struct joined *out,
+                       struct error *err)
+{
+    *out = (struct joined){0};
+    const struct rendezvous *apart = set_apart(out, &rank->work->rendezvous, "again");
+    return join_lanes(rank, fabrics->program.library, &fabrics->host, apart, out, err);
 }
 
 int fabrics_open(struct fabrics *out, const struct rank *rank, int givers, struct error *err)
 {
     struct work *work = rank->work;
-    struct rendezvous apart = apart_from(&work->rendezvous);
     int ranks = plan_ranks(work->plan), rc = 0;
     *out = (struct fabrics){.work = work};
     if (givers > 0)
-        rc = join_host(rank, ranks + givers, &apart, &out->meeting, err);
+        rc = join_host(rank, ranks + givers, set_apart(&out->meeting, &work->rendezvous, "meeting"),
+                       &out->meeting, err);
     if (rc < 0 || rank->rank >= ranks)
         return rc;
     rc = join_host(rank, ranks, &work->rendezvous, &out->host, err);
     return rc == 0 ? join_program(rank, &out->host, &out->program, err) : rc;
 }
 
+/* In the host's memory a rank that leaves is seen by the others. */
+void fabrics_abort(const struct fabrics *fabrics)
+{
+    if (fabrics->program.fabric && fabrics->program.fabric != fabrics->host.fabric)
+        fabrics->program.library->abort(fabrics->program.fabric);
+}
+
 void fabrics_close(struct fabrics *fabrics)
 {
     if (fabrics->program.fabric != fabrics->host.fabric)
-        part(fabrics->work, &fabrics->program);
-    part(fabrics->work, &fabrics->host);
-    part(fabrics->work, &fabrics->meeting);
+        fabrics_part(fabrics->work, &fabrics->program);
+    fabrics_part(fabrics->work, &fabrics->host);
+    fabrics_part(fabrics->work, &fabrics->meeting);
 }

@@ -4,10 +4,11 @@
 
 #include "worker/executor/crew.h"
 
-/* Both NULL: it is not there. */
+/* Zeroed: it is not there. */
 struct joined {
     const struct collectives *library;
     struct fabric *fabric;
+    struct apart *apart; /* keys of its own in the epoch's rendezvous; NULL: it has those */
 };
 
 struct fabrics {
@@ -20,6 +21,16 @@ struct fabrics {
 /* Joins the others. For a rank behind those of the plan there is the meeting only, which there is
  * only with givers. *out is the caller's to close, whatever came out. */
 int fabrics_open(struct fabrics *out, const struct rank *rank, int givers, struct error *err);
+/* Where programs run, once more, for ranks of the plan that agree on it; not where that is the
+ * host's memory. *out is the caller's to part with, whatever came out. */
+int fabrics_join_again(const struct fabrics *fabrics, const struct rank *rank, struct joined *out,
+                       struct error *err);
+void fabrics_part(struct work *work, struct joined *joined);
+
+/* Of a rank that has failed: ranks that wait for it where programs run do so no more, as far as
+ * the library can tell them, and closing waits for none of them. Returns at once. */
+void fabrics_abort(const struct fabrics *fabrics);
+/* Zeroed ones are closed, too. */
 void fabrics_close(struct fabrics *fabrics);
 
 /* The library of this name, from its module. -ENODEV. */

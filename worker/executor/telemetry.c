@@ -107,8 +107,8 @@ static double earliest(const struct stamp *stamps, size_t count)
     return begin_s;
 }
 
-/* In records of which each is small beside what telemetry takes at once. */
-void telemetry_link(void *context, int rank, int peer, const struct profile_link *link)
+void telemetry_link(void *context, int rank, int peer, bool in_devices,
+                    const struct profile_link *link)
 {
     Gimbal__LinkRecord record = GIMBAL__LINK_RECORD__INIT;
     Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
@@ -118,11 +118,13 @@ void telemetry_link(void *context, int rank, int peer, const struct profile_link
     record.peer = (uint32_t)peer;
     record.latency_s = link->latency_s;
     record.seconds_per_byte = link->seconds_per_byte;
+    record.in_devices = in_devices;
     telemetry.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_LINK;
     telemetry.link = &record;
     send_telemetry(context, &telemetry);
 }
 
+/* In records of which each is small beside what telemetry takes at once. */
 void telemetry_trace(void *context, int rank, uint64_t number, const struct stamp *stamps,
                      size_t count, size_t total)
 {

@@ -12,7 +12,8 @@ void telemetry_evaluation(void *context, int rank, uint64_t number, double loss,
 void telemetry_sample(void *context, int rank, uint64_t number, const uint8_t *text, size_t size);
 void telemetry_times(void *context, int rank, const char *block_type, const char *instruction,
                      uint64_t steps, double seconds, double predicted_s);
-void telemetry_link(void *context, int rank, int peer, const struct profile_link *link);
+void telemetry_link(void *context, int rank, int peer, bool in_devices,
+                    const struct profile_link *link);
 void telemetry_trace(void *context, int rank, uint64_t number, const struct stamp *stamps,
                      size_t count, size_t total);
 

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define STEPS 4
@@ -204,6 +205,25 @@ START_TEST(a_rank_that_stays_away_is_waited_for_until_the_limit)
 }
 END_TEST
 
+static void abort_before(struct test_rank *rank)
+{
+    struct fabric_group *group;
+    struct error err;
+    ck_assert_int_eq(rank->library->group(rank->fabric, (int[]){0, 1, 2}, 3, &group, &err), 0);
+    pthread_barrier_wait(rank->barrier);
+    if (rank->rank == 2)
+        rank->library->abort(rank->fabric);
+    pthread_barrier_wait(rank->barrier); /* the others do nothing until it has returned */
+}
+
+/* What NCCL does then may have to wait for them. */
+START_TEST(an_abort_returns_before_the_others_have_heard_of_it)
+{
+    setenv("EMULATED_QUIET", "1", 1);
+    test_ranks_run_on(device_cuda.accelerator, &collectives_nccl, 3, 20, abort_before, NULL);
+}
+END_TEST
+
 /* A fabric that has failed is over; the same threads make another one, as in the next epoch. */
 START_TEST(a_new_fabric_follows_one_that_failed)
 {
@@ -225,6 +245,7 @@ int main(void)
     tcase_add_test(tcase, an_address_has_its_interface);
     tcase_add_test(tcase, a_rank_that_leaves_is_noticed);
     tcase_add_test(tcase, a_rank_that_stays_away_is_waited_for_until_the_limit);
+    tcase_add_test(tcase, an_abort_returns_before_the_others_have_heard_of_it);
     tcase_add_test(tcase, a_new_fabric_follows_one_that_failed);
     return suite_run("nccl", tcase, NULL);
 }

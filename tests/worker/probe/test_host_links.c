@@ -16,9 +16,10 @@ struct told {
     int times[8][8];
 };
 
-static void hear(void *data, int rank, int peer, const struct profile_link *link)
+static void hear(void *data, int rank, int peer, bool in_devices, const struct profile_link *link)
 {
     struct told *told = data;
+    ck_assert(!in_devices);
     ck_assert(link->latency_s > 0 && isfinite(link->latency_s));
     ck_assert(link->seconds_per_byte > 0 && isfinite(link->seconds_per_byte));
     told->times[rank][peer]++; /* by one thread */

@@ -47,6 +47,8 @@ void session_stopped(struct session *session, int rank, int rc, bool keeps,
 
 /* Until the other side says go; -ECANCELED when it cancels instead. */
 int session_wait_go(struct session *session, struct error *err);
+/* It has. */
+bool session_goes(struct session *session);
 
 /* Whether more pauses were asked for than the rank has been through. */
 bool session_wants_pause(struct session *session, uint64_t pauses);

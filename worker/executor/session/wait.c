@@ -13,6 +13,14 @@ int session_wait_go(struct session *session, struct error *err)
     return go ? 0 : error_set(err, -ECANCELED, "cancelled before the first step");
 }
 
+bool session_goes(struct session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    bool goes = session->go;
+    pthread_mutex_unlock(&session->lock);
+    return goes;
+}
+
 bool session_wants_pause(struct session *session, uint64_t pauses)
 {
     pthread_mutex_lock(&session->lock);

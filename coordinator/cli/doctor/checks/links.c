@@ -82,16 +82,21 @@ static int time_way(const char *address, uint16_t port, double *seconds, struct 
     return rc;
 }
 
-/* To other nodes, as jobs have measured it; 0: none has, and it is what is within. */
-static double bandwidth_between(const Gimbal__NodeStatus *node)
+/* To other nodes, as jobs have measured it; 0: none has, and it is what is within. Devices with
+ * memory of their own are compared with their like. */
+static double bandwidth_between(const Gimbal__NodeStatus *node, const char **like)
 {
+    *like = "";
     for (size_t i = 0; i < node->hardware->n_devices; i++) {
+        const Gimbal__Device *device = node->hardware->devices[i];
         struct profile profile;
-        const char *text = node->hardware->devices[i]->profile_json;
+        const char *text = device->profile_json;
         if (*text && profile_decode(text, &profile, NULL) == 0 &&
             profile.network.seconds_per_byte > 0 &&
-            profile.network.seconds_per_byte != profile.host.seconds_per_byte)
+            profile.network.seconds_per_byte != profile.host.seconds_per_byte) {
+            *like = device->kind == GIMBAL__DEVICE__KIND__GPU ? device->name : "";
             return 1 / profile.network.seconds_per_byte;
+        }
     }
     return 0;
 }
@@ -103,7 +108,8 @@ static void add_between(const struct visit *visit, struct list *list,
     struct error err;
     double seconds;
     port = port ? port : rank_port();
-    const char *here = visit->node ? visit->node : "here";
+    const char *here = visit->node ? visit->node : "here", *like;
+    double bandwidth = bandwidth_between(node, &like);
     if (time_way(node->hardware->host_address, port, &seconds, &err) < 0)
         finding_block(out,
                       "a firewall that lets nodes through to each other's ports, or the node's own "
@@ -111,11 +117,11 @@ static void add_between(const struct visit *visit, struct list *list,
                       "ranks here would not reach node '%s': %s", node->name, err.text);
     else
         add(list, (struct link_figure){.level = "between",
-                                       .like = "",
+                                       .like = like,
                                        .from = here,
                                        .to = node->name,
                                        .latency_s = seconds / 2,
-                                       .bytes_per_s = bandwidth_between(node)});
+                                       .bytes_per_s = bandwidth});
 }
 
 /* Workers of one machine reach each other over loopback, and that says nothing. */

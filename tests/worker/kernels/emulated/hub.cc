@@ -105,6 +105,18 @@ void perform(hub_round &all)
 
 } // namespace
 
+bool hub::is_over(int rank) const
+{
+    return aborted.count(rank) > 0 || (!aborted.empty() && !getenv("EMULATED_QUIET"));
+}
+
+void hub::leave()
+{
+    left++;
+    emulated_notify();
+    emulated_await([this] { return left >= joined; });
+}
+
 void hub_call::reach()
 {
     for (const hub_operation &operation : operations)
@@ -120,7 +132,7 @@ bool hub_call::connected() const
         for (int other = 0; other < where->count; other++)
             if (!is_message(operation) || other == operation.peer)
                 all = all && where->reached.count({other, rank}) > 0;
-    return all || where->aborted;
+    return all || where->is_over(rank);
 }
 
 void hub_call::begin()
@@ -170,5 +182,5 @@ bool hub_call::ended()
         done = done && round->done;
     for (const auto &mail : sent)
         done = done && mail->done;
-    return done || where->aborted;
+    return done || where->is_over(rank);
 }

@@ -46,12 +46,18 @@ struct hub_mail {
 /* All of it is looked at and changed by work of the emulated runtime only, or in
  * emulated_change(). */
 struct hub {
-    int count, joined;
-    bool aborted;
+    int count, joined, left; /* left: of those who joined */
+    std::set<int> aborted;   /* members */
     std::map<uint64_t, std::shared_ptr<hub_round>> rounds;
     std::map<int, uint64_t> begun; /* rounds, by member */
     std::map<std::pair<int, int>, std::deque<std::shared_ptr<hub_mail>>> mails;
     std::set<std::pair<int, int>> reached; /* who has called what needs whom */
+
+    /* What this member exchanges is over, with nothing of worth: it has aborted, or the network
+     * tells it that another has. */
+    bool is_over(int rank) const;
+    /* All that have joined are on one machine: whoever leaves waits until the others do. */
+    void leave();
 };
 
 /* What one call of a member still waits for. */

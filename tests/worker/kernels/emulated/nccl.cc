@@ -30,7 +30,9 @@ thread_local int depth;
 thread_local ncclComm_t grouped;
 thread_local cudaStream_t grouped_stream;
 thread_local std::vector<hub_operation> group;
+thread_local std::vector<ncclComm_t> aborted; /* in this group */
 
+/* Of communicators that do not block, what the real one may say of any call. */
 ncclResult_t add(const hub_operation &operation, ncclComm_t comm, cudaStream_t stream)
 {
     if (!group.empty() && (grouped != comm || grouped_stream != stream))
@@ -40,7 +42,7 @@ ncclResult_t add(const hub_operation &operation, ncclComm_t comm, cudaStream_t s
     grouped = comm;
     grouped_stream = stream;
     group.push_back(operation);
-    return ncclSuccess;
+    return ncclInProgress;
 }
 
 } // namespace
@@ -84,38 +86,40 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int count, ncclUniqueId id
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 {
-    bool aborted = false, connected = true;
+    bool over = false, connected = true;
     emulated_change([&] {
-        aborted = comm->where->aborted;
+        over = comm->where->is_over(comm->rank);
         connected = !comm->pending || comm->call->connected();
     });
-    if (comm->pending && !aborted && (!connected || comm->looks-- > 0)) {
+    if (comm->pending && !over && (!connected || comm->looks-- > 0)) {
         *state = ncclInProgress;
         return ncclSuccess;
     }
-    if (comm->pending && !aborted)
+    if (comm->pending && !over)
         comm->pending();
     comm->pending = {};
     emulated_change([&] {
-        *state = comm->where->aborted                       ? ncclRemoteError
+        *state = comm->where->is_over(comm->rank)           ? ncclRemoteError
                  : comm->where->joined < comm->where->count ? ncclInProgress
                                                             : ncclSuccess;
     });
     return ncclSuccess;
 }
 
-/* It waits for the device, where kernels of others may wait for what never comes. */
+/* It waits for the device, where kernels of others may wait for what never comes. Both ends of a
+ * communicator wait for the members on the same machine, as the real library may. */
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
     if (depth == 0)
         hub_die("communicators are not aborted together");
-    emulated_change([&] { comm->where->aborted = true; });
-    delete comm;
+    emulated_change([&] { comm->where->aborted.insert(comm->rank); });
+    aborted.push_back(comm);
     return ncclSuccess;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
+    emulated_change([&] { comm->where->leave(); });
     delete comm;
     return ncclSuccess;
 }
@@ -129,6 +133,9 @@ ncclResult_t ncclGroupStart(void)
 ncclResult_t ncclGroupEnd(void)
 {
     depth--;
+    for (ncclComm_t comm : aborted)
+        ncclCommDestroy(comm);
+    aborted.clear();
     if (group.empty())
         return ncclSuccess;
     bool sends = true;

@@ -1,7 +1,9 @@
 /* nccl.h - as much of NCCL as collectives/nccl.c needs, between threads of one process, in the
  * streams of the emulated runtime. What one rank has not run holds up the others for as long as
  * that takes, or until a member aborts: then they end with nothing of worth, as on a real device.
- */
+ * Who destroys or aborts a communicator waits until all members have done one or the other. With
+ * EMULATED_QUIET in the environment members do not hear that another one has aborted, as those of
+ * one machine may not. */
 #ifndef TESTS_WORKER_KERNELS_EMULATED_NCCL_H
 #define TESTS_WORKER_KERNELS_EMULATED_NCCL_H
 
