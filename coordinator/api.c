@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,11 +47,25 @@ int api_jobs(void *service, const struct web_question *question, char **out, siz
     return give(list, out, size);
 }
 
+/* "j-1/timeline" */
+static bool is_timeline(const char *rest, char *job, size_t size)
+{
+    static const char end[] = "/timeline";
+    size_t length = strlen(rest), tail = sizeof end - 1;
+    if (length <= tail || strcmp(rest + length - tail, end) != 0)
+        return false;
+    snprintf(job, size, "%.*s", (int)(length - tail), rest);
+    return true;
+}
+
 int api_job(void *service, const struct web_question *question, char **out, size_t *size,
             struct error *err)
 {
+    char id[128];
     json_t *job;
-    int rc = service_show_job(service, web_rest(question), &job, err);
+    int rc = is_timeline(web_rest(question), id, sizeof id)
+                 ? service_show_timeline(service, id, &job, err)
+                 : service_show_job(service, web_rest(question), &job, err);
     return rc < 0 ? rc : give(job, out, size);
 }
 

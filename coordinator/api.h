@@ -12,6 +12,7 @@ int api_node(void *service, const struct web_question *question, char **out, siz
              struct error *err);
 int api_jobs(void *service, const struct web_question *question, char **out, size_t *size,
              struct error *err);
+/* "j-1", and beneath it "j-1/timeline". */
 int api_job(void *service, const struct web_question *question, char **out, size_t *size,
             struct error *err);
 /* The newest ?limit=, or the oldest behind ?after=, of ?job= or ?node=; steps only with ?steps=1.

@@ -82,6 +82,59 @@ def a_job_is_told_with_all_that_is_known_of_it():
         assert job["checkpoints"] == []
 
 
+@contextlib.contextmanager
+def pipeline():
+    """As cluster(), of two nodes that are a stage each."""
+    with coordinator_of() as one, contextlib.ExitStack() as stack:
+        for name in ("node-a", "node-b"):
+            stack.enter_context(one.worker(worker_path, executor_path, name))
+        events = stack.enter_context(one.submit(
+            gimbal_path, "devices: {min: 2, max: 2}\nplan: {pin: {pp: 2, micro_batches: 2}}\n"))
+        await_event(events, '"event":"step"')
+        yield one, events
+
+
+def drawn(one, events):
+    """The timeline, once it is drawn and a step has been told of."""
+    while True:
+        shown = get(one, "/api/v1/jobs/j-1/timeline")
+        if shown["predicted"] and shown["measured"]:
+            return shown
+        assert shown["pending"] == (shown["predicted_reason"] == "it is being simulated: ask again"), shown
+        assert shown["predicted"] or shown["predicted_reason"], shown
+        assert shown["measured_reason"], shown
+        await_event(events, '"event":"step"')
+
+
+def check_boxes(side, row, lanes):
+    """Of both micro-batches there is a forward and a backward, and nothing computes twice at a time."""
+    computed = [box for box in row["boxes"] if box["lane"] == "compute"]
+    assert {box["lane"] for box in row["boxes"]} <= lanes, row
+    for section in ("forward", "backward"):
+        assert {box["micro_batch"] for box in computed if box["section"] == section} == {0, 1}, row
+    assert {box["micro_batch"] for box in computed if box["section"] == "update"} == {None}, row
+    assert all(0 <= box["begin_s"] < box["end_s"] <= side["step_s"] * 1.001 for box in row["boxes"]), row
+    assert 0 < row["bubble"] < 1 and row["instructions_left_out"] == 0, row
+
+
+def a_step_is_told_as_it_was_predicted_and_as_it_was_measured():
+    with pipeline() as (one, events):
+        shown = drawn(one, events)
+        job = get(one, "/api/v1/jobs/j-1")
+        assert shown["kind"] == "Timeline" and shown["plan"] == job["plan"] and shown["epoch"] == job["epoch"]
+        assert shown["predicted_reason"] == shown["measured_reason"] == "" and shown["ranks_left_out"] == 0
+        assert [(rank["rank"], rank["stage"], rank["device"]) for rank in shown["ranks"]] == [
+            (i, i, device) for i, device in enumerate(job["devices"])] and shown["rank_count"] == 2
+        step = shown["measured"]["step"]
+        assert step & (step - 1) == 0 or step % 256 == 0, step
+        for name in ("predicted", "measured"):
+            side = shown[name]
+            assert side["step_s"] > 0 and 0 < side["bubble"] < 1 and side["ranks_without_boxes"] == 0, side
+            for rank in shown["ranks"]:
+                check_boxes(side, rank[name], {"compute", "communication"})
+        assert get(one, "/api/v1/jobs/j-1/timeline")["predicted"] == shown["predicted"], "it is simulated once"
+
+
 def events_are_told_by_pages():
     with cluster() as (one, _):
         newest = get(one, "/api/v1/events?limit=1000")
@@ -106,7 +159,9 @@ def what_is_asked_wrongly_is_refused():
     with coordinator_of() as one:
         for path, status, words in [
                 ("/api/v1/jobs/j-1", 404, "there is no job 'j-1'"), ("/api/v1/nodes/x%00y", 404, "there is no node"),
-                ("/api/v1/nodes/%FF%FE", 404, None), ("/api/v1/jobs/", 404, "there is no page"),
+                ("/api/v1/nodes/%FF%FE", 404, None),
+                ("/api/v1/jobs/j-1/timeline", 404, "there is no job 'j-1'"), ("/api/v1/jobs//timeline", 404, "there is no job"),
+                ("/api/v1/jobs/j-1/timelines", 404, "there is no job 'j-1/timelines'"), ("/api/v1/jobs/", 404, "there is no page"),
                 ("/api/v1/events?limit=0", 400, "limit: '0' is no whole number from 1 to 1000"),
                 ("/api/v1/events?limit=1001", 400, "limit"), ("/api/v1/events?after=-1", 400, "after: '-1'"),
                 ("/api/v1/events?after=99999999999999999999", 400, "after"), ("/api/v1/events?after=", 400, "after"),
@@ -190,5 +245,5 @@ def a_browser_shows_what_there_is():
 
 
 sys.exit(tap.run([lists_are_those_of_the_command, a_job_is_told_with_all_that_is_known_of_it,
-                  events_are_told_by_pages, what_is_asked_wrongly_is_refused,
+                  a_step_is_told_as_it_was_predicted_and_as_it_was_measured, events_are_told_by_pages, what_is_asked_wrongly_is_refused,
                   the_dashboard_is_whole_and_holds_nothing_secret, a_browser_shows_what_there_is]))
