@@ -7,11 +7,12 @@ import { showCurves } from "./curves.js";
 import { showEvents } from "./events.js";
 import { inOrder, isOver, showJobs } from "./jobs.js";
 import { showPlan } from "./plan.js";
+import { showTimeline } from "./timeline.js";
 
 const PAUSE_MS = 1000, NODES_EVERY = 3, MANY_NODES = 200, EVENTS_KEPT = 1000, PATIENCE_MS = 10000;
 const part = (id) => document.getElementById(id);
 
-const known = { nodes: [], jobs: [], job: null, events: [], revision: null, heard: 0, rounds: 0, release: "" };
+const known = { nodes: [], jobs: [], job: null, timeline: null, events: [], revision: null, heard: 0, rounds: 0, release: "" };
 
 class Refused extends Error {}
 
@@ -45,6 +46,16 @@ async function askEvents() {
     known.revision = news.more && news.events.length > 0 && known.revision !== null ? news.events.at(-1).revision : news.revision;
 }
 
+// Often while it is being drawn, then now and then: ranks tell of few steps. Of a job that is over no other step comes.
+async function askTimeline() {
+    const shown = known.timeline, same = known.job && shown?.job === known.job.job && shown.epoch === known.job.epoch;
+    const settled = same && shown.measured && isOver(known.job);
+    if (!known.job)
+        known.timeline = null;
+    else if (!same || shown.pending || (!settled && known.rounds % NODES_EVERY === 0))
+        known.timeline = await ask(`api/v1/jobs/${encodeURIComponent(known.job.job)}/timeline`);
+}
+
 async function askAll() {
     known.jobs = (await ask("api/v1/jobs")).jobs;
     if (known.rounds % (known.nodes.length > MANY_NODES ? 3 * NODES_EVERY : NODES_EVERY) === 0)
@@ -54,6 +65,7 @@ async function askAll() {
     const settled = known.job?.job === chosen && isOver(known.job) && known.rounds % NODES_EVERY;
     if (!settled)
         known.job = chosen ? await ask(`api/v1/jobs/${encodeURIComponent(chosen)}`) : null;
+    await askTimeline();
     if (!known.release)
         known.release = (await ask("version")).release;
     known.rounds++;
@@ -79,13 +91,15 @@ function draw() {
     part("summary").textContent = summary();
     showJobs(part("jobs"), known.jobs, known.job?.job, choose);
     showCluster(part("cluster"), known.nodes, known.job);
-    for (const id of ["plan-section", "curves-section"])
+    for (const id of ["plan-section", "curves-section", "timeline-section"])
         part(id).hidden = !known.job;
     if (known.job) {
         part("plan-title").textContent = `Plan of ${known.job.job}`;
         part("curves-title").textContent = `Training of ${known.job.job}`;
+        part("timeline-title").textContent = `A step of ${known.job.job}: predicted above measured`;
         showPlan(part("plan"), known.job);
         showCurves(part("curves"), known.job, known.events);
+        showTimeline(part("timeline"), known.timeline);
     }
     showEvents(part("events"), known.events);
 }

@@ -211,25 +211,31 @@ def the_dashboard_is_whole_and_holds_nothing_secret():
             assert one.ask("/api/v1/" + path, tls=tls, Authorization=f"Bearer {TOKEN}")[0] in (200, 404)
 
 
-def a_browser_shows_what_there_is():
+def look(one, fragment=""):
+    """The page as chromium has it after a while; None where there is none."""
     browser = shutil.which("chromium")
     if not browser:
         print("# chromium is not installed here: no browser has opened the dashboard")
-        return
+        return None
+    with tempfile.TemporaryDirectory() as profile:
+        done = subprocess.run(
+            [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+             f"--user-data-dir={profile}", "--virtual-time-budget=3000", "--dump-dom", one.url + "/" + fragment],
+            capture_output=True, text=True, timeout=PATIENCE_S * 3)
+    complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    assert done.returncode == 0 and not complaints, complaints
+    return done.stdout
 
-    def look(one, fragment=""):
-        with tempfile.TemporaryDirectory() as profile:
-            done = subprocess.run(
-                [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
-                 f"--user-data-dir={profile}", "--virtual-time-budget=3000", "--dump-dom", one.url + "/" + fragment],
-                capture_output=True, text=True, timeout=PATIENCE_S * 3)
-        complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-        assert done.returncode == 0 and not complaints, complaints
-        return done.stdout
 
+def a_browser_shows_what_there_is():
     with coordinator_of() as one:
         page = look(one)
+        if not page:
+            return
         assert "There is no job yet" in page and "No worker has reported yet" in page, page
+        with one.submit(gimbal_path) as events:
+            await_event(events, '"event":"job-pending"')
+            assert "There is nothing to draw: it has no plan now." in look(one)
     with cluster() as (one, events):
         await_event(events, '"event":"evaluation"')
         page = look(one, "#j-1")
@@ -244,6 +250,22 @@ def a_browser_shows_what_there_is():
         assert "CANCELLED" in page and "0 of 1 device busy · 0 jobs running" in page, page
 
 
+def a_browser_draws_a_step_predicted_above_measured():
+    with pipeline() as (one, events):
+        drawn(one, events)
+        page = look(one)
+        if not page:
+            return
+        rows = re.findall(r'aria-label="(rank \d, \w+): bubble [\d.]+ %"', page)
+        assert rows == [f"rank {rank}, {side}" for rank in (0, 1) for side in ("predicted", "measured")], page
+        for micro_batch in (0, 1):
+            for section in ("forward", "backward"):
+                boxes = re.findall(rf'class="box {section}[^>]*><title>{section} of micro-batch {micro_batch}: [\d.]+ [mµ]?s, from', page)
+                assert len(boxes) >= 4, (section, micro_batch, page)
+        assert "<h2 id=\"timeline-title\">A step of j-1: predicted above measured</h2>" in page, page
+
+
 sys.exit(tap.run([lists_are_those_of_the_command, a_job_is_told_with_all_that_is_known_of_it,
                   a_step_is_told_as_it_was_predicted_and_as_it_was_measured, events_are_told_by_pages, what_is_asked_wrongly_is_refused,
-                  the_dashboard_is_whole_and_holds_nothing_secret, a_browser_shows_what_there_is]))
+                  the_dashboard_is_whole_and_holds_nothing_secret, a_browser_shows_what_there_is,
+                  a_browser_draws_a_step_predicted_above_measured]))
