@@ -19,5 +19,8 @@ int api_job(void *service, const struct web_question *question, char **out, size
  */
 int api_events(void *service, const struct web_question *question, char **out, size_t *size,
                struct error *err);
+/* What comes behind ?after=, or behind the Last-Event-ID, else from now on; of ?job= or ?node=,
+ * steps only with ?steps=1. */
+extern const struct web_stream api_event_stream;
 
 #endif

@@ -75,6 +75,8 @@ int service_show_timeline(struct service *service, const char *id, json_t **out,
 /* Each with its revision, and the list with that of the newest event that there is. */
 int service_list_events(const struct service *service, const struct store_query *query,
                         json_t **out, struct error *err);
+/* That of the newest event that there is. */
+uint64_t service_events_revision(const struct service *service);
 
 /* Readable when there are calls. */
 int service_fd(const struct service *service);
