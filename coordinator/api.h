@@ -12,11 +12,15 @@ int api_node(void *service, const struct web_question *question, char **out, siz
              struct error *err);
 int api_jobs(void *service, const struct web_question *question, char **out, size_t *size,
              struct error *err);
+/* "j-1", and beneath it "j-1/timeline". */
 int api_job(void *service, const struct web_question *question, char **out, size_t *size,
             struct error *err);
 /* The newest ?limit=, or the oldest behind ?after=, of ?job= or ?node=; steps only with ?steps=1.
  */
 int api_events(void *service, const struct web_question *question, char **out, size_t *size,
                struct error *err);
+/* What comes behind ?after=, or behind the Last-Event-ID, else from now on; of ?job= or ?node=,
+ * steps only with ?steps=1. */
+extern const struct web_stream api_event_stream;
 
 #endif

@@ -36,6 +36,7 @@ static const struct web_page pages[] = {
     {"/api/v1/jobs", JSON, .make_cb = api_jobs},
     {"/api/v1/jobs/", JSON, .make_cb = api_job},
     {"/api/v1/events", JSON, .make_cb = api_events},
+    {"/api/v1/events/stream", "text/event-stream", .stream = &api_event_stream},
     DASHBOARD,
     {.path = NULL},
 };

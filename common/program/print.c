@@ -25,15 +25,21 @@ const char *instruction_name(const struct program *program, const struct instruc
     return names[instruction->kind];
 }
 
-const char *instruction_section(const struct program *program,
-                                const struct instruction *instruction)
+const char *section_name(enum section section)
 {
-    int index = (int)(instruction - program->instructions), section = 0;
+    return section_names[section];
+}
+
+enum section instruction_section(const struct program *program,
+                                 const struct instruction *instruction)
+{
+    int index = (int)(instruction - program->instructions);
+    enum section section = 0;
     while (section < SECTIONS - 1 &&
            (index < program->sections[section].first ||
             index >= program->sections[section].first + program->sections[section].count))
         section++;
-    return section_names[section];
+    return section;
 }
 
 static void print_instruction(const struct program *program, const struct instruction *instruction,

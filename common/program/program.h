@@ -218,9 +218,10 @@ double instruction_flops(const struct program *program, const struct instruction
 double instruction_bytes(const struct program *program, const struct instruction *instruction);
 
 const char *instruction_name(const struct program *program, const struct instruction *instruction);
-/* "forward": of the section that it is in. */
-const char *instruction_section(const struct program *program,
-                                const struct instruction *instruction);
+/* That it is in; "forward". */
+enum section instruction_section(const struct program *program,
+                                 const struct instruction *instruction);
+const char *section_name(enum section section);
 void program_print(const struct program *program, FILE *out);
 /* A fingerprint of all that is executed. */
 uint64_t program_hash(const struct program *program);

@@ -1,4 +1,5 @@
-// main.js - asks the coordinator again and again, and has each part of the page drawn anew.
+// main.js - asks the coordinator again and again, but for its events, which come, and has each part of the page
+// drawn anew.
 //
 // Everything is read; nothing here can change the cluster. The token, where one is asked for, stays in
 // the tab.
@@ -7,18 +8,23 @@ import { showCurves } from "./curves.js";
 import { showEvents } from "./events.js";
 import { inOrder, isOver, showJobs } from "./jobs.js";
 import { showPlan } from "./plan.js";
+import { follow } from "./stream.js";
+import { showTimeline } from "./timeline.js";
 
 const PAUSE_MS = 1000, NODES_EVERY = 3, MANY_NODES = 200, EVENTS_KEPT = 1000, PATIENCE_MS = 10000;
 const part = (id) => document.getElementById(id);
 
-const known = { nodes: [], jobs: [], job: null, events: [], revision: null, heard: 0, rounds: 0, release: "" };
+const known = { nodes: [], jobs: [], job: null, timeline: null, events: [], revision: null, heard: 0, rounds: 0, release: "" };
 
 class Refused extends Error {}
 
-async function ask(path) {
+function credentials() {
     const token = sessionStorage.getItem("token");
-    const answer = await fetch(path, {
-        headers: token ? { Authorization: `Bearer ${token}` } : {}, signal: AbortSignal.timeout(PATIENCE_MS) });
+    return token ? { Authorization: `Bearer ${token}` } : {};
+}
+
+async function ask(path) {
+    const answer = await fetch(path, { headers: credentials(), signal: AbortSignal.timeout(PATIENCE_MS) });
     if (answer.status === 401)
         throw new Refused();
     const body = await answer.json();
@@ -34,26 +40,64 @@ function chosenJob() {
 
 // The newest at first, then what has come since; a coordinator that counts from less than we know of is another.
 async function askEvents() {
-    const news = await ask(known.revision === null ? "api/v1/events?limit=200" : `api/v1/events?after=${known.revision}&limit=1000`);
-    if (known.revision !== null && news.revision < known.revision) {
+    const asked = known.revision;
+    const news = await ask(asked === null ? "api/v1/events?limit=200" : `api/v1/events?after=${asked}&limit=1000`);
+    if (asked !== null && news.revision < asked) {
         known.events = [];
         known.revision = null;
         await askEvents();
         return;
     }
-    known.events = known.events.concat(news.events).slice(-EVENTS_KEPT);
-    known.revision = news.more && news.events.length > 0 && known.revision !== null ? news.events.at(-1).revision : news.revision;
+    add(news.events, news.more && news.events.length > 0 && asked !== null ? news.events.at(-1).revision : news.revision);
+}
+
+// What is known already, because it came both ways, is passed over.
+function add(events, revision) {
+    known.events = known.events.concat(events.filter((event) => event.revision > (known.revision ?? 0))).slice(-EVENTS_KEPT);
+    known.revision = Math.max(known.revision ?? 0, revision);
+}
+
+// Events come by themselves where the coordinator has a stream for us, and are asked for where it has none.
+const stream = { stop: null, open: false, notBefore: 0 };
+
+function take(events) {
+    if (events.length === 0)
+        return;
+    add(events, events.at(-1).revision);
+    showEvents(part("events"), known.events);
+}
+
+async function followEvents() {
+    if (stream.stop || document.hidden || Date.now() < stream.notBefore)
+        return;
+    stream.stop = new AbortController();
+    await follow(known.revision, credentials(), stream.stop, () => { stream.open = true; }, take);
+    stream.stop = null;
+    stream.open = false;
+    stream.notBefore = Date.now() + PATIENCE_MS;
+}
+
+// Often while it is being drawn, then now and then: ranks tell of few steps. Of a job that is over no other step comes.
+async function askTimeline() {
+    const shown = known.timeline, same = known.job && shown?.job === known.job.job && shown.epoch === known.job.epoch;
+    const settled = same && shown.measured && isOver(known.job);
+    if (!known.job)
+        known.timeline = null;
+    else if (!same || shown.pending || (!settled && known.rounds % NODES_EVERY === 0))
+        known.timeline = await ask(`api/v1/jobs/${encodeURIComponent(known.job.job)}/timeline`);
 }
 
 async function askAll() {
     known.jobs = (await ask("api/v1/jobs")).jobs;
     if (known.rounds % (known.nodes.length > MANY_NODES ? 3 * NODES_EVERY : NODES_EVERY) === 0)
         known.nodes = (await ask("api/v1/nodes")).nodes;
-    await askEvents();
+    if (!stream.open)
+        await askEvents();
     const chosen = chosenJob();
     const settled = known.job?.job === chosen && isOver(known.job) && known.rounds % NODES_EVERY;
     if (!settled)
         known.job = chosen ? await ask(`api/v1/jobs/${encodeURIComponent(chosen)}`) : null;
+    await askTimeline();
     if (!known.release)
         known.release = (await ask("version")).release;
     known.rounds++;
@@ -79,13 +123,15 @@ function draw() {
     part("summary").textContent = summary();
     showJobs(part("jobs"), known.jobs, known.job?.job, choose);
     showCluster(part("cluster"), known.nodes, known.job);
-    for (const id of ["plan-section", "curves-section"])
+    for (const id of ["plan-section", "curves-section", "timeline-section"])
         part(id).hidden = !known.job;
     if (known.job) {
         part("plan-title").textContent = `Plan of ${known.job.job}`;
         part("curves-title").textContent = `Training of ${known.job.job}`;
+        part("timeline-title").textContent = `A step of ${known.job.job}: predicted above measured`;
         showPlan(part("plan"), known.job);
         showCurves(part("curves"), known.job, known.events);
+        showTimeline(part("timeline"), known.timeline);
     }
     showEvents(part("events"), known.events);
 }
@@ -107,6 +153,7 @@ async function round() {
         part("door").hidden = true;
         draw();
         say(`gimbal ${known.release}`, false);
+        followEvents();
     } catch (problem) {
         const asked = problem instanceof Refused;
         part("door").hidden = !asked;
@@ -118,7 +165,12 @@ async function round() {
         timer = setTimeout(round, PAUSE_MS);
 }
 
-document.addEventListener("visibilitychange", () => document.hidden || round());
+document.addEventListener("visibilitychange", () => {
+    if (document.hidden)
+        stream.stop?.abort();
+    else
+        round();
+});
 window.addEventListener("hashchange", round);
 part("door").addEventListener("submit", (event) => {
     event.preventDefault();

@@ -67,8 +67,8 @@ function times(job) {
         html("td", { class: "number" }, `${(100 * item.seconds / all).toFixed(1)} %`),
         html("td", { class: "number" }, item.median_ratio > 0 ? item.median_ratio.toFixed(2) : "")));
     const heads = [["Instruction"], ["Block"], ["Of all time", 1], ["Measured / predicted", 1]];
-    return html("table", {}, html("thead", {}, html("tr", {}, ...heads.map(([name, right]) =>
-        html("th", { class: right ? "number" : "", scope: "col" }, name)))), html("tbody", {}, ...rows));
+    return html("div", { class: "scroll" }, html("table", {}, html("thead", {}, html("tr", {}, ...heads.map(([name, right]) =>
+        html("th", { class: right ? "number" : "", scope: "col" }, name)))), html("tbody", {}, ...rows)));
 }
 
 export function showPlan(element, job) {

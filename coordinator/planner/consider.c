@@ -1,10 +1,9 @@
 /* consider.c - a candidate judged: lowered for every rank, and simulated. */
 #include "common/base/memory.h"
-#include "common/program/lower.h"
 #include "common/program/simulate.h"
+#include "coordinator/planner/all_ranks.h"
 #include "coordinator/planner/costs/pricing.h"
 #include "coordinator/planner/costs/site.h"
-#include "coordinator/planner/like_ranks.h"
 #include "coordinator/planner/planner.h"
 
 #include <errno.h>
@@ -87,34 +86,6 @@ void planner_add(struct planner_result *out, const struct candidate *candidate)
     out->candidates[out->count++] = *candidate;
 }
 
-/* Every rank's program, or that of another one which stands for it: see simulate(). */
-static int lower_all(const struct planner_request *request, const struct plan *plan,
-                     struct program **programs, struct error *err)
-{
-    bool alike = like_ranks_keep_pace(request, plan);
-    struct ways *ways = ways_create();
-    int rc = 0;
-    for (int rank = 0; rank < plan_ranks(plan) && rc == 0; rank++) {
-        int like =
-            alike && rank > 0 ? program_like(programs[0], &plan->stages[0].mesh, rank) : rank;
-        programs[rank] = programs[like];
-        if (like != rank)
-            continue;
-        rc = lower_with(ways, request->graph, plan, rank, &programs[rank], err);
-        planner_tell_work(request);
-    }
-    ways_destroy(ways);
-    return rc;
-}
-
-static void destroy_all(struct program **programs, int ranks)
-{
-    for (int rank = ranks - 1; rank >= 0; rank--)
-        if (programs[rank] && programs[rank]->rank == rank)
-            program_destroy(programs[rank]);
-    free(programs);
-}
-
 /* A plan that was read brings what somebody else predicted. */
 static void forget_predictions(struct plan *plan)
 {
@@ -154,7 +125,7 @@ int planner_consider(const struct planner_request *request, struct plan *plan,
     struct simulation simulation;
     forget_predictions(plan);
     planner_name(request, plan);
-    rc = lower_all(request, plan, programs, err);
+    rc = all_ranks_lower(request, plan, programs, err);
     if (rc == 0)
         rc = simulate((const struct program *const *)programs, ranks, PROGRAM_TRAIN, &timing, NULL,
                       &simulation, err);
@@ -177,6 +148,6 @@ int planner_consider(const struct planner_request *request, struct plan *plan,
     } else {
         plan_destroy(plan);
     }
-    destroy_all(programs, ranks);
+    all_ranks_destroy(programs, ranks);
     return rc;
 }

@@ -107,11 +107,39 @@ static void name_ranks(struct planning *planning, const struct planning_task *ta
     }
 }
 
+/* On the devices that the plan names, as they are now; without a prediction where they are not
+ * there any more, or nobody knows how fast they are. */
+static int draw(const struct planning_task *task, struct picture **out, struct error *err)
+{
+    struct planner_request ask = {.graph = task->graph,
+                                  .job = task->job,
+                                  .devices = task->fleet.devices,
+                                  .device_count = (int)task->fleet.count,
+                                  .stop = &task->stop};
+    struct error why = task->refusal_words;
+    struct plan *plan;
+    int rc = plan_decode(task->given, &plan, err);
+    if (rc < 0)
+        return rc;
+    struct planner_device *devices = xcalloc(task->fleet.count, sizeof *devices);
+    rc = plan_check(plan, task->graph, err);
+    bool there = rc == 0 && task->refusal == 0 && planner_order(&ask, plan, devices, &why) == 0;
+    ask.devices = devices;
+    ask.device_count = there ? plan_ranks(plan) : 0;
+    if (rc == 0)
+        rc = picture_make(&ask, plan, &why, out, err);
+    free(devices);
+    plan_destroy(plan);
+    return rc;
+}
+
 int planning_run(const struct planning_task *task, struct planning *out, struct error *err)
 {
     struct planner_result result = {0};
     uint64_t began_ms = task->clock_cb();
     *out = (struct planning){0};
+    if (task->picture)
+        return draw(task, &out->picture, err);
     if (task->refusal < 0)
         return error_set(err, task->refusal, "%s", task->refusal_words.text);
     int rc = search_plan(task, &result, err);
@@ -148,5 +176,6 @@ void planning_finish(struct planning *planning)
     free(planning->compute_s);
     free(planning->slowdowns);
     free(planning->networks);
+    picture_destroy(planning->picture);
     *planning = (struct planning){0};
 }

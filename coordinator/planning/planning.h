@@ -5,6 +5,7 @@
 #ifndef COORDINATOR_PLANNING_PLANNING_H
 #define COORDINATOR_PLANNING_PLANNING_H
 
+#include "coordinator/picture/picture.h"
 #include "coordinator/planning/safety.h"
 #include "coordinator/planning/task.h"
 
@@ -19,6 +20,7 @@ struct planning {
     double *networks;           /* seconds per byte from there to other hosts, as it was planned */
     size_t rank_count;
     struct safety safety;
+    struct picture *picture; /* where the task asks for that, and then nothing else is there */
     /* A step with the plan that was to be priced beside it, and its copies; 0: not known. */
     double present_s, present_copy_s;
     /* After -ENOSPC: so many such devices would do, more than there were; 0: none would that the

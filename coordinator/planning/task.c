@@ -13,6 +13,7 @@ struct planning_task *planning_task_create(const struct planning_request *reques
     task->graph = request->graph;
     task->given = request->given ? xstrdup(request->given) : NULL;
     task->present = request->present ? xstrdup(request->present) : NULL;
+    task->picture = request->picture;
     task->devices_max = request->devices_max;
     task->hurry = request->hurry;
     task->clock_cb = request->clock_cb;

@@ -14,6 +14,7 @@ struct planning_request {
     struct graph *graph;
     const char *given;   /* (optional) JSON of a plan to be priced in place of a search */
     const char *present; /* (optional) ... of one to be priced beside it */
+    bool picture;        /* of the given plan's step, in place of all else */
     const struct device_view *devices;
     size_t device_count;
     unsigned devices_max; /* that the job may have, one day */
@@ -26,6 +27,7 @@ struct planning_task {
     struct job_config *job;
     struct graph *graph;
     char *given, *present;
+    bool picture;
     struct fleet fleet;
     unsigned devices_max;
     bool hurry;

@@ -30,11 +30,14 @@ static void asker_remove(struct service *service, struct asker *asker)
     free(asker);
 }
 
-/* Of a question, of a job that waits for just this plan, or of one that runs. */
+/* Of a question, of a job that waits for just this plan, of one that runs, or of who looks at it.
+ */
 static bool still_asks(const struct service *service, const struct asker *asker)
 {
     if (asker->call)
         return asker->until_ms > service_now_ms(service);
+    if (asker->kind == ASKS_PICTURE)
+        return service_awaits_picture(service, asker);
     const struct job *job = jobs_find(service->jobs, asker->job);
     return job && job->state == (asker->kind == ASKS_JOB ? JOB_PLANNING : JOB_RUNNING) &&
            job->epoch == asker->epoch;
@@ -76,6 +79,9 @@ static void answer(struct service *service, struct asker *asker, struct planning
         service_keep_spare(service, asker, answer);
         end_spare(service, asker);
         service_consider_spares(service);
+        break;
+    case ASKS_PICTURE:
+        service_take_picture(service, asker, answer);
         break;
     }
 }

@@ -9,10 +9,11 @@
 struct service;
 
 enum asks {
-    ASKS_CALL,  /* a caller, who waits */
-    ASKS_JOB,   /* it waits for its plan */
-    ASKS_TRIAL, /* it runs: would it be better off on more devices? */
-    ASKS_SPARE, /* it runs: what if it lost some? */
+    ASKS_CALL,    /* a caller, who waits */
+    ASKS_JOB,     /* it waits for its plan */
+    ASKS_TRIAL,   /* it runs: would it be better off on more devices? */
+    ASKS_SPARE,   /* it runs: what if it lost some? */
+    ASKS_PICTURE, /* somebody looks at its timeline */
 };
 
 /* Who wants a search: a job in an epoch, or a caller. */

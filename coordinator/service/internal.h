@@ -22,6 +22,19 @@
 
 #include <jansson.h>
 
+#define TIMELINES_MAX 16 /* jobs whose steps are drawn */
+
+/* What was last drawn of a job's steps; see timelines.c. */
+struct timeline {
+    char job[JOB_ID_SIZE];
+    uint64_t epoch;
+    uint64_t looked;         /* the number of the question that was the last one for it */
+    struct picture *picture; /* NULL: it is being made, or cannot be */
+    struct error why;        /* it cannot be; "" before that is known */
+    uint64_t step;           /* that `measured` is of; 0: none yet */
+    struct picture_side measured;
+};
+
 /* Who waits to hear what becomes of the job that it submitted. */
 struct submitter {
     struct rpc_call *call;
@@ -73,6 +86,9 @@ struct service {
     size_t slow_count, slow_capacity;
     struct host_link *links;
     size_t link_count, link_capacity;
+    struct timeline *timelines[TIMELINES_MAX];
+    size_t timeline_count;
+    uint64_t timelines_looked; /* questions so far */
     /* What has happened and was not yet acted upon. */
     struct membership_events happened;
     struct job_actions actions;
@@ -151,6 +167,12 @@ uint64_t service_patience_ms(const struct service *service, const struct rpc_cal
 int service_take_trace(struct service *service, struct rpc_call *call,
                        const Gimbal__TraceRecord *record, struct error *err);
 
+/* timelines.c: is the answer still wanted, and what to make of it; and the end of all. */
+bool service_awaits_picture(const struct service *service, const struct asker *asker);
+void service_take_picture(struct service *service, const struct asker *asker,
+                          struct planning_answer *answer);
+void service_forget_timelines(struct service *service);
+
 /* turn.c: act upon what has happened until nothing follows from it, and wake who waits. Answers
  * are sent when all of it is durable, whenever they are given. */
 void service_turn(struct service *service);
@@ -200,7 +222,10 @@ Gimbal__Checkpoint **checkpoints_to_wire(const struct service *service, const st
 /* restore.c: take up what the store has, at the start. */
 int service_restore(struct service *service, struct error *err);
 
-/* plan.c: have the job's epoch planned: answered by an event of this turn, or of a later one, when
+/* plan.c: the job and its graph, from its text, into the request; -EINVAL where it is understood no
+ * more. */
+int service_read_job(const struct job *job, struct planning_request *request, struct error *err);
+/* Have the job's epoch planned: answered by an event of this turn, or of a later one, when
  * a search has found what service_planned takes. */
 void service_plan_job(struct service *service, const struct job *job);
 void service_planned(struct service *service, const struct job *job,

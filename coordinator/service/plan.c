@@ -55,7 +55,7 @@ static bool serves(const struct service *service, const struct job *job,
     return same;
 }
 
-static int read_job(const struct job *job, struct planning_request *request, struct error *err)
+int service_read_job(const struct job *job, struct planning_request *request, struct error *err)
 {
     int rc = job_config_parse(job->text, strlen(job->text), "job file", &request->job, err);
     if (rc < 0)
@@ -75,7 +75,7 @@ static int search(struct service *service, const struct job *job, struct error *
         .hurry = dossier->replan.going,
         .clock_cb = service->options.clock_cb,
     };
-    int rc = read_job(job, &request, err);
+    int rc = service_read_job(job, &request, err);
     if (rc < 0)
         return rc;
     struct device_view *all, *granted;
@@ -174,7 +174,7 @@ void service_plan_beside(struct service *service, enum asks kind, const struct j
         .devices_max = job->devices_max,
         .clock_cb = service->options.clock_cb,
     };
-    if (read_job(job, &request, NULL) < 0)
+    if (service_read_job(job, &request, NULL) < 0)
         return; /* it runs all the same */
     struct device_view *marked = xcalloc(count, sizeof *marked);
     memcpy(marked, devices, count * sizeof *marked);

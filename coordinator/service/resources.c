@@ -158,7 +158,12 @@ int service_list_events(const struct service *service, const struct store_query 
     }
     *out = resource_list("EventList", "events", page.items);
     json_object_set_new(*out, "revision",
-                        json_integer((json_int_t)stream_revision(service->events)));
+                        json_integer((json_int_t)service_events_revision(service)));
     json_object_set_new(*out, "more", json_boolean(page.more));
     return 0;
+}
+
+uint64_t service_events_revision(const struct service *service)
+{
+    return stream_revision(service->events);
 }

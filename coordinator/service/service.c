@@ -112,6 +112,7 @@ void service_close(struct service *service)
     service_tell_door(service);
     planning_queue_destroy(service->plans);
     service_forget_askers(service);
+    service_forget_timelines(service);
     free(service->submitters);
     free(service->slow);
     service_finish_network(service);

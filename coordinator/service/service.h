@@ -68,9 +68,15 @@ int service_show_node(const struct service *service, const char *name, json_t **
 void service_list_jobs(const struct service *service, json_t **out);
 int service_show_job(const struct service *service, const char *id, json_t **out,
                      struct error *err);
+/* A step of the job in two colours: what was predicted of its plan, and the newest step that its
+ * ranks told of. It is drawn beside us when somebody first asks; until then it is said to be
+ * pending. */
+int service_show_timeline(struct service *service, const char *id, json_t **out, struct error *err);
 /* Each with its revision, and the list with that of the newest event that there is. */
 int service_list_events(const struct service *service, const struct store_query *query,
                         json_t **out, struct error *err);
+/* That of the newest event that there is. */
+uint64_t service_events_revision(const struct service *service);
 
 /* Readable when there are calls. */
 int service_fd(const struct service *service);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <mbedtls/constant_time.h>
-#include <microhttpd.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -71,6 +70,8 @@ unsigned web_status(int rc)
         return MHD_HTTP_NOT_FOUND;
     case -EINVAL:
         return MHD_HTTP_BAD_REQUEST;
+    case -EBUSY:
+        return MHD_HTTP_SERVICE_UNAVAILABLE;
     default:
         return MHD_HTTP_INTERNAL_SERVER_ERROR;
     }

@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
-#include <microhttpd.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,18 +20,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CONNECTIONS_MAX 256u
 #define ADDRESS_MAX 64u
 #define IDLE_S 15u
 #define MEMORY_MAX ((size_t)32 << 10)
-
-struct web {
-    struct MHD_Daemon *daemon;
-    const struct web_page *pages;
-    void *data;
-    char *token;
-    char url[96];
-};
 
 struct web_question {
     struct MHD_Connection *connection;
@@ -47,6 +37,11 @@ const char *web_rest(const struct web_question *question)
 const char *web_parameter(const struct web_question *question, const char *name)
 {
     return MHD_lookup_connection_value(question->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+const char *web_last_event(const struct web_question *question)
+{
+    return MHD_lookup_connection_value(question->connection, MHD_HEADER_KIND, "Last-Event-ID");
 }
 
 static const struct web_page *find(const struct web *web, const char *path, const char **rest)
@@ -68,6 +63,15 @@ static const struct web_page *find(const struct web *web, const char *path, cons
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "                    \
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
+void web_head(struct MHD_Response *response, const char *type)
+{
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    MHD_add_response_header(response, "Content-Security-Policy", POLICY);
+    MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+}
+
 /* The text is taken where it is to be freed. */
 static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type,
                               void *text, size_t size, enum MHD_ResponseMemoryMode mode)
@@ -78,16 +82,14 @@ static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status
             free(text);
         return MHD_NO;
     }
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    MHD_add_response_header(response, "Content-Security-Policy", POLICY);
-    MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
-    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    web_head(response, type);
     if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
         MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
     if (status == MHD_HTTP_UNAUTHORIZED)
         MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
                                 "Bearer realm=\"gimbal\"");
+    if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "10");
     enum MHD_Result result = MHD_queue_response(connection, status, response);
     MHD_destroy_response(response);
     return result;
@@ -107,16 +109,22 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
                   MHD_RESPMEM_MUST_FREE);
 }
 
-static enum MHD_Result show(const struct web *web, const struct web_page *page,
+static enum MHD_Result show(struct web *web, const struct web_page *page,
                             const struct web_question *question)
 {
     struct error err;
+    enum MHD_Result result;
     size_t size;
     char *text;
+    int rc;
+    if (page->stream) {
+        rc = web_follow(web, page, question, question->connection, &result, &err);
+        return rc < 0 ? refuse(question->connection, web_status(rc), &err) : result;
+    }
     if (page->bytes) /* which libmicrohttpd does not write to, whatever its type says */
         return answer(question->connection, MHD_HTTP_OK, page->type, (void *)page->bytes,
                       page->size, MHD_RESPMEM_PERSISTENT);
-    int rc = page->make_cb(web->data, question, &text, &size, &err);
+    rc = page->make_cb(web->data, question, &text, &size, &err);
     if (rc < 0)
         return refuse(question->connection, web_status(rc), &err);
     return answer(question->connection, MHD_HTTP_OK, page->type, text, size, MHD_RESPMEM_MUST_FREE);
@@ -128,7 +136,7 @@ static enum MHD_Result handle(void *data, struct MHD_Connection *connection, con
                               const char *method, const char *version, const char *body,
                               size_t *body_size, void **state)
 {
-    const struct web *web = data;
+    struct web *web = data;
     (void)version, (void)body;
     struct web_request request = {
         .method = method,
@@ -170,7 +178,8 @@ static int start(struct web *web, int fd, const struct bundle *bundle, struct er
         {MHD_OPTION_END, 0, NULL},
     };
     struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
-    unsigned flags = MHD_USE_EPOLL | MHD_USE_ERROR_LOG | (bundle ? MHD_USE_TLS : 0u);
+    unsigned flags =
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (bundle ? MHD_USE_TLS : 0u);
     if (bundle && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES) {
         close(fd);
         return error_set(err, -ENOTSUP,
@@ -219,6 +228,8 @@ void web_close(struct web *web)
 {
     if (!web)
         return;
+    web->closing = true;
+    web_wake(web);
     if (web->daemon)
         MHD_stop_daemon(web->daemon); /* and closes its socket */
     secret_free(web->token);
@@ -238,12 +249,15 @@ int web_fd(const struct web *web)
 int web_timeout_ms(const struct web *web)
 {
     MHD_UNSIGNED_LONG_LONG left_ms;
+    int wake_ms = web_wake_ms(web);
     if (MHD_get_timeout(web->daemon, &left_ms) != MHD_YES)
-        return -1;
-    return left_ms > INT_MAX ? INT_MAX : (int)left_ms;
+        return wake_ms;
+    int own_ms = left_ms > INT_MAX ? INT_MAX : (int)left_ms;
+    return wake_ms >= 0 && wake_ms < own_ms ? wake_ms : own_ms;
 }
 
 void web_run(struct web *web)
 {
+    web_wake(web);
     MHD_run(web->daemon);
 }

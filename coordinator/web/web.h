@@ -26,7 +26,24 @@ const char *web_rest(const struct web_question *question);
 /* Behind "?name="; NULL: it is not there. */
 const char *web_parameter(const struct web_question *question, const char *name);
 
-/* Either it is always the same, or it is made. */
+/* The header by which who follows a stream says what it had last; NULL: it is not there. */
+const char *web_last_event(const struct web_question *question);
+
+/* A page that goes on: server-sent events, one after the other for as long as somebody listens. */
+struct web_stream {
+    /* What is to be followed, from where on: *state is the stream's. -EINVAL: the question's fault,
+     * in words. */
+    int (*open_cb)(void *data, const struct web_question *question, void **state,
+                   struct error *err);
+    /* May there be something new? Asked whenever web_run is called. */
+    bool (*ready_cb)(void *data, const void *state);
+    /* The next events, as the format has them; *out is taken from you. NULL: there are none after
+     * all. An error ends the stream. */
+    int (*next_cb)(void *data, void *state, char **out, size_t *size, struct error *err);
+    void (*close_cb)(void *state);
+};
+
+/* Either it is always the same, or it is made, or it goes on. */
 struct web_page {
     const char *path, *type; /* "/metrics", or "/jobs/" for all that is beneath; of what it is */
     bool open;               /* to who shows no token */
@@ -35,6 +52,7 @@ struct web_page {
     /* *out is taken from you. -ENOENT, -EINVAL: the question's fault, in words. */
     int (*make_cb)(void *data, const struct web_question *question, char **out, size_t *size,
                    struct error *err);
+    const struct web_stream *stream; /* (optional) in place of make_cb */
 };
 
 struct web_options {
@@ -60,7 +78,7 @@ const char *web_url(const struct web *web);
  * never. */
 int web_fd(const struct web *web);
 int web_timeout_ms(const struct web *web);
-/* Answer what has come. */
+/* Answer what has come, and tell those who follow what is new. */
 void web_run(struct web *web);
 
 #endif

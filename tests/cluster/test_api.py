@@ -4,16 +4,16 @@
     test_api.py TREE COORDINATOR WORKER EXECUTOR GIMBAL"""
 import contextlib
 import html.parser
+import http.client
+import itertools
 import json
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 
 tree, coordinator_path, worker_path, executor_path, gimbal_path = sys.argv[1:6]
 sys.path.insert(0, tree)
-from tests.support import tap  # noqa: E402
+from tests.support import browser, tap  # noqa: E402
 from tests.support.coordinator import PATIENCE_S, TOKEN, Coordinator, await_event, secured  # noqa: E402
 
 # What changes while one and the other are asked.
@@ -82,6 +82,59 @@ def a_job_is_told_with_all_that_is_known_of_it():
         assert job["checkpoints"] == []
 
 
+@contextlib.contextmanager
+def pipeline():
+    """As cluster(), of two nodes that are a stage each."""
+    with coordinator_of() as one, contextlib.ExitStack() as stack:
+        for name in ("node-a", "node-b"):
+            stack.enter_context(one.worker(worker_path, executor_path, name))
+        events = stack.enter_context(one.submit(
+            gimbal_path, "devices: {min: 2, max: 2}\nplan: {pin: {pp: 2, micro_batches: 2}}\n"))
+        await_event(events, '"event":"step"')
+        yield one, events
+
+
+def drawn(one, events):
+    """The timeline, once it is drawn and a step has been told of."""
+    while True:
+        shown = get(one, "/api/v1/jobs/j-1/timeline")
+        if shown["predicted"] and shown["measured"]:
+            return shown
+        assert shown["pending"] == (shown["predicted_reason"] == "it is being simulated: ask again"), shown
+        assert shown["predicted"] or shown["predicted_reason"], shown
+        assert shown["measured_reason"], shown
+        await_event(events, '"event":"step"')
+
+
+def check_boxes(side, row, lanes):
+    """Of both micro-batches there is a forward and a backward, and nothing computes twice at a time."""
+    computed = [box for box in row["boxes"] if box["lane"] == "compute"]
+    assert {box["lane"] for box in row["boxes"]} <= lanes, row
+    for section in ("forward", "backward"):
+        assert {box["micro_batch"] for box in computed if box["section"] == section} == {0, 1}, row
+    assert {box["micro_batch"] for box in computed if box["section"] == "update"} == {None}, row
+    assert all(0 <= box["begin_s"] < box["end_s"] <= side["step_s"] * 1.001 for box in row["boxes"]), row
+    assert 0 < row["bubble"] < 1 and row["instructions_left_out"] == 0, row
+
+
+def a_step_is_told_as_it_was_predicted_and_as_it_was_measured():
+    with pipeline() as (one, events):
+        shown = drawn(one, events)
+        job = get(one, "/api/v1/jobs/j-1")
+        assert shown["kind"] == "Timeline" and shown["plan"] == job["plan"] and shown["epoch"] == job["epoch"]
+        assert shown["predicted_reason"] == shown["measured_reason"] == "" and shown["ranks_left_out"] == 0
+        assert [(rank["rank"], rank["stage"], rank["device"]) for rank in shown["ranks"]] == [
+            (i, i, device) for i, device in enumerate(job["devices"])] and shown["rank_count"] == 2
+        step = shown["measured"]["step"]
+        assert step & (step - 1) == 0 or step % 256 == 0, step
+        for name in ("predicted", "measured"):
+            side = shown[name]
+            assert side["step_s"] > 0 and 0 < side["bubble"] < 1 and side["ranks_without_boxes"] == 0, side
+            for rank in shown["ranks"]:
+                check_boxes(side, rank[name], {"compute", "communication"})
+        assert get(one, "/api/v1/jobs/j-1/timeline")["predicted"] == shown["predicted"], "it is simulated once"
+
+
 def events_are_told_by_pages():
     with cluster() as (one, _):
         newest = get(one, "/api/v1/events?limit=1000")
@@ -89,7 +142,8 @@ def events_are_told_by_pages():
         revisions = [event["revision"] for event in newest["events"]]
         assert revisions == sorted(revisions) and revisions[-1] <= newest["revision"]
         two = get(one, "/api/v1/events?limit=2")
-        assert two["events"] == newest["events"][-2:] and two["more"] is True
+        before = two["events"][0]["revision"] - 1  # others may have come since `newest`
+        assert two["events"] == get(one, f"/api/v1/events?after={before}&limit=2")["events"] and two["more"] is True
         read, after = [], 0
         while page := get(one, f"/api/v1/events?after={after}&limit=2")["events"]:
             read += page
@@ -102,11 +156,86 @@ def events_are_told_by_pages():
         assert [at_rest(event, "revision") for event in newest["events"]][:3] == listed[:3]
 
 
+STREAMS_MAX = 32
+
+
+@contextlib.contextmanager
+def following(one, query="", tls=None, **headers):
+    """The answer to who follows events, which has begun."""
+    if tls:
+        connection = http.client.HTTPSConnection("localhost", one.port, context=tls, timeout=PATIENCE_S)
+    else:
+        connection = http.client.HTTPConnection("127.0.0.1", one.port, timeout=PATIENCE_S)
+    with contextlib.closing(connection):
+        connection.request("GET", "/api/v1/events/stream" + query, headers=headers)
+        reply = connection.getresponse()
+        if reply.status == 200:
+            assert reply.headers["Content-Type"] == "text/event-stream"
+            assert reply.readline() == b"retry: 2000\n" and reply.readline() == b"\n"
+        yield reply
+
+
+def next_event(reply):
+    """The next one and its id; lines that say nothing are passed over."""
+    line = b""
+    while not line.startswith(b"id: "):
+        line = reply.readline()
+        assert line in (b":\n", b"\n") or line.startswith(b"id: "), line
+    data = reply.readline()
+    assert data.startswith(b"data: ") and reply.readline() == b"\n", data
+    event = json.loads(data[6:])
+    assert event["revision"] == int(line[4:])
+    return event
+
+
+def events_are_told_as_they_come():
+    with cluster() as (one, events), following(one, "?after=0") as all_, following(one, "?after=0&node=node-a") as node:
+        past = get(one, "/api/v1/events?after=0&limit=1000")["events"]
+        assert [next_event(all_) for _ in past] == past
+        assert next_event(node)["node"] == "node-a"
+        with following(one, "?job=j-1") as news, following(one, "?steps=1") as steps:
+            assert next_event(steps)["event"] in ("step", "evaluation")
+            subprocess.run([gimbal_path, "cancel", "j-1"], env=one.environment, check=True)
+            while (event := next_event(news))["event"] != "job-cancelled":
+                assert event["job"] == "j-1" and event["revision"] > past[-1]["revision"] and event["event"] != "step"
+        assert events.wait(PATIENCE_S) == 1
+        before = event["revision"] - 1
+        with following(one, "?after=0", **{"Last-Event-ID": str(before)}) as again:
+            assert next_event(again) == event
+        for wrong, words in ((str(event["revision"] + 1000), "there is no event"), ("x", "Last-Event-ID: 'x' is no whole")):
+            with following(one, **{"Last-Event-ID": wrong}) as reply:
+                assert reply.status == 400 and words in json.loads(reply.read())["detail"], wrong
+
+
+def streams_are_for_who_may_read_and_not_too_many():
+    with secured(coordinator_path, gimbal_path) as (one, tls):
+        with following(one, tls=tls) as reply:
+            assert reply.status == 401
+        with following(one, tls=tls, Authorization=f"Bearer {TOKEN}") as reply:
+            assert reply.status == 200
+        with following(one, tls=tls, Authorization=f"Bearer {TOKEN}", Origin="https://evil.example") as reply:
+            assert reply.status == 403
+    with coordinator_of() as one, contextlib.ExitStack() as stack:
+        for _ in range(STREAMS_MAX):
+            assert stack.enter_context(following(one)).status == 200
+        with following(one) as reply:
+            assert reply.status == 503 and reply.headers["Content-Type"] == "application/problem+json"
+            assert reply.headers["Retry-After"] == "10" and "32 streams" in json.loads(reply.read())["detail"]
+        assert one.ask("/livez")[0] == 200 and get(one, "/api/v1/events")["events"] == []
+        stack.close()  # which is seen before somebody else comes
+        reply = stack.enter_context(following(one))
+        assert reply.status == 200
+        stack.enter_context(one.worker(worker_path, executor_path))
+        assert next_event(reply)["event"] == "node-joined"
+
+
 def what_is_asked_wrongly_is_refused():
     with coordinator_of() as one:
         for path, status, words in [
                 ("/api/v1/jobs/j-1", 404, "there is no job 'j-1'"), ("/api/v1/nodes/x%00y", 404, "there is no node"),
-                ("/api/v1/nodes/%FF%FE", 404, None), ("/api/v1/jobs/", 404, "there is no page"),
+                ("/api/v1/nodes/%FF%FE", 404, None),
+                ("/api/v1/jobs/j-1/timeline", 404, "there is no job 'j-1'"), ("/api/v1/jobs//timeline", 404, "there is no job"),
+                ("/api/v1/jobs/j-1/timelines", 404, "there is no job 'j-1/timelines'"), ("/api/v1/jobs/", 404, "there is no page"),
                 ("/api/v1/events?limit=0", 400, "limit: '0' is no whole number from 1 to 1000"),
                 ("/api/v1/events?limit=1001", 400, "limit"), ("/api/v1/events?after=-1", 400, "after: '-1'"),
                 ("/api/v1/events?after=99999999999999999999", 400, "after"), ("/api/v1/events?after=", 400, "after"),
@@ -156,39 +285,94 @@ def the_dashboard_is_whole_and_holds_nothing_secret():
             assert one.ask("/api/v1/" + path, tls=tls, Authorization=f"Bearer {TOKEN}")[0] in (200, 404)
 
 
+# The page when it has asked for everything and drawn it.
+ASKED = 'document.getElementById("state").textContent.startsWith("gimbal ")'
+DRAWN = 'document.querySelector(".track.measured rect")'
+
+
+@contextlib.contextmanager
+def looking(one, fragment="", until=ASKED):
+    with browser.Browser() as page:
+        page.open(one.url + "/" + fragment)
+        page.until(until)
+        yield page
+        assert not page.complaints, page.complaints
+
+
 def a_browser_shows_what_there_is():
-    browser = shutil.which("chromium")
-    if not browser:
-        print("# chromium is not installed here: no browser has opened the dashboard")
+    if not browser.find():
         return
-
-    def look(one, fragment=""):
-        with tempfile.TemporaryDirectory() as profile:
-            done = subprocess.run(
-                [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
-                 f"--user-data-dir={profile}", "--virtual-time-budget=3000", "--dump-dom", one.url + "/" + fragment],
-                capture_output=True, text=True, timeout=PATIENCE_S * 3)
-        complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-        assert done.returncode == 0 and not complaints, complaints
-        return done.stdout
-
     with coordinator_of() as one:
-        page = look(one)
-        assert "There is no job yet" in page and "No worker has reported yet" in page, page
+        with looking(one) as page:
+            assert "There is no job yet" in page.text() and "No worker has reported yet" in page.text(), page.text()
+        with one.submit(gimbal_path) as events:
+            await_event(events, '"event":"job-pending"')
+            with looking(one) as page:
+                assert "There is nothing to draw: it has no plan now." in page.text(), page.text()
     with cluster() as (one, events):
         await_event(events, '"event":"evaluation"')
-        page = look(one, "#j-1")
+        with looking(one, "#j-1") as page:
+            text = page.text()
         for words in ("1 node · 1 of 1 device busy · 1 job running", "a-job", "RUNNING", "stage 0 of j-1",
                       "Plan of j-1", "Loss, and on held-out data", "Plans that were looked at", "plan-chosen",
                       'class="line second"'):
-            assert words in page, (words, page)
+            assert words in text, (words, text)
         subprocess.run([gimbal_path, "cancel", "j-1", "--reason", "<b>enough</b>"], env=one.environment, check=True)
         assert events.wait(PATIENCE_S) == 1
-        page = look(one)
-        assert "&lt;b&gt;enough&lt;/b&gt;" in page and "<b>enough" not in page, page
-        assert "CANCELLED" in page and "0 of 1 device busy · 0 jobs running" in page, page
+        with looking(one) as page:
+            text = page.text()
+        assert "&lt;b&gt;enough&lt;/b&gt;" in text and "<b>enough" not in text, text
+        assert "CANCELLED" in text and "0 of 1 device busy · 0 jobs running" in text, text
+
+
+def a_browser_draws_a_step_predicted_above_measured():
+    if not browser.find():
+        return
+    with pipeline() as (one, events):
+        drawn(one, events)
+        with looking(one, until=DRAWN) as page:
+            text = page.text()
+            rows = re.findall(r'aria-label="(rank \d, \w+): bubble [\d.]+ %"', text)
+            assert rows == [f"rank {rank}, {side}" for rank in (0, 1) for side in ("predicted", "measured")], text
+            for section, micro_batch in itertools.product(("forward", "backward"), (0, 1)):
+                title = rf"{section} of micro-batch {micro_batch}: [\d.]+ [mµ]?s, from"
+                assert len(re.findall(rf'class="box {section}[^>]*><title>{title}', text)) >= 4, (title, text)
+            assert ">A step of j-1: predicted above measured</h2>" in text, text
+            page.look('document.querySelector(".timeline").focus()')
+            page.press("ArrowRight")
+            page.press("ArrowDown")
+            said = page.look('document.querySelector("#timeline [role=status]").textContent')
+            assert said.startswith("rank 0, measured: "), said
+            page.size(390, 844)
+            assert page.look("document.documentElement.scrollWidth") == 390, "it is wider than its window"
+
+
+# How often the page has asked for the list of events.
+POLLS = 'performance.getEntriesByType("resource").filter((item) => item.name.includes("/api/v1/events?")).length'
+FOLLOWED = 'performance.getEntriesByType("resource").length > 0 && document.body.innerText.includes("node-joined")'
+
+
+def a_browser_hears_of_events_as_they_come():
+    if not browser.find():
+        return
+    with coordinator_of() as one, contextlib.ExitStack() as stack:
+        page = stack.enter_context(looking(one))
+        stack.enter_context(one.worker(worker_path, executor_path))
+        page.until(FOLLOWED)
+        assert page.look(POLLS) <= 2, "it polls, though there is a stream for it"
+    with coordinator_of() as one, contextlib.ExitStack() as stack:
+        for _ in range(STREAMS_MAX):
+            stack.enter_context(following(one))
+        page = stack.enter_context(looking(one))
+        stack.enter_context(one.worker(worker_path, executor_path))
+        page.until(FOLLOWED)
+        assert page.look(POLLS) > 2, "nobody told it of events"
+        assert {item["entry"]["source"] for item in page.complaints} == {"network"}, page.complaints
+        page.complaints.clear()  # of the stream that it was refused
 
 
 sys.exit(tap.run([lists_are_those_of_the_command, a_job_is_told_with_all_that_is_known_of_it,
-                  events_are_told_by_pages, what_is_asked_wrongly_is_refused,
-                  the_dashboard_is_whole_and_holds_nothing_secret, a_browser_shows_what_there_is]))
+                  a_step_is_told_as_it_was_predicted_and_as_it_was_measured, events_are_told_by_pages, events_are_told_as_they_come,
+                  streams_are_for_who_may_read_and_not_too_many, what_is_asked_wrongly_is_refused,
+                  the_dashboard_is_whole_and_holds_nothing_secret, a_browser_shows_what_there_is,
+                  a_browser_draws_a_step_predicted_above_measured, a_browser_hears_of_events_as_they_come]))

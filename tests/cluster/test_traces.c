@@ -68,7 +68,8 @@ static void check_event(const json_t *event, const struct program *program,
     const json_t *args = json_object_get(event, "args");
     int block = cursor->instruction->block;
     ck_assert_str_eq(text(event, "name"), instruction_name(program, cursor->instruction));
-    ck_assert_str_eq(text(event, "cat"), instruction_section(program, cursor->instruction));
+    ck_assert_str_eq(text(event, "cat"),
+                     section_name(instruction_section(program, cursor->instruction)));
     ck_assert_double_eq(number(args, "micro_batch"), cursor->micro_batch);
     if (block >= 0)
         ck_assert_str_eq(text(args, "block"), graph->blocks[block].name);

@@ -69,6 +69,41 @@ START_TEST(what_was_measured_goes_over_peak_rates_unless_asked_otherwise)
 }
 END_TEST
 
+/* On the devices that it names, in its order, whichever there are besides. */
+START_TEST(a_picture_is_of_the_given_plan)
+{
+    struct scene scene;
+    scene_open(&scene, "devices: {min: 2, max: 2}\nplan: {search: uniform}\n");
+    ck_assert_int_eq(scene_plan(&scene), 0);
+    double step_s = scene.planning.plan->predicted.step_time_s;
+    char *given = xstrdup(scene.planning.json);
+    scene.request.given = given;
+    scene.request.picture = true;
+    ck_assert_msg(scene_plan(&scene) == 0, "%s", scene.err.text);
+    ck_assert_ptr_null(scene.planning.plan);
+    ck_assert_uint_eq(scene.planning.picture->count, 2);
+    ck_assert_str_eq(scene.planning.picture->why.text, "");
+    ck_assert_double_eq(scene.planning.picture->predicted.step_s, step_s);
+
+    scene.request.device_count = 1;
+    ck_assert_msg(scene_plan(&scene) == 0, "%s", scene.err.text);
+    ck_assert_double_eq(scene.planning.picture->predicted.step_s, 0);
+    ck_assert_ptr_nonnull(strstr(scene.planning.picture->why.text, "for 2 devices, there are 1"));
+    ck_assert_uint_ge(scene.planning.picture->outline_count, 1);
+
+    scene.request.device_count = DEVICES;
+    scene.devices[3].flops = 0;
+    ck_assert_msg(scene_plan(&scene) == 0, "%s", scene.err.text);
+    ck_assert_ptr_nonnull(strstr(scene.planning.picture->why.text, "node-3/0 has neither"));
+
+    scene.request.given = "{}";
+    ck_assert_int_eq(scene_plan(&scene), -EINVAL);
+    ck_assert_ptr_null(scene.planning.picture);
+    free(given);
+    scene_close(&scene);
+}
+END_TEST
+
 START_TEST(a_given_plan_is_taken_as_it_is)
 {
     struct scene scene;
@@ -353,6 +388,7 @@ int main(void)
     tcase_add_test(tcase, devices_of_one_host_are_neighbours);
     tcase_add_test(tcase, a_device_without_any_speed_is_refused_by_name);
     tcase_add_test(tcase, what_was_measured_goes_over_peak_rates_unless_asked_otherwise);
+    tcase_add_test(tcase, a_picture_is_of_the_given_plan);
     tcase_add_test(tcase, a_given_plan_is_taken_as_it_is);
     tcase_add_test(tcase, memory_that_is_short_says_how_many_devices_would_do);
     tcase_add_loop_test(tcase, a_plan_says_what_a_lost_node_costs, 0, 4);

@@ -1,4 +1,4 @@
-/* lanes.c - instructions that follow each other in one section of one micro-batch are one box. */
+/* lanes.c - the boxes of a simulated step, drawn. */
 #include "coordinator/cli/drawings/lanes.h"
 
 #include "common/base/memory.h"
@@ -6,6 +6,7 @@
 #include "common/program/lower.h"
 #include "common/program/simulate.h"
 #include "coordinator/cli/drawings/svg.h"
+#include "coordinator/picture/boxes.h"
 #include "coordinator/planner/costs/pricing.h"
 
 #include <errno.h>
@@ -14,24 +15,15 @@
 #define RANKS_MAX 512
 
 enum { WIDTH = 1200, LEFT = 80, RIGHT = 20, TOP = 40, BOTTOM = 40, LANE = 44, ROW = 16, MARKS = 8 };
-enum { COMPUTES, MOVES, ROWS };
-
-/* What is drawn once it is known where it ends. */
-struct box_open {
-    double begin, end;
-    int section, micro_batch; /* section -1: none */
-};
 
 struct lanes {
     const struct plan *plan;
     struct program *const *programs;
-    double step_s;                 /* 0 while it is only measured */
-    struct box_open (*open)[ROWS]; /* per stage */
+    double step_s;        /* 0 while it is only measured */
+    struct boxes *stages; /* of each stage's first rank */
     FILE *out;
 };
 
-static const char *const section_names[SECTIONS] = {"weights", "clear",   "forward", "backward",
-                                                    "reduce",  "metrics", "update"};
 static const char *const section_colours[SECTIONS] = {"#cc79a7", "#999999", "#0072b2", "#e69f00",
                                                       "#d55e00", "#999999", "#009e73"};
 
@@ -40,20 +32,19 @@ static double x_of(const struct lanes *lanes, double seconds)
     return LEFT + seconds / lanes->step_s * (WIDTH - LEFT - RIGHT);
 }
 
-static void close_box(struct lanes *lanes, int stage, int row)
+static void draw_box(const struct lanes *lanes, int stage, const struct picture_box *box)
 {
-    struct box_open *box = &lanes->open[stage][row];
-    char length[32];
-    if (box->section < 0)
-        return;
-    char *title = xasprintf("%s of micro-batch %d%s: %s", section_names[box->section],
-                            box->micro_batch, row == MOVES ? ", moving data or waiting for it" : "",
-                            units_print_seconds(length, sizeof length, box->end - box->begin));
-    svg_rect(lanes->out, x_of(lanes, box->begin), TOP + stage * LANE + row * (ROW + 2),
-             x_of(lanes, box->end) - x_of(lanes, box->begin), ROW, section_colours[box->section],
-             title);
+    char length[32], part[48] = "";
+    int row = box->place.lane;
+    if (box->place.micro_batch >= 0)
+        snprintf(part, sizeof part, " of micro-batch %d", box->place.micro_batch);
+    char *title = xasprintf("%s%s%s: %s", section_name(box->place.section), part,
+                            row == BOX_COMMUNICATION ? ", moving data or waiting for it" : "",
+                            units_print_seconds(length, sizeof length, box->end_s - box->begin_s));
+    svg_rect(lanes->out, x_of(lanes, box->begin_s), TOP + stage * LANE + row * (ROW + 2),
+             x_of(lanes, box->end_s) - x_of(lanes, box->begin_s), ROW,
+             section_colours[box->place.section], title);
     free(title);
-    box->section = -1;
 }
 
 static int stage_of_first(const struct plan *plan, int rank)
@@ -62,35 +53,15 @@ static int stage_of_first(const struct plan *plan, int rank)
     return inside == 0 ? stage : -1;
 }
 
-static int section_of(const struct program *program, const struct instruction *instruction)
-{
-    int index = (int)(instruction - program->instructions), section = 0;
-    while (section + 1 < SECTIONS &&
-           (index < program->sections[section].first ||
-            index >= program->sections[section].first + program->sections[section].count))
-        section++;
-    return section;
-}
-
 static void done(void *context, int rank, const struct program_cursor *cursor, double begin,
                  double end)
 {
     struct lanes *lanes = context;
     int stage = stage_of_first(lanes->plan, rank);
-    enum instruction_kind kind = cursor->instruction->kind;
-    bool moves = kind == INSTRUCTION_COLLECTIVE || kind == INSTRUCTION_RECEIVE ||
-                 kind == INSTRUCTION_SEND || kind == INSTRUCTION_WAIT;
-    if (stage < 0 || end <= begin)
+    if (stage < 0)
         return;
-    int section = section_of(lanes->programs[rank], cursor->instruction);
-    struct box_open *box = &lanes->open[stage][moves ? MOVES : COMPUTES];
-    if (box->section == section && box->micro_batch == cursor->micro_batch &&
-        begin - box->end < 1e-3 * lanes->step_s) {
-        box->end = end;
-        return;
-    }
-    close_box(lanes, stage, moves ? MOVES : COMPUTES);
-    *box = (struct box_open){begin, end, section, cursor->micro_batch};
+    struct box_place place = box_place(lanes->programs[rank], cursor);
+    boxes_add(&lanes->stages[stage], &place, begin, end, 1e-3 * lanes->step_s);
 }
 
 static void draw_axis(const struct lanes *lanes, int height)
@@ -110,7 +81,7 @@ static void draw_axis(const struct lanes *lanes, int height)
     double x = LEFT;
     for (int section = 0; section < SECTIONS; section++, x += 110) {
         svg_rect(lanes->out, x, 10, 12, 12, section_colours[section], NULL);
-        svg_text(lanes->out, x + 18, 20, "start", section_names[section]);
+        svg_text(lanes->out, x + 18, 20, "start", section_name(section));
     }
 }
 
@@ -133,8 +104,8 @@ static int draw(const struct planner_request *request, struct program *const *pr
     draw_axis(lanes, height);
     rc = simulate(all, ranks, PROGRAM_TRAIN, &timing, &trace, &simulation, err);
     for (int stage = 0; stage < lanes->plan->stage_count; stage++)
-        for (int row = 0; row < ROWS; row++)
-            close_box(lanes, stage, row);
+        for (size_t i = 0; i < lanes->stages[stage].count; i++)
+            draw_box(lanes, stage, &lanes->stages[stage].items[i]);
     svg_end(lanes->out);
     return rc;
 }
@@ -148,17 +119,16 @@ int lanes_draw(const struct planner_request *request, const struct plan *plan, F
                          RANKS_MAX);
     struct lanes lanes = {.plan = plan, .out = out};
     struct program **programs = xcalloc((size_t)ranks, sizeof *programs);
-    lanes.open = xcalloc((size_t)plan->stage_count, sizeof *lanes.open);
-    for (int stage = 0; stage < plan->stage_count; stage++)
-        for (int row = 0; row < ROWS; row++)
-            lanes.open[stage][row].section = -1;
+    lanes.stages = xcalloc((size_t)plan->stage_count, sizeof *lanes.stages);
     for (int rank = 0; rank < ranks && rc == 0; rank++)
         rc = lower(request->graph, plan, rank, &programs[rank], err);
     if (rc == 0)
         rc = draw(request, programs, &lanes, err);
     for (int rank = 0; rank < ranks; rank++)
         program_destroy(programs[rank]);
+    for (int stage = 0; stage < plan->stage_count; stage++)
+        boxes_finish(&lanes.stages[stage]);
     free(programs);
-    free(lanes.open);
+    free(lanes.stages);
     return rc;
 }

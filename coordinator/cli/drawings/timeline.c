@@ -91,9 +91,9 @@ static void write_span(struct timeline *timeline, int rank, enum timeline_track 
     write_event(timeline,
                 json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:o}", "ph", "X", "name",
                           instruction_name(program, cursor->instruction), "cat",
-                          instruction_section(program, cursor->instruction), "pid", rank, "tid",
-                          track_of(track, cursor->instruction->queue), "ts", begin_us, "dur",
-                          end_us - begin_us, "args", describe(program, cursor)));
+                          section_name(instruction_section(program, cursor->instruction)), "pid",
+                          rank, "tid", track_of(track, cursor->instruction->queue), "ts", begin_us,
+                          "dur", end_us - begin_us, "args", describe(program, cursor)));
 }
 
 static void predicted(void *context, int rank, const struct program_cursor *cursor, double begin,

@@ -1,0 +1,189 @@
+/* picture.c - a plan is lowered and simulated, and what came of it kept as boxes and outlines. */
+#include "coordinator/picture/picture.h"
+
+#include "common/base/memory.h"
+#include "common/program/lower.h"
+#include "common/program/simulate.h"
+#include "coordinator/picture/internal.h"
+#include "coordinator/planner/all_ranks.h"
+#include "coordinator/planner/costs/pricing.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The first rank of every stage, then the second ones. */
+static void choose_ranks(struct picture *picture, const struct plan *plan)
+{
+    int most = 0;
+    picture->ranks = xcalloc(PICTURE_RANKS_MAX, sizeof *picture->ranks);
+    for (int stage = 0; stage < plan->stage_count; stage++) {
+        int count = mesh_count(&plan->stages[stage].mesh);
+        most = count > most ? count : most;
+    }
+    for (int inside = 0; inside < most; inside++)
+        for (int stage = 0; stage < plan->stage_count && picture->count < PICTURE_RANKS_MAX;
+             stage++) {
+            if (inside >= mesh_count(&plan->stages[stage].mesh))
+                continue;
+            int rank = plan_stage_rank(plan, stage) + inside;
+            const char *device = plan_device(plan, rank);
+            picture->ranks[picture->count++] = (struct picture_rank){
+                .rank = rank, .stage = stage, .device = device ? xstrdup(device) : NULL};
+        }
+}
+
+/* Takes it, or finds one that is the same. */
+static size_t keep_outline(struct picture *picture, struct outline *outline)
+{
+    for (size_t i = 0; i < picture->outline_count; i++)
+        if (outline_same(&picture->outlines[i], outline)) {
+            outline_finish(outline);
+            return i;
+        }
+    picture->outlines = grow(picture->outlines, picture->outline_count, &picture->outline_capacity,
+                             sizeof *picture->outlines);
+    picture->outlines[picture->outline_count] = *outline;
+    return picture->outline_count++;
+}
+
+static void outline_rank(struct picture *picture, size_t index, const struct program *program)
+{
+    struct outline outline = {0};
+    outline_make(program, TRACES_INSTRUCTIONS_MAX, &outline);
+    picture->ranks[index].outline = keep_outline(picture, &outline);
+}
+
+/* Where the simulation tells of: rows by rank, NULL for those that are not in the picture. */
+struct drawing {
+    struct program *const *programs;
+    struct picture_row **rows;
+    double gap_s;
+};
+
+static void draw(void *context, int rank, const struct program_cursor *cursor, double begin_s,
+                 double end_s)
+{
+    struct drawing *drawing = context;
+    if (!drawing->rows[rank])
+        return;
+    struct box_place place = box_place(drawing->programs[rank], cursor);
+    boxes_add(&drawing->rows[rank]->boxes, &place, begin_s, end_s, drawing->gap_s);
+}
+
+/* Whoever has another rank's program does what that one does. */
+static void copy_rows(struct picture *picture, struct program *const *programs,
+                      struct picture_row *const *rows)
+{
+    for (size_t i = 0; i < picture->count; i++) {
+        const struct program *program = programs[picture->ranks[i].rank];
+        if (program->rank == picture->ranks[i].rank)
+            continue;
+        assert(rows[program->rank]); /* it comes before those it stands for */
+        const struct boxes *from = &rows[program->rank]->boxes;
+        struct boxes *to = &picture->predicted.rows[i].boxes;
+        *to = *from;
+        to->items = xcalloc(from->count, sizeof *to->items);
+        to->capacity = from->count;
+        if (from->count > 0)
+            memcpy(to->items, from->items, from->count * sizeof *to->items);
+    }
+}
+
+/* Once to know how long it takes, once to draw. */
+static int predict(const struct planner_request *request, const struct plan *plan,
+                   struct program *const *programs, struct picture *picture, struct error *err)
+{
+    struct pricing pricing = pricing_plain(request);
+    struct timing timing = {&pricing, pricing_seconds, pricing_slowdown};
+    struct drawing drawing = {.programs = programs};
+    struct simulation_trace trace = {&drawing, draw};
+    struct simulation simulation;
+    const struct program *const *all = (const struct program *const *)programs;
+    int ranks = plan_ranks(plan);
+    int rc = simulate(all, ranks, PROGRAM_TRAIN, &timing, NULL, &simulation, err);
+    if (rc < 0 || planner_stopped(request))
+        return rc;
+    picture_side_begin(&picture->predicted, picture->count);
+    picture->predicted.step_s = simulation.step_s;
+    drawing.gap_s = simulation.step_s / PICTURE_PARTS;
+    drawing.rows = xcalloc((size_t)ranks, sizeof(struct picture_row *));
+    for (size_t i = 0; i < picture->count; i++)
+        drawing.rows[picture->ranks[i].rank] = &picture->predicted.rows[i];
+    rc = simulate(all, ranks, PROGRAM_TRAIN, &timing, &trace, &simulation, err);
+    copy_rows(picture, programs, drawing.rows);
+    picture_side_settle(&picture->predicted);
+    free(drawing.rows);
+    return rc;
+}
+
+static int make_predicted(const struct planner_request *request, const struct plan *plan,
+                          struct picture *picture, struct error *err)
+{
+    int ranks = plan_ranks(plan);
+    struct program **programs = xcalloc((size_t)ranks, sizeof *programs);
+    int rc = all_ranks_lower(request, plan, programs, err);
+    for (size_t i = 0; i < picture->count && rc == 0; i++)
+        outline_rank(picture, i, programs[picture->ranks[i].rank]);
+    if (rc == 0 && predict(request, plan, programs, picture, &picture->why) < 0)
+        picture_side_finish(&picture->predicted);
+    all_ranks_destroy(programs, ranks);
+    return rc;
+}
+
+/* Without a prediction what was measured is still worth seeing. */
+static int make_outlines(const struct planner_request *request, const struct plan *plan,
+                         struct picture *picture, struct error *err)
+{
+    struct ways *ways = ways_create();
+    int rc = 0;
+    for (size_t i = 0; i < picture->count && rc == 0 && !planner_stopped(request); i++) {
+        struct program *program;
+        rc = lower_with(ways, request->graph, plan, picture->ranks[i].rank, &program, err);
+        if (rc < 0)
+            break;
+        outline_rank(picture, i, program);
+        program_destroy(program);
+    }
+    ways_destroy(ways);
+    return rc;
+}
+
+int picture_make(const struct planner_request *request, const struct plan *plan,
+                 const struct error *why, struct picture **out, struct error *err)
+{
+    struct picture *picture = xcalloc(1, sizeof *picture);
+    memcpy(picture->plan, plan->id, sizeof picture->plan);
+    picture->rank_count = plan_ranks(plan);
+    choose_ranks(picture, plan);
+    int rc;
+    if (request->device_count > 0) {
+        rc = make_predicted(request, plan, picture, err);
+    } else {
+        picture->why = *why;
+        rc = make_outlines(request, plan, picture, err);
+    }
+    if (rc == 0 && planner_stopped(request))
+        rc = error_set(err, -ECANCELED, "nobody wants the picture any more");
+    if (rc < 0) {
+        picture_destroy(picture);
+        return rc;
+    }
+    *out = picture;
+    return 0;
+}
+
+void picture_destroy(struct picture *picture)
+{
+    if (!picture)
+        return;
+    for (size_t i = 0; i < picture->count; i++)
+        free(picture->ranks[i].device);
+    for (size_t i = 0; i < picture->outline_count; i++)
+        outline_finish(&picture->outlines[i]);
+    picture_side_finish(&picture->predicted);
+    free(picture->outlines);
+    free(picture->ranks);
+    free(picture);
+}

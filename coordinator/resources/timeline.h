@@ -1,0 +1,27 @@
+/* timeline.h - the resource of a picture: ranks with the boxes of a step, as it was predicted and
+ * as the newest one was measured; each side has its length and bubble, and counts what is left out.
+ * A side that is not there is null, and its reason says why. */
+#ifndef COORDINATOR_RESOURCES_TIMELINE_H
+#define COORDINATOR_RESOURCES_TIMELINE_H
+
+#include "coordinator/picture/picture.h"
+
+#include <jansson.h>
+
+struct resource_timeline {
+    const char *job, *plan; /* "": it has none */
+    uint64_t epoch;
+    int rank_count;
+    bool pending;                        /* the picture is being made */
+    const struct picture *picture;       /* NULL: there is none, or none yet */
+    const char *predicted_why;           /* "": there is a prediction */
+    const struct picture_side *measured; /* NULL: there is none */
+    const char *measured_why;
+    uint64_t step; /* that was measured, and when it began */
+    double unix_s;
+};
+
+/* Yours. */
+json_t *resource_timeline(const struct resource_timeline *of);
+
+#endif
