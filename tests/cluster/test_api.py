@@ -133,6 +133,10 @@ def a_step_is_told_as_it_was_predicted_and_as_it_was_measured():
             for rank in shown["ranks"]:
                 check_boxes(side, rank[name], {"compute", "communication"})
         assert get(one, "/api/v1/jobs/j-1/timeline")["predicted"] == shown["predicted"], "it is simulated once"
+        subprocess.run([gimbal_path, "cancel", "j-1"], env=one.environment, check=True)
+        assert events.wait(PATIENCE_S) == 1
+        over = get(one, "/api/v1/jobs/j-1/timeline")
+        assert over["predicted"] == shown["predicted"] and over["measured"]["step"] >= step, "it is there when the job is over"
 
 
 def events_are_told_by_pages():
