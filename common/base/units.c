@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct unit {
     const char *name;
@@ -118,5 +119,14 @@ char *units_print_duration(char *out, size_t size, double seconds)
         snprintf(out, size, "%llum%02llus", s / 60, s % 60);
     else
         snprintf(out, size, "%llus", s);
+    return out;
+}
+
+char *units_print_minute(char *out, size_t size, uint64_t unix_ms)
+{
+    time_t when = (time_t)(unix_ms / 1000);
+    struct tm parts;
+    if (!localtime_r(&when, &parts) || strftime(out, size, "%Y-%m-%d %H:%M", &parts) == 0)
+        snprintf(out, size, "?");
     return out;
 }

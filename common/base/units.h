@@ -20,5 +20,7 @@ char *units_print_bytes(char *out, size_t size, double bytes);
 char *units_print_seconds(char *out, size_t size, double seconds);
 /* In whole seconds and two units at most, as what people wait for: "3h12m", "4m05s", "12s". */
 char *units_print_duration(char *out, size_t size, double seconds);
+/* "2026-11-26 09:13", by this place's calendar; of milliseconds since 1970. */
+char *units_print_minute(char *out, size_t size, uint64_t unix_ms);
 
 #endif

@@ -25,3 +25,11 @@ char *state_folder(const char *name)
         return xasprintf("%s/gimbal/%s", base, name);
     return home ? xasprintf("%s/.local/state/gimbal/%s", home, name) : NULL;
 }
+
+char *state_cache_folder(void)
+{
+    const char *base = variable("XDG_CACHE_HOME"), *home = variable("HOME");
+    if (base && base[0] == '/') /* any other is to be ignored, says the specification */
+        return xasprintf("%s/gimbal", base);
+    return home ? xasprintf("%s/.cache/gimbal", home) : NULL;
+}

@@ -1,4 +1,5 @@
-/* state.h - where a daemon keeps what must survive it, when it is not told. */
+/* state.h - where a daemon keeps what must survive it, and a command what it can make again, when
+ * they are not told. */
 #ifndef COMMON_CONFIG_STATE_H
 #define COMMON_CONFIG_STATE_H
 
@@ -6,5 +7,7 @@
  * (STATE_DIRECTORY), else for root /var/lib/gimbal/NAME, else gimbal/NAME in XDG_STATE_HOME or
  * ~/.local/state. NULL when even HOME is not known. */
 char *state_folder(const char *name);
+/* The folder of the user, yours: gimbal in XDG_CACHE_HOME or ~/.cache. NULL as above. */
+char *state_cache_folder(void);
 
 #endif

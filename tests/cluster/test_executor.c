@@ -76,6 +76,49 @@ START_TEST(a_probe_measures_every_device)
 }
 END_TEST
 
+/* What a probe answers of core 0, kept in this folder; yours. */
+static Gimbal__ExecutorEvent *probe_kept(const char *folder)
+{
+    executor_start(&executor, EXECUTOR,
+                   (const char *[]){"--probe", "--devices", "0", "--kept", folder, NULL});
+    Gimbal__ExecutorEvent *event = executor_next(&executor);
+    ck_assert_ptr_nonnull(event);
+    ck_assert_int_eq(event->event_case, GIMBAL__EXECUTOR_EVENT__EVENT_PROFILE);
+    ck_assert_int_eq(executor_finish(&executor), 0);
+    return event;
+}
+
+static void damage(const char *folder)
+{
+    char *command = xasprintf("truncate -s 100 '%s'/*.json", folder);
+    ck_assert_int_eq(system(command), 0);
+    free(command);
+}
+
+START_TEST(what_a_probe_measured_it_keeps)
+{
+    char folder[] = "/tmp/gimbal-kept-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    Gimbal__ExecutorEvent *first = probe_kept(folder), *second = probe_kept(folder);
+    ck_assert(!first->profile->kept && second->profile->kept);
+    ck_assert_str_eq(second->profile->device_json[0], first->profile->device_json[0]);
+    ck_assert_uint_eq(second->profile->measured_unix_ms, first->profile->measured_unix_ms);
+    ck_assert_str_eq(second->profile->note, "");
+    damage(folder);
+    Gimbal__ExecutorEvent *third = probe_kept(folder);
+    ck_assert(!third->profile->kept);
+    ck_assert_ptr_nonnull(strstr(third->profile->note, folder));
+    ck_assert_ptr_nonnull(strstr(third->profile->note, "; measured anew"));
+    ck_assert_uint_gt(third->profile->measured_unix_ms, first->profile->measured_unix_ms);
+    Gimbal__ExecutorEvent *events[] = {first, second, third};
+    for (int i = 0; i < 3; i++)
+        message_free(&events[i]->base);
+    char *remove = xasprintf("rm -rf '%s'", folder);
+    ck_assert_int_eq(system(remove), 0);
+    free(remove);
+}
+END_TEST
+
 START_TEST(local_ranks_train_evaluate_and_write_text)
 {
     make_job(60, 2, 2);
@@ -201,6 +244,7 @@ int main(void)
     TCase *tcase = tcase_create("executor");
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, a_probe_measures_every_device);
+    tcase_add_test(tcase, what_a_probe_measured_it_keeps);
     tcase_add_test(tcase, local_ranks_train_evaluate_and_write_text);
     tcase_add_test(tcase, a_plan_for_more_ranks_is_refused_in_words);
     tcase_add_test(tcase, unreadable_data_is_refused_with_its_path);

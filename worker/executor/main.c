@@ -37,6 +37,9 @@ static const char usage[] =
     "                  one of several; else the cores\n"
     "  --links         measure what is between devices: --device cuda:GPU-6f0c...,GPU-91d2...\n"
     "  --fabric NAME   what the probe measures links with: local or gloo\n"
+    "  --kept DIR      where the probe keeps what it measures of the cores of --devices, and "
+    "finds\n"
+    "                  it again; --measure: measured anew, and kept\n"
     "  --checkpoint DIR  where N ranks save, in place of the job's checkpoint.dir\n"
     "  --resume        N ranks go on from the newest checkpoint there\n"
     "  --prompt TEXT   what the model goes on with, by --bytes N, --temperature NUMBER, --seed N\n"
@@ -49,6 +52,37 @@ static int whole(const char *text, int least)
     char *end;
     long number = strtol(text, &end, 10);
     return end == text || *end || number < least || number > INT_MAX ? -1 : (int)number;
+}
+
+/* What goes with --probe and --list. */
+static int take_probing(int option, struct executor_options *options)
+{
+    switch (option) {
+    case 'q':
+        options->probe = true;
+        break;
+    case 'o':
+        options->links = true;
+        break;
+    case 'i':
+        options->list = optarg;
+        break;
+    case 'f':
+        options->fabric = optarg;
+        break;
+    case 'w':
+        options->crowd = atof(optarg);
+        break;
+    case 'y':
+        options->kept = optarg;
+        break;
+    case 'z':
+        options->measure = true;
+        break;
+    default:
+        return -EINVAL;
+    }
+    return 0;
 }
 
 /* What goes with --generate. */
@@ -71,7 +105,7 @@ static int take_writing(int option, struct executor_options *options)
         options->seed = strtoull(optarg, NULL, 10);
         break;
     default:
-        return -EINVAL;
+        return take_probing(option, options);
     }
     return 0;
 }
@@ -97,26 +131,11 @@ static int take(int option, struct executor_options *options)
     case 'p':
         options->plan = optarg;
         break;
-    case 'q':
-        options->probe = true;
-        break;
-    case 'o':
-        options->links = true;
-        break;
     case 'd':
         options->devices = optarg;
         break;
     case 'n':
         options->device = optarg;
-        break;
-    case 'i':
-        options->list = optarg;
-        break;
-    case 'f':
-        options->fabric = optarg;
-        break;
-    case 'w':
-        options->crowd = atof(optarg);
         break;
     case 'k':
         options->checkpoint = optarg;
@@ -158,6 +177,8 @@ static int parse(int argc, char **argv, struct executor_options *options)
         {"list", required_argument, NULL, 'i'},
         {"fabric", required_argument, NULL, 'f'},
         {"crowd", required_argument, NULL, 'w'},
+        {"kept", required_argument, NULL, 'y'},
+        {"measure", no_argument, NULL, 'z'},
         {"verify-checkpoint", required_argument, NULL, 'v'},
         {"export-checkpoint", required_argument, NULL, 'e'},
         {"out", required_argument, NULL, 'u'},
@@ -188,6 +209,7 @@ static int parse(int argc, char **argv, struct executor_options *options)
     return options->channel < 0 || options->local < 0 || !(options->crowd >= 1) || optind < argc ||
                    (local && options->probe) ||
                    (options->links && !(options->probe && options->device)) ||
+                   (options->kept && !(options->probe && options->devices)) ||
                    (local && (!options->job || !options->plan))
                ? -EINVAL
                : 0;

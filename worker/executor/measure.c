@@ -1,8 +1,10 @@
 /* measure.c - an executor that looks at devices: which there are, and how fast they are. */
 #include "worker/executor/modes.h"
 
+#include "common/base/clock.h"
 #include "worker/executor/fabrics.h"
 #include "worker/executor/probe.h"
+#include "worker/executor/probe_kept.h"
 #include "worker/executor/session.h"
 #include "worker/kernels/modules.h"
 #include "worker/kernels/modules_known.h"
@@ -12,15 +14,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void send_profiles(struct session *session, const struct profile *profiles, int count,
-                          const struct probe_figures *figures)
+/* Who has less of the processors than so much while it measures is on a busy machine. */
+#define QUIET_SHARE 0.9
+
+/* What is told of the devices. */
+struct measured {
+    struct profile profiles[CPUSETS_MAX];
+    int count;
+    struct probe_figures figures;
+    uint64_t unix_ms; /* when it was measured, */
+    bool kept;        /* at an earlier start */
+    struct error note;
+};
+
+static void send_profiles(struct session *session, struct measured *measured)
 {
     Gimbal__ExecutorProfile profile = GIMBAL__EXECUTOR_PROFILE__INIT;
     Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    const struct probe_figures *figures = &measured->figures;
     char *texts[CPUSETS_MAX];
-    for (int i = 0; i < count; i++)
-        texts[i] = profile_encode(&profiles[i]);
-    profile.n_device_json = (size_t)count;
+    for (int i = 0; i < measured->count; i++)
+        texts[i] = profile_encode(&measured->profiles[i]);
+    profile.n_device_json = (size_t)measured->count;
     profile.device_json = texts;
     profile.memory_bytes = figures->memory_bytes;
     profile.library_bytes = figures->library_bytes;
@@ -28,62 +43,117 @@ static void send_profiles(struct session *session, const struct profile *profile
     profile.bandwidth_bytes_per_s = figures->bandwidth;
     profile.upload_bytes_per_s = figures->upload;
     profile.download_bytes_per_s = figures->download;
+    profile.measured_unix_ms = measured->unix_ms;
+    profile.kept = measured->kept;
+    profile.note = measured->note.text;
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_PROFILE;
     event.profile = &profile;
     session_send(session, &event);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < measured->count; i++)
         free(texts[i]);
 }
 
-/* One device, whatever the count of ranks that are to share it: all have the same profile. */
-static int measure_shared(const cpu_set_t *sets, int count, const struct device *device,
+/* One device, whatever the count of ranks that are to share it: all have the same profile. It is
+ * measured at every start, for what others leave of its memory is a part of that. */
+static int measure_shared(const cpu_set_t *sets, const struct device *device,
                           const struct collectives *collectives, double crowd,
-                          struct profile *profiles, struct probe_figures *figures,
-                          struct error *err)
+                          struct measured *measured, struct error *err)
 {
     struct profile processor;
-    int rc = probe_run(sets, 1, &device_cpu, collectives, crowd, &processor, err);
+    double share;
+    int rc = probe_run(sets, 1, &device_cpu, collectives, crowd, &processor, &share, err);
     if (rc == 0)
-        rc = probe_device(device, count, processor.host, &profiles[0], figures, err);
-    for (int i = 1; i < count && rc == 0; i++)
-        profiles[i] = profiles[0];
+        rc = probe_device(device, measured->count, processor.host, &measured->profiles[0],
+                          &measured->figures, err);
+    for (int i = 1; i < measured->count && rc == 0; i++)
+        measured->profiles[i] = measured->profiles[0];
     return rc;
 }
 
-static int measure(const struct executor_options *options, struct profile profiles[CPUSETS_MAX],
-                   struct probe_figures *figures, struct error *err)
+/* What was kept of them, in place of a measurement: false where nothing was that is of use. */
+static bool find_kept(const struct probe_kept *kept, struct measured *measured)
+{
+    struct profile_answer answer;
+    struct error why;
+    int rc = probe_kept_find(kept, &answer, &why);
+    if (rc < 0)
+        error_set(&measured->note, rc, "%s; measured anew", why.text);
+    if (rc <= 0)
+        return false;
+    memcpy(measured->profiles, answer.profiles, answer.count * sizeof *answer.profiles);
+    measured->unix_ms = answer.measured_unix_ms;
+    measured->kept = true;
+    profile_answer_finish(&answer);
+    return true;
+}
+
+/* Where it cannot be kept it is measured all the same. share: of its time, what it had a processor
+ * for. */
+static void keep(const struct probe_kept *kept, double share, struct measured *measured)
+{
+    struct error why;
+    const struct profile_answer answer = {.measured_unix_ms = measured->unix_ms,
+                                          .busy = share * kept->question.crowd < QUIET_SHARE,
+                                          .count = (size_t)measured->count,
+                                          .profiles = measured->profiles};
+    int rc = probe_kept_store(kept, &answer, &why);
+    if (rc < 0)
+        error_set(&measured->note, rc, "what was measured is not kept: %s", why.text);
+}
+
+static int measure_cores(const struct executor_options *options, const cpu_set_t *sets,
+                         const struct device *device, const struct collectives *collectives,
+                         struct measured *measured, struct error *err)
+{
+    struct probe_kept kept;
+    double share;
+    if (options->kept)
+        probe_kept_ask(&kept, options->kept, options->device ? options->device : "cpu",
+                       options->devices, collectives->name, options->crowd);
+    if (options->kept && !options->measure && find_kept(&kept, measured))
+        return 0;
+    int rc = probe_run(sets, measured->count, device, collectives, options->crowd,
+                       measured->profiles, &share, err);
+    measured->unix_ms = clock_unix_ms();
+    if (rc == 0 && options->kept)
+        keep(&kept, share, measured);
+    return rc;
+}
+
+static int measure(const struct executor_options *options, struct measured *measured,
+                   struct error *err)
 {
     static cpu_set_t sets[CPUSETS_MAX];
     const char *fabric = options->fabric ? options->fabric : "gloo";
     const struct collectives *collectives = collectives_find(fabric);
     const struct device *device;
-    int count = modes_device_sets(options, options->devices ? 0 : 1, sets, err);
-    if (count < 0)
-        return count;
+    measured->count = modes_device_sets(options, options->devices ? 0 : 1, sets, err);
+    if (measured->count < 0)
+        return measured->count;
     if (!collectives && options->fabric)
         return error_set(err, -ENOSYS, "no collectives '%s' in this build", fabric);
     collectives = collectives ? collectives : &collectives_local;
     int rc = device_open(options->device ? options->device : "cpu", &device, err);
-    if (rc == 0 && device->accelerator)
-        rc = measure_shared(sets, count, device, collectives, options->crowd, profiles, figures,
-                            err);
-    else if (rc == 0)
-        rc = probe_run(sets, count, device, collectives, options->crowd, profiles, err);
-    return rc < 0 ? rc : count;
+    if (rc < 0)
+        return rc;
+    if (!device->accelerator)
+        return measure_cores(options, sets, device, collectives, measured, err);
+    rc = measure_shared(sets, device, collectives, options->crowd, measured, err);
+    measured->unix_ms = clock_unix_ms();
+    return rc;
 }
 
 int executor_probe(const struct executor_options *options, struct error *err)
 {
-    static struct profile profiles[CPUSETS_MAX];
-    struct probe_figures figures = {0};
+    static struct measured measured;
     struct session *session = session_create(options->channel);
-    int count = measure(options, profiles, &figures, err);
-    if (count < 0)
-        session_stopped(session, 0, count, false, err);
+    int rc = measure(options, &measured, err);
+    if (rc < 0)
+        session_stopped(session, 0, rc, false, err);
     else
-        send_profiles(session, profiles, count, &figures);
+        send_profiles(session, &measured);
     session_destroy(session);
-    return count < 0 ? count : 0;
+    return rc;
 }
 
 /* As many as have commas between them. */

@@ -33,6 +33,8 @@ struct executor_options {
     const char *checkpoint; /* local: in place of the job's checkpoint.dir, or NULL */
     bool resume;            /* local: go on from the newest checkpoint */
     const char *fabric;     /* collectives for the probe, or NULL for the default */
+    const char *kept;       /* folder of measurements that are kept, for the probe, or NULL */
+    bool measure;           /* of the probe: even where one is kept */
 };
 
 /* Each returns when its work is done, failed or was cancelled (-ECANCELED), and has told the

@@ -130,8 +130,12 @@ static int time_model(const struct device *device, const struct model_config *mo
         rc = interpreter_run(in, PROGRAM_TRAIN, (uint64_t)step, &result, err);
     }
     bool waits = device->accelerator != NULL; /* it is not this thread that works */
+    passed = probe_now() - passed;
+    used = waits ? passed : processor_time() - used;
     if (rc == 0)
-        collect(sums, in, before, waits ? 1 : (processor_time() - used) / (probe_now() - passed));
+        collect(sums, in, before, used / passed);
+    sums->passed_s += passed;
+    sums->had_s += used;
     free(before);
     interpreter_release(in);
     program_destroy(program);
@@ -223,6 +227,8 @@ static int time_kernels(struct prober *prober, enum element element, struct erro
     if (rc == 0)
         probe_fill_rates(&prober->probe->profiles[prober->index], element, &big, &little,
                          prober->probe->crowd);
+    prober->passed_s += big.passed_s + little.passed_s;
+    prober->had_s += big.had_s + little.had_s;
     return rc;
 }
 
@@ -234,6 +240,15 @@ static int time_elements(struct prober *prober, struct error *err)
     if (rc == 0 && time_kernels(prober, ELEMENT_BF16, &why) < 0)
         probe_warn_of_bf16(&why);
     return rc;
+}
+
+static void tell_share(struct prober *prober)
+{
+    struct probe *probe = prober->probe;
+    double share = prober->passed_s > 0 ? prober->had_s / prober->passed_s : 1;
+    pthread_mutex_lock(&probe->lock);
+    probe->share = fmin(probe->share, share);
+    pthread_mutex_unlock(&probe->lock);
 }
 
 static bool all_is_well(struct probe *probe)
@@ -258,6 +273,7 @@ static void *prober_run(void *context)
     if (prober->index < probe->devices) {
         int rc2 = time_elements(prober, &err);
         rc = rc < 0 ? rc : rc2;
+        tell_share(prober);
     }
     pthread_barrier_wait(&probe->barrier);
     if (rc < 0)
@@ -286,9 +302,10 @@ static void *companion_run(void *context)
 
 int probe_run(const cpu_set_t *sets, int count, const struct device *device,
               const struct collectives *collectives, double crowd, struct profile *out,
-              struct error *err)
+              double *share, struct error *err)
 {
     struct probe probe = {.crowd = crowd,
+                          .share = 1,
                           .sets = sets,
                           .device = device,
                           .collectives = collectives,
@@ -315,5 +332,6 @@ int probe_run(const cpu_set_t *sets, int count, const struct device *device,
     free(probers);
     pthread_barrier_destroy(&probe.barrier);
     local_hub_destroy(probe.hub);
+    *share = probe.share;
     return probe.rc;
 }

@@ -12,10 +12,12 @@
  * among them (among two, where there is one device). Fills one profile per device. Takes about two
  * seconds. Everything is the engine's own: training steps of small models in f32 and in bf16, timed
  * instruction by instruction, in the time that the thread had the processor; `crowd` devices, of
- * this process or of others, share a core and all will train, so each is so many times slower. */
+ * this process or of others, share a core and all will train, so each is so many times slower.
+ * *share: of the time that kernels took, the least that one of these threads had a processor for.
+ */
 int probe_run(const cpu_set_t *sets, int count, const struct device *device,
               const struct collectives *collectives, double crowd, struct profile *out,
-              struct error *err);
+              double *share, struct error *err);
 
 /* A device with memory of its own, measured alone; 0 where it was not. */
 struct probe_figures {

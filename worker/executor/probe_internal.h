@@ -21,11 +21,13 @@ struct probe {
     pthread_mutex_t lock;    /* of what follows */
     int rc;
     struct error *err;
+    double share; /* of the prober that had the least */
 };
 
 struct prober {
     struct probe *probe;
     int index;
+    double passed_s, had_s; /* while it timed kernels; of that it had its processor */
     pthread_t thread;
 };
 
@@ -42,6 +44,7 @@ struct sums {
     size_t count;
     double other_seconds, other_bytes;
     int other_instructions;
+    double passed_s, had_s; /* as of a prober */
 };
 /* Steps of one-layer models of this size that compute with the element, after one each to warm up:
  * one of each family whose operations are its own. What is not measured so are matrix products,

@@ -1,0 +1,80 @@
+/* loaded.c - what the linker has loaded, each by the build id in its notes, or where it was built
+ * without one by its file; the kernel is among them, with the code that it lends all processes. */
+#include "worker/executor/loaded.h"
+
+#include "common/base/hash.h"
+
+#include <elf.h>
+#include <link.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Notes are aligned so, whatever their segment says. */
+static size_t aligned(size_t size)
+{
+    return (size + 3) & ~(size_t)3;
+}
+
+/* The hash of the build id among the notes; 0: it is not there. */
+static uint64_t hash_notes(const char *at, size_t size)
+{
+    while (size >= sizeof(ElfW(Nhdr))) {
+        ElfW(Nhdr) note;
+        memcpy(&note, at, sizeof note);
+        const char *name = at + sizeof note, *description = name + aligned(note.n_namesz);
+        size_t whole = sizeof note + aligned(note.n_namesz) + aligned(note.n_descsz);
+        if (whole > size)
+            return 0;
+        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof ELF_NOTE_GNU &&
+            memcmp(name, ELF_NOTE_GNU, sizeof ELF_NOTE_GNU) == 0)
+            return hash_bytes(HASH_START, description, note.n_descsz);
+        at += whole;
+        size -= whole;
+    }
+    return 0;
+}
+
+/* The program itself has no name there. */
+static uint64_t hash_file(const char *name)
+{
+    struct stat status = {0};
+    if (stat(*name ? name : "/proc/self/exe", &status) < 0)
+        return hash_text(HASH_START, name);
+    uint64_t hash = hash_number(hash_text(HASH_START, name), (uint64_t)status.st_size);
+    hash = hash_number(hash, (uint64_t)status.st_mtim.tv_sec);
+    return hash_number(hash, (uint64_t)status.st_mtim.tv_nsec);
+}
+
+static int add_object(struct dl_phdr_info *object, size_t size, void *data)
+{
+    uint64_t *sum = data, hash = 0;
+    (void)size;
+    for (size_t i = 0; i < object->dlpi_phnum && !hash; i++) {
+        const ElfW(Phdr) *header = &object->dlpi_phdr[i];
+        if (header->p_type == PT_NOTE)
+            // NOLINTNEXTLINE(performance-no-int-to-ptr)
+            hash = hash_notes((const char *)(object->dlpi_addr + header->p_vaddr), header->p_memsz);
+    }
+    *sum += hash ? hash : hash_file(object->dlpi_name);
+    return 0;
+}
+
+/* Threads, and which of the processor's instructions may be used. */
+static uint64_t sum_words(void)
+{
+    static const char *const prefixes[] = {"OMP_", "GOMP_", "OPENBLAS_", "DNNL_", "ONEDNN_"};
+    uint64_t sum = 0;
+    for (char **variable = environ; *variable; variable++)
+        for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+            if (strncmp(*variable, prefixes[i], strlen(prefixes[i])) == 0)
+                sum += hash_text(HASH_START, *variable);
+    return sum;
+}
+
+uint64_t loaded_hash(void)
+{
+    uint64_t sum = 0;
+    dl_iterate_phdr(add_object, &sum);
+    return hash_number(hash_number(HASH_START, sum), sum_words());
+}
