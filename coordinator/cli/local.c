@@ -2,7 +2,9 @@
 #include "coordinator/cli/local.h"
 
 #include "common/base/memory.h"
+#include "common/base/units.h"
 #include "common/channel/channel.h"
+#include "common/config/state.h"
 #include "common/rpc/message.h"
 #include "coordinator/cli/child.h"
 #include "coordinator/cli/sibling.h"
@@ -16,6 +18,7 @@
 /* A probe takes some seconds; one that takes this long hangs. */
 #define PROBE_TIMEOUT_MS 120000
 #define PATIENCE_MS 2000
+#define ARGUMENTS_MAX 16
 
 /* The cores numbered first to end - 1 of the allowed ones, "0-3,8". */
 static void print_set(const cpu_set_t *allowed, int first, int end, FILE *out)
@@ -67,8 +70,7 @@ static uint64_t read_number(const char *path, const char *format)
     return number;
 }
 
-/* What the machine can still give, and what a container's limit leaves. */
-static uint64_t available_bytes(void)
+uint64_t local_memory_bytes(void)
 {
     uint64_t kib = read_number("/proc/meminfo", "MemAvailable: %llu kB");
     uint64_t bytes = kib < UINT64_MAX / 1024 ? kib * 1024 : 0;
@@ -93,6 +95,9 @@ static int take_profiles(const Gimbal__ExecutorProfile *from, struct local *loca
         local->devices[i].memory_bytes = from->memory_bytes / (uint64_t)local->count;
         local->devices[i].library_bytes = from->library_bytes;
     }
+    local->measured_unix_ms = from->measured_unix_ms;
+    local->kept = from->kept;
+    local->note = xstrdup(from->note);
     return rc;
 }
 
@@ -122,9 +127,32 @@ static int read_profile(struct channel *channel, struct local *local, struct err
     }
 }
 
-static int probe(struct local *local, struct error *err)
+char *local_cache_folder(void)
 {
-    char *path, number[16], crowd[32], end[64];
+    const char *given = getenv("GIMBAL_PROFILE_CACHE");
+    return given && *given ? xstrdup(given) : state_cache_folder();
+}
+
+/* The executor's arguments beside those that all probes have, from argv on; folder: NULL, or where
+ * measurements are kept. */
+static void add_arguments(const struct local *local, char *folder, bool measure, char **argv)
+{
+    if (local->device) {
+        *argv++ = (char *)"--device";
+        *argv++ = (char *)local->device;
+    }
+    if (folder) {
+        *argv++ = (char *)"--kept";
+        *argv++ = folder;
+    }
+    if (measure)
+        *argv++ = (char *)"--measure";
+    *argv = NULL;
+}
+
+static int probe(struct local *local, bool measure, struct error *err)
+{
+    char *path, *folder, number[16], crowd[32], end[64];
     int ours, theirs;
     struct child child = {0};
     int rc = sibling_path("gimbal-executor", &path, err);
@@ -136,13 +164,11 @@ static int probe(struct local *local, struct error *err)
     snprintf(number, sizeof number, "%d", theirs);
     snprintf(crowd, sizeof crowd, "%.6g",
              local->cores < local->count ? (double)local->count / local->cores : 1);
-    char *argv[] = {path,           "--channel", number,  "--probe", "--devices",
-                    local->cpusets, "--fabric",  "local", "--crowd", crowd,
-                    NULL,           NULL,        NULL};
-    if (local->device) {
-        argv[10] = "--device";
-        argv[11] = (char *)local->device;
-    }
+    char *argv[] = {
+        path,       "--channel", number,    "--probe", "--devices",           local->cpusets,
+        "--fabric", "local",     "--crowd", crowd,     [ARGUMENTS_MAX] = NULL};
+    folder = local_cache_folder();
+    add_arguments(local, folder, measure, argv + 10);
     rc = child_start(argv, &theirs, 1, STDERR_FILENO, STDERR_FILENO, &child, err);
     close(theirs);
     struct channel channel;
@@ -154,12 +180,13 @@ static int probe(struct local *local, struct error *err)
         error_set(err, -EIO, "the probe said nothing: %s",
                   child_print_end(&child, end, sizeof end));
     child_stop(&child, PATIENCE_MS);
+    free(folder);
 out:
     free(path);
     return rc < 0 ? error_prefix(err, rc, "measure this machine") : 0;
 }
 
-int local_open(int count, const char *device, struct local *local, struct error *err)
+int local_open(int count, const char *device, bool measure, struct local *local, struct error *err)
 {
     cpu_set_t allowed;
     *local = (struct local){.count = count, .device = device};
@@ -169,13 +196,23 @@ int local_open(int count, const char *device, struct local *local, struct error 
     local->profiles = xcalloc((size_t)count, sizeof *local->profiles);
     local->cores = CPU_COUNT(&allowed);
     local->cpusets = local_cpusets(&allowed, count);
-    uint64_t memory = available_bytes() / (uint64_t)count;
+    uint64_t memory = local_memory_bytes() / (uint64_t)count;
     for (int i = 0; i < count; i++)
         local->devices[i] = (struct planner_device){.name = xasprintf("local/%d", i),
                                                     .host = "local",
                                                     .memory_bytes = memory,
                                                     .profile = &local->profiles[i]};
-    return probe(local, err);
+    return probe(local, measure, err);
+}
+
+void local_tell(const struct local *local)
+{
+    char when[32];
+    if (local->note[0])
+        fprintf(stderr, "%s\n", local->note);
+    if (local->kept)
+        fprintf(stderr, "this machine as it was measured on %s; --measure measures it anew\n",
+                units_print_minute(when, sizeof when, local->measured_unix_ms));
 }
 
 void local_finish(struct local *local)
@@ -185,5 +222,6 @@ void local_finish(struct local *local)
     free(local->devices);
     free(local->profiles);
     free(local->cpusets);
+    free(local->note);
     *local = (struct local){0};
 }

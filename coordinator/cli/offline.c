@@ -122,7 +122,10 @@ static int open_cluster(const struct offline_request *request, struct offline *o
 static int open_machine(const struct offline_request *request, struct offline *offline,
                         struct error *err)
 {
-    int rc = local_open(request->device_count, request->device, &offline->local, err);
+    int rc =
+        local_open(request->device_count, request->device, request->measure, &offline->local, err);
+    if (rc == 0 && !request->quiet)
+        local_tell(&offline->local);
     offline->request.devices = offline->local.devices;
     offline->request.device_count = offline->local.count;
     return rc == -ENOENT ? EXIT_CONFIGURATION : exit_of_errno(rc);

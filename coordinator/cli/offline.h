@@ -19,10 +19,11 @@ struct offline_request {
     enum planning_cost cost;  /* with a cluster file */
     int device_count;         /* of this machine: pieces of its cores, */
     const char *device;       /* or ranks on this one of its devices; NULL: the cores */
+    bool measure;             /* this machine, whatever is kept of it */
     bool frontier;            /* plan.objective frontier, whatever the job says */
     bool to_train;            /* what cannot be trained yet is refused */
     bool to_resume;           /* without a folder of checkpoints there is nothing to go on from */
-    bool quiet;               /* how far a long search is is not shown */
+    bool quiet; /* how far a long search is, and what was measured when, is not said */
 };
 
 struct offline {

@@ -49,6 +49,7 @@ static int open_local(const struct planned_flags *flags, bool quiet, struct plan
                                       .search = flags->search,
                                       .plan_path = flags->plan,
                                       .device_count = (int)flags->local,
+                                      .measure = flags->measure,
                                       .quiet = quiet};
     struct offline offline;
     int code = offline_run(&request, &offline, err);
@@ -124,6 +125,8 @@ static int check_flags(const struct planned_flags *flags, const char *job, struc
     if (job && (flags->file || flags->plan || flags->local || flags->search))
         return error_set(err, EXIT_USAGE,
                          "either a JOB, or a job file and how it is to be planned: not both");
+    if (flags->measure && !flags->local)
+        return error_set(err, EXIT_USAGE, "--measure goes with --local");
     if (!job && !flags->file)
         return error_set(err, EXIT_USAGE, "needs a JOB, or a job file: -f job.yaml");
     if (flags->plan && flags->search)

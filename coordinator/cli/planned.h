@@ -12,6 +12,7 @@
 struct planned_flags {
     const char *file, *plan, *search;
     int64_t local;
+    bool measure;
 };
 
 /* Rows of a table of flags, of a values struct that has a struct planned_flags. */
@@ -24,6 +25,7 @@ struct planned_flags {
     {"local", 0, FLAG_NUMBER, offsetof(type, member.local), "N",                                \
      "no coordinator: plan for this machine's cores as N devices",                              \
      .least = 1, .greatest = LOCAL_DEVICES_MAX},                                                \
+    LOCAL_MEASURE_FLAG(type, member.measure),                                                   \
     {"search", 0, FLAG_TEXT, offsetof(type, member.search), "NAME",                             \
      "the search, in place of the job's plan.search"}
 /* clang-format on */

@@ -13,7 +13,7 @@
 struct train_values {
     const char *file, *plan, *search, *checkpoint, *device;
     int64_t local;
-    bool resume;
+    bool measure, resume;
 };
 
 static const struct flag train_flags[] = {
@@ -21,6 +21,7 @@ static const struct flag train_flags[] = {
      "the job file; -: standard input"},
     {"local", 0, FLAG_NUMBER, offsetof(struct train_values, local), "N",
      "devices to cut this machine's cores into", .least = 1, .greatest = LOCAL_DEVICES_MAX},
+    LOCAL_MEASURE_FLAG(struct train_values, measure),
     {"device", 0, FLAG_TEXT, offsetof(struct train_values, device), "DEVICE",
      "have N ranks share this one in place of the cores: cuda, or cuda:GPU-6f0c... of several"},
     {"plan", 0, FLAG_TEXT, offsetof(struct train_values, plan), "FILE",
@@ -132,6 +133,7 @@ static int run(const struct invocation *invocation, struct error *err)
                                       .plan_path = values->plan,
                                       .device_count = (int)values->local,
                                       .device = values->device,
+                                      .measure = values->measure,
                                       .to_train = true,
                                       .to_resume = values->resume && !values->checkpoint,
                                       .quiet = invocation->common.quiet};

@@ -4,8 +4,6 @@
 #include "common/base/units.h"
 #include "coordinator/cli/exit.h"
 
-#include <time.h>
-
 static const struct column columns[] = {
     {"CHECK"},
     {"RESULT"},
@@ -66,10 +64,9 @@ static void add_bandwidth(struct table *table, const json_t *link, const char *k
 static void add_time(struct table *table, const json_t *link)
 {
     char text[32] = "now";
-    time_t when = (time_t)(json_integer_value(json_object_get(link, "measured_unix_ms")) / 1000);
-    struct tm parts;
-    if (when && localtime_r(&when, &parts))
-        strftime(text, sizeof text, "%Y-%m-%d %H:%M", &parts);
+    json_int_t when = json_integer_value(json_object_get(link, "measured_unix_ms"));
+    if (when > 0)
+        units_print_minute(text, sizeof text, (uint64_t)when);
     else if (json_number_value(json_object_get(link, "bandwidth")) > 0)
         *text = '\0';
     table_add(table, "%s", text);

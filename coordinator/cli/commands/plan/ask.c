@@ -30,6 +30,8 @@ int ask_request(const struct ask_values *ask, struct offline_request *request, s
         return error_set(err, EXIT_USAGE,
                          "--local is for this machine as it is measured: leave out --cluster and "
                          "--cost");
+    if (ask->measure && !ask->local)
+        return error_set(err, EXIT_USAGE, "--measure goes with --local");
     if (ask->cost && strcmp(ask->cost, GALVATRON_COST) == 0)
         return error_set(err, EXIT_USAGE,
                          "--cost " GALVATRON_COST " goes with 'gimbal plan' itself, which compares "
@@ -43,6 +45,7 @@ int ask_request(const struct ask_values *ask, struct offline_request *request, s
                                         .cluster_path = ask->cluster,
                                         .dump_path = ask->dump,
                                         .device_count = (int)ask->local,
+                                        .measure = ask->measure,
                                         .frontier = ask->frontier};
     if (planning_cost_parse(ask->cost ? ask->cost : "", &request->cost, err) < 0)
         return EXIT_USAGE;

@@ -16,7 +16,8 @@ struct ask_values {
     const char *job_text, *plan_text;
     int64_t local;
     uint64_t memory; /* 0: not given */
-    bool frontier;   /* no flag: plan.objective frontier, whatever the job says */
+    bool measure;
+    bool frontier; /* no flag: plan.objective frontier, whatever the job says */
 };
 
 /* Rows of a command's table of flags, whose struct has `ask` in front. */
@@ -26,6 +27,7 @@ struct ask_values {
          FLAG_NUMBER, offsetof(struct ask_values, local),                                          \
          "N",         "no coordinator: this machine's cores as N devices",                         \
          .least = 1,  .greatest = LOCAL_DEVICES_MAX},                                              \
+        LOCAL_MEASURE_FLAG(struct ask_values, measure),                                            \
         {"cluster", 0,                                                                             \
          FLAG_TEXT, offsetof(struct ask_values, cluster),                                          \
          "FILE",    "for the nodes of a cluster file, or of 'gimbal nodes -o json'"},              \

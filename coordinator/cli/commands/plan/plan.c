@@ -107,6 +107,8 @@ static int plan_there(const struct invocation *invocation, const struct ask_valu
     Gimbal__PlanRequest request = GIMBAL__PLAN_REQUEST__INIT;
     if (invocation->common.output == OUTPUT_SVG)
         return error_set(err, EXIT_USAGE, "--output svg goes with --local or --cluster");
+    if (values->measure)
+        return error_set(err, EXIT_USAGE, "--measure goes with --local");
     if (values->plan || values->memory || values->dump)
         return error_set(err, EXIT_USAGE, "--%s goes with --local or --cluster",
                          values->plan     ? "plan"
