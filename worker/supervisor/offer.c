@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Where ranks of other nodes find those of this one. */
@@ -188,9 +187,10 @@ int offer_make(const struct worker_settings *settings, const char *shim, const c
         tell(report, "; measuring");
         prober.cpuset = report->cpuset;
         prober.devices = report->device_count;
+        prober.kept = settings->profile_cache;
+        prober.measure = settings->measure;
         rc = probe_devices(&prober, report, err);
         rc = rc < 0 && rc != -EINTR ? -ENODEV : rc;
-        report->measured_unix_ms = (uint64_t)time(NULL) * 1000;
     }
     if (rc == 0)
         rc = hardware_report_check(report, err);

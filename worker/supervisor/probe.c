@@ -1,7 +1,10 @@
 /* probe.c - an executor, and the one event that it answers with. */
 #include "worker/supervisor/probe_internal.h"
 
+#include "common/base/clock.h"
+#include "common/base/log.h"
 #include "common/base/memory.h"
+#include "common/base/units.h"
 #include "common/rpc/message.h"
 #include "worker/supervisor/child.h"
 
@@ -170,14 +173,33 @@ static int ask_profiles(const struct prober *prober, const char *const *argument
     return rc;
 }
 
+/* When, and what is to be said of it. An executor that tells no time has measured now. */
+static void take_time(struct hardware_report *report, const Gimbal__ExecutorProfile *profile)
+{
+    char when[32];
+    if (profile->measured_unix_ms &&
+        (!report->measured_unix_ms || profile->measured_unix_ms < report->measured_unix_ms))
+        report->measured_unix_ms = profile->measured_unix_ms;
+    if (profile->kept)
+        log_line(LOG_INFO, "the cores are as they were measured on %s; --measure measures anew",
+                 units_print_minute(when, sizeof when, profile->measured_unix_ms));
+    if (profile->note[0])
+        log_line(LOG_WARN, "%s", profile->note);
+}
+
 static int measure_cores(const struct prober *prober, struct hardware_report *report,
                          struct error *err)
 {
     size_t count;
     char *cpusets = print_cpusets(report, &count), crowd[32];
-    const char *const arguments[] = {"--probe", "--devices", cpusets, "--crowd", crowd, NULL};
+    const char *arguments[9] = {"--probe", "--devices", cpusets, "--crowd", crowd};
     Gimbal__ExecutorEvent *event;
     snprintf(crowd, sizeof crowd, "%.6g", prober->crowd);
+    if (prober->kept) {
+        arguments[5] = "--kept";
+        arguments[6] = prober->kept;
+        arguments[7] = prober->measure ? "--measure" : NULL;
+    }
     int rc = count ? ask_profiles(prober, arguments, count, &event, err) : 0;
     free(cpusets);
     if (rc != 0 || !count)
@@ -185,6 +207,7 @@ static int measure_cores(const struct prober *prober, struct hardware_report *re
     for (size_t i = 0, next = 0; i < report->device_count; i++)
         if (report->devices[i].kind == HARDWARE_CPU)
             hardware_set_text(&report->devices[i].profile, event->profile->device_json[next++]);
+    take_time(report, event->profile);
     message_free(&event->base);
     return 0;
 }
@@ -216,5 +239,7 @@ int probe_devices(const struct prober *prober, struct hardware_report *report, s
     for (size_t i = 0; i < report->device_count && rc == 0; i++)
         if (report->devices[i].kind == HARDWARE_GPU)
             rc = measure_one(prober, &report->devices[i], err);
+    if (!report->measured_unix_ms)
+        report->measured_unix_ms = clock_unix_ms();
     return rc == 0 ? probe_links(prober, report, err) : rc;
 }

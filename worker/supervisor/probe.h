@@ -10,6 +10,8 @@ struct prober {
     const char *cpuset; /* that executors run on */
     double crowd;       /* hardware_crowd() */
     size_t devices;     /* that one of them measures at most */
+    const char *kept;   /* folder of what cores were measured to do; NULL: nothing is kept */
+    bool measure;       /* whatever is kept */
     int stop_fd;        /* when it can be read nobody waits any more; it is left unread */
 };
 
@@ -18,9 +20,10 @@ struct prober {
 int probe_find(const struct prober *prober, const char *kind, struct hardware_found *out,
                struct error *err);
 /* Measure all CPU devices of the report at once, the others one by one, and then the links between
- * those, and set their profiles and rates. Waits for the executors, which takes a second or two for
- * each; -ETIMEDOUT when one does not compute or does so without an end, and -EINTR when it was to
- * stop. */
+ * those, and set their profiles and rates, and when the oldest of them was measured: cores are as
+ * they were measured in the last days, if they were. Waits for the executors, which takes a second
+ * or two for each; -ETIMEDOUT when one does not compute or does so without an end, and -EINTR when
+ * it was to stop. */
 int probe_devices(const struct prober *prober, struct hardware_report *report, struct error *err);
 
 #endif

@@ -36,6 +36,10 @@ const char worker_usage[] =
     "                         this host reaches the coordinator\n"
     "  --state DIR            keep what must survive the worker there (root: in\n"
     "                         /var/lib/gimbal/worker, others: below ~/.local/state)\n"
+    "  --profile-cache DIR    keep what its cores were measured to do there, and use it again for "
+    "a\n"
+    "                         week; else in profiles below --state\n"
+    "  --measure              measure them anew, whatever is kept\n"
     "  --executor PATH        gimbal-executor; else the one beside this program\n"
     "  --fleet N              be N simulated nodes, NAME-0001 and so on, that run nothing: to try\n"
     "                         what a coordinator bears\n"
@@ -67,6 +71,7 @@ static const struct field fields[] = {
     {.key = "memory", .kind = FIELD_SIZE, AT(memory), .least = 0x1p20, .greatest = 0x1p50},
     {.key = "host_address", .kind = FIELD_TEXT, AT(host_address)},
     {.key = "state", .kind = FIELD_TEXT, AT(state)},
+    {.key = "profile_cache", .kind = FIELD_TEXT, AT(profile_cache)},
     {.key = "executor", .kind = FIELD_TEXT, AT(executor)},
     {.key = "fleet",
      .kind = FIELD_INTEGER,
@@ -107,26 +112,17 @@ static int read_flags(int argc, char **argv, struct settings *settings,
                       struct worker_settings *values, struct error *err)
 {
     static const struct option names[] = {
-        {"name", required_argument, NULL, 0},
-        {"coordinator", required_argument, NULL, 0},
-        {"devices", required_argument, NULL, 0},
-        {"cpuset", required_argument, NULL, 0},
-        {"share", required_argument, NULL, 0},
-        {"memory", required_argument, NULL, 0},
-        {"executor", required_argument, NULL, 0},
-        {"log-level", required_argument, NULL, 0},
-        {"host-address", required_argument, NULL, 0},
-        {"state", required_argument, NULL, 0},
-        {"fleet", required_argument, NULL, 0},
-        {"tls", required_argument, NULL, 0},
-        {"join", required_argument, NULL, 0},
-        {"config", required_argument, NULL, 'c'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},
-        {"check", no_argument, NULL, 'k'},
-        {"dry-run", no_argument, NULL, 'd'},
-        {"doctor", no_argument, NULL, 'D'},
-        {NULL, 0, NULL, 0},
+        {"name", required_argument, NULL, 0},          {"coordinator", required_argument, NULL, 0},
+        {"devices", required_argument, NULL, 0},       {"cpuset", required_argument, NULL, 0},
+        {"share", required_argument, NULL, 0},         {"memory", required_argument, NULL, 0},
+        {"executor", required_argument, NULL, 0},      {"log-level", required_argument, NULL, 0},
+        {"host-address", required_argument, NULL, 0},  {"state", required_argument, NULL, 0},
+        {"profile-cache", required_argument, NULL, 0}, {"fleet", required_argument, NULL, 0},
+        {"tls", required_argument, NULL, 0},           {"join", required_argument, NULL, 0},
+        {"config", required_argument, NULL, 'c'},      {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},           {"check", no_argument, NULL, 'k'},
+        {"dry-run", no_argument, NULL, 'd'},           {"doctor", no_argument, NULL, 'D'},
+        {"measure", no_argument, NULL, 'm'},           {NULL, 0, NULL, 0},
     };
     int option, index;
     opterr = 0;
@@ -149,6 +145,8 @@ static int read_flags(int argc, char **argv, struct settings *settings,
             values->dry_run = true;
         if (option == 'D')
             values->doctor = true;
+        if (option == 'm')
+            values->measure = true;
         if (option == 0 && set_flag(settings, names[index].name, optarg, err) < 0)
             return EX_USAGE;
     }
@@ -203,6 +201,8 @@ static int complete(struct worker_settings *values, struct error *err)
         values->state = state_folder("worker");
     if (!values->state)
         return error_set(err, -EINVAL, "there is no HOME to keep state in: give --state DIR");
+    if (!values->profile_cache)
+        values->profile_cache = xasprintf("%s/profiles", values->state);
     if (!hardware_name_valid(values->name))
         return error_set(err, -EINVAL,
                          "'%s' is no name for a node: give --name, 1 to %d letters, digits, '.', "

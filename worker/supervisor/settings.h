@@ -20,13 +20,15 @@ struct worker_settings {
     unsigned share_index, share_count;
     uint64_t memory;    /* bytes; 0: what goes with the cores */
     char *host_address; /* where other nodes reach this one; NULL: as route_address() says */
-    char *state;    /* folder for what must survive the worker; state_folder() if none is given */
-    char *executor; /* its path; the one beside this program where none is given */
-    int64_t fleet;  /* be so many simulated nodes; 0: be one that works */
-    int log_level;  /* an enum log_level */
-    bool check;     /* only look at the settings, and end */
-    bool dry_run;   /* ... and at the machine */
-    bool doctor;    /* ... and at all that a worker needs of it */
+    char *state; /* folder for what must survive the worker; state_folder() if none is given */
+    char *profile_cache; /* folder of what cores were measured to do; below state where none is */
+    char *executor;      /* its path; the one beside this program where none is given */
+    int64_t fleet;       /* be so many simulated nodes; 0: be one that works */
+    int log_level;       /* an enum log_level */
+    bool check;          /* only look at the settings, and end */
+    bool dry_run;        /* ... and at the machine */
+    bool doctor;         /* ... and at all that a worker needs of it */
+    bool measure;        /* the cores, whatever was kept of them */
 };
 
 extern const char worker_usage[];
