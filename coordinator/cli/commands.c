@@ -26,6 +26,7 @@ const struct command *const commands[] = {
     &command_nodes,
     &command_pause,
     &command_plan,
+    &command_profile,
     &command_replan,
     &command_resume,
     &command_submit,
