@@ -69,6 +69,7 @@ int suite_run(const char *name, TCase *first, ...)
 {
     Suite *suite = suite_create(name);
     va_list cases;
+    setenv("GIMBAL_PROFILE_CACHE", PROFILE_CACHE, 0);
     va_start(cases, first);
     for (TCase *tcase = first; tcase; tcase = va_arg(cases, TCase *))
         suite_add_tcase(suite, tcase);

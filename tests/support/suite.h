@@ -6,7 +6,10 @@
  * A random family says how many cases it would like and asks here how many to draw, and from
  * which seed: GIMBAL_TEST_SEED is any text (.ci/run sets the commit, so that every commit draws
  * other cases), GIMBAL_TEST_SHARE a factor (0.1 draws a tenth), GIMBAL_TEST_SOAK=1 draws a
- * hundredfold. A failure prints the two lines that draw the same cases again. */
+ * hundredfold. A failure prints the two lines that draw the same cases again.
+ *
+ * What this machine was measured to do all tests of a build folder share, in profiles/ there
+ * (GIMBAL_PROFILE_CACHE); a test of measuring itself names a folder of its own. */
 #ifndef TESTS_SUPPORT_SUITE_H
 #define TESTS_SUPPORT_SUITE_H
 
