@@ -13,8 +13,8 @@
 
 /* How long an answer is believed: no question tells that a memory module or a setting of the
  * firmware was changed; and what was measured beside other work is the worse for it. */
-#define PROFILE_CACHE_AGE_MS (7 * 24 * 3600 * 1000ull)
-#define PROFILE_CACHE_BUSY_AGE_MS (3600 * 1000ull)
+#define PROFILE_CACHE_AGE_MS (7ull * 24 * 3600 * 1000)
+#define PROFILE_CACHE_BUSY_AGE_MS (3600ull * 1000)
 /* Of the name of an answer, with its final NUL. */
 #define PROFILE_CACHE_NAME_SIZE 17
 
