@@ -53,8 +53,8 @@ static int add_object(struct dl_phdr_info *object, size_t size, void *data)
     for (size_t i = 0; i < object->dlpi_phnum && !hash; i++) {
         const ElfW(Phdr) *header = &object->dlpi_phdr[i];
         if (header->p_type == PT_NOTE)
-            hash = hash_notes((const char *)(object->dlpi_addr + header->p_vaddr), // NOLINT
-                              header->p_memsz);
+            // NOLINTNEXTLINE(performance-no-int-to-ptr)
+            hash = hash_notes((const char *)(object->dlpi_addr + header->p_vaddr), header->p_memsz);
     }
     *sum += hash ? hash : hash_file(object->dlpi_name);
     return 0;

@@ -2,13 +2,13 @@
  *
  * A fibre runs threads until one of them has to wait; then another fibre goes on with the next
  * thread. A kernel that never waits needs one. Once begun, fibres are switched without a call of
- * the system. */
+ * the system or of a library, and from one to the next: the builtins of the compiler store three
+ * registers, and the caller of __builtin_setjmp has all others on its stack. */
 #include "tests/worker/kernels/emulated/cuda_runtime.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <setjmp.h>
 #include <ucontext.h>
 #include <vector>
 
@@ -30,18 +30,23 @@ struct thread {
     void *out;
 };
 
+typedef void *place[5]; /* of __builtin_setjmp */
+
 struct fibre {
-    jmp_buf here;
+    place here;
     ucontext_t begin;
     std::unique_ptr<char[]> stack;
     bool begun;
 };
 
 struct scheduler {
-    jmp_buf here;
+    place here;
     std::vector<std::unique_ptr<fibre>> fibres;
     std::vector<fibre *> idle;
     std::vector<thread> threads;
+    std::vector<unsigned> at_warp; /* how many lanes of each warp wait for the others */
+    size_t at_block;               /* how many threads wait at a barrier */
+    size_t turn;                   /* how many had theirs since the last release */
     const std::function<void()> *kernel;
     thread *running;
     uint64_t launches;
@@ -63,31 +68,121 @@ struct owner { /* ends with the thread of the host */
     abort();
 }
 
-__attribute__((noinline)) void leave_fibre(fibre *fibre)
+bool release_block(void)
 {
-    if (_setjmp(fibre->here) == 0)
-        _longjmp(ours->here, 1);
+    std::vector<thread> &threads = ours->threads;
+    if (ours->at_block == 0)
+        return false;
+    if (ours->at_block < threads.size())
+        die("some threads of the block wait at __syncthreads, others have ended or wait elsewhere");
+    bool any = false;
+    for (const thread &thread : threads)
+        any = any || thread.predicate;
+    for (thread &thread : threads) {
+        thread.predicate = any;
+        thread.state = READY;
+    }
+    ours->at_block = 0;
+    return true;
 }
 
+void take_along(const thread &to, const thread &from)
+{
+    if (to.size == sizeof(float))
+        memcpy(to.out, from.mine, sizeof(float)); /* the compiler's own, for most */
+    else
+        memcpy(to.out, from.mine, to.size);
+}
+
+bool release_warps(void)
+{
+    std::vector<thread> &threads = ours->threads;
+    bool released = false;
+    for (size_t i = 0; i < ours->at_warp.size(); i++) {
+        size_t first = i * warp,
+               end = first + warp < threads.size() ? first + warp : threads.size();
+        if (ours->at_warp[i] == 0)
+            continue;
+        if (ours->at_warp[i] < end - first)
+            die("some lanes of a warp exchange values, others have ended or wait elsewhere");
+        for (size_t lane = first; lane < end; lane++)
+            take_along(threads[lane], threads[first + threads[lane].from]);
+        for (size_t lane = first; lane < end; lane++)
+            threads[lane].state = READY;
+        ours->at_warp[i] = 0;
+        released = true;
+    }
+    return released;
+}
+
+/* Whose turn it is: each of the block has one before any has another, in order or, at every second
+ * launch, backwards. NULL: all have ended. */
+thread *next_thread(void)
+{
+    size_t count = ours->threads.size();
+    bool backwards = ours->launches % 2 == 1;
+    do {
+        while (ours->turn < count) {
+            size_t i = ours->turn++;
+            thread *next = &ours->threads[backwards ? count - 1 - i : i];
+            if (next->state == READY)
+                return next;
+        }
+        ours->turn = 0;
+    } while (release_warps() || release_block());
+    return nullptr;
+}
+
+void be(thread *thread)
+{
+    threadIdx.x = (unsigned)(thread - ours->threads.data());
+    ours->running = thread;
+}
+
+/* Not to be inlined where a place is set, which may not be left for from there. */
+[[noreturn]] __attribute__((noinline)) void jump(void **place)
+{
+    __builtin_longjmp(place, 1);
+}
+
+[[noreturn]] __attribute__((noinline)) void enter(fibre *fibre)
+{
+    if (fibre->begun)
+        jump(fibre->here);
+    fibre->begun = true;
+    setcontext(&fibre->begin);
+    die("its fibre cannot begin");
+}
+
+/* Back once somebody enters the fibre that is left. */
+__attribute__((noinline)) void change_fibre(fibre *from, fibre *to)
+{
+    if (__builtin_setjmp(from->here) == 0)
+        enter(to);
+}
+
+/* Threads that have not begun go on where one has ended. */
 void fibre_main(void)
 {
     fibre *self = ours->running->fibre;
     for (;;) {
         (*ours->kernel)();
         ours->running->state = ENDED;
+        thread *next = next_thread();
+        if (next && !next->fibre) {
+            next->fibre = self;
+            be(next);
+            continue;
+        }
         ours->idle.push_back(self);
-        leave_fibre(self);
+        if (next)
+            be(next);
+        if (__builtin_setjmp(self->here) == 0) {
+            if (!next)
+                jump(ours->here);
+            enter(next->fibre);
+        }
     }
-}
-
-__attribute__((noinline)) void enter_fibre(fibre *fibre)
-{
-    if (_setjmp(ours->here) != 0)
-        return;
-    if (fibre->begun)
-        _longjmp(fibre->here, 1);
-    fibre->begun = true;
-    setcontext(&fibre->begin);
 }
 
 fibre *make_fibre(void)
@@ -111,80 +206,26 @@ fibre *take_fibre(void)
     return idle;
 }
 
-void run_thread(thread *thread)
-{
-    threadIdx.x = (unsigned)(thread - ours->threads.data());
-    ours->running = thread;
-    if (!thread->fibre)
-        thread->fibre = take_fibre();
-    enter_fibre(thread->fibre);
-}
-
 void wait_as(enum state state)
 {
     thread *self = ours->running;
     self->state = state;
-    leave_fibre(self->fibre);
+    thread *next = next_thread(); /* there is one, for this one has not ended */
+    be(next);
+    if (!next->fibre)
+        next->fibre = take_fibre();
+    if (next != self)
+        change_fibre(self->fibre, next->fibre);
 }
 
-/* How many of [first, end) wait so. */
-unsigned count(size_t first, size_t end, enum state state)
+__attribute__((noinline)) void run_block(void)
 {
-    unsigned found = 0;
-    for (size_t i = first; i < end; i++)
-        found += ours->threads[i].state == state;
-    return found;
-}
-
-bool release_block(void)
-{
-    std::vector<thread> &threads = ours->threads;
-    unsigned waiting = count(0, threads.size(), AT_BLOCK);
-    if (waiting == 0)
-        return false;
-    if (waiting < threads.size())
-        die("some threads of the block wait at __syncthreads, others have ended or wait elsewhere");
-    bool any = false;
-    for (const thread &thread : threads)
-        any = any || thread.predicate;
-    for (thread &thread : threads) {
-        thread.predicate = any;
-        thread.state = READY;
-    }
-    return true;
-}
-
-bool release_warps(void)
-{
-    std::vector<thread> &threads = ours->threads;
-    bool released = false;
-    for (size_t first = 0; first < threads.size(); first += warp) {
-        size_t end = first + warp < threads.size() ? first + warp : threads.size();
-        unsigned waiting = count(first, end, AT_WARP);
-        if (waiting == 0)
-            continue;
-        if (waiting < end - first)
-            die("some lanes of a warp exchange values, others have ended or wait elsewhere");
-        for (size_t i = first; i < end; i++)
-            memcpy(threads[i].out, threads[first + threads[i].from].mine, threads[i].size);
-        for (size_t i = first; i < end; i++)
-            threads[i].state = READY;
-        released = true;
-    }
-    return released;
-}
-
-void run_block(void)
-{
-    size_t count_all = ours->threads.size();
-    bool backwards = ours->launches % 2 == 1;
-    do
-        for (size_t i = 0; i < count_all; i++) {
-            thread *thread = &ours->threads[backwards ? count_all - 1 - i : i];
-            if (thread->state == READY)
-                run_thread(thread);
-        }
-    while (release_warps() || release_block());
+    ours->turn = 0;
+    thread *first = next_thread();
+    be(first);
+    first->fibre = take_fibre();
+    if (__builtin_setjmp(ours->here) == 0)
+        enter(first->fibre);
 }
 
 } // namespace
@@ -194,6 +235,7 @@ constinit thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
 bool emulated_meet_block(bool predicate)
 {
     ours->running->predicate = predicate;
+    ours->at_block++;
     wait_as(AT_BLOCK);
     return ours->running->predicate;
 }
@@ -205,6 +247,7 @@ void emulated_meet_warp(const void *mine, size_t size, unsigned from, void *out)
     self->size = size;
     self->from = from;
     self->out = out;
+    ours->at_warp[threadIdx.x / warp]++;
     wait_as(AT_WARP);
 }
 
@@ -227,6 +270,8 @@ void emulated_run_grid(dim3 grid, dim3 block, const std::function<void()> &kerne
         for (unsigned x = 0; x < grid.x; x++) {
             blockIdx = dim3(x, y);
             ours->threads.assign(block.x, thread());
+            ours->at_warp.assign((block.x + warp - 1) / warp, 0);
+            ours->at_block = 0;
             run_block();
         }
 }
