@@ -28,10 +28,21 @@ static const struct field link_fields[] = {
     {.key = NULL},
 };
 
+static const struct field network_fields[] = {
+    {AT(cluster_link, bandwidth, FIELD_BANDWIDTH), .required = true, .least = 1e3, .greatest = 1e15,
+     .about = "of one network card"},
+    {AT(cluster_link, latency, FIELD_DURATION), .required = true, .above = true, .greatest = 60,
+     .about = "of one message"},
+    {AT(cluster_link, cards, FIELD_INTEGER), .least = 1, .greatest = HARDWARE_DEVICES_MAX,
+     .unit = "cards",
+     .about = "of each node, shared by the transfers of its devices; 1 unless given"},
+    {.key = NULL},
+};
+
 static const struct field links_fields[] = {
     {AT(cluster_links, host, FIELD_SECTION), .fields = link_fields,
      .about = "between devices of one node"},
-    {AT(cluster_links, network, FIELD_SECTION), .fields = link_fields, .about = "between nodes"},
+    {AT(cluster_links, network, FIELD_SECTION), .fields = network_fields, .about = "between nodes"},
     {.key = NULL},
 };
 

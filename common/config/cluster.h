@@ -36,6 +36,7 @@ struct cluster_devices {
 struct cluster_link {
     double bandwidth; /* bytes per second; 0: not given */
     double latency;   /* seconds of one message */
+    int64_t cards;    /* of the network: how many a node has; 0: not given */
 };
 
 struct cluster_links {

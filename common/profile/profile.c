@@ -149,6 +149,8 @@ char *profile_encode(const struct profile *profile)
                   "seconds_per_byte", profile->seconds_per_byte, "overhead_s", profile->overhead_s,
                   "host", encode_link(&profile->host), "network", encode_link(&profile->network),
                   "overlap", profile->overlap);
+    if (profile->network_cards > 0)
+        json_object_set_new(root, "network_cards", json_real(profile->network_cards));
     if (profile->seconds_per_flop_bf16 > 0)
         json_object_set_new(root, "bf16",
                             json_pack("{s:o, s:f}", "rates", encode_rates(profile, ELEMENT_BF16),
@@ -197,10 +199,11 @@ static int check_members(const struct profile *profile, struct error *err)
                    {"host.latency_s", profile->host.latency_s},
                    {"host.seconds_per_byte", profile->host.seconds_per_byte},
                    {"network.latency_s", profile->network.latency_s},
-                   {"network.seconds_per_byte", profile->network.seconds_per_byte}};
+                   {"network.seconds_per_byte", profile->network.seconds_per_byte},
+                   {"network_cards", profile->network_cards}};
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
         if (!(members[i].value >= 0))
-            return error_set(err, -EINVAL, "profile: %s is %g; times are not negative",
+            return error_set(err, -EINVAL, "profile: %s is %g; it cannot be negative",
                              members[i].name, members[i].value);
     if (!(profile->overlap >= 1 && profile->overlap <= PROFILE_OVERLAP_MAX))
         return error_set(err, -EINVAL, "profile: overlap is %g; a factor from 1 to %d is right",
@@ -216,13 +219,14 @@ int profile_decode(const char *text, struct profile *out, struct error *err)
     if (!root)
         return error_set(err, -EINVAL, "profile: %s", where.text);
     int rc = json_unpack_ex(
-        root, &where, 0, "{s:o, s:F, s:F, s:F, s:{s:F, s:F}, s:{s:F, s:F}, s?F, s?{s:o, s:F}}",
+        root, &where, 0, "{s:o, s:F, s:F, s:F, s:{s:F, s:F}, s:{s:F, s:F}, s?F, s?F, s?{s:o, s:F}}",
         "rates", &rates, "seconds_per_flop", &profile.seconds_per_flop, "seconds_per_byte",
         &profile.seconds_per_byte, "overhead_s", &profile.overhead_s, "host", "latency_s",
         &profile.host.latency_s, "seconds_per_byte", &profile.host.seconds_per_byte, "network",
         "latency_s", &profile.network.latency_s, "seconds_per_byte",
-        &profile.network.seconds_per_byte, "overlap", &profile.overlap, "bf16", "rates", &narrow,
-        "seconds_per_flop", &profile.seconds_per_flop_bf16);
+        &profile.network.seconds_per_byte, "network_cards", &profile.network_cards, "overlap",
+        &profile.overlap, "bf16", "rates", &narrow, "seconds_per_flop",
+        &profile.seconds_per_flop_bf16);
     if (rc < 0)
         rc = error_set(err, -EINVAL, "profile: %s", where.text);
     else
@@ -257,7 +261,7 @@ bool profile_equal(const struct profile *a, const struct profile *b)
                 a->seconds_per_flop_bf16 == b->seconds_per_flop_bf16 &&
                 a->seconds_per_byte == b->seconds_per_byte && a->overhead_s == b->overhead_s &&
                 same_link(&a->host, &b->host) && same_link(&a->network, &b->network) &&
-                a->overlap == b->overlap;
+                a->network_cards == b->network_cards && a->overlap == b->overlap;
     for (size_t i = 0; same && i < a->rate_count; i++)
         same = same_rate(&a->rates[i], &b->rates[i]);
     return same;

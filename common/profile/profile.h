@@ -29,7 +29,9 @@ struct profile {
     double seconds_per_byte;           /* copies, sums and the optimizer */
     double overhead_s;                 /* of every instruction that has no rate */
     struct profile_link host, network; /* between devices of one host; of two */
-    double overlap; /* how many times as long computing and moving data take beside each other */
+    double
+        network_cards; /* of a host, which its devices' transfers share; 0: one for each device */
+    double overlap;    /* how many times as long computing and moving data take beside each other */
 };
 
 /* Where nobody has measured it: between the 1.13 and 1.30 of arXiv 2211.13878. */

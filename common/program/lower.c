@@ -90,6 +90,8 @@ void lowering_init(struct lowering *l, const struct graph *graph, const struct p
     program->rank = rank;
     program->ranks = plan_ranks(plan);
     program->stage = l->stage;
+    program->stage_first = rank - l->inside;
+    program->stage_ranks = mesh_count(l->mesh);
     program->samples = plan->micro_batch_samples;
     program->sizes = graph_sizes(graph, plan->micro_batch_samples);
     program->slots = 1;

@@ -164,7 +164,7 @@ struct range {
 struct program {
     const struct graph *graph; /* lent */
     int rank, ranks;
-    int stage;
+    int stage, stage_first, stage_ranks; /* the stage's ranks are [first, first + ranks) */
     struct sizes sizes; /* b: the samples of a micro-batch */
     int64_t samples;    /* of a micro-batch */
     int micro_batches;

@@ -85,6 +85,15 @@ static const struct profile *share_profile(struct fleet *fleet, const struct pro
     return &fleet->profiles[fleet->profile_count++];
 }
 
+/* Ranks on cores meet at one address of their host; what a host has for its devices with memory of
+ * their own nobody has measured. */
+void fleet_set_network(struct profile *profile, enum hardware_kind kind,
+                       const struct profile_link *link)
+{
+    profile->network = *link;
+    profile->network_cards = kind == HARDWARE_CPU ? 1 : 0;
+}
+
 static int fleet_add(struct fleet *fleet, const struct device_view *view, enum planning_cost cost,
                      struct error *err)
 {
@@ -101,7 +110,7 @@ static int fleet_add(struct fleet *fleet, const struct device_view *view, enum p
     int rc = find_profile(view, device->name, cost, &profile, err);
     profile_slow_down(&profile, fleet->slowdowns[index]);
     if (view->network.seconds_per_byte > 0)
-        profile.network = view->network;
+        fleet_set_network(&profile, view->device->kind, &view->network);
     device->host_network = view->host_network;
     device->profile = share_profile(fleet, &profile);
     return rc;

@@ -25,6 +25,10 @@ struct fleet {
     size_t count, profile_count;
 };
 
+/* What was measured between hosts, by ranks on devices of that kind, into the profile of one. */
+void fleet_set_network(struct profile *profile, enum hardware_kind kind,
+                       const struct profile_link *link);
+
 /* Those that a job of `least` to `most` devices could have of an idle cluster: GPUs where there are
  * enough, else CPU devices. Fills picked, as long as views, and returns how many; 0: too few. */
 size_t fleet_pick(const struct device_view *views, size_t count, unsigned least, unsigned most,

@@ -40,9 +40,10 @@ static void add_profiles(struct inventory *inventory, const struct cluster_node 
         for (int64_t i = 0; i < devices->count; i++) {
             inventory->profiles = grow(inventory->profiles, inventory->view_count, capacity,
                                        sizeof *inventory->profiles);
-            inventory->profiles[inventory->view_count++] =
-                profile_analytic(devices->flops, devices->bandwidth, devices->efficiency,
-                                 link_of(&links->host), link_of(&links->network));
+            struct profile *profile = &inventory->profiles[inventory->view_count++];
+            *profile = profile_analytic(devices->flops, devices->bandwidth, devices->efficiency,
+                                        link_of(&links->host), link_of(&links->network));
+            profile->network_cards = links->network.cards > 0 ? (double)links->network.cards : 1;
         }
     }
 }

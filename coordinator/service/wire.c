@@ -3,6 +3,7 @@
 
 #include "common/base/memory.h"
 #include "common/hardware/wire.h"
+#include "coordinator/planning/fleet.h"
 
 #include <stdlib.h>
 
@@ -113,7 +114,7 @@ static void tell_network(Gimbal__Device *device, const struct service *service,
     if (!service_network(service, worker->report->host, kind, &link) ||
         profile_decode(device->profile_json, &profile, NULL) < 0)
         return;
-    profile.network = link;
+    fleet_set_network(&profile, kind, &link);
     free(device->profile_json);
     device->profile_json = profile_encode(&profile);
 }

@@ -4,6 +4,7 @@
 #include "coordinator/planner/costs/hosts.h"
 
 #include <limits.h>
+#include <math.h>
 
 struct pricing pricing_plain(const struct planner_request *request)
 {
@@ -35,14 +36,42 @@ static bool moves(const struct instruction *instruction)
     return instruction->kind == INSTRUCTION_COLLECTIVE || instruction->kind == INSTRUCTION_RECEIVE;
 }
 
-static const struct profile_link *link_of(const struct pricing *pricing,
-                                          const struct program *program,
-                                          const struct instruction *instruction)
+/* The stage's ranks on the host of this one: devices of a host follow each other. */
+static struct range ranks_here(const struct pricing *pricing, const struct program *program)
 {
-    const struct profile *profile = device_of(pricing, program->rank)->profile;
-    return moves(instruction) && !pricing_on_one_host(pricing, program, instruction)
-               ? &profile->network
-               : &profile->host;
+    const struct planner_device *own = device_of(pricing, program->rank);
+    int first = program->rank, end = program->rank + 1;
+    while (first > program->stage_first && hosts_same(device_of(pricing, first - 1), own))
+        first--;
+    while (end < program->stage_first + program->stage_ranks &&
+           hosts_same(device_of(pricing, end), own))
+        end++;
+    return (struct range){first, end - first};
+}
+
+/* How many times the bytes that one rank sends leave its host at once: all ranks of a stage do the
+ * same at a time. A ring leaves the host once for each group; in an all-to-all every member on the
+ * host sends to every other that is not. */
+static double count_transfers(const struct pricing *pricing, const struct program *program,
+                              const struct instruction *instruction)
+{
+    struct range here = ranks_here(pricing, program);
+    if (instruction->kind != INSTRUCTION_COLLECTIVE)
+        return here.count;
+    const struct group *group = &program->groups[instruction->collective.group];
+    int members = 0;
+    for (int i = 0; i < group->count; i++)
+        members += group->ranks[i] >= here.first && group->ranks[i] < here.first + here.count;
+    double groups = (double)here.count / members;
+    if (instruction->collective.kind != COLLECTIVE_ALL_TO_ALL)
+        return groups;
+    return groups * members * (group->count - members) / (group->count - 1);
+}
+
+static bool on_network(const struct pricing *pricing, const struct program *program,
+                       const struct instruction *instruction)
+{
+    return moves(instruction) && !pricing_on_one_host(pricing, program, instruction);
 }
 
 double pricing_seconds(const void *context, const struct program *program,
@@ -50,7 +79,13 @@ double pricing_seconds(const void *context, const struct program *program,
 {
     const struct pricing *pricing = context;
     const struct profile *profile = device_of(pricing, program->rank)->profile;
-    return profile_seconds(profile, link_of(pricing, program, instruction), program, instruction);
+    if (!on_network(pricing, program, instruction))
+        return profile_seconds(profile, &profile->host, program, instruction);
+    struct profile_link link = profile->network;
+    double cards = profile->network_cards;
+    if (cards > 0)
+        link.seconds_per_byte *= fmax(1, count_transfers(pricing, program, instruction) / cards);
+    return profile_seconds(profile, &link, program, instruction);
 }
 
 double pricing_overlap(const struct pricing *pricing, const struct program *program)
@@ -64,7 +99,7 @@ double pricing_slowdown(const void *context, const struct program *program,
 {
     const struct pricing *pricing = context;
     if (moves(instruction) && moves(beside) &&
-        link_of(pricing, program, instruction) == link_of(pricing, program, beside))
+        on_network(pricing, program, instruction) == on_network(pricing, program, beside))
         return 2;
     return pricing_overlap(pricing, program);
 }

@@ -20,7 +20,7 @@ static const char whole[] =
     "      - {kind: cpu, memory: 64GiB, flops: 500GFLOP/s, bandwidth: 40GB/s, efficiency: 0.8}\n"
     "      - {kind: gpu, memory: 8GiB, flops: 5TFLOP/s, bandwidth: 200GB/s}\n"
     "    links:\n"
-    "      network: {bandwidth: 1Gbit/s, latency: 100us}\n"
+    "      network: {bandwidth: 1Gbit/s, latency: 100us, cards: 2}\n"
     "links:\n"
     "  host: {bandwidth: 12GB/s, latency: 10us}\n"
     "  network: {bandwidth: 100Gbit/s, latency: 20us}\n";
@@ -70,9 +70,11 @@ START_TEST(links_of_a_node_go_over_those_of_the_cluster)
     struct cluster_links links = cluster_node_links(cluster, cluster_node(cluster, 0));
     ck_assert_double_eq(links.network.bandwidth, 12.5e9);
     ck_assert_double_eq_tol(links.network.latency, 20e-6, 1e-18);
+    ck_assert_int_eq(links.network.cards, 0);
     links = cluster_node_links(cluster, cluster_node(cluster, 1));
     ck_assert_double_eq(links.network.bandwidth, 125e6);
     ck_assert_double_eq_tol(links.network.latency, 100e-6, 1e-18);
+    ck_assert_int_eq(links.network.cards, 2);
     ck_assert_double_eq(links.host.bandwidth, 12e9);
 }
 END_TEST

@@ -22,6 +22,7 @@ static const struct profile measured = {
     .overhead_s = 4e-6,
     .host = {1e-5, 1e-9},
     .network = {5e-5, 8e-9},
+    .network_cards = 2,
     .overlap = 1.25,
 };
 
@@ -222,6 +223,7 @@ START_TEST(a_profile_that_is_written_and_read_is_the_same)
     check_link(&read.host, &measured.host);
     check_link(&read.network, &measured.network);
     ck_assert_double_eq(read.overlap, measured.overlap);
+    ck_assert_double_eq(read.network_cards, measured.network_cards);
     char *again = profile_encode(&read);
     ck_assert_str_eq(again, text);
     free(again);
@@ -257,7 +259,7 @@ static const struct {
      "profile: too many or too long names"},
     {"{\"rates\": {}, \"seconds_per_flop\": -1, \"seconds_per_byte\": 0, \"overhead_s\": 0, " LINKS
      "}",
-     "profile: seconds_per_flop is -1; times are not negative"},
+     "profile: seconds_per_flop is -1; it cannot be negative"},
     {"{\"rates\": {}, " TIMES "\"host\": {\"latency_s\": 0, \"seconds_per_byte\": 0}, "
      "\"network\": {\"latency_s\": -2, \"seconds_per_byte\": 0}}",
      "profile: network.latency_s is -2"},

@@ -53,6 +53,7 @@ static void draw_profiles(struct cluster *cluster, struct draw *draw)
         cluster->profiles[i] =
             profile_analytic(own, own / between(draw, 5, 200), 0.5, host, network);
         cluster->profiles[i].overhead_s = 3e-6;
+        cluster->profiles[i].network_cards = below(draw, 3);
     }
 }
 

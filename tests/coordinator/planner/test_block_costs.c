@@ -162,6 +162,7 @@ static struct profile draw_profile(uint64_t seed)
     struct profile profile = profile_analytic(draw_between(seed, 4, 1e8, 1e12),
                                               draw_between(seed, 5, 1e8, 1e12), 0.5, host, network);
     profile.overlap = 1 + random_uniform(seed, 9, 6);
+    profile.network_cards = 1;
     profile.overhead_s = draw_between(seed, 7, 1e-8, 1e-5);
     return profile;
 }

@@ -31,6 +31,7 @@ static void open_request(int host_devices)
     struct profile_link host = {2e-6, 2e-10}, network = {3e-5, 7e-9};
     profiles[0] = profile_analytic(1e9, 2e9, 0.5, host, network);
     profiles[1] = profile_analytic(7e8, 2e9, 0.5, host, network);
+    profiles[0].network_cards = profiles[1].network_cards = 1;
     for (int i = 0; i < RANKS_MAX; i++)
         machines[i] =
             (struct planner_device){"device", hosts[i / host_devices], 1 << 30, &profiles[0], 0};
