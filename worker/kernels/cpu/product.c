@@ -65,6 +65,8 @@ void product_run(const struct product *product)
         return;
     if (product->inner == 0) {
         run_empty(product);
+    } else if (product->element == ELEMENT_F32 && product_by_avx512(product)) {
+        return;
     } else if (product->element == ELEMENT_F32) {
         sgemm(product->rows, product->columns, product->inner, product->a, product->b,
               product->add ? 1 : 0, product->c, product->stride);
