@@ -155,7 +155,8 @@ START_TEST(the_number_of_threads_changes_no_bit_of_our_own)
             continue;
         make_trial(&three, _i, form);
         parallel_set_threads(1);
-        bool own = one.product.element == ELEMENT_F32 && product_by_avx512(&one.product);
+        bool narrow = one.product.element == ELEMENT_BF16;
+        bool own = narrow ? product_by_amx(&one.product) : product_by_avx512(&one.product);
         parallel_set_threads(3);
         if (own) {
             product_run(&three.product);

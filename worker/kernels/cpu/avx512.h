@@ -1,4 +1,4 @@
-/* avx512.h - what our own matrix products on AVX-512 share: avx512*.c. */
+/* avx512.h - what our own matrix products on AVX-512 share: avx512*.c, amx*.c. */
 #ifndef WORKER_KERNELS_CPU_AVX512_H
 #define WORKER_KERNELS_CPU_AVX512_H
 

@@ -1,4 +1,4 @@
-/* onednn.c - products of bf16 by oneDNN, which has AMX for them.
+/* onednn.c - products of bf16 by oneDNN, which has AMX for them: those that amx.c does not take.
  * AVX-512 BF16 alone is no reason: held to it, the same Xeon reaches 115 GFLOP/s, and by tiles 130
  * to 180.
  *

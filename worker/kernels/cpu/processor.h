@@ -8,5 +8,7 @@
 
 /* AVX-512 as Intel has it, two products of 16 numbers a cycle: on others libraries are as fast. */
 bool processor_has_avx512(void);
+/* AMX for bf16, that this process may use. */
+bool processor_has_amx(void);
 
 #endif

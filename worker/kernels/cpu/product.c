@@ -72,7 +72,7 @@ void product_run(const struct product *product)
               product->add ? 1 : 0, product->c, product->stride);
         if (product->bias)
             parallel(product->rows, 1, add_bias, product);
-    } else {
+    } else if (!product_by_amx(product)) {
         run_narrow(product);
     }
 }

@@ -44,8 +44,20 @@ static inline bool product_by_avx512(const struct product *product)
 }
 #endif
 
-/* The ways there are for bf16. By oneDNN, where this was built with it and the machine has AMX;
- * false: it has not, or the library has not done it. */
+/* The ways there are for bf16. By AMX; false: there is none here, or sums are too long to be kept
+ * in f32. */
+#ifdef __x86_64__
+bool product_by_amx(const struct product *product);
+#else
+static inline bool product_by_amx(const struct product *product)
+{
+    (void)product;
+    return false;
+}
+#endif
+
+/* By oneDNN, where this was built with it and the machine has AMX; false: it has not, or the
+ * library has not done it. */
 #ifdef HAVE_ONEDNN
 bool product_by_onednn(const struct product *product);
 #else
