@@ -1,6 +1,9 @@
-/* product.c - both libraries' matrix products, on which the rule in cpu/sgemm.c rests. */
+/* product.c - our own matrix products and those of both libraries, on which the rule in cpu/sgemm.c
+ * rests. */
+#include "worker/kernels/cpu/product.h"
 #include "bench/kernels/measure.h"
 #include "bench/kernels/parts.h"
+#include "worker/kernels/cpu/processor.h"
 
 #include <cblas.h>
 #ifdef HAVE_ONEDNN
@@ -9,14 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct product {
+struct shape {
     int rows, inner, columns;
     char form; /* f: x w, i: dy w', w: x' dy */
     size_t library;
     float *x, *w, *y;
 };
 
-static void by_openblas(const struct product *p)
+static void by_openblas(const struct shape *p)
 {
     int m = p->rows, k = p->inner, n = p->columns;
     if (p->form == 'f')
@@ -31,7 +34,7 @@ static void by_openblas(const struct product *p)
 }
 
 #ifdef HAVE_ONEDNN
-static void by_onednn(const struct product *p)
+static void by_onednn(const struct shape *p)
 {
     int m = p->rows, k = p->inner, n = p->columns;
     if (p->form == 'f')
@@ -43,30 +46,59 @@ static void by_onednn(const struct product *p)
 }
 #endif
 
+/* Its callers know that there is AVX-512. */
+static void by_own(const struct shape *p)
+{
+    int m = p->rows, k = p->inner, n = p->columns;
+    struct product product = {.rows = m, .columns = n, .inner = k, .stride = n};
+    product.a = (struct matrix){p->x, k, false};
+    product.b = (struct matrix){p->w, n, false};
+    product.c = p->y;
+    if (p->form == 'i')
+        product = (struct product){.rows = m,
+                                   .columns = k,
+                                   .inner = n,
+                                   .a = {p->y, n, false},
+                                   .b = {p->w, n, true},
+                                   .c = p->x,
+                                   .stride = k};
+    else if (p->form == 'w')
+        product = (struct product){.rows = k,
+                                   .columns = n,
+                                   .inner = m,
+                                   .a = {p->x, k, true},
+                                   .b = {p->y, n, false},
+                                   .c = p->w,
+                                   .stride = n};
+    product_by_avx512(&product);
+}
+
 static const struct {
     const char *name;
-    void (*run)(const struct product *product);
+    void (*run)(const struct shape *product);
 } libraries[] = {
 #ifdef HAVE_ONEDNN
     {"onednn", by_onednn},
 #endif
     {"openblas", by_openblas},
+    {"own", by_own},
 };
 
 static void multiply(void *context)
 {
-    const struct product *p = context;
+    const struct shape *p = context;
     libraries[p->library].run(p);
 }
 
 double bench_product(int rows, int inner, int columns)
 {
     double best = 0;
-    struct product p = {.rows = rows, .inner = inner, .columns = columns};
+    struct shape p = {.rows = rows, .inner = inner, .columns = columns};
     p.x = measure_draw((size_t)rows * (size_t)inner, 0);
     p.w = measure_draw((size_t)inner * (size_t)columns, 1);
     p.y = measure_draw((size_t)rows * (size_t)columns, 2);
-    for (size_t library = 0; library < sizeof libraries / sizeof *libraries; library++)
+    size_t ways = sizeof libraries / sizeof *libraries - !processor_has_avx512();
+    for (size_t library = 0; library < ways; library++)
         for (const char *form = "fiw"; *form; form++) {
             char name[64];
             p.library = library;

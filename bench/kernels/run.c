@@ -1,9 +1,9 @@
 /* run.c - speed of the CPU's kernels at one layer of GPT 6 x 384, 8 samples of 256 tokens.
  *
- * Usage: run [THREADS]. Prints "bench kernels/NAME VALUE UNIT" lines: first both libraries'
- * matrix products, on which the rule in cpu/sgemm.c rests; then every operation, forward and
- * backward, in f32 and in bf16; and behind each the tokens per second of a training step that is
- * nothing but kernels. Then what LLaMA has beside these. Every time is the shortest of many. */
+ * Usage: run [THREADS]. Prints "bench kernels/NAME VALUE UNIT" lines: first our own and both
+ * libraries' matrix products, on which the rule in cpu/sgemm.c rests; then every operation, forward
+ * and backward, in f32 and in bf16; and behind each the tokens per second of a training step that
+ * is nothing but kernels. Then what LLaMA has beside these. Every time is the shortest of many. */
 #include "bench/kernels/measure.h"
 #include "bench/kernels/parts.h"
 

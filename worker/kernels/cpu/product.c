@@ -65,12 +65,14 @@ void product_run(const struct product *product)
         return;
     if (product->inner == 0) {
         run_empty(product);
+    } else if (product->element == ELEMENT_F32 && product_by_avx512(product)) {
+        return;
     } else if (product->element == ELEMENT_F32) {
         sgemm(product->rows, product->columns, product->inner, product->a, product->b,
               product->add ? 1 : 0, product->c, product->stride);
         if (product->bias)
             parallel(product->rows, 1, add_bias, product);
-    } else {
+    } else if (!product_by_amx(product)) {
         run_narrow(product);
     }
 }

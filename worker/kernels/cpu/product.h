@@ -1,4 +1,5 @@
-/* product.h - matrix products, of f32 or of bf16, by the library that is fastest here. */
+/* product.h - matrix products, of f32 or of bf16, by our own code or the library that is fastest
+ * here. */
 #ifndef WORKER_KERNELS_CPU_PRODUCT_H
 #define WORKER_KERNELS_CPU_PRODUCT_H
 
@@ -31,8 +32,32 @@ struct product {
 /* Uses the threads of the caller; with as many of them, the same bits. */
 void product_run(const struct product *product);
 
-/* The ways there are for bf16. By oneDNN, where this was built with it and the machine has AMX;
- * false: it has not, or the library has not done it. */
+/* A way for f32: on Intel's processors with AVX-512. False: it is another one, or there are too few
+ * rows. */
+#ifdef __x86_64__
+bool product_by_avx512(const struct product *product);
+#else
+static inline bool product_by_avx512(const struct product *product)
+{
+    (void)product;
+    return false;
+}
+#endif
+
+/* The ways there are for bf16. By AMX; false: there is none here, or sums are too long to be kept
+ * in f32. */
+#ifdef __x86_64__
+bool product_by_amx(const struct product *product);
+#else
+static inline bool product_by_amx(const struct product *product)
+{
+    (void)product;
+    return false;
+}
+#endif
+
+/* By oneDNN, where this was built with it and the machine has AMX; false: it has not, or the
+ * library has not done it. */
 #ifdef HAVE_ONEDNN
 bool product_by_onednn(const struct product *product);
 #else

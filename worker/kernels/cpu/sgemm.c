@@ -1,4 +1,4 @@
-/* sgemm.c - oneDNN or OpenBLAS.
+/* sgemm.c - our own, oneDNN or OpenBLAS.
  *
  * GFLOP/s of one core, (rows x inner) (inner x columns), forward:
  *                          2048 x  384x384  384x1152  384x1536  1536x384
@@ -9,36 +9,33 @@
  *            OpenBLAS               122           166           146
  * For gradients, on the AMD: oneDNN 103-112 (of the input), 113 (of the weight), OpenBLAS 98-103;
  * of the weight on the Intel: oneDNN 138 (1536x384) to 213 (3072x768), OpenBLAS 187 to 201.
- * bench/kernels prints these. The rule is fixed, not timed: replicas on equal machines sum in
- * the same order.
+ *
+ * On a newer Intel, which OpenBLAS 0.3.21 does not know, it takes the code of a Prescott: 10 to 17.
+ * So it is only asked where oneDNN is not there, or refuses; and on Intel's processors with AVX-512
+ * products are our own (avx512.c). There, the best of many in turn, while the core's other half was
+ * busy, with OPENBLAS_CORETYPE=SkylakeX (peak of such a core 179):
+ *                          2048 x  384x384  384x1152  384x1536  1536x384   of the weights:
+ *            our own               158       154       147       148       146  129  144  150
+ *            oneDNN 2.6.3          167       155       143       157       162  117  137  118
+ *            OpenBLAS              155       153       136       145       146  136  150  145
+ * and a bias is in our own already. bench/kernels prints these. The rule is fixed, not timed:
+ * replicas on equal machines sum in the same order.
  *
  * Both may be called from several ranks' threads at once: oneDNN keeps no state, OpenBLAS (its
  * OpenMP build) none but buffers under a lock, and both use the caller's OpenMP pool. */
 #include "worker/kernels/cpu/sgemm.h"
 
 #include <cblas.h>
-#ifdef HAVE_ONEDNN
+#if defined(HAVE_ONEDNN) && defined(__x86_64__) /* elsewhere OpenBLAS is the faster one */
+#define BY_ONEDNN
 #include <dnnl.h>
-
-static bool use_openblas(struct matrix a, int64_t columns, int64_t inner)
-{
-#if defined(__x86_64__)
-    return __builtin_cpu_is("intel") && (a.transposed || columns > 2 * inner);
-#else
-    (void)a;
-    (void)columns;
-    (void)inner;
-    return true;
-#endif
-}
 
 /* False: by OpenBLAS. oneDNN refuses when it lacks memory for packed copies; that has its own
  * already. */
 static bool by_onednn(int64_t rows, int64_t columns, int64_t inner, struct matrix a,
                       struct matrix b, float beta, float *c, int64_t stride)
 {
-    return !use_openblas(a, columns, inner) &&
-           dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', rows, columns, inner, 1,
+    return dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', rows, columns, inner, 1,
                       a.data, a.stride, b.data, b.stride, beta, c, stride) == dnnl_success;
 }
 #endif
@@ -46,7 +43,16 @@ static bool by_onednn(int64_t rows, int64_t columns, int64_t inner, struct matri
 void sgemm(int64_t rows, int64_t columns, int64_t inner, struct matrix a, struct matrix b,
            float beta, float *c, int64_t stride)
 {
-#ifdef HAVE_ONEDNN
+    if (product_by_avx512(&(struct product){.rows = rows,
+                                            .columns = columns,
+                                            .inner = inner,
+                                            .a = a,
+                                            .b = b,
+                                            .add = beta != 0,
+                                            .c = c,
+                                            .stride = stride}))
+        return;
+#ifdef BY_ONEDNN
     if (by_onednn(rows, columns, inner, a, b, beta, c, stride))
         return;
 #endif

@@ -1,4 +1,4 @@
-/* sgemm.h - f32 matrix products, by the library that is faster here. */
+/* sgemm.h - f32 matrix products, by what is fastest here. */
 #ifndef WORKER_KERNELS_CPU_SGEMM_H
 #define WORKER_KERNELS_CPU_SGEMM_H
 
