@@ -183,7 +183,7 @@ START_TEST(a_training_that_is_done_says_so)
     prepare(32);
     ck_assert_int_eq(RUN(TRAIN), 0);
     ck_assert_int_eq(RUN(TRAIN, "--resume"), 0);
-    ck_assert_str_eq(command.out, "all " STEPS_TEXT " steps are done already\n");
+    ck_assert_str_eq(command.out, "all " STEPS_TEXT " steps are already done\n");
     ck_assert_int_eq(RUN(TRAIN, "--resume", "-o", "json"), 0);
     json_t *result = json_loads(command.out, 0, NULL);
     ck_assert_int_eq(json_integer_value(json_object_get(result, "steps")), STEPS);
