@@ -316,7 +316,7 @@ START_TEST(a_disk_that_is_full_costs_a_checkpoint_and_no_training)
     for (int node = 0; node <= _i; node++)
         limit_files(node, 4096);
     pair_await(&events, "\"event\":\"checkpoint-failed\"");
-    pair_await(&events, "File too large; training goes on");
+    pair_await(&events, "File too large; training continues");
     uint64_t step = pair_newest("j-1", NULL);
     ck_assert_uint_ge(step, 20);
     ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", "j-1"), 0);
