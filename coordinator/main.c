@@ -31,33 +31,34 @@
 
 static const char usage_text[] =
     "usage: gimbal-coordinator [FLAG...]\n"
-    "Keeps the workers' register, plans jobs and tells workers what to run.\n\n"
-    "  --address tcp://HOST:PORT  where to listen, and at PORT + 1 (tcp://127.0.0.1:7070); port 0\n"
-    "                             takes free ones; only loopback\n"
+    "Registers workers, plans jobs and tells the workers what to run.\n\n"
+    "  --address tcp://HOST:PORT  listen there and at PORT + 1 (tcp://127.0.0.1:7070), only on\n"
+    "                             loopback; port 0: at free ports\n"
     "  --address tls+tcp://HOST:PORT --tls DIR\n"
-    "                             listen with TLS, for workers at PORT, users at PORT + 2 and\n"
-    "                             administrators at PORT + 4, and one above each; DIR is the\n"
-    "                             coordinator's folder of 'gimbal cluster init'\n"
-    "  --join-tokens FILE         tokens to join by, agreed upon beforehand: a line each, worker\n"
-    "                             or user, ID.SECRET, how long it lasts (24h), uses\n"
-    "  --http HOST:PORT           serve /metrics for Prometheus there, /livez and /readyz; beyond\n"
-    "                             loopback over TLS, with the certificate of --tls\n"
-    "  --http-token FILE          whoever reads there, but for the last two, has to show what "
-    "FILE\n"
-    "                             holds: Authorization: Bearer TOKEN; needed beyond loopback\n"
-    "  --address-file PATH        write the address there once it listens, with TLS and with\n"
-    "                             pages one a line\n"
-    "  --state DIR                keep jobs and events there, on a local disk (root: in\n"
+    "                             listen with TLS: for workers at PORT, users at PORT + 2 and\n"
+    "                             administrators at PORT + 4, and at the port above each; DIR is\n"
+    "                             the coordinator's folder from 'gimbal cluster init'\n"
+    "  --join-tokens FILE         join tokens agreed on beforehand, one a line: worker or user,\n"
+    "                             ID.SECRET, how long it is valid (24h), number of uses\n"
+    "  --http HOST:PORT           serve the dashboard, the API, /metrics for Prometheus, /livez\n"
+    "                             and /readyz; beyond loopback over TLS, with --tls's certificate\n"
+    "  --http-token FILE          whoever reads there, except /livez and /readyz, has to send the\n"
+    "                             content of FILE (Authorization: Bearer TOKEN); required\n"
+    "                             beyond loopback\n"
+    "  --address-file PATH        write the address to PATH once it listens; with TLS or --http,\n"
+    "                             a line for each address\n"
+    "  --state DIR                keep jobs and events in DIR, on a local disk (root:\n"
     "                             /var/lib/gimbal/coordinator, others: below ~/.local/state)\n"
-    "  --heartbeat DURATION       how often workers are to be heard of (1s)\n"
-    "  --dead-after DURATION      a worker silent for so long is lost (5s); over 3 heartbeats\n"
-    "  --drills true              allow 'gimbal drill', which does faults to jobs (false)\n"
+    "  --heartbeat DURATION       how often workers report (1s)\n"
+    "  --dead-after DURATION      a worker that is silent for this long is lost (5s); more than 3\n"
+    "                             heartbeats\n"
+    "  --drills true              allow 'gimbal drill', which injects faults into jobs (false)\n"
     "  --log-level LEVEL          debug, info, warn or error (info)\n"
-    "  --config FILE              settings (/etc/gimbal/coordinator.yaml, if there is one)\n"
-    "  --check                    read the settings, say what is wrong with them, and end\n"
+    "  --config FILE              the settings file (/etc/gimbal/coordinator.yaml, if it exists)\n"
+    "  --check                    read the settings, report what is wrong with them, and exit\n"
     "  -V, --version, -h, --help\n\n"
-    "Each setting may also be a key of the file (dead_after: 5s) or a variable\n"
-    "(GIMBAL_DEAD_AFTER=5s); a flag goes over a variable, a variable over the file.\n";
+    "Each setting may also be a key of the file (dead_after: 5s) or an environment variable\n"
+    "(GIMBAL_DEAD_AFTER=5s). Flags take precedence over variables, variables over the file.\n";
 
 /* The calendar is looked at once: what runs is the clock that nobody sets. */
 static uint64_t calendar_offset_ms;
@@ -222,7 +223,8 @@ static int run(const struct coordinator_settings *settings, struct bundle **bund
         rc = error_set(err, -errno, "getrandom: %s", strerror(errno));
     char *state = settings->state ? xstrdup(settings->state) : state_folder("coordinator");
     if (rc == 0 && !state)
-        rc = error_set(err, -EINVAL, "there is no HOME to keep the store in: give --state DIR");
+        rc = error_set(err, -EINVAL,
+                       "HOME is not set: name a folder for the store with --state DIR");
     if (rc == 0)
         rc = store_open(state, &options.store, err);
     free(state);

@@ -113,10 +113,10 @@ static int read_line(int argc, char **argv, struct line *line, struct error *err
             line->values[flag - FLAG_SETTING] = optarg;
         else
             return error_set(err, -EINVAL, "%s %s; see --help", argv[optind - 1],
-                             flag == ':' ? "wants a value" : "is no flag");
+                             flag == ':' ? "needs a value" : "is not a flag");
     }
     if (optind < argc)
-        return error_set(err, -EINVAL, "'%s' is no flag; see --help", argv[optind]);
+        return error_set(err, -EINVAL, "'%s' is not a flag; see --help", argv[optind]);
     return 0;
 }
 

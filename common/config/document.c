@@ -54,7 +54,7 @@ static int fail_syntax(const yaml_parser_t *parser, const char *text, size_t siz
         mark = find_mark(text, parser->problem_offset < size ? parser->problem_offset : size);
     const char *problem = parser->problem ? parser->problem : "unknown problem";
     if (is_tab(text, size, &mark))
-        problem = "a tab stands here; write spaces";
+        problem = "there is a tab here; write spaces";
     if (parser->context)
         return error_set(err, -EINVAL, "%s:%zu:%zu: not YAML: %s (%s)", name, mark.line + 1,
                          mark.column + 1, problem, parser->context);

@@ -128,13 +128,13 @@ char *field_describe(const struct field *field, char *out, size_t size)
         break;
     case FIELD_CHOICES:
         join_words(words, sizeof words, field->words);
-        snprintf(out, size, "one or a list of %s", words);
+        snprintf(out, size, "%s, or a list of them", words);
         break;
     case FIELD_TEXT:
-        snprintf(out, size, "a text");
+        snprintf(out, size, "a string");
         break;
     case FIELD_TEXTS:
-        snprintf(out, size, "a text or a list of texts");
+        snprintf(out, size, "a string or a list of strings");
         break;
     case FIELD_SECTION:
         snprintf(out, size, "a section of keys and values");

@@ -85,7 +85,7 @@ static int refuse_kind(const struct reader *reader, const struct field *field, c
                        const yaml_node_t *node)
 {
     char right[512];
-    return document_fail(reader->document, node, reader->err, "%s: %s stands here: write %s", path,
+    return document_fail(reader->document, node, reader->err, "%s: is %s: write %s", path,
                          kind_of_node(node), field_describe(field, right, sizeof right));
 }
 
@@ -121,7 +121,7 @@ static int read_scalar(const struct reader *reader, const struct field *field, c
                              path);
     if (is_quoted_number(field, node))
         return document_fail(reader->document, node, reader->err,
-                             "%s: '%.200s' is a text because of its quotes: write %s", path, text,
+                             "%s: '%.200s' is a string because of its quotes: write %s", path, text,
                              field_describe(field, right, sizeof right));
     struct error words;
     if (set(field, text, values, &words) < 0)
@@ -231,8 +231,8 @@ static int check_keys(const struct reader *reader, const struct field *fields, c
          pair < node->data.mapping.pairs.top; pair++) {
         const yaml_node_t *key = document_node(reader->document, pair->key);
         if (key->type != YAML_SCALAR_NODE)
-            return document_fail(reader->document, key, reader->err,
-                                 "%s stands where a key must be", kind_of_node(key));
+            return document_fail(reader->document, key, reader->err, "%s cannot be a key",
+                                 kind_of_node(key));
         if (strlen((const char *)key->data.scalar.value) != key->data.scalar.length)
             return document_fail(reader->document, key, reader->err,
                                  "this key holds a NUL character");

@@ -58,10 +58,11 @@ static int read_credential(const struct common *common, struct caller *caller, s
     char *path = client_credential_path(common);
     int rc = credential_read(path, &caller->credential, err);
     if (rc == -ENOENT)
-        error_set(err, rc,
-                  "there is no %s: join first, by 'gimbal cluster join TOKEN-FILE' with a token "
-                  "that an administrator gives you",
-                  path);
+        error_set(
+            err, rc,
+            "there is no %s: first join with 'gimbal cluster join TOKEN-FILE' and a token from "
+            "an administrator",
+            path);
     free(path);
     return rc < 0 ? EXIT_CONFIGURATION : EXIT_DONE;
 }
@@ -89,7 +90,7 @@ static int fail_unavailable(const struct common *common, struct error *err)
 {
     return error_set(err, EXIT_UNAVAILABLE,
                      "no coordinator answers at %s; start one with 'gimbal-coordinator', name "
-                     "another by --address or GIMBAL_ADDRESS, or try 'gimbal demo'",
+                     "another with --address or GIMBAL_ADDRESS, or try 'gimbal demo'",
                      client_address(common));
 }
 

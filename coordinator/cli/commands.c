@@ -91,5 +91,5 @@ void commands_print(FILE *out)
                 commands[i]->alias ? ")" : "");
     fputs("\nFlags of most commands:\n", out);
     options_print_common(~0u, out);
-    fputs("\n'gimbal COMMAND -h' tells more.\n", out);
+    fputs("\n'gimbal COMMAND -h' describes a command.\n", out);
 }

@@ -36,7 +36,7 @@ static int read_time(const struct flag *flag, const char *text, double *out, str
     if (rc < 0)
         return error_prefix(err, rc, "--%s", flag->name);
     if (seconds <= 0 || seconds > most)
-        return error_set(err, -EINVAL, "--%s '%s' must be more than no time, and at most %.0fh",
+        return error_set(err, -EINVAL, "--%s '%s' must be more than zero, and at most %.0fh",
                          flag->name, text, most / 3600);
     *out = seconds;
     return 0;
@@ -49,7 +49,7 @@ static int read_size(const struct flag *flag, const char *text, uint64_t *out, s
     if (rc < 0)
         return error_prefix(err, rc, "--%s", flag->name);
     if (bytes < SIZE_LEAST || bytes > SIZE_GREATEST)
-        return error_set(err, -EINVAL, "--%s '%s' must be a size of 1MiB to 1024TiB", flag->name,
+        return error_set(err, -EINVAL, "--%s '%s' must be a size from 1MiB to 1024TiB", flag->name,
                          text);
     *out = bytes;
     return 0;

@@ -17,11 +17,11 @@
 const struct flag common_flags[] = {
     {"output", 'o', COMMON(output_text, FLAG_TEXT), "FORMAT",
      "table, wide, name, json, jsonl or svg; or FILE.FORMAT"},
-    {"watch", 'w', COMMON(watch, FLAG_SWITCH), NULL, "go on and print again what changes"},
-    {"no-headers", 0, COMMON(no_headers, FLAG_SWITCH), NULL, "tables without their first line"},
-    {"quiet", 'q', COMMON(quiet, FLAG_SWITCH), NULL, "no progress on stderr"},
-    {"verbose", 'v', COMMON(verbose, FLAG_SWITCH), NULL, "say more on stderr"},
-    {"timeout", 0, COMMON(timeout_s, FLAG_TIME), "TIME", "give up after this time, as in 30s"},
+    {"watch", 'w', COMMON(watch, FLAG_SWITCH), NULL, "keep running, and print again what changes"},
+    {"no-headers", 0, COMMON(no_headers, FLAG_SWITCH), NULL, "omit the header line of tables"},
+    {"quiet", 'q', COMMON(quiet, FLAG_SWITCH), NULL, "show no progress on stderr"},
+    {"verbose", 'v', COMMON(verbose, FLAG_SWITCH), NULL, "be more detailed on stderr"},
+    {"timeout", 0, COMMON(timeout_s, FLAG_TIME), "TIME", "give up after this time, such as 30s"},
     {"address", 0, COMMON(address, FLAG_TEXT), "ADDRESS",
      "the coordinator, tcp://HOST:PORT (GIMBAL_ADDRESS)"},
     {"tls", 0, COMMON(tls, FLAG_TEXT), "DIR", "certificates for tls+tcp://HOST:PORT (GIMBAL_TLS)"},
@@ -108,7 +108,8 @@ static int refuse_unknown(const struct reader *reader, const char *text, struct 
         prefixed += strncmp(words[i], name, strlen(name)) == 0;
     }
     if (prefixed > 1)
-        return error_set(err, -EINVAL, "--%s begins more than one flag; write it out", name);
+        return error_set(err, -EINVAL, "--%s is the beginning of more than one flag; write it out",
+                         name);
     const char *nearest = nearest_word(name, words, reader->count);
     if (nearest)
         return error_set(err, -EINVAL, "unknown flag --%s; did you mean --%s?", name, nearest);
@@ -168,11 +169,12 @@ static int check_taken(const struct command *command, const struct common *commo
 {
     for (const struct flag *flag = common_flags; flag->name; flag++)
         if (common_flag_takes(flag) & common->given & ~command->takes)
-            return error_set(err, -EINVAL, "makes no use of --%s", flag->name);
+            return error_set(err, -EINVAL, "does not take --%s", flag->name);
     if (common->output == OUTPUT_SVG && !(command->takes & TAKES_DRAWING))
-        return error_set(err, -EINVAL, "draws nothing: --output is table, wide, json or jsonl");
+        return error_set(err, -EINVAL, "has no drawing: --output is table, wide, json or jsonl");
     if (common->output == OUTPUT_NAME && !(command->takes & TAKES_NAMES))
-        return error_set(err, -EINVAL, "lists no names: --output is table, wide, json or jsonl");
+        return error_set(err, -EINVAL,
+                         "has no list of names: --output is table, wide, json or jsonl");
     return 0;
 }
 
@@ -191,7 +193,7 @@ static int check_count(const struct command *command, int count, char **argument
     if (count < command->arguments_min)
         return error_set(err, -EINVAL, "needs %s", command->arguments);
     if (count == 1 && command->arguments_max == 0 && takes_file(command))
-        return error_set(err, -EINVAL, "'%s' is one argument too many; a job file is given by -f",
+        return error_set(err, -EINVAL, "'%s' is one argument too many; give a job file with -f",
                          arguments[0]);
     if (count > command->arguments_max)
         return error_set(err, -EINVAL, "'%s' is one argument too many",

@@ -72,9 +72,8 @@ static int handle_replan(struct job *job, const struct job_event *event, struct 
                          "false",
                          job->id);
     if (job->held[0] && event->kind == JOB_EVENT_REPLAN)
-        return error_set(err, -ESTALE,
-                         "%s is paused by %s, and keeps its devices: let it go on first", job->id,
-                         job->held);
+        return error_set(err, -ESTALE, "%s is paused by %s, and keeps its devices: resume it first",
+                         job->id, job->held);
     job_cause_set(cause, JOB_REASON_REPLAN, "%s%s",
                   event->kind == JOB_EVENT_GROW ? "" : "asked for by ", event->words);
     return TRIGGER_LEAVE;

@@ -220,13 +220,16 @@ static void too_few(struct queue *queue, struct job *job, unsigned most)
     char needed[64];
     count_words(job, needed, sizeof needed);
     if (most == 0)
-        job_cause_set(&cause, JOB_REASON_NO_DEVICES, "it needs %s, no worker offers any", needed);
+        job_cause_set(&cause, JOB_REASON_NO_DEVICES, "it needs %s, but no worker offers any",
+                      needed);
     else if (job->devices_needed > job->devices_min)
         job_cause_set(&cause, JOB_REASON_INFEASIBLE_MEMORY,
-                      "its memory needs %s, the cluster has %u", needed, most);
+                      "its memory needs %s, but the cluster has only %u", needed, most);
     else
-        job_cause_set(&cause, JOB_REASON_TOO_FEW_DEVICES, "it needs %s, the cluster has %u", needed,
-                      most);
+        job_cause_set(&cause, JOB_REASON_TOO_FEW_DEVICES,
+                      "it needs %s, but the cluster has only "
+                      "%u",
+                      needed, most);
     wait_because(queue, job, &cause);
 }
 
@@ -252,7 +255,7 @@ static void keep_waiting(struct queue *queue, struct job *job, const bool *possi
         total = pool->total > total ? pool->total : total;
     }
     if (next)
-        job_cause_set(&cause, JOB_REASON_DEVICES_BUSY, "it needs %s, %u of %u are free",
+        job_cause_set(&cause, JOB_REASON_DEVICES_BUSY, "it needs %s; %u of %u are free",
                       count_words(job, needed, sizeof needed), free_count, total);
     else
         job_cause_set(&cause, JOB_REASON_WAITING_FOR_OTHERS, "it is behind %s", keeper->id);
@@ -298,9 +301,9 @@ static void refuse_named(const struct queue *queue, const char *name, size_t len
     const struct device_view *view = &queue->devices[there ? device : 0];
     const char *why = !there            ? "no worker offers"
                       : view->holder[0] ? view->holder
-                      : view->draining  ? "a node has that is drained"
+                      : view->draining  ? "is on a drained node"
                       : view->grantable ? "an earlier job waits for"
-                                        : "a node has that is not heard of";
+                                        : "is on a node that does not respond";
     job_cause_set(cause, there ? JOB_REASON_DEVICES_BUSY : JOB_REASON_NO_DEVICES,
                   "its plan is for %.*s, which %s%s", (int)length, name, why,
                   there && view->holder[0] ? " has" : "");

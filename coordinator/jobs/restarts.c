@@ -25,7 +25,7 @@ static const char *print_after(const struct job *job, char *out, size_t size)
 {
     out[0] = '\0';
     if (job->restarts > 0)
-        snprintf(out, size, "after %u restart%s, no further than step %llu: ", job->restarts,
+        snprintf(out, size, "after %u restart%s without getting past step %llu: ", job->restarts,
                  job->restarts == 1 ? "" : "s", (unsigned long long)job->reached_step);
     return out;
 }
@@ -67,9 +67,9 @@ static void give_up(const struct job *job, struct job_cause *cause)
     char after[96];
     const char *none = "";
     if (job->checkpoint_step == 0 && job->reason == JOB_REASON_CHECKPOINT_DAMAGED)
-        none = "no older checkpoint is listed; submitted again it would begin at step 0: ";
+        none = "no older checkpoint is listed; submitted again, it would start at step 0: ";
     if (job->checkpoint_step == 0 && job->reason == JOB_REASON_NOT_FINITE)
-        none = "no checkpoint is listed that it could go back to: ";
+        none = "there is no listed checkpoint to go back to: ";
     job_cause_set(cause, job->reason, "%s%s%s", print_after(job, after, sizeof after), none,
                   job->words);
 }

@@ -93,8 +93,8 @@ static void give_up(struct service *service, struct asker *asker)
         end_spare(service, asker);
     if (asker->call)
         rpc_call_fail(asker->call, RPC_DEADLINE_EXCEEDED,
-                      "no plan was found in time: ask with a longer --timeout, for fewer devices, "
-                      "or with 'search: uniform'");
+                      "no plan was found in time: try a longer --timeout, fewer devices, or "
+                      "'search: uniform'");
     asker_remove(service, asker);
 }
 

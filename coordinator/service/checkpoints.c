@@ -79,13 +79,13 @@ void service_damage_checkpoint(struct service *service, const struct job *job, u
                              (json_int_t)event.older.step, "reason", words);
     if (older)
         service_tell(service, "checkpoint-damaged", job->id, "", json,
-                     "%s its checkpoint of step %" PRIu64
-                     " cannot be gone on from, that of step %" PRIu64 " takes its place: %s",
+                     "%s cannot continue from its checkpoint of step %" PRIu64
+                     ", and uses that of step %" PRIu64 " instead: %s",
                      job->id, step, older->step, words);
     else
         service_tell(service, "checkpoint-damaged", job->id, "", json,
-                     "%s its checkpoint of step %" PRIu64
-                     " cannot be gone on from, and no older one is listed: %s",
+                     "%s cannot continue from its checkpoint of step %" PRIu64
+                     ", and no older one is listed: %s",
                      job->id, step, words);
     store_checkpoints_free(listed, count);
 }
@@ -139,7 +139,8 @@ static int check(const struct service *service, struct rpc_call *call, const str
         rc = error_set(err, -EINVAL, "%s has no checkpoint.dir that this release understands",
                        request->job);
     if (rc == 0 && request->rank != 0)
-        rc = error_set(err, -EINVAL, "rank %u tells of a checkpoint: rank 0 does", request->rank);
+        rc = error_set(err, -EINVAL, "rank %u reports a checkpoint, which only rank 0 does",
+                       request->rank);
     return rc;
 }
 
@@ -170,7 +171,7 @@ static void staged(struct rpc_call *call, void *data)
     if (request->failure[0] && dossier->unsaved_step < request->step) {
         dossier->unsaved_step = request->step;
         service_tell(service, "checkpoint-failed", job->id, "", NULL,
-                     "%s no checkpoint of step %" PRIu64 ": %s; training goes on", job->id,
+                     "%s has no checkpoint of step %" PRIu64 ": %s; training continues", job->id,
                      request->step, request->failure);
     } else if (!request->failure[0] && job->checkpoint_step < request->step) {
         list(service, job, request);

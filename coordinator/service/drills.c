@@ -16,9 +16,10 @@ static int check(const struct service *service, const Gimbal__DrillRequest *requ
                  const struct job **job, size_t *rank, struct error *err)
 {
     if (!service->options.drills)
-        return error_set(err, -EACCES,
-                         "this coordinator allows no drills: start it with 'drills: true' in its "
-                         "settings, or --drills true");
+        return error_set(
+            err, -EACCES,
+            "this coordinator does not allow drills: start it with 'drills: true' in its "
+            "settings, or with --drills true");
     *job = jobs_find(service->jobs, request->job);
     if (!*job)
         return error_set(err, -ENOENT, "there is no job '%.64s'", request->job);

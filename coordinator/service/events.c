@@ -96,19 +96,18 @@ void service_tell_replan(struct service *service, const struct job *job)
 /* What it costs to be ready for a loss, and what one costs; "" where that is not known. */
 static const char *print_safety(const struct safety *safety, char *out, size_t size)
 {
-    char bytes[32], seconds[32];
+    char bytes[32], seconds[32], every[40] = "after every step";
+    if (safety->copy_every > 1)
+        snprintf(every, sizeof every, "every %" PRIu64 " steps", safety->copy_every);
     out[0] = '\0';
     if (safety->kind == SAFETY_REPLICAS)
-        snprintf(out, size, "; every slice is on two nodes: a loss costs no step");
+        snprintf(out, size, "; all state is on two nodes: losing a node costs no step");
     if (safety->kind == SAFETY_COPIES)
-        snprintf(out, size,
-                 "; what a node alone holds is copied behind every %" PRIu64
-                 " step%s: %s a rank, %s each time",
-                 safety->copy_every, safety->copy_every == 1 ? "" : "s",
-                 units_print_bytes(bytes, sizeof bytes, (double)safety->copy_bytes),
+        snprintf(out, size, "; state held by a single node is copied %s: %s a rank, %s each time",
+                 every, units_print_bytes(bytes, sizeof bytes, (double)safety->copy_bytes),
                  units_print_seconds(seconds, sizeof seconds, safety->copy_s));
     if (safety->kind == SAFETY_CHECKPOINT)
-        snprintf(out, size, "; a lost node costs all steps since the newest checkpoint");
+        snprintf(out, size, "; losing a node costs all steps since the newest checkpoint");
     return out;
 }
 

@@ -109,12 +109,12 @@ void service_take_trial(struct service *service, const struct job *job,
     char before[32], after[32], words[160];
     units_print_seconds(before, sizeof before, now_s);
     units_print_seconds(after, sizeof after, then_s);
-    snprintf(words, sizeof words, "%zu device%s in place of %zu, %s a step in place of %s",
+    snprintf(words, sizeof words, "%zu device%s instead of %zu, %s a step instead of %s",
              answer->planning.rank_count, answer->planning.rank_count == 1 ? "" : "s",
              job_trainers(job), after, before);
     if (!pays) {
         service_tell(service, "job-stays", job->id, "", NULL,
-                     "%s could have %s: not worth a move of %.1f s for %.0f steps", job->id, words,
+                     "%s could use %s: not worth a move of %.1f s for %.0f steps", job->id, words,
                      move_s, left);
         return;
     }

@@ -20,7 +20,7 @@ static bool refuse_plain(struct rpc_call *call)
     if (!service_trusts_all(rpc_call_roles(call)))
         return false;
     rpc_call_fail(call, RPC_FAILED_PRECONDITION,
-                  "this coordinator listens without TLS, and nobody needs a credential there");
+                  "this coordinator listens without TLS, where nobody needs a credential");
     return true;
 }
 
@@ -74,7 +74,7 @@ static void keep_joined(struct service *service, const struct identity_joined *j
     store_put_token(service->options.store, joined->token);
     store_put_credential(service->options.store, credential);
     service_tell(service, "joined", "", credential->role == IDENTITY_WORKER ? credential->name : "",
-                 NULL, "%s %s joined by token %s", identity_role_names[credential->role],
+                 NULL, "%s %s joined with token %s", identity_role_names[credential->role],
                  credential->name, joined->token->id);
 }
 

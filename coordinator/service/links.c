@@ -155,7 +155,7 @@ int service_hear_link(struct service *service, struct rpc_call *call,
     const char *peer = record->peer < job->rank_count ? host_of(service, job, record->peer) : NULL;
     if (!own || !peer || strcmp(own, peer) == 0 || !(record->latency_s >= 0) ||
         !(record->seconds_per_byte > 0) || !isfinite(record->latency_s + record->seconds_per_byte))
-        return error_set(err, -EINVAL, "rank %u of %s tells of no link between two hosts",
+        return error_set(err, -EINVAL, "rank %u of %s does not report a link between two hosts",
                          record->rank, record->job);
     struct profile_link link = {rounded(record->latency_s), rounded(record->seconds_per_byte)};
     enum hardware_kind kind =

@@ -70,8 +70,8 @@ static void tell(struct service *service, const struct job *job, size_t rank, bo
                              (json_int_t)device->index, "factor", factor);
     service_tell(service, slow ? "node-slow" : "node-recovered-speed", job->id, device->worker,
                  json,
-                 slow ? "%s: rank %zu on %s/%u computes for %.1f times as long as its profile "
-                        "predicts, measured by the other ranks"
+                 slow ? "%s: rank %zu on %s/%u takes %.1f times as long to compute as its "
+                        "profile predicts, relative to the other ranks"
                       : "%s: rank %zu on %s/%u computes as fast as the other ranks again (%.1f)",
                  job->id, rank, device->worker, device->index, factor);
 }

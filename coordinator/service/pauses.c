@@ -49,10 +49,11 @@ static void hold(struct rpc_call *call, void *data)
     int rc = check_user(service, call, request->job, &err);
     if (rc == 0 && request->release &&
         !service_saves(service, jobs_find(service->jobs, request->job)))
-        rc = error_set(&err, -EINVAL,
-                       "%s has no checkpoint.dir: it can be paused, but not give its devices back, "
-                       "for it would begin anew",
-                       request->job);
+        rc =
+            error_set(&err, -EINVAL,
+                      "%s has no checkpoint.dir: it can be paused, but not release its devices, or "
+                      "it would start over",
+                      request->job);
     if (rc < 0) {
         rpc_call_fail_errno(call, rc, &err);
         return;

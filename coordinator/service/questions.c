@@ -60,10 +60,11 @@ static int ask_written(struct service *service, struct rpc_call *call, const str
     struct inventory inventory;
     int rc = inventory_parse(ask->cluster, strlen(ask->cluster), "cluster file", &inventory, err);
     if (rc == 0 && inventory.view_count > WRITTEN_DEVICES_MAX)
-        rc = error_set(err, -EINVAL,
-                       "cluster file: it has %zu devices, a coordinator plans for up to %d: plan "
-                       "without one",
-                       inventory.view_count, WRITTEN_DEVICES_MAX);
+        rc = error_set(
+            err, -EINVAL,
+            "cluster file: it has %zu devices, and a coordinator plans for at most %d: plan "
+            "without one",
+            inventory.view_count, WRITTEN_DEVICES_MAX);
     if (rc == 0)
         rc = ask_idle(service, call, ask, inventory.views, inventory.view_count, err);
     inventory_finish(&inventory);

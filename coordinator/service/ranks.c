@@ -120,7 +120,7 @@ static int check_hash(struct service *service, const struct job *job,
     if (request->program_hash == right)
         return 0;
     error_set(err, -ESTALE,
-              "it lowered program %016" PRIx64 " from the plan, the coordinator %016" PRIx64
+              "it lowered the plan to program %016" PRIx64 ", the coordinator to %016" PRIx64
               ": worker '%s' runs another release",
               request->program_hash, right, job->ranks[request->rank].device.worker);
     return refuse(service, job, request, JOB_REASON_PROGRAM_REFUSED, err);

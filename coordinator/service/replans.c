@@ -101,7 +101,7 @@ char *replan_end(struct replan *replan, const struct job *job, uint64_t now_ms, 
     double step_s = seconds(replan->ready_ms, now_ms), all_s = seconds(replan->broke_ms, now_ms);
     char bytes[32], inherited[64] = "";
     if (replan->inherited > 0)
-        snprintf(inherited, sizeof inherited, ", %u rank%s of what a dead executor left",
+        snprintf(inherited, sizeof inherited, " (%u rank%s from what a dead executor left)",
                  replan->inherited, replan->inherited == 1 ? "" : "s");
     replan->going = false;
     replan->took_s = all_s;
@@ -119,9 +119,9 @@ char *replan_end(struct replan *replan, const struct job *job, uint64_t now_ms, 
         "plan_s", plan_s, "start_s", start_s, "prepare_s", replan->prepare_s, "move_s",
         replan->fill_s, "step_s", step_s, "total_s", all_s);
     return xasprintf(
-        "%s: %s; %s on %zu device%s, then %s on %zu; on behind step %llu from %s%s, %llu steps "
-        "lost, "
-        "%s moved; %.0f ms: quiesce %.0f, wait %.0f, plan %.0f, start %.0f (prepare %.0f, move "
+        "%s: %s; %s on %zu device%s, then %s on %zu; continues after step %llu from %s%s, %llu "
+        "steps lost, %s moved; %.0f ms: quiesce %.0f, wait %.0f, plan %.0f, start %.0f (prepare "
+        "%.0f, move "
         "%.0f), first step %.0f",
         job->id, replan->cause, before->division, before->devices, before->devices == 1 ? "" : "s",
         after->division, after->devices, (unsigned long long)replan->step,

@@ -37,7 +37,7 @@ static int restore_plan(struct service *service, const struct job *job, struct p
         return 0;
     }
     if (rc == 0 && stored.json)
-        log_line(LOG_WARN, "the plan of %s is not understood any more: %s", job->id, why.text);
+        log_line(LOG_WARN, "the plan of %s is no longer understood: %s", job->id, why.text);
     store_plan_finish(&stored);
     return rc < 0 ? error_prefix(err, rc, "its plan") : 0;
 }
@@ -49,7 +49,7 @@ static void read_job(const struct job *job, struct dossier *dossier)
     struct error err;
     int rc = job_config_parse(job->text, strlen(job->text), "job file", &dossier->config, &err);
     if (rc < 0)
-        log_line(LOG_WARN, "%s is not understood any more: %s", job->id, err.text);
+        log_line(LOG_WARN, "%s is no longer understood: %s", job->id, err.text);
 }
 
 static int restore_job(void *data, const struct job *stored, struct error *err)
@@ -84,7 +84,7 @@ static void lose_ranks(struct service *service, const struct job *job)
         if (worker && !worker->dead && worker->instance == device->instance)
             continue;
         struct job_event event = {.kind = JOB_EVENT_WORKER_LOST,
-                                  .words = "it was gone when the coordinator came back"};
+                                  .words = "it was gone when the coordinator restarted"};
         event.worker.name = device->worker;
         event.worker.instance = device->instance;
         service_apply(service, &event, NULL);
@@ -101,8 +101,7 @@ static void lose_plan(struct service *service, const struct job *job)
     struct job_event event = {.kind = JOB_EVENT_EXITED,
                               .job = job->id,
                               .epoch = job->epoch,
-                              .words =
-                                  "the coordinator that came back does not understand its plan",
+                              .words = "the restarted coordinator does not understand its plan",
                               .exited = {.status = EXIT_FAILURE}};
     service_apply(service, &event, NULL);
 }
@@ -140,7 +139,7 @@ int service_restore(struct service *service, struct error *err)
     if (rc == 0)
         rc = store_read_values(store, restore_value, service, err);
     if (rc < 0)
-        return error_prefix(err, rc, "take up what is stored");
+        return error_prefix(err, rc, "restore what is stored");
     service->events_woken = stream_revision(service->events);
     for (size_t i = 0; i < jobs_count(service->jobs); i++) {
         lose_ranks(service, jobs_at(service->jobs, i));

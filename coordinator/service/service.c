@@ -201,7 +201,7 @@ int service_commit(struct service *service, struct error *err)
 {
     int rc = store_commit(service->options.store, err);
     if (rc < 0)
-        return error_prefix(err, rc, "the store has failed, and nothing is accepted any more");
+        return error_prefix(err, rc, "the store has failed, and nothing more is accepted");
     return 0;
 }
 

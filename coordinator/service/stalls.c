@@ -67,7 +67,7 @@ static void act_on(struct service *service, const struct job *job,
         (json_int_t)verdict->number, "step", (json_int_t)verdict->step, "ended", verdict->ends);
     service_tell(service, "rank-stalled", job->id, device->worker, json,
                  "%s: rank %zu on %s/%u %s%s", job->id, verdict->rank, device->worker,
-                 device->index, verdict->words, verdict->ends ? "; it is ended" : "");
+                 device->index, verdict->words, verdict->ends ? "; its executor is ended" : "");
     if (verdict->ends)
         assignments_end(service->assignments, job, verdict->rank, verdict->words);
 }

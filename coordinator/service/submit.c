@@ -96,10 +96,11 @@ static int check_devices(const struct service *service, const struct plan *plan,
     for (int rank = 0; rank < plan_ranks(plan) && rc == 0; rank++) {
         const char *name = plan_device(plan, rank);
         if (name && !offers(all, count, name))
-            rc = error_set(err, -ESTALE,
-                           "the plan puts rank %d on %s, and no worker that is alive offers that: "
-                           "the cluster is no longer the one that it was made for; plan again",
-                           rank, name);
+            rc = error_set(
+                err, -ESTALE,
+                "the plan puts rank %d on %s, which no living worker offers: the cluster is "
+                "no longer the one that the plan was made for; plan again",
+                rank, name);
     }
     free(all);
     return rc;

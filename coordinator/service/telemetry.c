@@ -19,8 +19,7 @@ static void go_back(struct service *service, const struct job *job)
                  job->skipped_from == job->began_step + 1;
     struct job_event event = {.kind = JOB_EVENT_NOT_FINITE, .job = job->id, .epoch = job->epoch};
     if (service_apply(service, &event, NULL) == 0 && tried)
-        service_damage_checkpoint(service, job, job->checkpoint_step,
-                                  "no step behind it is finite");
+        service_damage_checkpoint(service, job, job->checkpoint_step, "no step after it is finite");
 }
 
 /* What is known now becomes the job's progress; one that has ended keeps its record. The last

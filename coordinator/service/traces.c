@@ -38,13 +38,14 @@ static int find(const struct service *service, const Gimbal__GetTraceRequest *re
     if (!jobs_find(service->jobs, request->job))
         return error_set(err, -ENOENT, "there is no job '%.64s'", request->job);
     if (!measured || measured->traces.newest.step == 0)
-        return error_set(err, -ESTALE,
-                         "no step of %s has been heard of with its instructions yet, by this start "
-                         "of the coordinator: ranks tell of them now and then",
-                         request->job);
+        return error_set(
+            err, -ESTALE,
+            "no trace of a step of %s has arrived since the coordinator started: ranks send "
+            "one now and then",
+            request->job);
     const struct trace_step *step = &measured->traces.newest;
     if (request->step > 0 && request->step != step->step)
-        return error_set(err, -ERANGE, "step %llu is kept no more: step %llu is",
+        return error_set(err, -ERANGE, "step %llu is no longer kept: step %llu is",
                          (unsigned long long)request->step, (unsigned long long)step->step);
     if (request->rank >= step->rank_count)
         return error_set(err, -EINVAL, "%s has no rank %u, its ranks are 0 to %zu", request->job,

@@ -112,9 +112,9 @@ static enum stall_kind kind_of(const struct stall_position *culprit,
 static void print_own(const struct stall_position *culprit, char *out, size_t size)
 {
     if (!culprit->call[0])
-        snprintf(out, size, "it has not begun its first step");
+        snprintf(out, size, "it has not started its first step");
     else
-        snprintf(out, size, "it is %s %s of step %" PRIu64, culprit->inside ? "in" : "behind",
+        snprintf(out, size, "it is %s %s of step %" PRIu64, culprit->inside ? "in" : "after",
                  culprit->call, culprit->step + 1);
 }
 
@@ -123,12 +123,12 @@ static void print(const struct stall_position *culprit, struct stall_verdict *ou
     static const char *const why[] = {
         [STALL_NONE] = "",
         [STALL_STOPPED] = "its process is stopped",
-        [STALL_ABSENT] = "it has not come there",
-        [STALL_CUT_OFF] = "it has come there, but nothing of it arrives",
+        [STALL_ABSENT] = "it has not arrived there",
+        [STALL_CUT_OFF] = "it has arrived there, but nothing that it sends does",
     };
     char own[128], who[48], where[128] = "";
     print_own(culprit, own, sizeof own);
-    snprintf(who, sizeof who, out->waiting == 0 ? "holds up the job" : "holds up %zu rank%s",
+    snprintf(who, sizeof who, out->waiting == 0 ? "has held up the job" : "has held up %zu rank%s",
              out->waiting, out->waiting == 1 ? "" : "s");
     if (out->number > 0)
         snprintf(where, sizeof where, " in %s (step %" PRIu64 ", call %" PRIu64 ")", out->call,

@@ -272,7 +272,7 @@ START_TEST(a_job_whose_worker_is_lost_begins_again_as_soon_as_it_can)
         strstr(event->text, "PENDING: restart 1 of 20, from step 0: worker node-b was lost"));
     ck_assert_ptr_nonnull(strstr(event->json, "RestartPending"));
     assert_job(pair.user, pair.job, GIMBAL__JOB_STATUS__STATE__PENDING,
-               "the cluster has 1; restart 1 of 20, from step 0: worker node-b was lost");
+               "the cluster has only 1; restart 1 of 20, from step 0: worker node-b was lost");
     pair.workers[1] = cluster_worker(&pair.cluster, "node-c", 1, GIB);
     for (int i = 0; i < 2; i++) {
         pair.assignments[i] = await_assignment(&pair.cluster, pair.workers[i]);
@@ -467,7 +467,7 @@ START_TEST(a_job_that_begins_again_must_read_what_it_read_before)
     tell_stopped(pair.workers[0], pair.assignments[0], GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED,
                  "");
     assert_job(pair.user, pair.job, GIMBAL__JOB_STATUS__STATE__FAILED,
-               "after 1 restart, no further than step 1: rank ");
+               "after 1 restart without getting past step 1: rank ");
     cluster_stop(&pair.cluster);
 }
 END_TEST

@@ -136,13 +136,13 @@ START_TEST(settings_that_are_wrong_block_and_are_told)
     ck_assert_int_eq(command_finish(&command), 5);
     char *text;
     ck_assert_int_eq(file_read(path, &text, NULL), 0);
-    ck_assert_ptr_nonnull(strstr(text, "write 1 to 64, to cut the cores into so many"));
+    ck_assert_ptr_nonnull(strstr(text, "write 1 to 64, to divide the cores into that many"));
     free(text);
     unlink(path);
     command_start(&command, (const char *const[]){GIMBAL, "doctor", "--", "--speed", NULL});
     ck_assert_int_eq(command_finish(&command), 5);
-    ck_assert_ptr_nonnull(strstr(command.out, "settings   blocking  --speed is no option"));
-    ck_assert_ptr_nonnull(strstr(command.out, ". Right would be: set that right"));
+    ck_assert_ptr_nonnull(strstr(command.out, "settings   blocking  --speed is not an option"));
+    ck_assert_ptr_nonnull(strstr(command.out, ". What would be right: valid settings"));
 }
 END_TEST
 
@@ -160,7 +160,7 @@ START_TEST(certificates_of_a_user_are_not_the_workers)
     setenv("GIMBAL_TLS", folder, 1);
     ck_assert_int_eq(examine(nothing), 5);
     FINDS("certificates", "ok", "none are needed");
-    FINDS("cluster", "blocking", "/user/credential: join first");
+    FINDS("cluster", "blocking", "/user/credential: first join with");
     snprintf(folder, sizeof folder, "%s/worker", certificates);
     setenv("GIMBAL_TLS", folder, 1);
     ck_assert_int_eq(examine(nothing), 5);
@@ -190,7 +190,7 @@ START_TEST(what_a_job_names_has_to_be_here)
     snprintf(text, sizeof text, job, path, state); /* NOLINT(clang-diagnostic-format-nonliteral) */
     ck_assert_int_eq(file_write(path, text, 0600, NULL), 0);
     ck_assert_int_eq(examine((const char *const[]){"-f", path, NULL}), 5);
-    FINDS("job", "ok", " takes files, and has room for ");
+    FINDS("job", "ok", " can be written, and has room for ");
     unlink(path);
 }
 END_TEST
@@ -224,13 +224,13 @@ START_TEST(links_are_those_that_nodes_have_measured)
     add_node("node-a", "boot-1", "0-3", &cpu, 8e9);
     add_node("node-b", "boot-2", "0-3", &cpu, 8e9);
     ck_assert_int_eq(examine(pairs), 0);
-    FINDS("links", "ok", "2 links within nodes of EPYC, none far from the others");
-    FINDS("links", "ok", "2 links between nodes, none far from the others");
-    FINDS("links", "ok", "the first job on it and another will measure");
+    FINDS("links", "ok", "2 links within nodes of EPYC, none much slower than the others");
+    FINDS("links", "ok", "2 links between nodes, none much slower than the others");
+    FINDS("links", "ok", "is measured by the first job on it and another");
     add_node("node-c", "boot-3", "0-3", &cpu, 2e9);
     ck_assert_int_eq(examine(pairs), 4);
     FINDS("links", "warning",
-          "1.9 GiB/s between the devices of node-c, and half of such links have "
+          "1.9 GiB/s between the devices of node-c, while half of such links have "
           "7.5 GiB/s or more");
     const json_t *links = json_object_get(answer, "links"), *slow = json_array_get(links, 2);
     ck_assert_uint_eq(json_array_size(links), 6);
@@ -257,7 +257,7 @@ START_TEST(a_neighbour_on_the_same_cores_is_told)
     FINDS("neighbours", "ok", "1 other node is on this machine, with cores of their own");
     add_node("node-b", boot, core, &cpu, 8e9);
     ck_assert_int_eq(examine(nothing), 4);
-    FINDS("neighbours", "warning", "node 'node-b' of this machine offers cores ");
+    FINDS("neighbours", "warning", "node 'node-b' on this machine offers cores ");
     ck_assert(!has("neighbours", "warning", "node-a"));
     free(boot);
 }
@@ -276,8 +276,7 @@ START_TEST(a_device_of_which_others_have_a_part_is_told)
     add_node("node-b", "boot-2", "0-3", &gpu, 8e9);
     ck_assert_int_eq(examine(nothing), 4);
     FINDS("held", "warning",
-          "node-b/0, H100, has 40.0 MiB to give, and others of its model have "
-          "80.0 MiB");
+          "node-b/0, H100, offers 40.0 MiB, while others of its model offer 80.0 MiB");
     ck_assert(!has("held", "warning", "node-a/0"));
 }
 END_TEST

@@ -117,7 +117,7 @@ START_TEST(one_that_does_not_come_back_is_an_error)
     start_job("replan: false, max_restarts: 0");
     start_drill("kill-executor");
     ck_assert_int_eq(command_finish(&drill), 1);
-    ck_assert_msg(strstr(drill.err, "did not come back") != NULL, "%s", drill.err);
+    ck_assert_msg(strstr(drill.err, "did not recover") != NULL, "%s", drill.err);
     ck_assert_int_eq(command_finish(&events), 1);
 }
 END_TEST
@@ -127,7 +127,7 @@ START_TEST(what_cannot_be_done_is_refused_in_words)
     start_job("max_restarts: 0");
     start_drill("flood");
     ck_assert_int_eq(command_finish(&drill), 64);
-    ck_assert_msg(strstr(drill.err, "'flood' is no fault") != NULL, "%s", drill.err);
+    ck_assert_msg(strstr(drill.err, "unknown fault 'flood'") != NULL, "%s", drill.err);
     ck_assert_int_eq(PAIR_GIMBAL("drill", "j-1", "stop", "--rank", "2"), 65);
     ck_assert_msg(strstr(pair.command.err, "its ranks are 0 to 1") != NULL, "%s", pair.command.err);
     ck_assert_int_eq(PAIR_GIMBAL("logs", "j-1", "--rank", "7"), 65);

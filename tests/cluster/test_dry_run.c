@@ -51,7 +51,7 @@ END_TEST
 
 START_TEST(what_does_not_fit_the_machine_is_refused)
 {
-    tries("--devices", "65", 78, "write 1 to 64, to cut the cores into so many");
+    tries("--devices", "65", 78, "write 1 to 64, to divide the cores into that many");
     tries("--devices", "abacus", 69, "devices: there is no 'abacus' here");
     tries("--cpuset", "100000", 78, "cpuset '100000' is not");
     tries("--memory", "900TiB", 78, "memory: 900.0 TiB is more than the ");

@@ -223,7 +223,7 @@ START_TEST(an_executor_that_ends_by_a_signal_says_so_though_its_parent_wants_it_
         message_free(&event->base);
     }
     terminate_as_stranger();
-    await_line(log, "all ranks stop behind a step");
+    await_line(log, "all ranks stop after a step");
     ck_assert_int_eq(kill(executor.pid, SIGTERM), 0);
     executor_see_all(&executor, &seen);
     ck_assert(WIFEXITED(executor_finish(&executor)));

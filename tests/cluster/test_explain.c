@@ -18,9 +18,9 @@ START_TEST(a_key_is_told_with_its_values_and_its_default)
 {
     ck_assert_int_eq(run("train.clip", NULL), 0);
     ck_assert_str_eq(command.out,
-                     "train.clip                   the largest norm of the gradient; 0: it is not "
-                     "clipped\n"
-                     "                             a number (no unit), 0 to 1000000; unless given "
+                     "train.clip                   the largest allowed norm of the gradient; 0: no "
+                     "clipping\n"
+                     "                             a number (no unit), 0 to 1000000; default "
                      "1.0\n");
 }
 END_TEST
@@ -66,8 +66,8 @@ END_TEST
 START_TEST(a_key_that_is_none_is_answered_with_the_nearest)
 {
     ck_assert_int_eq(run("train.step", NULL), 65);
-    ck_assert_str_eq(command.err, "gimbal explain: a job file has no key 'train.step'; 'steps' is "
-                                  "one: see 'gimbal explain job'\n");
+    ck_assert_str_eq(command.err, "gimbal explain: a job file has no key 'train.step'; did you "
+                                  "mean 'steps'?\n");
     ck_assert_int_eq(run("train.steps.more", NULL), 65);
     ck_assert_int_eq(run("train..", NULL), 65);
     ck_assert_int_eq(run(".", NULL), 65);

@@ -73,7 +73,7 @@ def what_cannot_be_exported_is_refused_and_leaves_nothing():
     with tempfile.TemporaryDirectory() as folder:
         trained = Trained(programs, folder, "gpt")
         refused(trained.export("model"), 64, "needs the job file")
-        refused(trained.export("model", "-f", trained.job, "--step", "3"), 64, "goes with a JOB")
+        refused(trained.export("model", "-f", trained.job, "--step", "3"), 64, "is for a JOB")
         (trained.folder / "model").mkdir()
         refused(trained.export("model", "-f", trained.job), 1, "is there already")
         (trained.folder / "model").rmdir()

@@ -323,7 +323,7 @@ static int pause_running(const struct fault *fault)
     ck_assert_int_eq(command_child(workers[1].pid), executor);
     int code = give_up(&waiting);
     ck_assert_msg(command_finish(&lines) == 0, "%s", command_last(&lines));
-    ck_assert_str_eq(lines.err, "lines are missing here: the coordinator has them no more\n");
+    ck_assert_str_eq(lines.err, "lines are missing here: the coordinator no longer has them\n");
     return code;
 }
 

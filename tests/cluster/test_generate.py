@@ -77,7 +77,7 @@ def who_has_read_enough_ends_it():
 def what_cannot_write_says_why():
     with trained() as (folder, job, saved, _sample):
         assert "-f job.yaml" in gimbal("generate", saved, code=64)
-        assert "no number from 0 to 100" in gimbal("generate", saved, "-f", job, "-t", "warm", code=64)
+        assert "not a number from 0 to 100" in gimbal("generate", saved, "-f", job, "-t", "warm", code=64)
         assert "has no manifest.json" in gimbal("generate", f"{folder}/saved", "-f", job, code=65)
         assert "there is no device 'abacus'" in gimbal("generate", saved, "-f", job, "--device", "abacus", code=1)
         wider = write_job(folder, model="{family: gpt, layers: 2, hidden: 128, heads: 4, seq: 32}")

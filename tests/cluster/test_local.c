@@ -141,7 +141,7 @@ START_TEST(an_interrupted_training_goes_on_as_if_it_had_not_been)
     double loss = final_loss();
     interrupt((const char *const[]){GIMBAL, TRAIN, "-o", "jsonl", NULL});
     ck_assert_int_eq(RUN(TRAIN), 65);
-    ck_assert_msg(strstr(command.err, "go on from the newest with --resume"), "%s", command.err);
+    ck_assert_msg(strstr(command.err, "continue from the newest with --resume"), "%s", command.err);
     interrupt((const char *const[]){GIMBAL, TRAIN, "--resume", "-o", "jsonl", NULL});
     ck_assert_int_eq(RUN(TRAIN, "--resume", "-o", "json"), 0);
     ck_assert_msg(final_loss() == loss, "the loss is %.17g, not %.17g", final_loss(), loss);
@@ -183,7 +183,7 @@ START_TEST(a_training_that_is_done_says_so)
     prepare(32);
     ck_assert_int_eq(RUN(TRAIN), 0);
     ck_assert_int_eq(RUN(TRAIN, "--resume"), 0);
-    ck_assert_str_eq(command.out, "all " STEPS_TEXT " steps are done already\n");
+    ck_assert_str_eq(command.out, "all " STEPS_TEXT " steps are already done\n");
     ck_assert_int_eq(RUN(TRAIN, "--resume", "-o", "json"), 0);
     json_t *result = json_loads(command.out, 0, NULL);
     ck_assert_int_eq(json_integer_value(json_object_get(result, "steps")), STEPS);
@@ -230,7 +230,8 @@ START_TEST(a_damaged_checkpoint_is_passed_over_for_the_one_before)
     ck_assert_msg(command_await(&command, words), "%s", command.out);
     ck_assert_int_eq(kill(command.pid, SIGTERM), 0);
     ck_assert_int_eq(command_finish(&command), 128 + SIGTERM);
-    ck_assert_msg(strstr(command.err, "cannot be gone on from"), "%s", command.err);
+    ck_assert_msg(strstr(command.err, "training cannot continue from the checkpoint"), "%s",
+                  command.err);
 }
 END_TEST
 
@@ -238,7 +239,7 @@ START_TEST(without_an_undamaged_checkpoint_nothing_begins)
 {
     prepare(32);
     ck_assert_int_eq(RUN(TRAIN, "--resume"), 65);
-    ck_assert_msg(strstr(command.err, "lists no checkpoint to go on from"), "%s", command.err);
+    ck_assert_msg(strstr(command.err, "lists no checkpoint to continue from"), "%s", command.err);
     int step = interrupt((const char *const[]){GIMBAL, TRAIN, "-o", "jsonl", NULL});
     spoil(step, 2); /* the refused run was the first epoch */
     ck_assert_int_eq(RUN(TRAIN, "--resume"), 1);

@@ -193,13 +193,13 @@ START_TEST(flags_of_galvatrons_formula_that_lack_something_are_usage)
     ck_assert_int_eq(RUN("plan", PLAN, "--cost", "galvatron"), 64);
     expect_words("needs --profile-dir DIR");
     ck_assert_int_eq(RUN("plan", PLAN, "--profile-dir", folder), 64);
-    expect_words("--profile-dir goes with --cost galvatron");
+    expect_words("--profile-dir needs --cost galvatron");
     ck_assert_int_eq(
         RUN("plan", "-f", in_folder("job.yaml"), "--cost", "galvatron", "--profile-dir", folder),
         64);
     expect_words("needs --cluster FILE");
     ck_assert_int_eq(RUN("plan", "explain", PLAN, "--cost", "galvatron"), 64);
-    expect_words("goes with 'gimbal plan' itself");
+    expect_words("is for 'gimbal plan' itself");
     ck_assert_int_eq(RUN("plan", PLAN, "--cost", "galvatron", "--profile-dir", folder), 65);
     expect_words("has no file computation_profiling_*.json");
     ck_assert_int_eq(RUN("plan", PLAN, "--cost", "galvatrom"), 64);
@@ -324,9 +324,9 @@ START_TEST(a_saved_plan_is_no_job_and_no_job_file)
 {
     ck_assert_int_eq(RUN("plan", PLAN, "-o", in_folder("plan.json")), 0);
     ck_assert_int_eq(RUN("plan", "show", in_folder("plan.json"), "--address", NOBODY), 64);
-    expect_words("is a file and no JOB: give a job file by -f, and a saved plan by --plan");
+    expect_words("is a file, not a JOB: give a job file with -f, and a saved plan with --plan");
     ck_assert_int_eq(RUN("plan", "explain", in_folder("plan.json"), "--address", NOBODY), 64);
-    expect_words("plan.json' is a plan: give the job file that it is of by -f");
+    expect_words("plan.json' is a plan: give its job file with -f");
     ck_assert_int_eq(RUN("plan", "explain", "j-1", "--address", NOBODY), 69);
     ck_assert_int_eq(chdir(folder), 0);
     ck_assert_int_eq(RUN("plan", "show", "plan.json", "--address", NOBODY), 64);
@@ -357,8 +357,9 @@ END_TEST
 START_TEST(too_few_devices_for_what_is_asked_are_the_answer)
 {
     ck_assert_int_eq(RUN("plan", "why-not", "tp=8", PLAN), 0);
-    ck_assert_str_eq(command.out, "it cannot be divided so: plan.pin asks for 8 devices (tp 8), "
-                                  "and there are 4 for the job\n");
+    ck_assert_str_eq(command.out,
+                     "it cannot be divided this way: plan.pin asks for 8 devices (tp 8), "
+                     "and there are 4 for the job\n");
     write_job("devices: {max: 2}\n");
     ck_assert_int_eq(RUN("plan", "why-not", "pp=2", "dp=2", PLAN), 0);
     ck_assert_ptr_nonnull(strstr(command.out, "4 devices (dp 2, pp 2), and there are 2 for"));
@@ -368,9 +369,9 @@ END_TEST
 START_TEST(a_frontier_of_nothing_is_told_in_words)
 {
     ck_assert_int_eq(RUN("plan", "frontier", PLAN, "--search", "uniform"), 64);
-    expect_words("the search 'uniform' looks for one plan");
+    expect_words("the search 'uniform' finds a single plan");
     ck_assert_int_eq(RUN("plan", "frontier", PLAN, "--plan", in_folder("plan.json")), 64);
-    expect_words("--plan is one plan");
+    expect_words("--plan is a single plan");
     ck_assert_int_eq(RUN("plan", "frontier", PLAN, "more.yaml"), 64);
     expect_words("'more.yaml' is a second job file");
     ck_assert_int_eq(RUN("plan", "frontier", in_folder("job.yaml"), "--address", NOBODY), 69);

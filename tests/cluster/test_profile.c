@@ -119,11 +119,11 @@ END_TEST
 START_TEST(measure_goes_with_local)
 {
     expect(RUN("plan", "--measure", "-f", job), 64);
-    expect_words("--measure goes with --local", true);
+    expect_words("--measure needs --local", true);
     expect(RUN("plan", "explain", "--measure", "-f", job), 64);
-    expect_words("--measure goes with --local", true);
+    expect_words("--measure needs --local", true);
     expect(RUN("plan", "show", "--measure", "-f", job), 64);
-    expect_words("--measure goes with --local", true);
+    expect_words("--measure needs --local", true);
     expect(RUN("profile"), 64);
     expect_words("needs a second word: run or show", true);
     expect(RUN("profile", "show", "node-a", "--local", "1"), 64);

@@ -94,7 +94,7 @@ START_TEST(two_killed_workers_change_no_loss)
         ck_assert_int_eq(kill(trio.workers[victim].pid, SIGKILL), 0);
     for (int victim = 1; victim < TRIO_NODES; victim++)
         trio_collect_worker(victim, 128 + SIGKILL);
-    trio_await("the cluster has 1");
+    trio_await("the cluster has only 1");
     trio_start_worker(1);
     check_loss();
 }

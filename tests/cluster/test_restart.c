@@ -51,8 +51,8 @@ START_TEST(a_job_that_cannot_be_stored_is_not_accepted_and_the_coordinator_leave
     fill_disk();
     ck_assert_ptr_null(ask_submit(user, small, "", &status, &words));
     ck_assert_int_eq(status, RPC_UNAVAILABLE);
-    ck_assert_msg(strstr(words.text, "the store has failed, and nothing is accepted any more"),
-                  "%s", words.text);
+    ck_assert_msg(strstr(words.text, "the store has failed, and nothing more is accepted"), "%s",
+                  words.text);
     ck_assert_int_eq(waitpid(cluster.coordinator, &end_status, 0), cluster.coordinator);
     ck_assert(WIFEXITED(end_status));
     ck_assert_int_eq(WEXITSTATUS(end_status), EX_IOERR);
@@ -144,7 +144,7 @@ START_TEST(a_plan_that_is_not_understood_any_more_keeps_no_coordinator_from_star
         assert_job(user, "j-1", GIMBAL__JOB_STATUS__STATE__CANCELLED, "");
     else
         assert_job(user, "j-1", GIMBAL__JOB_STATUS__STATE__PENDING,
-                   "the coordinator that came back does not understand its plan");
+                   "the restarted coordinator does not understand its plan");
 }
 END_TEST
 

@@ -96,7 +96,7 @@ START_TEST(without_a_checkpoint_the_job_has_failed)
     pair_await(&events, "\"event\":\"step\"");
     spoil();
     ck_assert_int_eq(command_finish(&events), 1);
-    ck_assert_msg(strstr(events.err, "no checkpoint is listed that it could go back to: no step "
+    ck_assert_msg(strstr(events.err, "there is no listed checkpoint to go back to: no step "
                                      "from ") != NULL,
                   "%s", events.err);
 }

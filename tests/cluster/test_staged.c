@@ -138,8 +138,8 @@ START_TEST(what_could_not_be_written_is_an_event_and_lists_nothing)
     request.failure = (char *)"rank 0: the disk is full";
     listed_after(&request, "");
     const Gimbal__Event *event = cluster_event(&cluster, user, "checkpoint-failed");
-    ck_assert_str_eq(event->text, "j-1 no checkpoint of step 1: rank 0: the disk is full; "
-                                  "training goes on");
+    ck_assert_str_eq(event->text, "j-1 has no checkpoint of step 1: rank 0: the disk is full; "
+                                  "training continues");
     Gimbal__StagedRequest next = staged_request(assignment, 2);
     listed_after(&next, "step-2.epoch-1");
 }

@@ -39,7 +39,7 @@ static double await_sentence(int round)
 {
     char words[64];
     double begin = now_s();
-    snprintf(words, sizeof words, "on node-%c/0 holds up", 'a' + round % PAIR_NODES);
+    snprintf(words, sizeof words, "on node-%c/0 has held up", 'a' + round % PAIR_NODES);
     pair_await(&events, "\"event\":\"rank-stalled\"");
     pair_await(&events, words);
     pair_await(&events, "its process is stopped");
@@ -89,7 +89,7 @@ START_TEST(a_job_that_is_not_elastic_fails_with_the_sentence)
     stop_an_executor(1);
     await_sentence(1);
     ck_assert_int_eq(command_finish(&events), 1);
-    ck_assert_msg(strstr(events.err, "rank 1 on node-b/0 stalled: holds up") != NULL, "%s",
+    ck_assert_msg(strstr(events.err, "rank 1 on node-b/0 stalled: has held up") != NULL, "%s",
                   events.err);
 }
 END_TEST

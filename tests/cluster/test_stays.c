@@ -99,7 +99,7 @@ START_TEST(executors_that_stay_are_given_the_next_epoch)
     assert_job(user, job, GIMBAL__JOB_STATUS__STATE__REPLANNING, "worker node-b was lost");
     tell_stopped(workers[0], assignments[0], GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, "");
     assert_job(user, job, GIMBAL__JOB_STATUS__STATE__PENDING,
-               "the cluster has 1; replan 1 of 20: worker node-b was lost");
+               "the cluster has only 1; replan 1 of 20: worker node-b was lost");
     workers[1] = cluster_worker(&cluster, "node-c", 1, GIB);
     for (int i = 0; i < 2; i++) {
         assignments[i] = await_assignment(&cluster, workers[i]);
@@ -115,7 +115,8 @@ START_TEST(executors_that_stay_are_given_the_next_epoch)
     message_free(&reply->base);
     push_step(3);
     const Gimbal__Event *event = cluster_event(&cluster, user, "job-replanned");
-    ck_assert_msg(strstr(event->text, "on behind step 1 from memory, 1 steps lost, 2.0 KiB moved"),
+    ck_assert_msg(strstr(event->text, "continues after step 1 from memory, 1 steps lost, 2.0 KiB "
+                                      "moved"),
                   "%s", event->text);
 }
 END_TEST
@@ -185,7 +186,7 @@ START_TEST(a_job_grows_onto_a_node_that_joins)
     workers[1] = cluster_worker(&cluster, "node-b", 1, 16 * GIB);
     cluster_record(&cluster, workers[0], GIMBAL__WORKER_RECORD__RECORD_QUIESCE);
     const Gimbal__Event *event = cluster_event(&cluster, user, "job-replanning");
-    ck_assert_msg(strstr(event->text, "2 devices in place of 1") != NULL, "%s", event->text);
+    ck_assert_msg(strstr(event->text, "2 devices instead of 1") != NULL, "%s", event->text);
     tell_stopped(workers[0], assignments[0], GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, "");
     check_chosen_before(cluster_event(&cluster, user, "plan-chosen"), "on 2 devices");
     for (int i = 0; i < 2; i++) {

@@ -212,7 +212,7 @@ START_TEST(a_job_that_leaves_a_drained_node_saves_before)
         ck_assert_int_eq(PAIR_GIMBAL("resume", "j-1"), 0);
     ck_assert_int_eq(PAIR_GIMBAL("undrain", "node-b"), 0);
     pair_await(&events, "\"event\":\"job-replanned\"");
-    char *words = xasprintf("on behind step %d from memory, 0 steps lost", (int)step);
+    char *words = xasprintf("continues after step %d from memory, 0 steps lost", (int)step);
     ck_assert_msg(strstr(events.out, words) != NULL, "no '%s' in %s", words, events.out);
     free(words);
     finish();

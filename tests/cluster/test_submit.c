@@ -93,14 +93,15 @@ START_TEST(a_job_waits_for_the_devices_that_would_do)
     cluster_start(&cluster, patient);
     struct party *user = cluster_user(&cluster);
     Gimbal__SubmitReply *reply = submit(user, small, "plan: {search: uniform}\n");
-    ck_assert_str_eq(reply->waiting_reason, "it needs 1 device, no worker offers any");
+    ck_assert_str_eq(reply->waiting_reason, "it needs 1 device, but no worker offers any");
     assert_job(user, reply->job, GIMBAL__JOB_STATUS__STATE__PENDING, "no worker offers any");
     /* One such device does not hold the model; two do, and then it starts. */
     struct party *workers[2] = {cluster_worker(&cluster, "node-a", 1, memory_bytes)};
     cluster_event(&cluster, user, "job-planning");
     cluster_event(&cluster, user, "job-pending");
     assert_job(user, reply->job, GIMBAL__JOB_STATUS__STATE__PENDING,
-               "its memory needs 2 devices of one kind, the cluster has 1: no plan fits: ");
+               "its memory needs 2 devices of one kind, but the cluster has only 1: no plan "
+               "fits: ");
     Gimbal__GetJobReply *known = get_job(user, reply->job);
     ck_assert_str_eq(known->status->cause, "InfeasibleMemory");
     message_free(&known->base);
@@ -219,7 +220,7 @@ START_TEST(a_drained_node_gets_no_job_until_it_is_undrained)
     drain.reason = (char *)"new fan";
     party_tell(user, COORDINATOR_DRAIN, &drain);
     Gimbal__SubmitReply *reply = submit(user, small, "plan: {search: uniform}\n");
-    ck_assert_str_eq(reply->waiting_reason, "it needs 1 device, no worker offers any");
+    ck_assert_str_eq(reply->waiting_reason, "it needs 1 device, but no worker offers any");
     Gimbal__ListNodesRequest list = GIMBAL__LIST_NODES_REQUEST__INIT;
     Gimbal__ListNodesReply *nodes = party_call(user, COORDINATOR_LIST_NODES, &list);
     ck_assert_int_eq(nodes->nodes[0]->state, GIMBAL__NODE_STATUS__STATE__DRAINED);

@@ -49,7 +49,7 @@ START_TEST(devices_that_the_plan_leaves_are_given_back)
     add_worker("a", HARDWARE_CPU, 3);
     const struct job *first = submit(1, 3, JOB_ANY), *second = submit(1, 1, JOB_ANY);
     schedule();
-    stands(second, "PENDING", "DevicesBusy", "it needs 1 device, 0 of 3 are free");
+    stands(second, "PENDING", "DevicesBusy", "it needs 1 device; 0 of 3 are free");
     carry_out();
     jobs_actions_finish(&actions);
     must(planned(first, &views[1].ref, 1));

@@ -97,7 +97,7 @@ START_TEST(without_a_checkpoint_it_has_failed)
     skip(job, 2, 11);
     go_back(job);
     stands(job, "FAILED", "NotFinite",
-           "no checkpoint is listed that it could go back to: no step from 2 to 11 had a finite "
+           "there is no listed checkpoint to go back to: no step from 2 to 11 had a finite "
            "loss and gradient (elastic.max_skipped)");
 }
 END_TEST
@@ -115,7 +115,8 @@ START_TEST(a_job_that_gets_no_further_has_failed)
             run_again(job);
     }
     stands(job, "FAILED", "NotFinite",
-           "after 3 restarts, no further than step 100: no step from 101 to 114 had a finite loss "
+           "after 3 restarts without getting past step 100: no step from 101 to 114 had a finite "
+           "loss "
            "and gradient (elastic.max_skipped)");
 }
 END_TEST

@@ -143,8 +143,8 @@ START_TEST(a_paused_job_is_not_replanned_and_keeps_its_devices)
     replans = true;
     const struct job *job = paused_job();
     ck_assert_int_eq(apply(of(JOB_EVENT_REPLAN, job)), -ESTALE);
-    ck_assert_str_eq(err.text, "j-1 is paused by ada: for the night, and keeps its devices: let it "
-                               "go on first");
+    ck_assert_str_eq(err.text, "j-1 is paused by ada: for the night, and keeps its devices: "
+                               "resume it first");
     stands(job, "PAUSED", "Held", "paused by ada: for the night");
 }
 END_TEST
@@ -204,7 +204,7 @@ START_TEST(a_held_job_is_granted_nothing_and_keeps_nobody_waiting)
     ck_assert_int_eq(second->state, JOB_PLANNING);
     must(let_go(first));
     schedule();
-    stands(first, "PENDING", "DevicesBusy", "it needs 2 devices of one kind, 1 of 2 are free");
+    stands(first, "PENDING", "DevicesBusy", "it needs 2 devices of one kind; 1 of 2 are free");
 }
 END_TEST
 
@@ -303,7 +303,7 @@ START_TEST(a_job_that_is_saved_gives_its_devices_back)
     ck_assert_int_eq(other->state, JOB_PLANNING);
     must(let_go(job));
     schedule();
-    stands(job, "PENDING", "DevicesBusy", "it needs 2 devices of one kind, 0 of 2 are free");
+    stands(job, "PENDING", "DevicesBusy", "it needs 2 devices of one kind; 0 of 2 are free");
     must(cancelled(other));
     schedule();
     ck_assert_int_eq(job->state, JOB_PLANNING);

@@ -12,7 +12,7 @@ START_TEST(the_queue_is_first_in_first_out)
                      *third = submit(1, 1, JOB_ANY);
     schedule();
     stands(first, "PLANNING", "None", "");
-    stands(second, "PENDING", "DevicesBusy", "it needs 2 devices of one kind, 1 of 4 are free");
+    stands(second, "PENDING", "DevicesBusy", "it needs 2 devices of one kind; 1 of 4 are free");
     stands(third, "PENDING", "WaitingForOthers", "it is behind j-2");
     actions_are("store j-1, hold j-1, plan j-1, store j-2, store j-3");
     schedule();
@@ -30,8 +30,9 @@ START_TEST(a_job_too_large_for_the_cluster_blocks_nobody)
     const struct job *large = submit(3, 3, JOB_ANY), *gpus = submit(1, 1, JOB_GPU),
                      *small = submit(1, 1, JOB_ANY);
     schedule();
-    stands(large, "PENDING", "TooFewDevices", "it needs 3 devices of one kind, the cluster has 2");
-    stands(gpus, "PENDING", "NoDevices", "it needs 1 GPU, no worker offers any");
+    stands(large, "PENDING", "TooFewDevices",
+           "it needs 3 devices of one kind, but the cluster has only 2");
+    stands(gpus, "PENDING", "NoDevices", "it needs 1 GPU, but no worker offers any");
     stands(small, "PLANNING", "None", "");
 }
 END_TEST
@@ -44,9 +45,9 @@ START_TEST(jobs_of_another_kind_of_device_pass)
                      *three = submit(1, 9, JOB_CPU), *four = submit(1, 1, JOB_ANY);
     schedule();
     ranks_are(one, "a/0 a/1");
-    stands(two, "PENDING", "DevicesBusy", "it needs 1 GPU, 0 of 2 are free");
+    stands(two, "PENDING", "DevicesBusy", "it needs 1 GPU; 0 of 2 are free");
     ranks_are(three, "b/0 b/1");
-    stands(four, "PENDING", "DevicesBusy", "it needs 1 device, 0 of 2 are free");
+    stands(four, "PENDING", "DevicesBusy", "it needs 1 device; 0 of 2 are free");
 }
 END_TEST
 
@@ -113,8 +114,9 @@ START_TEST(suspect_and_draining_workers_get_nothing_new)
     views[0].draining = true;
     const struct job *one = submit(1, 1, JOB_ANY), *two = submit(2, 2, JOB_ANY);
     schedule();
-    stands(one, "PENDING", "DevicesBusy", "it needs 1 device, 0 of 1 are free");
-    stands(two, "PENDING", "TooFewDevices", "it needs 2 devices of one kind, the cluster has 1");
+    stands(one, "PENDING", "DevicesBusy", "it needs 1 device; 0 of 1 are free");
+    stands(two, "PENDING", "TooFewDevices",
+           "it needs 2 devices of one kind, but the cluster has only 1");
     views[1].grantable = true;
     schedule();
     ranks_are(one, "b/0");
@@ -203,7 +205,7 @@ START_TEST(a_job_that_needs_more_memory_waits_for_more_devices)
     actions_are("store j-1, release j-1");
     schedule();
     stands(job, "PENDING", "InfeasibleMemory",
-           "its memory needs 3 devices of one kind, the cluster has 2");
+           "its memory needs 3 devices of one kind, but the cluster has only 2");
     actions_are("");
     add_worker("b", HARDWARE_CPU, 1);
     schedule();
@@ -238,7 +240,7 @@ START_TEST(a_device_that_a_plan_names_is_waited_for)
     schedule();
     stands(job, "PENDING", "DevicesBusy", "its plan is for b/0, which j-1 has");
     ranks_are(small, "a/0");
-    stands(next, "PENDING", "DevicesBusy", "it needs 1 device, 0 of 3 are free");
+    stands(next, "PENDING", "DevicesBusy", "it needs 1 device; 0 of 3 are free");
     stands(lost, "PENDING", "NoDevices", "its plan is for d/0, which no worker offers");
     must(cancelled(first));
     schedule();
@@ -247,7 +249,7 @@ START_TEST(a_device_that_a_plan_names_is_waited_for)
     views[3].grantable = false;
     views[3].draining = true;
     schedule();
-    stands(lost, "PENDING", "DevicesBusy", "its plan is for d/0, which a node has that is drained");
+    stands(lost, "PENDING", "DevicesBusy", "its plan is for d/0, which is on a drained node");
     must(cancelled(next));
     views[3].grantable = true;
     views[3].draining = false;
@@ -279,7 +281,7 @@ START_TEST(a_new_worker_may_be_a_larger_one)
     must(event);
     schedule();
     stands(job, "PENDING", "InfeasibleMemory",
-           "its memory needs 4 devices of one kind, the cluster has 1");
+           "its memory needs 4 devices of one kind, but the cluster has only 1");
     must((struct job_event){.kind = JOB_EVENT_WORKER_JOINED});
     add_worker("b", HARDWARE_CPU, 1);
     schedule();

@@ -49,7 +49,7 @@ START_TEST(a_job_that_lost_a_worker_begins_again_on_others)
     views[1].grantable = false;
     schedule();
     stands(job, "PENDING", "DevicesBusy",
-           "it needs 2 devices of one kind, 1 of 2 are free; "
+           "it needs 2 devices of one kind; 1 of 2 are free; "
            "restart 1 of 2, from step 0: worker b was lost: silent for 5.00 s");
     add_worker("c", HARDWARE_CPU, 1);
     run_again(job);
@@ -72,7 +72,7 @@ START_TEST(a_budget_that_is_used_up_ends_the_job)
     must(lost("a"));
     must(lost("b"));
     stands(job, "FAILED", "WorkerLost",
-           "after 2 restarts, no further than step 0: worker a was lost: silent for 5.00 s");
+           "after 2 restarts without getting past step 0: worker a was lost: silent for 5.00 s");
     actions_are("store j-1, hold j-1, plan j-1, hold j-1, assign j-1, go j-1, stop j-1, "
                 "release j-1");
 }
@@ -105,13 +105,13 @@ START_TEST(a_rank_that_held_up_the_others_says_nothing_about_the_job)
 {
     const struct job *job = running(1);
     for (unsigned rank = 0; rank < 2; rank++) {
-        struct job_event ended = exited(job, rank, 1, "holds up 1 rank");
+        struct job_event ended = exited(job, rank, 1, "has held up 1 rank");
         ended.exited.stalled = rank == 0;
         ended.exited.by_others = rank == 1;
         must(ended);
     }
     stands(job, "PENDING", "RestartPending",
-           "restart 1 of 1, from step 0: rank 0 on a/0 stalled: holds up 1 rank");
+           "restart 1 of 1, from step 0: rank 0 on a/0 stalled: has held up 1 rank");
 }
 END_TEST
 
@@ -145,7 +145,7 @@ START_TEST(a_rank_that_ran_out_of_memory_is_planned_with_less)
     ck_assert_int_eq(job->reason, JOB_REASON_PEER_LOST);
     must(out_of_memory(job, "", 0));
     stands(job, "FAILED", "OutOfMemory",
-           "after 6 restarts, no further than step 0: rank 1 on b/0 ran out of memory");
+           "after 6 restarts without getting past step 0: rank 1 on b/0 ran out of memory");
 }
 END_TEST
 
@@ -188,7 +188,7 @@ START_TEST(a_fault_is_tried_again_a_few_times)
     }
     break_down(job);
     stands(job, "FAILED", "RankFailed",
-           "after 3 restarts, no further than step 60: "
+           "after 3 restarts without getting past step 60: "
            "rank 0 on a/0 failed: killed by signal 11");
 }
 END_TEST
@@ -221,7 +221,7 @@ START_TEST(faults_are_counted_apart_from_losses)
     ck_assert_uint_eq(job->restarts, 6);
     break_down(job);
     stands(job, "FAILED", "RankFailed",
-           "after 6 restarts, no further than step 0: "
+           "after 6 restarts without getting past step 0: "
            "rank 0 on a/0 failed: killed by signal 11");
 }
 END_TEST
@@ -397,8 +397,8 @@ START_TEST(without_an_older_checkpoint_it_does_not_begin_at_step_0)
     damage(job, 0);
     stands(
         job, "FAILED", "CheckpointDamaged",
-        "after 1 restart, no further than step 60: no older checkpoint is listed; submitted again "
-        "it would begin at step 0: rank 0 on a/0 failed before it was ready: it is damaged");
+        "after 1 restart without getting past step 60: no older checkpoint is listed; submitted "
+        "again, it would start at step 0: rank 0 on a/0 failed before it was ready: it is damaged");
     ck_assert_uint_eq(job->checkpoint_step, 0);
 }
 END_TEST

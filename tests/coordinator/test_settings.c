@@ -107,12 +107,12 @@ END_TEST
 START_TEST(a_flag_that_is_none_or_lacks_its_value_is_named)
 {
     ck_assert_int_eq(read_words("--join_tokens", "/tokens", NULL, NULL), -EINVAL);
-    ck_assert_str_eq(err.text, "--join_tokens is no flag; see --help");
+    ck_assert_str_eq(err.text, "--join_tokens is not a flag; see --help");
     ck_assert(usage);
     ck_assert_int_eq(read_words("--tls", NULL, NULL, NULL), -EINVAL);
-    ck_assert_str_eq(err.text, "--tls wants a value; see --help");
+    ck_assert_str_eq(err.text, "--tls needs a value; see --help");
     ck_assert_int_eq(read_words("tls", NULL, NULL, NULL), -EINVAL);
-    ck_assert_str_eq(err.text, "'tls' is no flag; see --help");
+    ck_assert_str_eq(err.text, "'tls' is not a flag; see --help");
 }
 END_TEST
 

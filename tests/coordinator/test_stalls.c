@@ -65,8 +65,8 @@ START_TEST(one_that_never_came_holds_up_the_others)
     all_wait_for_two();
     computes(2, 8);
     names(2, STALL_ABSENT,
-          "holds up 3 ranks in all_reduce of {0,1,2,3} (step 5, call 9) for 12.0 s: "
-          "it has not come there; it is in linear of layers.1 of step 5");
+          "has held up 3 ranks in all_reduce of {0,1,2,3} (step 5, call 9) for 12.0 s: "
+          "it has not arrived there; it is in linear of layers.1 of step 5");
     ck_assert(verdict.ends);
 }
 END_TEST
@@ -75,7 +75,7 @@ START_TEST(one_that_came_and_is_waited_for_by_most_has_lost_its_network)
 {
     all_wait_for_two();
     is_in(2, 9, 0);
-    names(2, STALL_CUT_OFF, "it has come there, but nothing of it arrives");
+    names(2, STALL_CUT_OFF, "it has arrived there, but nothing that it sends does");
 }
 END_TEST
 
@@ -122,7 +122,7 @@ START_TEST(one_between_two_steps_is_named_and_left_alone)
     all_wait_for_two();
     computes(2, 8);
     ranks[2].inside = false;
-    names(2, STALL_ABSENT, "it is behind linear of layers.1");
+    names(2, STALL_ABSENT, "it is after linear of layers.1");
     ck_assert(!verdict.ends);
 }
 END_TEST
@@ -135,7 +135,7 @@ START_TEST(where_the_job_begins_only_a_stopped_process_is_to_blame)
     ranks[1] = (struct stall_position){.known = true, .stopped = true, .stopped_ms = LONG_MS};
     ck_assert(stall_judge(ranks, RANKS, LIMIT_MS, true, &verdict));
     ck_assert_uint_eq(verdict.rank, 1);
-    ck_assert_msg(strstr(verdict.words, "it has not begun its first step") != NULL, "%s",
+    ck_assert_msg(strstr(verdict.words, "it has not started its first step") != NULL, "%s",
                   verdict.words);
 }
 END_TEST

@@ -159,7 +159,8 @@ int listing_newest(const struct listing *listing, char **folder, uint64_t *step,
             *folder = path;
             return 0;
         }
-        log_line(LOG_WARN, "the checkpoint '%s' cannot be gone on from: %s", path, err->text);
+        log_line(LOG_WARN, "training cannot continue from the checkpoint '%s': %s", path,
+                 err->text);
         free(path);
     }
     return listing->count == 0 ? 0

@@ -141,8 +141,8 @@ static int join_and_keep(const struct worker_settings *settings, int signal_fd, 
         rc = credential_keep(path, &pass->credential, err);
     if (rc == 0)
         log_line(LOG_INFO,
-                 "joined as '%s'; the credential is in %s, and the token is not needed "
-                 "any more",
+                 "joined as '%s'; the credential is in %s, and the token is no longer "
+                 "needed",
                  settings->name, path);
     return rc;
 }

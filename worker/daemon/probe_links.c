@@ -97,10 +97,11 @@ int probe_links(const struct prober *prober, struct hardware_report *report, str
         if (rc == -EINTR)
             return error_set(err, rc, "%s", why.text);
         if (rc < 0)
-            log_line(LOG_WARN,
-                     "links of devices are planned for as through the host's memory, for they "
-                     "cannot be measured: %s",
-                     why.text);
+            log_line(
+                LOG_WARN,
+                "jobs are planned as if data between devices went through the host's memory, as "
+                "links cannot be measured: %s",
+                why.text);
     }
     return 0;
 }

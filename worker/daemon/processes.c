@@ -66,7 +66,7 @@ void processes_adopt(struct daemon *daemon, uint64_t id, uint64_t from)
         relay_forget(daemon->relay, from);
         child_renew(&process->child);
         process->rank = id;
-        log_line(LOG_INFO, "job %s epoch %" PRIu64 " rank %" PRIu32 " goes on in process %d",
+        log_line(LOG_INFO, "job %s epoch %" PRIu64 " rank %" PRIu32 " continues in process %d",
                  assignment->job, assignment->epoch, assignment->rank, (int)process->child.pid);
         orders_assign(process, assignment);
     } else {

@@ -20,39 +20,35 @@
 const char worker_usage[] =
     "usage: gimbal-worker [OPTION...]\n"
     "\n"
-    "  --name NAME            of this node; else the host's\n"
-    "  --coordinator ADDRESS  tcp://HOST:PORT, else tcp://127.0.0.1:7070; or tls+tcp://HOST:PORT\n"
-    "  --tls DIR              certificates: the worker's folder of 'gimbal cluster init'\n"
-    "  --join FILE            a join token, as 'gimbal cluster token worker' prints it; read only\n"
-    "                         where this node has not joined yet\n"
-    "  --devices WHAT         N: cut the cores into so many devices; cuda: the NVIDIA devices; "
-    "else\n"
-    "                         those where there are any, and otherwise 1\n"
-    "  --cpuset CORES         use these, as in 0-3,8; else all that this process may use\n"
-    "  --share K/N            of those, the K-th of N shares, from 0: for N workers on one host\n"
-    "  --memory SIZE          use at most this, as in 16GiB\n"
-    "  --host-address IP      where ranks of other nodes reach this one; else the address by "
-    "which\n"
-    "                         this host reaches the coordinator\n"
-    "  --state DIR            keep what must survive the worker there (root: in\n"
+    "  --name NAME            the node's name (the host's)\n"
+    "  --coordinator ADDRESS  tcp://HOST:PORT (tcp://127.0.0.1:7070) or tls+tcp://HOST:PORT\n"
+    "  --tls DIR              certificates: the worker's folder from 'gimbal cluster init'\n"
+    "  --join FILE            a join token from 'gimbal cluster token worker'; read only if this\n"
+    "                         node has not joined yet\n"
+    "  --devices WHAT         N: divide the cores into N devices; cuda: the NVIDIA devices; by\n"
+    "                         default the NVIDIA devices if there are any, else all cores as one\n"
+    "  --cpuset CORES         the cores to use, such as 0-3,8 (all that this process may use)\n"
+    "  --share K/N            the K-th of N shares of them, from 0: for N workers a host\n"
+    "  --memory SIZE          use at most this much, such as 16GiB\n"
+    "  --host-address IP      where ranks on other nodes reach this one (the address from which\n"
+    "                         this host reaches the coordinator)\n"
+    "  --state DIR            keep what must survive the worker in DIR (root:\n"
     "                         /var/lib/gimbal/worker, others: below ~/.local/state)\n"
-    "  --profile-cache DIR    keep what its cores were measured to do there, and use it again for "
-    "a\n"
-    "                         week; else in profiles below --state\n"
-    "  --measure              measure them anew, whatever is kept\n"
-    "  --executor PATH        gimbal-executor; else the one beside this program\n"
-    "  --fleet N              be N simulated nodes, NAME-0001 and so on, that run nothing: to try\n"
-    "                         what a coordinator bears\n"
-    "  --log-level LEVEL      debug, info, warn or error\n"
-    "  --config FILE          settings, else " FILE_STANDARD "\n"
-    "  --check                read the settings, say what is wrong with them, and end\n"
-    "  --dry-run              find out what this node would offer, say so, and end: nothing is\n"
-    "                         measured, and no coordinator is told\n"
-    "  --doctor               look for whatever would keep a worker from working here, and print "
-    "it\n"
-    "                         as JSON: for 'gimbal doctor'\n"
-    "  -h, --help             this text\n"
-    "  -V, --version          the release\n"
+    "  --profile-cache DIR    keep measurements of the cores in DIR, and use them for a week (in\n"
+    "                         profiles below --state)\n"
+    "  --measure              measure the cores again, whatever is kept\n"
+    "  --executor PATH        gimbal-executor (the one in the folder of this program)\n"
+    "  --fleet N              simulate N nodes, NAME-0001 and so on, that run nothing: to see how\n"
+    "                         many a coordinator can handle\n"
+    "  --log-level LEVEL      debug, info, warn or error (info)\n"
+    "  --config FILE          the settings file (" FILE_STANDARD ")\n"
+    "  --check                read the settings, report what is wrong with them, and exit\n"
+    "  --dry-run              print what this node would offer, and exit; nothing is measured,\n"
+    "                         and no coordinator is contacted\n"
+    "  --doctor               check whether a worker could work here, print the findings as JSON\n"
+    "                         for 'gimbal doctor', and exit\n"
+    "  -h, --help             print this text\n"
+    "  -V, --version          print the version\n"
     "\n"
     "A setting is also read from the environment (GIMBAL_NAME) and from the file (name:).\n";
 
@@ -136,7 +132,8 @@ static int read_flags(int argc, char **argv, struct settings *settings,
             exit(EXIT_SUCCESS);
         }
         if (option == '?') {
-            error_set(err, 0, "%s is no option, or lacks its value; see --help", argv[optind - 1]);
+            error_set(err, 0, "%s is not an option, or its value is missing; see --help",
+                      argv[optind - 1]);
             return EX_USAGE;
         }
         if (option == 'k')
@@ -166,7 +163,8 @@ static int read_share(struct worker_settings *values, const struct settings *set
     if (sscanf(values->share, "%u/%u%c", &values->share_index, &values->share_count, &rest) == 2 &&
         values->share_index < values->share_count)
         return 0;
-    return error_set(err, -EINVAL, "%s: '%s' is no share; write K/N, as in 0/3 for the first of 3",
+    return error_set(err, -EINVAL,
+                     "%s: '%s' is not a share: write K/N, such as 0/3 for the first of 3",
                      settings_origin(settings, "share"), values->share);
 }
 
@@ -181,8 +179,8 @@ static int read_devices(struct worker_settings *values, const struct settings *s
     unsigned long count = text[strspn(text, digits)] == '\0' ? strtoul(text, NULL, 10) : 0;
     if (count < 1 || count > HARDWARE_PIECES_MAX)
         return error_set(err, -EINVAL,
-                         "%s: '%s' says no devices: write 1 to %d, to cut the cores into so many, "
-                         "or a kind, as cuda",
+                         "%s: '%s' does not name devices: write 1 to %d, to divide the cores into "
+                         "that many, or a kind, such as cuda",
                          settings_origin(settings, "devices"), text, HARDWARE_PIECES_MAX);
     values->pieces = (unsigned)count;
     return 0;
@@ -200,13 +198,14 @@ static int complete(struct worker_settings *values, struct error *err)
     if (!values->state)
         values->state = state_folder("worker");
     if (!values->state)
-        return error_set(err, -EINVAL, "there is no HOME to keep state in: give --state DIR");
+        return error_set(err, -EINVAL,
+                         "HOME is not set: name a folder for the state with --state DIR");
     if (!values->profile_cache)
         values->profile_cache = xasprintf("%s/profiles", values->state);
     if (!hardware_name_valid(values->name))
         return error_set(err, -EINVAL,
-                         "'%s' is no name for a node: give --name, 1 to %d letters, digits, '.', "
-                         "'-' or '_', a letter or digit first",
+                         "'%s' cannot be a node's name: give --name, 1 to %d letters, digits, '.', "
+                         "'-' or '_', starting with a letter or digit",
                          values->name, HARDWARE_NAME_SIZE - 1);
     struct rpc_address address;
     int rc = rpc_address_parse(values->coordinator, &address, err);
@@ -214,8 +213,7 @@ static int complete(struct worker_settings *values, struct error *err)
         rc = rpc_address_check_tls(&address, values->tls != NULL, err);
     if (rc == 0 && values->tls && values->fleet)
         rc = error_set(err, -EINVAL,
-                       "a fleet has one name after the other and no credential for any: try it "
-                       "without tls");
+                       "the nodes of a fleet have names, but no credentials: try it without tls");
     return rc < 0 ? error_prefix(err, rc, "coordinator") : 0;
 }
 

@@ -29,12 +29,12 @@ static const char usage[] =
     "usage: gimbal-shim --parent PID [OPTION...] -- PROGRAM [ARGUMENT...]\n"
     "\n"
     "  --parent PID     the process that starts this one; the program dies with it\n"
-    "  --channel FD     a descriptor that the program keeps beside 0 to 2\n"
-    "  --trail FD       another one, the next\n"
-    "  --state FD       another one, the next\n"
-    "  --cpuset CORES   run on these, as in 0-3,8\n"
+    "  --channel FD     a descriptor that the program keeps, besides 0 to 2\n"
+    "  --trail FD       another descriptor, which becomes the next one\n"
+    "  --state FD       another descriptor, which becomes the next one\n"
+    "  --cpuset CORES   run on these cores, such as 0-3,8\n"
     "  --nice N         run at this niceness, -20 to 19\n"
-    "  -h, --help       this text\n";
+    "  -h, --help       print this text\n";
 
 struct shim {
     long parent;
@@ -109,7 +109,7 @@ static int die_with(long parent, struct error *err)
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         return failed("parent-death signal", err);
     if (getppid() != (pid_t)parent)
-        return error_set(err, -ESRCH, "the worker, process %ld, is gone already", parent);
+        return error_set(err, -ESRCH, "the worker, process %ld, has already ended", parent);
     return 0;
 }
 

@@ -83,9 +83,8 @@ void machine_examine(struct machine *machine, FILE *out)
 
 void machine_refuse(const char *words, FILE *out)
 {
-    struct findings findings = {.check = "settings", .about = "what the worker is told"};
-    finding_block(&findings, "set that right: 'gimbal-worker --help' lists all settings", "%s",
-                  words);
+    struct findings findings = {.check = "settings", .about = "the worker's settings"};
+    finding_block(&findings, "valid settings: 'gimbal-worker --help' lists them", "%s", words);
     print(NULL, NULL, &findings, out);
     findings_finish(&findings);
 }

@@ -23,11 +23,12 @@ static int find_start(struct local_saving *saving, bool resume, struct error *er
     size_t count;
     listing_names(saving->listing, &count);
     if (resume && count == 0)
-        return error_set(err, -ENOENT, "'%s' lists no checkpoint to go on from: leave out --resume",
+        return error_set(err, -ENOENT,
+                         "'%s' lists no checkpoint to continue from: leave out --resume",
                          saving->root);
     if (!resume && count > 0)
         return error_set(err, -EINVAL,
-                         "'%s' has checkpoints of a training: go on from the newest with --resume, "
+                         "'%s' already has checkpoints: continue from the newest with --resume, "
                          "or name another folder",
                          saving->root);
     return resume ? listing_newest(saving->listing, &saving->start, &saving->start_step, err) : 0;

@@ -57,13 +57,14 @@ static void begun(void *context, int rank, const struct beginning *beginning)
     char bytes[32];
     session_begins(context, beginning);
     if (beginning->bytes_copied > 0)
-        log_line(LOG_INFO,
-                 "rank %d holds %s of host memory for copies of state, for the plan leaves some of "
-                 "it on one node only",
-                 rank, units_print_bytes(bytes, sizeof bytes, (double)beginning->bytes_copied));
+        log_line(
+            LOG_INFO,
+            "rank %d keeps %s of host memory for copies of state, as the plan leaves some state on "
+            "a single node",
+            rank, units_print_bytes(bytes, sizeof bytes, (double)beginning->bytes_copied));
     if (beginning->source == MOVE_MEMORY)
         log_line(LOG_INFO,
-                 "rank %d goes on behind step %llu from memory, %s of it from other ranks, in "
+                 "rank %d continues after step %llu from memory, %s of it from other ranks, in "
                  "%.0f ms",
                  rank, (unsigned long long)beginning->step,
                  units_print_bytes(bytes, sizeof bytes, (double)beginning->bytes_arrived),
@@ -128,11 +129,11 @@ void session_tell_staged(struct session *session, const struct saver_report *rep
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_STAGED;
     event.staged = &staged;
     if (report->failure)
-        log_line(LOG_WARN, "no checkpoint of step %llu: %s; training goes on",
+        log_line(LOG_WARN, "no checkpoint of step %llu: %s; training continues",
                  (unsigned long long)report->step, report->failure);
     if (report->waited_s > WAIT_WORTH_TELLING_S)
         log_line(LOG_WARN,
-                 "behind step %llu training waited %.1f s for the checkpoint before it: "
+                 "after step %llu training waited %.1f s for the previous checkpoint: "
                  "checkpoint.every is too small for this disk",
                  (unsigned long long)report->step, report->waited_s);
     session_send(session, &event);
@@ -150,7 +151,7 @@ static void reserved(void *context, int rank, uint64_t bytes)
     (void)context;
     if (bytes == 0)
         return;
-    log_line(LOG_INFO, "rank %d holds %s of host memory for copies of checkpoints", rank,
+    log_line(LOG_INFO, "rank %d keeps %s of host memory for copies of checkpoints", rank,
              units_print_bytes(size, sizeof size, (double)bytes));
 }
 

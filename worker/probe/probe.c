@@ -213,7 +213,7 @@ void probe_fill_rates(struct profile *profile, enum element element, const struc
 
 void probe_warn_of_bf16(const struct error *why)
 {
-    log_line(LOG_WARN, "bf16 is planned as if it were f32, for it cannot be measured: %s",
+    log_line(LOG_WARN, "bf16 is planned as if it were f32, as it cannot be measured: %s",
              why->text);
 }
 

@@ -64,7 +64,7 @@ static void begin_anew(const struct trainer_config *config, struct interpreter *
         return;
     pretrained_fill(config->pretrained, interpreter_program(in), buffer_of, in);
     if (config->rank == 0)
-        log_line(LOG_INFO, "training begins with the weights of '%s'", config->job->model.weights);
+        log_line(LOG_INFO, "training starts with the weights in '%s'", config->job->model.weights);
 }
 
 static int fill(const struct trainer_config *config, struct interpreter *in, struct begun *begun,

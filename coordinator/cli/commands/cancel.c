@@ -12,9 +12,9 @@ struct cancel_values {
 
 static const struct flag cancel_flags[] = {
     {"reason", 0, FLAG_TEXT, offsetof(struct cancel_values, reason), "TEXT",
-     "what the job's history will say"},
+     "why, for the job's history"},
     {"save", 0, FLAG_SWITCH, offsetof(struct cancel_values, save), NULL,
-     "write a checkpoint first, behind the step that it is in"},
+     "finish the current step and save a checkpoint first"},
     {.name = NULL},
 };
 
@@ -38,7 +38,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_cancel = {
     .name = "cancel",
-    .summary = "Stop a job and give its devices back",
+    .summary = "End a job and release its devices",
     .arguments = "JOB",
     .arguments_min = 1,
     .arguments_max = 1,

@@ -28,18 +28,19 @@ struct cluster_values {
 
 static const struct flag cluster_flags[] = {
     {"host", 0, FLAG_TEXT, AT(host), "HOSTS",
-     "init: what the coordinator is called by, with commas between (this host, loopback)"},
+     "init: names of the coordinator, separated by commas (this host, loopback)"},
     {"days", 0, FLAG_NUMBER, AT(days), "N", "init: how long certificates are valid (365)",
      .least = 1, .greatest = AUTHORITY_DAYS},
     {"renew", 0, FLAG_SWITCH, AT(renew), NULL,
-     "init: new certificates from the authorities of DIR/ca"},
+     "init: issue new certificates from the authorities in DIR/ca"},
     {"name", 0, FLAG_TEXT, AT(name), "NAME",
-     "token: for this one only, also where it has joined before; join: as (login name)"},
+     "token: only for this one, even if it has joined before; join: as (login name)"},
     {"ttl", 0, FLAG_TIME, AT(ttl_s), "TIME", "token: how long it lasts (1h)",
      .greatest = IDENTITY_TTL_MS_MAX / 1000},
-    {"uses", 0, FLAG_NUMBER, AT(uses), "N", "token: how many may join by it (1)", .least = 1,
+    {"uses", 0, FLAG_NUMBER, AT(uses), "N", "token: how many may join with it (1)", .least = 1,
      .greatest = 10000},
-    {"file", 0, FLAG_TEXT, AT(file), "FILE", "token: put it there, for its owner alone to read"},
+    {"file", 0, FLAG_TEXT, AT(file), "FILE",
+     "token: write it to a file that only its owner can read"},
     {.name = NULL},
 };
 
@@ -49,7 +50,7 @@ static int split_hosts(char *text, const char *hosts[HOSTS_MAX], struct error *e
     size_t count = 0;
     for (char *host; (host = strsep(&text, ","));) {
         if (count + 1 == HOSTS_MAX)
-            return error_set(err, EXIT_INPUT, "--host: that are too many");
+            return error_set(err, EXIT_INPUT, "--host: too many names; at most %d", HOSTS_MAX - 1);
         hosts[count++] = host;
     }
     hosts[count] = NULL;
@@ -61,9 +62,9 @@ static void say_what_to_do(const char *directory)
     fprintf(stderr,
             "%s/coordinator  for gimbal-coordinator --tls DIR\n"
             "%s/worker       for gimbal-worker --tls DIR, on every node\n"
-            "%s/user         for gimbal --tls DIR, of everybody who submits jobs\n"
-            "%s/admin        for gimbal --tls DIR, of those who drain, revoke and issue tokens\n"
-            "%s/ca           signs new ones: keep it offline, and leave no copy here\n",
+            "%s/user         for gimbal --tls DIR, for everybody who submits jobs\n"
+            "%s/admin        for gimbal --tls DIR, for those who drain, revoke and issue tokens\n"
+            "%s/ca           signs new certificates: keep it offline, and leave no copy here\n",
             directory, directory, directory, directory, directory);
 }
 
@@ -99,7 +100,7 @@ static int token(const struct invocation *invocation, struct error *err)
     const struct cluster_values *values = invocation->values;
     if (values->name && !*values->name)
         return error_set(err, EXIT_USAGE,
-                         "--name '' is nobody's: leave it out for a token that anybody may use");
+                         "--name is empty: leave it out for a token that anybody may use");
     struct admission_token wanted = {
         .role = invocation->arguments[1],
         .name = values->name,
@@ -161,7 +162,7 @@ static int check_flags(const struct subcommand *subcommand, const struct invocat
     };
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (flags[i].given && !(flags[i].of & subcommand->flags))
-            return error_set(err, EXIT_USAGE, "%s makes no use of --%s", subcommand->name,
+            return error_set(err, EXIT_USAGE, "%s does not take --%s", subcommand->name,
                              flags[i].name);
     return EXIT_DONE;
 }
@@ -178,13 +179,13 @@ static int run(const struct invocation *invocation, struct error *err)
         int code = check_flags(subcommand, invocation, err);
         return code == EXIT_DONE ? subcommand->run(invocation, err) : code;
     }
-    return error_set(err, EXIT_USAGE, "'%s' is none of init, token, join, revoke, list",
+    return error_set(err, EXIT_USAGE, "'%s' is not one of init, token, join, revoke, list",
                      invocation->arguments[0]);
 }
 
 const struct command command_cluster = {
     .name = "cluster",
-    .summary = "Set up TLS, and say who may join: init, token, join, revoke, list",
+    .summary = "Set up TLS and manage who may join: init, token, join, revoke, list",
     .arguments = "init DIR | token worker|user | join TOKEN-FILE | revoke worker|user NAME | list",
     .words = "init token join revoke list",
     .arguments_min = 1,

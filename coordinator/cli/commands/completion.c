@@ -136,7 +136,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_completion = {
     .name = "completion",
-    .summary = "Print completion for a shell",
+    .summary = "Print the completion script for a shell",
     .arguments = "bash|fish|zsh",
     .arguments_min = 1,
     .arguments_max = 1,

@@ -33,13 +33,13 @@ static const struct flag demo_flags[] = {
     {"steps", 0, FLAG_NUMBER, offsetof(struct demo_values, steps), "N", "training steps (300)",
      .least = 1, .standard = 300},
     {"workers", 0, FLAG_NUMBER, offsetof(struct demo_values, workers), "N",
-     "worker processes (4), at most 26", .least = 1, .standard = 4},
+     "number of workers (4), at most 26", .least = 1, .standard = 4},
     {"text", 0, FLAG_TEXT, offsetof(struct demo_values, text), "PATH",
-     "a file or folder of text to learn (" DEMOJOB_TEXT ")"},
+     "a file or folder of text to train on (" DEMOJOB_TEXT ")"},
     {"keep", 0, FLAG_SWITCH, offsetof(struct demo_values, keep), NULL,
      "keep the folder with the logs"},
     {"undisturbed", 0, FLAG_SWITCH, offsetof(struct demo_values, undisturbed), NULL,
-     "kill no worker half-way"},
+     "do not kill a worker halfway"},
     {.name = NULL},
 };
 
@@ -130,14 +130,15 @@ static int gather(struct demo *demo, struct error *err)
     code = client_open(&common, &demo->client, err);
     if (code != EXIT_DONE)
         return code;
-    snprintf(text, sizeof text,
-             "a coordinator listens at %s, and shows itself at %s; %d workers measure their cores",
-             demo->cluster.address, demo->cluster.page, (int)demo->values->workers);
+    snprintf(
+        text, sizeof text,
+        "the coordinator listens at %s, with a dashboard at %s; %d workers measure their cores",
+        demo->cluster.address, demo->cluster.page, (int)demo->values->workers);
     say(demo, text);
     struct history_options options = waiting(demo, JOIN_TIMEOUT_S);
     code = history_follow(&options, all_joined, demo, err);
     if (code == EXIT_TIMEOUT)
-        error_prefix(err, 0, "the workers have not all joined");
+        error_prefix(err, 0, "not all workers have joined");
     if (code == EXIT_DONE && demo->joining != EXIT_DONE) {
         *err = demo->joining_words;
         return demo->joining;
@@ -289,7 +290,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_demo = {
     .name = "demo",
-    .summary = "Start a small cluster here, train a model on it, clean up",
+    .summary = "Start a small cluster on this machine, train a model on it, clean up",
     .arguments = "",
     .flags = demo_flags,
     .values_size = sizeof(struct demo_values),

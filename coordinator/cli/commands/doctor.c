@@ -16,9 +16,9 @@ struct doctor_values {
 
 static const struct flag doctor_flags[] = {
     {"file", 'f', FLAG_TEXT, offsetof(struct doctor_values, file), "FILE",
-     "look for what this job names, too"},
+     "check the files and folders of this job, too"},
     {"pairs", 0, FLAG_SWITCH, offsetof(struct doctor_values, pairs), NULL,
-     "look at links inside nodes, and ways from here to each"},
+     "check the links inside nodes, and from here to each node"},
     {.name = NULL},
 };
 
@@ -43,8 +43,8 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_doctor = {
     .name = "doctor",
-    .summary = "Say what keeps this machine, or a link, from working well",
-    .arguments = "[-- OPTION ... of gimbal-worker]",
+    .summary = "Check whether this machine and its links are fit to train",
+    .arguments = "[-- gimbal-worker OPTION ...]",
     .arguments_min = 0,
     .arguments_max = ARGUMENTS_MAX,
     .flags = doctor_flags,

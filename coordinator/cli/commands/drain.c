@@ -11,7 +11,7 @@ struct drain_values {
 
 static const struct flag drain_flags[] = {
     {"reason", 0, FLAG_TEXT, offsetof(struct drain_values, reason), "TEXT",
-     "what 'gimbal nodes' and the history will say"},
+     "why, for 'gimbal nodes' and the history"},
     {.name = NULL},
 };
 
@@ -34,7 +34,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_drain = {
     .name = "drain",
-    .summary = "Move jobs off a node, and give it no others until 'gimbal undrain'",
+    .summary = "Move jobs off a node, and give it no new ones until 'gimbal undrain'",
     .arguments = "NODE",
     .arguments_min = 1,
     .arguments_max = 1,

@@ -20,7 +20,7 @@ struct drill_values {
 
 static const struct flag drill_flags[] = {
     {"rank", 'r', FLAG_NUMBER, offsetof(struct drill_values, rank), "NUMBER",
-     "which rank of the job (the last)", .standard = -1, .greatest = PLAN_RANKS_MAX - 1},
+     "the rank to hit (the job's last)", .standard = -1, .greatest = PLAN_RANKS_MAX - 1},
     {.name = NULL},
 };
 
@@ -41,8 +41,8 @@ static int find_fault(const char *word, Gimbal__DrillFault *fault, struct error 
         if (strcmp(faults[i], word) == 0)
             return EXIT_DONE;
     }
-    return error_set(err, EXIT_USAGE, "'%s' is no fault: write kill-executor, kill-worker or stop",
-                     word);
+    return error_set(err, EXIT_USAGE,
+                     "unknown fault '%s': write kill-executor, kill-worker or stop", word);
 }
 
 static bool is_end(const char *kind)
@@ -100,7 +100,7 @@ static int follow(const struct invocation *invocation, struct client *client,
     int code = history_follow(&options, take, rehearsal, err);
     close(signals);
     if (code == EXIT_DONE && !rehearsal->back)
-        code = error_set(err, EXIT_FAILED, "%s has ended, and did not come back from the drill",
+        code = error_set(err, EXIT_FAILED, "%s has ended; it did not recover from the drill",
                          rehearsal->job);
     return code;
 }
@@ -116,7 +116,7 @@ static int run(const struct invocation *invocation, struct error *err)
     request.job = invocation->arguments[0];
     request.rank = (uint32_t)(values->rank + 1);
     if (rehearsal.output == OUTPUT_JSON)
-        return error_set(err, EXIT_USAGE, "events come one by one: use -o jsonl");
+        return error_set(err, EXIT_USAGE, "events are printed one by one: use -o jsonl");
     int code = find_fault(invocation->arguments[1], &request.fault, err);
     if (code == EXIT_DONE)
         code = client_open(&invocation->common, &client, err);
@@ -133,7 +133,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_drill = {
     .name = "drill",
-    .summary = "Do a fault to a running job, and see it come back: a rehearsal",
+    .summary = "Inject a fault into a running job and watch it recover",
     .arguments = "JOB kill-executor|kill-worker|stop",
     .arguments_min = 2,
     .arguments_max = 2,

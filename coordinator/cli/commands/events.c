@@ -75,7 +75,7 @@ static int run(const struct invocation *invocation, struct error *err)
         .job = invocation->argument_count ? invocation->arguments[0] : NULL,
         .verbose = invocation->common.verbose || invocation->common.output == OUTPUT_WIDE};
     if (invocation->common.watch && printing.output == OUTPUT_JSON)
-        return error_set(err, EXIT_USAGE, "-o json is one object; with -w use -o jsonl");
+        return error_set(err, EXIT_USAGE, "-o json prints a single object: with -w use -o jsonl");
     if (invocation->common.watch)
         return follow(invocation, &printing, err);
     printing.list = json_array();

@@ -50,10 +50,11 @@ static const char *nearest_key(const struct field *fields, const char *key)
 
 static int refuse(const struct file *file, const char *path, const char *near, struct error *err)
 {
-    error_set(err, EXIT_INPUT, "a %s file has no key '%s'%s%s%s: see 'gimbal explain %s'",
-              file->name, path, near ? "; '" : "", near ? near : "", near ? "' is one" : "",
-              file->name);
-    return EXIT_INPUT;
+    if (near)
+        return error_set(err, EXIT_INPUT, "a %s file has no key '%s'; did you mean '%s'?",
+                         file->name, path, near);
+    return error_set(err, EXIT_INPUT, "a %s file has no key '%s'; 'gimbal explain %s' lists them",
+                     file->name, path, file->name);
 }
 
 /* Go down from the table by all words of the path; *field stays NULL for an empty one. 0 or
@@ -77,8 +78,8 @@ static int find(const struct file *file, const char *path, const struct field **
     return 0;
 }
 
-/* "train.steps    updates of the weights", and below it what may be written. A long key has a line
- * of its own. */
+/* "train.steps    how often the weights are updated", and below it what may be written. A long key
+ * has a line of its own. */
 static void print_key(const json_t *key)
 {
     const char *name = json_string_value(json_object_get(key, "key"));
@@ -87,7 +88,7 @@ static void print_key(const json_t *key)
     printf("%-*s%s%*s%s\n%*s%s%s%s%s\n", KEY_WIDTH, name, is_long ? "\n" : "",
            is_long ? KEY_WIDTH : 0, "", json_string_value(json_object_get(key, "about")), KEY_WIDTH,
            "", json_is_true(json_object_get(key, "required")) ? "required; " : "",
-           json_string_value(json_object_get(key, "value")), standard ? "; unless given " : "",
+           json_string_value(json_object_get(key, "value")), standard ? "; default " : "",
            standard ? standard : "");
 }
 
@@ -136,8 +137,8 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_explain = {
     .name = "explain",
-    .summary = "Say what may be written in a job file, or a cluster file (kubectl explain)",
-    .arguments = "[job | cluster | KEY, as in train.lr or cluster.nodes]",
+    .summary = "Describe the keys of a job file or a cluster file (kubectl explain)",
+    .arguments = "[job | cluster | KEY, such as train.lr or cluster.nodes]",
     .arguments_min = 0,
     .arguments_max = 1,
     .takes = TAKES_OUTPUT,

@@ -18,15 +18,15 @@ struct generate_values {
 static const struct flag generate_flags[] = {
     SAVED_FLAGS(struct generate_values, saved),
     {"prompt", 'p', FLAG_TEXT, offsetof(struct generate_values, prompt), "TEXT",
-     "what it goes on with"},
+     "the text to continue"},
     {"bytes", 'n', FLAG_NUMBER, offsetof(struct generate_values, bytes), "N",
-     "how much it writes; else 200", .standard = 200, .greatest = 1000000},
+     "how many bytes to write (200)", .standard = 200, .greatest = 1000000},
     {"temperature", 't', FLAG_TEXT, offsetof(struct generate_values, temperature), "NUMBER",
-     "0: always what is likeliest; else 0.8"},
+     "0: always take the likeliest byte (0.8)"},
     {"seed", 0, FLAG_NUMBER, offsetof(struct generate_values, seed), "N",
-     "the same seed, the same text; else 1", .standard = 1},
+     "the same seed gives the same text (1)", .standard = 1},
     {"device", 0, FLAG_TEXT, offsetof(struct generate_values, device), "DEVICE",
-     "what it computes on: cpu, cuda or cuda:GPU-6f0c...; else the cores"},
+     "where to compute: cpu, cuda or cuda:GPU-6f0c... (cpu)"},
     {.name = NULL},
 };
 
@@ -35,7 +35,7 @@ static int check_temperature(const char *text, struct error *err)
     char *end;
     double value = strtod(text, &end);
     if (end == text || *end || !(value >= 0 && value <= TEMPERATURE_MAX))
-        return error_set(err, EXIT_USAGE, "--temperature '%s' is no number from 0 to %d", text,
+        return error_set(err, EXIT_USAGE, "--temperature '%s' is not a number from 0 to %d", text,
                          TEMPERATURE_MAX);
     return EXIT_DONE;
 }
@@ -82,7 +82,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_generate = {
     .name = "generate",
-    .summary = "Have the model of a checkpoint go on with a text",
+    .summary = "Continue a text with the model of a checkpoint",
     .arguments = "JOB|DIRECTORY",
     .arguments_min = 1,
     .arguments_max = 1,

@@ -13,8 +13,9 @@ struct jobs_values {
 };
 
 static const struct flag jobs_flags[] = {
-    {"all", 'a', FLAG_SWITCH, offsetof(struct jobs_values, all), NULL, "also those that are over"},
-    {"user", 'u', FLAG_TEXT, offsetof(struct jobs_values, user), "NAME", "only those of this user"},
+    {"all", 'a', FLAG_SWITCH, offsetof(struct jobs_values, all), NULL,
+     "include jobs that have ended"},
+    {"user", 'u', FLAG_TEXT, offsetof(struct jobs_values, user), "NAME", "only jobs of this user"},
     {.name = NULL},
 };
 
@@ -36,10 +37,11 @@ static size_t bring_forward(Gimbal__JobStatus **jobs, size_t all)
 static void explain_none(size_t over)
 {
     if (over > 0)
-        fprintf(stderr, "no job waits or runs; 'gimbal jobs -a' also lists the %zu that %s over\n",
-                over, over == 1 ? "is" : "are");
+        fprintf(stderr,
+                "no job is waiting or running; 'gimbal jobs -a' also lists the %zu that %s ended\n",
+                over, over == 1 ? "has" : "have");
     else
-        fputs("there is no job; 'gimbal submit -f job.yaml' brings one\n", stderr);
+        fputs("there are no jobs; 'gimbal submit -f job.yaml' submits one\n", stderr);
 }
 
 static int print(const struct invocation *invocation, struct client *client, FILE *out,
@@ -77,7 +79,7 @@ static int run(const struct invocation *invocation, struct error *err)
 const struct command command_jobs = {
     .name = "jobs",
     .alias = "squeue",
-    .summary = "List the jobs: state, progress, loss, speed, plan",
+    .summary = "List jobs: state, progress, loss, speed, plan",
     .arguments = "[JOB ...]",
     .arguments_max = NAMED_MAX,
     .flags = jobs_flags,

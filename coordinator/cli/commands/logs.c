@@ -22,11 +22,11 @@ struct logs_values {
 
 static const struct flag logs_flags[] = {
     {"follow", 'f', FLAG_SWITCH, offsetof(struct logs_values, follow), NULL,
-     "go on until the job is over"},
+     "keep printing until the job ends"},
     {"rank", 0, FLAG_NUMBER, offsetof(struct logs_values, rank), "R", "only this rank",
      .standard = -1, .greatest = PLAN_RANKS_MAX - 1},
-    {"tail", 'n', FLAG_NUMBER, offsetof(struct logs_values, tail), "N",
-     "of the lines that there are only the last N", .standard = -1, .greatest = INT32_MAX},
+    {"tail", 'n', FLAG_NUMBER, offsetof(struct logs_values, tail), "N", "only the last N lines",
+     .standard = -1, .greatest = INT32_MAX},
     {.name = NULL},
 };
 
@@ -88,7 +88,7 @@ static void begin_again(struct reading *reading, struct error *err)
 {
     err->text[0] = '\0';
     if (!reading->common->quiet)
-        fputs("lines are missing here: the coordinator has them no more\n", stderr);
+        fputs("lines are missing here: the coordinator no longer has them\n", stderr);
     reading->request.after = 0;
     reading->term = rpc_client_term(reading->client->rpc);
 }
@@ -221,7 +221,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_logs = {
     .name = "logs",
-    .summary = "Print what the ranks of a job said",
+    .summary = "Print what the ranks of a job logged",
     .arguments = "JOB",
     .arguments_min = 1,
     .arguments_max = 1,

@@ -34,7 +34,7 @@ static int run(const struct invocation *invocation, struct error *err)
 const struct command command_nodes = {
     .name = "nodes",
     .alias = "sinfo",
-    .summary = "List the nodes: state, devices, memory, speed, jobs",
+    .summary = "List nodes: state, devices, memory, speed, jobs",
     .arguments = "[NODE ...]",
     .arguments_max = NAMED_MAX,
     .takes = TAKES_OUTPUT | TAKES_NAMES | TAKES_WATCH | TAKES_ADDRESS | TAKES_TIMEOUT,

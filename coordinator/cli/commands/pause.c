@@ -12,9 +12,9 @@ struct pause_values {
 
 static const struct flag pause_flags[] = {
     {"reason", 0, FLAG_TEXT, offsetof(struct pause_values, reason), "TEXT",
-     "what the job's history will say"},
+     "why, for the job's history"},
     {"release", 0, FLAG_SWITCH, offsetof(struct pause_values, release), NULL,
-     "write a checkpoint and give the devices back; it begins there when it is resumed"},
+     "save a checkpoint and release the devices; the job resumes from it"},
     {.name = NULL},
 };
 
@@ -38,7 +38,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_pause = {
     .name = "pause",
-    .summary = "Stop a job behind a step, or keep it waiting, until 'gimbal resume'",
+    .summary = "Pause a job after a step, or keep it waiting, until 'gimbal resume'",
     .arguments = "JOB",
     .arguments_min = 1,
     .arguments_max = 1,

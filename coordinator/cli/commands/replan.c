@@ -11,7 +11,7 @@ struct replan_values {
 
 static const struct flag replan_flags[] = {
     {"reason", 0, FLAG_TEXT, offsetof(struct replan_values, reason), "TEXT",
-     "what the job's history will say"},
+     "why, for the job's history"},
     {.name = NULL},
 };
 
@@ -34,7 +34,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_replan = {
     .name = "replan",
-    .summary = "Have a running job go on, on the devices that are best for it now",
+    .summary = "Plan a running job again, and move it to the best devices free now",
     .arguments = "JOB",
     .arguments_min = 1,
     .arguments_max = 1,

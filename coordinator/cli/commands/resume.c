@@ -22,7 +22,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_resume = {
     .name = "resume",
-    .summary = "Let a job go on that was paused",
+    .summary = "Resume a paused job",
     .arguments = "JOB",
     .arguments_min = 1,
     .arguments_max = 1,

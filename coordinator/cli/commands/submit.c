@@ -20,13 +20,13 @@ struct submit_values {
 
 static const struct flag submit_flags[] = {
     {"file", 'f', FLAG_TEXT, offsetof(struct submit_values, file), "FILE",
-     "the job file; -: standard input"},
+     "the job file (-: standard input)"},
     {"plan", 0, FLAG_TEXT, offsetof(struct submit_values, plan), "FILE",
-     "take this plan, as 'gimbal plan -o json' wrote it"},
+     "use this plan, written by 'gimbal plan -o json'"},
     {"wait", 0, FLAG_SWITCH, offsetof(struct submit_values, wait), NULL,
-     "until the job is over; exit 0 when it is done"},
+     "wait until the job ends; exit with 0 if it is DONE"},
     {"follow", 0, FLAG_SWITCH, offsetof(struct submit_values, follow), NULL,
-     "the same, with progress on stderr"},
+     "like --wait, and show progress on stderr"},
     {.name = NULL},
 };
 
@@ -45,7 +45,7 @@ static void print_accepted(const struct common *common, const struct submission 
         puts(submission->job);
     fflush(stdout);
     if (*submission->waiting && !common->quiet)
-        fprintf(stderr, "it waits: %s\n", submission->waiting);
+        fprintf(stderr, "the job waits: %s\n", submission->waiting);
 }
 
 /* A signal ends the waiting and not the job. */
@@ -69,7 +69,7 @@ static int wait_for_job(const struct invocation *invocation, const struct submis
         printf("%s\n", follow.sample);
     if (code > EXIT_SIGNAL)
         fprintf(stderr,
-                "%s goes on; 'gimbal events %s -w' follows it, 'gimbal cancel %s' ends it\n",
+                "%s keeps running; 'gimbal events %s -w' follows it, 'gimbal cancel %s' ends it\n",
                 submission->job, submission->job, submission->job);
     follow_finish(&follow);
     return code;
@@ -122,7 +122,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_submit = {
     .name = "submit",
-    .summary = "Hand a job to the coordinator; prints the job's name",
+    .summary = "Submit a job to the coordinator, and print the job's name",
     .arguments = "",
     .flags = submit_flags,
     .values_size = sizeof(struct submit_values),

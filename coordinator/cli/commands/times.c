@@ -100,7 +100,8 @@ static int run(const struct invocation *invocation, struct error *err)
     else if (job->n_times > 0)
         print_table(common, job);
     else if (!common->quiet)
-        fprintf(stderr, "%s has told no times yet: ranks do every few seconds, and at their end\n",
+        fprintf(stderr,
+                "%s has reported no times yet: ranks do so every few seconds and when they end\n",
                 request.job);
     message_free(message);
     return EXIT_DONE;
@@ -108,8 +109,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_times = {
     .name = "times",
-    .summary =
-        "Show where a job's time goes, instruction by instruction, beside what was predicted",
+    .summary = "Show where a job's time goes, instruction by instruction, beside the prediction",
     .arguments = "JOB",
     .arguments_min = 1,
     .arguments_max = 1,

@@ -54,8 +54,8 @@ static int ask(struct client *client, const char *job, const struct planned *pla
         request.step = reply->step;
         if (reply->epoch != planned->epoch || reply->rank_count != (uint32_t)ranks)
             return error_set(err, EXIT_AGAIN,
-                             "the newest step that is kept, %llu, is of epoch %llu, and %s is in "
-                             "epoch %llu: ask again when it has gone on for a while",
+                             "the newest recorded step, %llu, is of epoch %llu, and %s is in "
+                             "epoch %llu: try again when it has trained for a while",
                              (unsigned long long)reply->step, (unsigned long long)reply->epoch, job,
                              (unsigned long long)planned->epoch);
         if (reply->n_begin_ns != reply->n_end_ns)
@@ -88,7 +88,7 @@ static void write_measured(struct timeline *timeline, const struct measured *mea
         timeline_measure(timeline, i, rank->unix_ns - base_ns, rank->begin_ns, rank->end_ns,
                          rank->n_begin_ns);
         if (rank->n_begin_ns < rank->total)
-            fprintf(stderr, "of rank %d there are the first %zu instructions of %llu\n", i,
+            fprintf(stderr, "rank %d: only the first %zu instructions of %llu are there\n", i,
                     rank->n_begin_ns, (unsigned long long)rank->total);
     }
 }
@@ -102,7 +102,7 @@ static int write(const struct common *common, struct planned *planned,
     int rc = timeline_begin(&timeline, planned, err);
     if (rc == 0 && (planned_rate(common, planned, &why) != EXIT_DONE ||
                     timeline_predict(&timeline, planned, &why) < 0))
-        fprintf(stderr, "without a prediction: %s\n", why.text);
+        fprintf(stderr, "there is no prediction: %s\n", why.text);
     if (rc == 0) {
         write_measured(&timeline, measured);
         rc = timeline_write(&timeline, path, err);

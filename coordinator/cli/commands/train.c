@@ -18,20 +18,21 @@ struct train_values {
 
 static const struct flag train_flags[] = {
     {"file", 'f', FLAG_TEXT, offsetof(struct train_values, file), "FILE",
-     "the job file; -: standard input"},
+     "the job file (-: standard input)"},
     {"local", 0, FLAG_NUMBER, offsetof(struct train_values, local), "N",
-     "devices to cut this machine's cores into", .least = 1, .greatest = LOCAL_DEVICES_MAX},
+     "how many devices to divide this machine's cores into", .least = 1,
+     .greatest = LOCAL_DEVICES_MAX},
     LOCAL_MEASURE_FLAG(struct train_values, measure),
     {"device", 0, FLAG_TEXT, offsetof(struct train_values, device), "DEVICE",
-     "have N ranks share this one in place of the cores: cuda, or cuda:GPU-6f0c... of several"},
+     "let N ranks share this device instead of the cores: cuda, or cuda:GPU-6f0c... of several"},
     {"plan", 0, FLAG_TEXT, offsetof(struct train_values, plan), "FILE",
-     "take this plan, as 'gimbal plan -o json' wrote it"},
+     "use this plan, written by 'gimbal plan -o json'"},
     {"search", 0, FLAG_TEXT, offsetof(struct train_values, search), "NAME",
-     "the search, in place of the job's plan.search"},
+     "the search, instead of the job's plan.search"},
     {"checkpoint", 0, FLAG_TEXT, offsetof(struct train_values, checkpoint), "DIR",
-     "where to save, in place of the job's checkpoint.dir"},
+     "where to save, instead of the job's checkpoint.dir"},
     {"resume", 0, FLAG_SWITCH, offsetof(struct train_values, resume), NULL,
-     "go on from the newest checkpoint there"},
+     "continue from the newest checkpoint there"},
     {.name = NULL},
 };
 
@@ -80,7 +81,7 @@ static void print_result(const struct offline *offline, const struct training_re
     if (result->steps > 0)
         print_figures(offline, result);
     else
-        printf("all %lld steps are done already\n", (long long)steps_done(offline, result));
+        printf("all %lld steps are already done\n", (long long)steps_done(offline, result));
     if (result->sample)
         printf("\n%s\n", result->sample);
 }
@@ -126,7 +127,7 @@ static int run(const struct invocation *invocation, struct error *err)
     const struct train_values *values = invocation->values;
     if (values->local == 0)
         return error_set(err, EXIT_USAGE,
-                         "needs --local N, the devices to cut this machine into; 'gimbal submit' "
+                         "needs --local N, the number of devices on this machine; 'gimbal submit' "
                          "trains on a cluster");
     struct offline_request request = {.job_path = values->file,
                                       .search = values->search,

@@ -23,7 +23,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_undrain = {
     .name = "undrain",
-    .summary = "Let a node that was drained have jobs again",
+    .summary = "Give jobs to a drained node again",
     .arguments = "NODE",
     .arguments_min = 1,
     .arguments_max = 1,

@@ -23,7 +23,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_version = {
     .name = "version",
-    .summary = "Print the version of the program and of its protocol",
+    .summary = "Print the versions of the program and its protocol",
     .arguments = "",
     .takes = TAKES_OUTPUT,
     .run = run,

@@ -60,7 +60,7 @@ static int wait_for_file(struct cluster *cluster, const char *path, int signals,
         if (fds[1].revents)
             return cluster_explain_end(cluster, err);
         if (ready == 0)
-            return error_set(err, EXIT_FAILED, "the coordinator does not listen after %d s",
+            return error_set(err, EXIT_FAILED, "the coordinator was not listening after %d s",
                              START_TIMEOUT_MS / 1000);
         while (read(watch, events, sizeof events) > 0)
             continue;
@@ -218,7 +218,7 @@ int cluster_explain_end(struct cluster *cluster, struct error *err)
         if (process->child.pid == 0 || !child_wait(&process->child, 0))
             continue;
         read_last_words(cluster, process->name, words, sizeof words);
-        return error_set(err, EXIT_FAILED, "%s has ended too early (%s); its last words:\n%s",
+        return error_set(err, EXIT_FAILED, "%s ended too early (%s); its last log line:\n%s",
                          process->name, child_print_end(&process->child, end, sizeof end), words);
     }
     return error_set(err, EXIT_FAILED, "a process of the cluster has ended");

@@ -35,8 +35,8 @@ static int list_fortunes(char **out, struct error *err)
     int count = scandir(DEMOJOB_TEXT, &entries, is_text, alphasort);
     if (count <= 0)
         return error_set(err, -ENOENT,
-                         "there is no text to learn from in " DEMOJOB_TEXT
-                         ": run 'apt-get install fortunes', or name a file or a folder of text by "
+                         "there is no text to train on in " DEMOJOB_TEXT
+                         ": run 'apt-get install fortunes', or name a file or folder of text with "
                          "--text");
     FILE *list = open_memstream(out, &size);
     for (int i = 0; i < count; i++) {
@@ -56,7 +56,7 @@ static int list_given(const char *path, char **out, struct error *err)
         return error_set(err, rc, "--text '%s': %s", path, strerror(-rc));
     }
     if (strpbrk(whole, "'\n"))
-        return error_set(err, -EINVAL, "--text '%s': the path may not hold quotes", path);
+        return error_set(err, -EINVAL, "--text '%s': the path may not contain quotes", path);
     *out = xasprintf("'%s'", whole);
     return 0;
 }

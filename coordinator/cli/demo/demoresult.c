@@ -29,7 +29,7 @@ static void print_lines(const struct demoresult *result)
     const struct plan *plan = result->plan;
     char predicted[32], measured[32];
     if (result->sample)
-        printf("\nwhat the model writes now:\n\n%s\n\n", result->sample);
+        printf("\nwhat the model writes:\n\n%s\n\n", result->sample);
     printf("loss           %.3f after %llu steps", state->loss, (unsigned long long)state->step);
     if (!isnan(state->heldout_loss))
         printf(", %.3f on text it has not seen", state->heldout_loss);

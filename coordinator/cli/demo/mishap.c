@@ -85,15 +85,15 @@ static const char *side(const struct mishap *mishap, const char *which)
 void mishap_print(const struct mishap *mishap, FILE *out)
 {
     if (!mishap->victim[0]) {
-        fprintf(out, "mishap         none: training was over before a worker could be killed\n");
+        fprintf(out, "mishap         none: training ended before a worker could be killed\n");
         return;
     }
     if (!mishap->replan) {
-        fprintf(out, "mishap         %s was killed, and no step has followed\n", mishap->victim);
+        fprintf(out, "mishap         %s was killed, and no step followed\n", mishap->victim);
         return;
     }
     fprintf(out,
-            "mishap         %s was killed half-way: noticed after %.0f ms, the next step finished "
+            "mishap         %s was killed halfway: noticed after %.0f ms, the next step finished "
             "after %.0f ms, %lld steps lost\n"
             "               %s, then %s: quiesce %.0f ms, plan %.0f ms, start %.0f ms, of which "
             "move %.0f ms, first step %.0f ms\n",

@@ -73,15 +73,15 @@ static bool judge(const struct link_figure *figures, size_t count, const struct 
     bool late = figure->latency_s > FAR * latency + LATENCY_NOISE_S;
     if (slow)
         finding_warn(out,
-                     "see what else moves data there, how its slots and ports are wired, and "
-                     "restart its worker to have it measured again",
-                     "%s/s %s, and half of such links have %s/s or more",
+                     "check what else sends data there and how slots and ports are wired, then "
+                     "restart the worker to measure again",
+                     "%s/s %s, while half of such links have %s/s or more",
                      units_print_bytes(own, sizeof own, figure->bytes_per_s),
                      print_link(where, sizeof where, figure),
                      units_print_bytes(others, sizeof others, bandwidth));
     if (late)
-        finding_warn(out, "see who else computes on that node, and how the way to it leads",
-                     "a message takes %s %s, and %s or less over half of such links",
+        finding_warn(out, "check what else runs on that node, and the route to it",
+                     "a message takes %s %s, while half of such links take %s or less",
                      units_print_seconds(own, sizeof own, figure->latency_s),
                      print_link(where, sizeof where, figure),
                      units_print_seconds(others, sizeof others, latency));
@@ -108,7 +108,7 @@ static void judge_level(const struct link_figure *figures, size_t count, size_t 
             found += judge(figures, count, &figures[i], out);
         }
     if (found == 0)
-        finding_ok(out, "%zu link%s %s nodes%s%s, none far from the others", links,
+        finding_ok(out, "%zu link%s %s nodes%s%s, none much slower than the others", links,
                    links == 1 ? "" : "s", of->level, *of->like ? " of " : "", of->like);
 }
 

@@ -108,7 +108,7 @@ void report_print(const struct visit *visit, const struct findings *findings, FI
         table_add(table, "%s", item->check);
         table_add(table, "%s", verdict_name(item->verdict));
         table_add(table, "%s", item->about);
-        table_add(table, "%s%s%s", item->found, item->right ? ". Right would be: " : "",
+        table_add(table, "%s%s%s", item->found, item->right ? ". What would be right: " : "",
                   item->right ? item->right : "");
     }
     table_print(table, (enum output)common->output, !common->no_headers, out);

@@ -16,7 +16,7 @@ enum timeline_track { TIMELINE_PREDICTED, TIMELINE_MEASURED, TIMELINE_TRACKS };
 /* The flag that says where to: a row of a table of flags. */
 /* clang-format off */
 #define TIMELINE_FLAG(type, member)                                                             \
-    {"to", 'o', FLAG_TEXT, offsetof(type, member), "FILE", "where to write it; else to stdout"}
+    {"to", 'o', FLAG_TEXT, offsetof(type, member), "FILE", "where to write it (stdout)"}
 /* clang-format on */
 
 struct timeline {

@@ -145,7 +145,7 @@ static int wait_for_more(const struct history_options *options, uint64_t until_m
     };
     uint64_t now_ms = rpc_clock_ms();
     if (now_ms >= until_ms)
-        return error_set(err, EXIT_TIMEOUT, "not within %g s", options->timeout_s);
+        return error_set(err, EXIT_TIMEOUT, "gave up after %g s", options->timeout_s);
     poll(fds, 3, until_ms == UINT64_MAX ? -1 : (int)rpc_clock_left_ms(until_ms, now_ms));
     int signal = options->signals >= 0 ? signals_take(options->signals) : 0;
     if (signal)

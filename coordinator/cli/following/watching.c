@@ -54,7 +54,7 @@ static int watch(const struct invocation *invocation, watching_print_cb print, i
         if (signal)
             code = EXIT_SIGNAL + signal;
         else if (rpc_clock_ms() >= until_ms)
-            code = error_set(err, EXIT_TIMEOUT, "given up after %g s", timeout_s);
+            code = error_set(err, EXIT_TIMEOUT, "gave up after %g s", timeout_s);
         if (code != EXIT_DONE)
             break;
     }

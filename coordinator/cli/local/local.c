@@ -177,7 +177,7 @@ static int probe(struct local *local, bool measure, struct error *err)
         rc = read_profile(&channel, local, err);
     channel_close(&channel);
     if (rc == -EPIPE && child_wait(&child, PATIENCE_MS))
-        error_set(err, -EIO, "the probe said nothing: %s",
+        error_set(err, -EIO, "the probe reported nothing: %s",
                   child_print_end(&child, end, sizeof end));
     child_stop(&child, PATIENCE_MS);
     free(folder);

@@ -181,8 +181,8 @@ static void take_signal(struct training *training, int signal, uint64_t *until_m
         return;
     training->signal = signal;
     *until_ms = rpc_clock_ms() + (saves(training) ? SAVING_PATIENCE_MS : PATIENCE_MS);
-    progress_note(training->options->progress, "stopping%s; once more stops it at once",
-                  saves(training) ? " with a checkpoint" : "");
+    progress_note(training->options->progress, "stopping%s; interrupt again to stop at once",
+                  saves(training) ? " and saving a checkpoint" : "");
     ask_to_stop(training);
 }
 
@@ -221,7 +221,7 @@ static int conclude(struct training *training, int rc, struct error *err)
     if (rc < 0)
         return exit_of_errno(rc);
     if (!training->stopped)
-        return error_set(err, EXIT_FAILED, "the executor ended without a word: %s",
+        return error_set(err, EXIT_FAILED, "the executor ended without a message: %s",
                          child_print_end(child, end, sizeof end));
     if (training->cause != GIMBAL__STOPPED_REQUEST__CAUSE__DONE)
         return error_set(

@@ -110,9 +110,10 @@ static int open_cluster(const struct offline_request *request, struct offline *o
     size_t count = fleet_pick(inventory->views, inventory->view_count, (unsigned)wanted->min,
                               wanted->max ? (unsigned)wanted->max : UINT_MAX, offline->picked);
     if (count == 0)
-        return error_set(err, EXIT_NO_PLAN,
-                         "the job needs %lld devices of one kind, '%s' has fewer: see devices.min",
-                         (long long)wanted->min, request->cluster_path);
+        return error_set(
+            err, EXIT_NO_PLAN,
+            "the job needs %lld devices of one kind, and '%s' has fewer: see devices.min",
+            (long long)wanted->min, request->cluster_path);
     rc = fleet_open(&offline->fleet, offline->picked, count, request->cost, err);
     offline->request.devices = offline->fleet.devices;
     offline->request.device_count = (int)offline->fleet.count;

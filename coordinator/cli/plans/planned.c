@@ -114,23 +114,22 @@ int planned_job(const struct invocation *invocation, const char **job, struct er
     *job = invocation->argument_count > 0 ? invocation->arguments[0] : NULL;
     if (!*job || !named_path(*job))
         return EXIT_DONE;
-    return error_set(err, EXIT_USAGE,
-                     "'%s' is a file and no JOB: give a job file by -f, and a saved plan by --plan "
-                     "beside it",
-                     *job);
+    return error_set(
+        err, EXIT_USAGE,
+        "'%s' is a file, not a JOB: give a job file with -f, and a saved plan with --plan", *job);
 }
 
 static int check_flags(const struct planned_flags *flags, const char *job, struct error *err)
 {
     if (job && (flags->file || flags->plan || flags->local || flags->search))
         return error_set(err, EXIT_USAGE,
-                         "either a JOB, or a job file and how it is to be planned: not both");
+                         "give either a JOB, or a job file and how to plan it, but not both");
     if (flags->measure && !flags->local)
-        return error_set(err, EXIT_USAGE, "--measure goes with --local");
+        return error_set(err, EXIT_USAGE, "--measure needs --local");
     if (!job && !flags->file)
         return error_set(err, EXIT_USAGE, "needs a JOB, or a job file: -f job.yaml");
     if (flags->plan && flags->search)
-        return error_set(err, EXIT_USAGE, "--plan is taken as it is: no --search goes with it");
+        return error_set(err, EXIT_USAGE, "--plan is used as it is: leave out --search");
     return EXIT_DONE;
 }
 

@@ -19,15 +19,15 @@ struct planned_flags {
 /* clang-format off */
 #define PLANNED_FLAGS(type, member)                                                             \
     {"file", 'f', FLAG_TEXT, offsetof(type, member.file), "FILE",                               \
-     "the job file, where no JOB is named"},                                                    \
+     "the job file, if no JOB is named"},                                                       \
     {"plan", 0, FLAG_TEXT, offsetof(type, member.plan), "FILE",                                 \
-     "a plan of that job that was saved, in place of a search"},                                \
+     "a saved plan of that job, instead of a search"},                                          \
     {"local", 0, FLAG_NUMBER, offsetof(type, member.local), "N",                                \
-     "no coordinator: plan for this machine's cores as N devices",                              \
+     "plan for this machine's cores as N devices, without a coordinator",                       \
      .least = 1, .greatest = LOCAL_DEVICES_MAX},                                                \
     LOCAL_MEASURE_FLAG(type, member.measure),                                                   \
     {"search", 0, FLAG_TEXT, offsetof(type, member.search), "NAME",                             \
-     "the search, in place of the job's plan.search"}
+     "the search, instead of the job's plan.search"}
 /* clang-format on */
 
 struct planned {

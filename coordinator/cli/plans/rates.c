@@ -74,7 +74,7 @@ static int add(struct rates *rates, int rank, const char *name, const Gimbal__Ha
     if (rc < 0)
         return rc;
     if (index >= report->device_count)
-        rc = error_set(err, -1, "node '%s' has no device %zu any more", report->node, index);
+        rc = error_set(err, -1, "node '%s' no longer has a device %zu", report->node, index);
     else
         rc = device_profile(&report->devices[index], name, true, &rates->profiles[rank], err);
     if (rc == 0)
@@ -95,7 +95,7 @@ static int fill(struct rates *rates, const struct plan *plan, const Gimbal__List
         const Gimbal__HardwareReport *node = find_node(nodes, name);
         if (!node)
             return error_set(err, EXIT_PRECONDITION,
-                             "rank %d runs on %s, and the coordinator knows no such node any more",
+                             "rank %d runs on %s, a node that the coordinator no longer knows",
                              rank, name);
         if (add(rates, rank, name, node, err) < 0)
             return EXIT_PRECONDITION;

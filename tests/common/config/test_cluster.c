@@ -101,7 +101,7 @@ static const struct {
 } wrong[] = {
     {"apiVersion: gimbal/v1\nnodes: []\n", "c.yaml:1:1: ", "kind: missing: write Cluster"},
     {HEAD "nodes: []\n", "c.yaml:3:8: ", "nodes: names no node: write at least one"},
-    {HEAD "nodes: [a, b]\n", "c.yaml:3:9: ", "nodes[0]: a single value stands here"},
+    {HEAD "nodes: [a, b]\n", "c.yaml:3:9: ", "nodes[0]: is a single value"},
     {HEAD "nodes:\n- {name: a}\n",
      "c.yaml:4:3: ", "nodes[0].devices: missing: write a list of at most 16 sections"},
     {HEAD "nodes:\n- name: a\n  devices: {" GPU ", memroy: 1GiB}\n",

@@ -163,12 +163,12 @@ static const struct {
      "f.yaml:1:8: count: '99999999999999999999' is out of range: write a whole number (steps), "
      "1 to 1000000000000"},
     {"count: \"5\"\n",
-     "f.yaml:1:8: count: '5' is a text because of its quotes: write a whole number "
+     "f.yaml:1:8: count: '5' is a string because of its quotes: write a whole number "
      "(steps), 1 to 1000000000000"},
     {"count: [5]\n",
-     "f.yaml:1:8: count: a list stands here: write a whole number (steps), 1 to 1000000000000"},
+     "f.yaml:1:8: count: is a list: write a whole number (steps), 1 to 1000000000000"},
     {"count: {a: 5}\n",
-     "f.yaml:1:8: count: a section stands here: write a whole number (steps), 1 to 1000000000000"},
+     "f.yaml:1:8: count: is a section: write a whole number (steps), 1 to 1000000000000"},
     {"count:\n",
      "f.yaml:1:7: count: has no value: write a whole number (steps), 1 to 1000000000000"},
     {INNER, "f.yaml:1:1: count: missing: write a whole number (steps), 1 to 1000000000000"},
@@ -192,19 +192,19 @@ static const struct {
     {"count: 1\non: yes\n", "f.yaml:2:5: on: 'yes' is neither: write true or false"},
     {"count: 1\nopen: maybe\n", "f.yaml:2:7: open: 'maybe' is neither: write true or false"},
     {"count: 1\nopen: 'true'\n",
-     "f.yaml:2:7: open: 'true' is a text because of its quotes: write true or false"},
+     "f.yaml:2:7: open: 'true' is a string because of its quotes: write true or false"},
     {"count: 1\ncolour: blue\n", "f.yaml:2:9: colour: 'blue' is not known: write red or green"},
     {"count: 1\ncolours: [red,\n  blue]\n",
-     "f.yaml:3:3: colours: 'blue' is not known: write one or a list of red or green"},
-    {"count: 1\ntitle: ''\n", "f.yaml:2:8: title: '' is empty: write a text"},
-    {"count: 1\ntitle: [a]\n", "f.yaml:2:8: title: a list stands here: write a text"},
+     "f.yaml:3:3: colours: 'blue' is not known: write red or green, or a list of them"},
+    {"count: 1\ntitle: ''\n", "f.yaml:2:8: title: '' is empty: write a string"},
+    {"count: 1\ntitle: [a]\n", "f.yaml:2:8: title: is a list: write a string"},
     {"count: 1\ntitle: \"a\\0b\"\n", "f.yaml:2:8: title: holds a NUL character"},
     {"count: 1\npaths: {a: b}\n",
-     "f.yaml:2:8: paths: a section stands here: write a text or a list of texts"},
+     "f.yaml:2:8: paths: is a section: write a string or a list of strings"},
     {"count: 1\npaths: [a, [b]]\n",
-     "f.yaml:2:12: paths: a list stands here: write a text or a list of texts"},
+     "f.yaml:2:12: paths: is a list: write a string or a list of strings"},
     {"count: 1\ninner: deep\n",
-     "f.yaml:2:8: inner: a single value stands here: write a section of keys and values"},
+     "f.yaml:2:8: inner: is a single value: write a section of keys and values"},
     {"count: 1\ninner:\n  names: x\n",
      "f.yaml:3:3: inner.depth: missing: write a whole number (levels), -3 to 3"},
     {"count: 1\ninner:\n  detph: 1\n",
@@ -216,7 +216,7 @@ static const struct {
      "colour, colours, title, paths, inner"},
     {"count: 1\nrate: 0.1\ncount: 2\n", "f.yaml:3:1: count: written twice; the first is in line 1"},
     {"count: 1\n\"on\\0\": true\n", "f.yaml:2:1: this key holds a NUL character"},
-    {"count: 1\n[a]: 2\n", "f.yaml:2:1: a list stands where a key must be"},
+    {"count: 1\n[a]: 2\n", "f.yaml:2:1: a list cannot be a key"},
     {"count: 1\n---\ncount: 2\n",
      "f.yaml:3:1: a second document begins here; write one document per file"},
     {"- count\n", "f.yaml:1:1: not a mapping; write 'key: value' lines"},
@@ -242,9 +242,8 @@ START_TEST(an_alias_to_itself_ends_in_a_sentence)
     struct every every;
     struct error err;
     ck_assert_int_eq(read_text("count: 1\ninner: &a {depth: *a}\n", &every, &err), -EINVAL);
-    ck_assert_str_eq(err.text,
-                     "f.yaml:2:8: inner.depth: a section stands here: write a whole number "
-                     "(levels), -3 to 3");
+    ck_assert_str_eq(err.text, "f.yaml:2:8: inner.depth: is a section: write a whole number "
+                               "(levels), -3 to 3");
     fields_clear(every_fields, &every);
 }
 END_TEST
@@ -256,7 +255,7 @@ START_TEST(a_wrong_item_leaves_the_list_as_it_was)
     const struct field *paths = fields_find(every_fields, "paths");
     ck_assert_int_eq(field_set(paths, "x,y,z", &every, NULL), 0);
     ck_assert_int_eq(field_set(paths, "p,,q", &every, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "'' is empty: write a text or a list of texts");
+    ck_assert_str_eq(err.text, "'' is empty: write a string or a list of strings");
     char *text = field_print(paths, &every);
     ck_assert_str_eq(text, "x,y,z");
     free(text);

@@ -353,7 +353,7 @@ START_TEST(a_tab_that_yaml_does_not_take_is_named)
     struct error err;
     const char *text = texts[_i];
     ck_assert_int_eq(job_config_parse(text, strlen(text), "job.yaml", &job, &err), -EINVAL);
-    ck_assert_msg(strstr(err.text, ":1: not YAML: a tab stands here; write spaces") != NULL, "%s",
+    ck_assert_msg(strstr(err.text, ":1: not YAML: there is a tab here; write spaces") != NULL, "%s",
                   err.text);
 }
 END_TEST

@@ -93,7 +93,7 @@ START_TEST(a_fault_names_the_layer_it_is_in)
                      "GIMBAL_LEASE: '5' is not a duration: write a duration with its unit, "
                      "1s to 1m");
     ck_assert_int_eq(settings_set_flag(settings, "state_dir", "", &err), -EINVAL);
-    ck_assert_str_eq(err.text, "--state-dir: '' is empty: write a text");
+    ck_assert_str_eq(err.text, "--state-dir: '' is empty: write a string");
     ck_assert_str_eq(settings_origin(settings, "state_dir"), "default");
     ck_assert_str_eq(values.state_dir, "/var/lib/gimbal");
     stop();
@@ -106,8 +106,9 @@ START_TEST(a_missing_setting_is_answered_with_the_ways_to_give_it)
     start("lease: 9s\n");
     ck_assert_int_eq(settings_read_file(settings, "/nonexistent/worker.yaml", false, NULL), 0);
     ck_assert_int_eq(settings_check(settings, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "address is not set: give --address (a text), set GIMBAL_ADDRESS or "
-                               "write 'address:' in /nonexistent/worker.yaml");
+    ck_assert_str_eq(err.text,
+                     "address is not set: give --address (a string), set GIMBAL_ADDRESS or "
+                     "write 'address:' in /nonexistent/worker.yaml");
     ck_assert_int_eq(settings_read_file(settings, "/nonexistent/worker.yaml", true, &err), -ENOENT);
     stop();
 }

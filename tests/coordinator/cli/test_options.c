@@ -103,7 +103,7 @@ START_TEST(a_beginning_is_enough_unless_there_are_two)
     ck_assert_int_eq(READ("--fi", "job.yaml", "j-1"), 0);
     ck_assert_str_eq(((const struct values *)invocation.values)->file, "job.yaml");
     ck_assert_int_eq(READ("--ver", "j-1"), -EINVAL);
-    ck_assert_pstr_eq(err.text, "--ver begins more than one flag; write it out");
+    ck_assert_pstr_eq(err.text, "--ver is the beginning of more than one flag; write it out");
 }
 END_TEST
 
@@ -129,7 +129,7 @@ START_TEST(a_time_is_more_than_none_and_has_an_end)
     ck_assert_int_eq(READ("--timeout", "1us", "j-1"), 0);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char words[128];
-        snprintf(words, sizeof words, "--timeout '%s' must be more than no time, and at most 500h",
+        snprintf(words, sizeof words, "--timeout '%s' must be more than zero, and at most 500h",
                  wrong[i]);
         ck_assert_int_eq(READ("--timeout", wrong[i], "j-1"), -EINVAL);
         ck_assert_str_eq(err.text, words);
@@ -142,7 +142,7 @@ START_TEST(a_size_is_one_that_a_job_file_may_have)
     ck_assert_int_eq(READ("--room", "16GiB", "j-1"), 0);
     ck_assert_uint_eq(((const struct values *)invocation.values)->room, (uint64_t)16 << 30);
     ck_assert_int_eq(READ("--room", "3", "j-1"), -EINVAL);
-    ck_assert_str_eq(err.text, "--room '3' must be a size of 1MiB to 1024TiB");
+    ck_assert_str_eq(err.text, "--room '3' must be a size from 1MiB to 1024TiB");
     ck_assert_int_eq(READ("--room", "1025TiB", "j-1"), -EINVAL);
     ck_assert_int_eq(READ("--room", "-3", "j-1"), -EINVAL);
     ck_assert_str_eq(err.text,
@@ -173,7 +173,7 @@ END_TEST
 START_TEST(a_shared_flag_without_effect_is_refused)
 {
     ck_assert_int_eq(READ("j-1", "--watch"), -EINVAL);
-    ck_assert_pstr_eq(err.text, "makes no use of --watch");
+    ck_assert_pstr_eq(err.text, "does not take --watch");
     ck_assert_int_eq(READ("j-1", "--dry-run"), -EINVAL);
     ck_assert_int_eq(READ("j-1", "-q"), 0);
 }

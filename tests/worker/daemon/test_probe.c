@@ -18,7 +18,7 @@
 
 #define FIRST "GPU-00000000-0000-0000-0000-000000000000"
 #define SECOND "GPU-00000000-0000-0000-0000-000000000001"
-#define WARNING "links of devices are planned for as through the host's memory"
+#define WARNING "jobs are planned as if data between devices went through the host's memory"
 
 static char folder[64], executor[96], asked[96], log_path[96];
 static struct hardware_report *report;

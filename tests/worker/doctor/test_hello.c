@@ -140,7 +140,8 @@ START_TEST(one_whose_held_calls_go_nowhere_blocks)
 {
     held_port = 9;
     start();
-    scene_says(&check_coordinator, "blocking: calls that wait for news go to port 9, and cannot: "
+    scene_says(&check_coordinator, "blocking: calls that wait for news go to port 9, which "
+                                   "cannot be reached: "
                                    "nobody listens there");
 }
 END_TEST

@@ -18,7 +18,7 @@ START_TEST(a_system_call_that_is_refused_is_named)
     scene_says(&check_system, "ok: Linux ");
     scene_refuse(SYS_pidfd_open);
     scene_says(&check_system, " refuses pidfd_open, which came with 5.3: Operation not permitted; "
-                              "a worker sees by it that an executor has ended");
+                              "a worker notices with it that an executor has ended");
 }
 END_TEST
 
@@ -31,7 +31,7 @@ START_TEST(cores_without_time_for_them_are_too_many)
     scene_says(&check_cores, "ok: 2 cores");
     scene_put("cpu.max", "150000 100000\n");
     scene_says(&check_cores,
-               "warning: 2 cores are offered, and the control group may have the time of 1.5");
+               "warning: 2 cores are offered, but the control group may only use the time of 1.5");
     scene_put("inner/cpu.max", "soon\n");
     scene_says(&check_cores, "inner/cpu.max says 'soon', which is no limit");
 }
@@ -40,7 +40,7 @@ END_TEST
 START_TEST(cores_that_are_shared_are_too_few)
 {
     scene.report->oversubscribed = true;
-    scene_says(&check_cores, "warning: 2 devices are cut out of 2 cores that others use, too");
+    scene_says(&check_cores, "warning: 2 devices are made of 2 cores that others use, too");
 }
 END_TEST
 
@@ -49,8 +49,8 @@ START_TEST(memory_that_others_have_cannot_be_offered)
     scene_says(&check_memory,
                "ok: 2.0 GiB are offered of the machine's 8.0 GiB, of which 4.0 GiB are free");
     scene_put("proc/meminfo", "MemTotal: 8388608 kB\nMemAvailable: 1048576 kB\n");
-    scene_says(&check_memory, "warning: 2.0 GiB are offered, and others have left 1.0 GiB of the "
-                              "machine's 8.0 GiB");
+    scene_says(&check_memory, "warning: 2.0 GiB are offered, but only 1.0 GiB of the machine's "
+                              "8.0 GiB are free");
     scene.works = true; /* its own executors may have it */
     scene_says(&check_memory, "ok: ");
 }
@@ -61,8 +61,8 @@ START_TEST(memory_that_may_not_be_promised_is_not_there)
     scene_put("proc/sys/vm/overcommit_memory", "1\n");
     scene_says(&check_memory, "ok: ");
     scene_put("proc/sys/vm/overcommit_memory", "2\n");
-    scene_says(&check_memory, "warning: vm.overcommit_memory is 2, and 1.0 GiB may still be "
-                              "promised where 2.0 GiB are offered");
+    scene_says(&check_memory, "warning: vm.overcommit_memory is 2, and only 1.0 GiB may still be "
+                              "allocated, but 2.0 GiB are offered");
 }
 END_TEST
 
@@ -72,10 +72,10 @@ START_TEST(threads_are_counted_against_the_groups_limit)
     scene_put("inner/pids.max", "max\n");
     scene_put("pids.max", "100\n");
     scene_put("pids.current", "90\n");
-    scene_says(&check_threads, "blocking: 10 threads more may be started (pids.max), and a worker "
-                               "and its executors need some 66");
+    scene_says(&check_threads, "blocking: 10 more threads may be started (pids.max), and a worker "
+                               "and its executors need about 66");
     scene_put("pids.max", "1000\n");
-    scene_says(&check_threads, "ok: 910 threads more may be started, some 66 are needed");
+    scene_says(&check_threads, "ok: 910 more threads may be started, about 66 are needed");
 }
 END_TEST
 
@@ -90,7 +90,7 @@ static void limit(int resource, rlim_t to)
 START_TEST(too_few_files_block_or_keep_jobs_small)
 {
     limit(RLIMIT_NOFILE, 1024);
-    scene_says(&check_limits, "ok: 1024 open files, nothing else is limited");
+    scene_says(&check_limits, "ok: 1024 open files, and no other limit");
     limit(RLIMIT_NOFILE, 100);
     scene_says(&check_limits, "warning: 100 open files at most: a rank can be connected to 12 "
                               "others (RLIMIT_NOFILE)");
@@ -103,17 +103,19 @@ END_TEST
 START_TEST(limits_of_a_shell_are_told_one_by_one)
 {
     limit(RLIMIT_CPU, 7200);
-    scene_says(&check_limits, "warning: 2h00m of processor time: an executor that has had it is "
-                              "killed (RLIMIT_CPU)");
+    scene_says(&check_limits, "warning: 2h00m of processor time: an executor that has used it up "
+                              "is killed (RLIMIT_CPU)");
     limit(RLIMIT_FSIZE, 1u << 30);
     scene_says(&check_limits, "warning: 1.0 GiB for a file: an executor whose state or checkpoint "
                               "is larger is killed (RLIMIT_FSIZE)");
     /* A device beyond all machines: the test itself needs some, too. */
     scene.report->devices[0].memory_bytes = 1ull << 60;
     limit(RLIMIT_DATA, 1ull << 50);
-    scene_says(&check_limits, "warning: 1024.0 TiB of data for a process, less than a device has");
+    scene_says(&check_limits, "warning: 1024.0 TiB of data for a process, less than the memory "
+                              "of a device");
     limit(RLIMIT_AS, 1ull << 50);
-    scene_says(&check_limits, "warning: 1024.0 TiB of addresses for a process, less than a device");
+    scene_says(&check_limits, "warning: 1024.0 TiB of address space for a process, less than the "
+                              "memory of a device");
 }
 END_TEST
 
@@ -132,8 +134,8 @@ START_TEST(amx_that_the_kernel_keeps_back_is_told)
     scene_says(&check_bf16, NULL);
     scene_put("proc/cpuinfo", "flags : fpu amx_bf16 avx512f amx_tile amx_int8\n");
     scene_refuse(SYS_arch_prctl);
-    scene_says(&check_bf16, "warning: the processor has AMX, and the kernel does not let this "
-                            "process have it: Operation not permitted");
+    scene_says(&check_bf16, "warning: the processor has AMX, but the kernel does not let this "
+                            "process use it: Operation not permitted");
 }
 END_TEST
 

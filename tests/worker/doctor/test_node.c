@@ -18,18 +18,20 @@
 
 START_TEST(a_folder_that_is_not_there_is_looked_for_above)
 {
-    scene_says(&check_state, "/state is not there yet; the worker makes it in /tmp/gimbal-scene-");
+    scene_says(&check_state, "/state does not exist yet; the worker will create it in "
+                             "/tmp/gimbal-scene-");
     ck_assert_int_ne(access(scene_settings.state, F_OK), 0);
     scene_settings.state = (char *)"/proc/nowhere/state";
     if (getuid() != 0)
-        scene_says(&check_state, "blocking: /proc/nowhere/state is not there, and cannot be made");
+        scene_says(&check_state, "blocking: /proc/nowhere/state does not exist, and cannot be "
+                                 "created");
 }
 END_TEST
 
 START_TEST(a_folder_takes_files_or_blocks)
 {
     ck_assert_int_eq(mkdir(scene_settings.state, 0700), 0);
-    scene_says(&check_state, "/state takes a file durably in ");
+    scene_says(&check_state, "/state stores a file durably in ");
     ck_assert_int_eq(rmdir(scene_settings.state), 0); /* nothing was left in it */
     scene_settings.state = (char *)"/proc";           /* nobody can write there, not even root */
     scene_says(&check_state, "blocking: write '/proc/doctor-");
@@ -41,7 +43,7 @@ START_TEST(a_worker_that_has_the_name_is_seen)
     int claim = -1;
     scene.proc = "/proc";
     ck_assert_int_eq(claim_open(scene_settings.state, "node-a", &claim, NULL), 0);
-    scene_says(&check_state, "; a worker of this name works there");
+    scene_says(&check_state, "; a worker of this name is running there");
     ck_assert(scene.works);
     claim_close(claim);
     scene_says(&check_state, "ok: ");
@@ -56,8 +58,8 @@ START_TEST(a_credential_in_memory_will_be_gone)
     scene_settings.state = folder;
     scene_says(&check_state, "ok: ");
     scene_settings.tls = folder;
-    scene_says(&check_state, " is in memory: this node's credential is gone when the machine "
-                             "restarts");
+    scene_says(&check_state, " is in memory: when the machine restarts, this node's credential "
+                             "is lost");
     ck_assert_int_eq(rmdir(folder), 0);
 }
 END_TEST
@@ -83,7 +85,8 @@ START_TEST(certificates_that_end_soon_or_have_are_told)
     make_certificates(365, 0);
     scene_settings.join = (char *)"/nowhere/token";
     scene_says(&check_certificates,
-               "/worker/tls.crt is good for 364 days; node 'node-a' joins by /nowhere/token");
+               "/worker/tls.crt is valid for 364 days; node 'node-a' will join with "
+               "/nowhere/token");
     scene_settings.join = NULL;
     scene_says(&check_certificates, "blocking: node 'node-a' has not joined");
     ck_assert_int_eq(mkdir(scene_settings.state, 0700), 0);
@@ -119,10 +122,10 @@ END_TEST
 
 START_TEST(no_other_machine_reaches_a_loopback_address)
 {
-    scene_says(&check_address, "ok: 127.0.0.1: only workers of this machine join");
+    scene_says(&check_address, "ok: 127.0.0.1: without TLS, only workers on this machine");
     scene_settings.coordinator = (char *)ADDRESS;
     scene_says(&check_address,
-               "warning: ranks of other nodes are told 127.0.0.1, where they reach themselves");
+               "warning: other nodes are given 127.0.0.1, which is their own address, too");
     scene_settings.host_address = (char *)"192.0.2.9";
     scene_says(&check_address, "blocking: host_address: ranks cannot listen at '192.0.2.9'");
     scene_settings.host_address = NULL;
@@ -163,7 +166,7 @@ START_TEST(a_driver_without_devices_is_told)
     scene_put("proc/driver/nvidia/version",
               "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  560.35.03  Release Build\n"
               "GCC version:  gcc version 12.2.0\n");
-    scene_says(&check_nvidia, "warning: driver 560.35.03 is here, and no device is found: ");
+    scene_says(&check_nvidia, "warning: driver 560.35.03 is here, but no device is found: ");
     scene_settings.pieces = 1; /* none are wanted */
     scene_says(&check_nvidia, NULL);
 }
@@ -177,7 +180,8 @@ START_TEST(devices_are_told_with_what_they_exchange_data_by)
     ck_assert_int_eq(symlink(MODULES "/nccl/gimbal-nccl.so", "gimbal-nccl.so"), 0);
     setenv("GIMBAL_MODULES", scene_folder, 1);
     scene.report->devices[0].kind = HARDWARE_GPU;
-    scene_says(&check_nvidia, "ok: 1 found, driver of an unknown release, data goes by nccl");
+    scene_says(&check_nvidia, "ok: 1 found, driver of an unknown release, data is exchanged "
+                              "through nccl");
 }
 END_TEST
 
@@ -186,11 +190,12 @@ START_TEST(devices_without_their_library_exchange_by_the_host)
     setenv("GIMBAL_MODULES", MODULES, 1);
     setenv("EMULATED_DEVICES", "2", 1);
     scene.report->devices[0].kind = HARDWARE_GPU;
-    scene_says(&check_nvidia, "warning: 2 found, and they would exchange data through the host's "
+    scene_says(&check_nvidia, "warning: 2 found, but they would exchange data through the host's "
                               "memory: its module cannot be loaded: ");
     scene.dev = scene_folder;
     ck_assert_int_eq(symlink("/proc", "shm"), 0);
-    scene_says(&check_nvidia, "/shm has 0 B: NCCL, by which several devices of a machine");
+    scene_says(&check_nvidia, "/shm has 0 B: NCCL, which exchanges data between devices of a "
+                              "machine");
 }
 END_TEST
 #endif

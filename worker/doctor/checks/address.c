@@ -35,23 +35,25 @@ static void look(void *scene, struct findings *out)
     }
     const char *address = machine->report->address;
     if (!is_loopback(address))
-        finding_ok(out, "ranks of other nodes are told %s, and ranks can listen there", address);
+        finding_ok(out, "other nodes are given %s, and ranks can listen there", address);
     else if (is_away(settings->coordinator))
-        finding_block(out, right,
-                      "ranks of other nodes are told %s, where they reach themselves: jobs over "
-                      "this node and others do not begin",
-                      address);
+        finding_block(
+            out, right,
+            "other nodes are given %s, which is their own address, too: jobs on this node "
+            "and others cannot start",
+            address);
     else if (rpc_address_parse(settings->coordinator, &coordinator, &err) == 0 && coordinator.tls)
         finding_warn(out, right,
-                     "ranks of other nodes are told %s, where they reach themselves: jobs over "
-                     "this machine and others do not begin",
+                     "other nodes are given %s, which is their own address, too: jobs on this "
+                     "machine and others cannot start",
                      address);
     else
-        finding_ok(out, "%s: only workers of this machine join a coordinator without TLS", address);
+        finding_ok(out, "%s: without TLS, only workers on this machine can join a coordinator",
+                   address);
 }
 
 const struct doctor_check check_address = {
     .name = "address",
-    .about = "where other nodes reach this one",
+    .about = "how other nodes reach this one",
     .cb = look,
 };

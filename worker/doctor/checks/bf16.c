@@ -30,14 +30,14 @@ static void look(void *scene, struct findings *out)
     if (error == 0)
         finding_ok(out, "the processor's AMX multiplies bf16");
     else
-        finding_warn(out, "a kernel of 5.16 or newer, and a container that lets arch_prctl through",
-                     "the processor has AMX, and the kernel does not let this process have it: "
+        finding_warn(out, "a kernel of 5.16 or newer, and a container that allows arch_prctl",
+                     "the processor has AMX, but the kernel does not let this process use it: "
                      "%s; jobs in bf16 are no faster than in f32",
                      strerror(error));
 }
 
 const struct doctor_check check_bf16 = {
     .name = "bf16",
-    .about = "whether products of bf16 go to AMX",
+    .about = "whether bf16 products use AMX",
     .cb = look,
 };

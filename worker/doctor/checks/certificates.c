@@ -29,14 +29,14 @@ static void tell(const struct machine *machine, const struct pass *pass, bool jo
     const char *folder = pass->bundle->directory;
     if (least < DAYS_SOON)
         finding_warn(out, "'gimbal cluster init DIR --renew', and the new folder on every node",
-                     "%s/%s expires in %ld day%s, and nobody is let in from then on", folder, which,
+                     "%s/%s expires in %ld day%s, and nobody is let in after that", folder, which,
                      least, least == 1 ? "" : "s");
     else if (joined)
-        finding_ok(out, "%s/%s is good for %ld days; node '%s' has joined", folder, which, least,
+        finding_ok(out, "%s/%s is valid for %ld days; node '%s' has joined", folder, which, least,
                    machine->settings->name);
     else
-        finding_ok(out, "%s/%s is good for %ld days; node '%s' joins by %s", folder, which, least,
-                   machine->settings->name, machine->settings->join);
+        finding_ok(out, "%s/%s is valid for %ld days; node '%s' will join with %s", folder, which,
+                   least, machine->settings->name, machine->settings->join);
 }
 
 static void look(void *scene, struct findings *out)
@@ -46,14 +46,14 @@ static void look(void *scene, struct findings *out)
     struct error err;
     bool joined;
     if (!machine->settings->tls) {
-        finding_ok(out, "none are needed: the coordinator is to be on this machine");
+        finding_ok(out, "none are needed: the coordinator is on this machine");
         return;
     }
     int rc = pass_open_kept(machine->settings, &pass, &joined, &err);
     if (rc < 0) {
         finding_block(out,
-                      "the folder certs/worker of 'gimbal cluster init', readable by the worker's "
-                      "user alone, and a token of 'gimbal cluster token worker'",
+                      "the folder certs/worker from 'gimbal cluster init', readable only by the "
+                      "worker's user, and a token from 'gimbal cluster token worker'",
                       "%s", err.text);
         return;
     }
@@ -63,6 +63,6 @@ static void look(void *scene, struct findings *out)
 
 const struct doctor_check check_certificates = {
     .name = "certificates",
-    .about = "what lets this node in",
+    .about = "what this node joins with",
     .cb = look,
 };

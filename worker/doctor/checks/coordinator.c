@@ -29,10 +29,11 @@ static double calendar_s(void)
 static void compare_release(const char *release, struct findings *out)
 {
     if (strcmp(release, GIMBAL_RELEASE) != 0)
-        finding_warn(out, "the same release on every machine",
-                     "the coordinator is of release %s, and this worker of %s: ranks that lower a "
-                     "plan to another program refuse it",
-                     release, GIMBAL_RELEASE);
+        finding_warn(
+            out, "the same release on every machine",
+            "the coordinator is of release %s, and this worker of %s: a rank refuses a plan "
+            "that it lowers to another program",
+            release, GIMBAL_RELEASE);
 }
 
 /* `begin` and `end`: of the call, by our calendar. */
@@ -43,9 +44,9 @@ static void compare_clock(const Gimbal__HelloReply *reply, double begin, double 
     double skew = (double)reply->unix_ms / 1000 - (begin + end) / 2;
     if (reply->unix_ms == 0 || fabs(skew) < SKEW_S + (end - begin) / 2)
         return;
-    finding_warn(out, "one time on all machines: chrony or systemd-timesyncd",
+    finding_warn(out, "the same time on all machines: chrony or systemd-timesyncd",
                  "the coordinator's clock is %s %s of this machine's: certificates and tokens may "
-                 "be refused, and traces do not fit together",
+                 "be refused, and traces do not line up",
                  units_print_duration(text, sizeof text, fabs(skew)),
                  skew > 0 ? "ahead" : "behind");
 }
@@ -61,9 +62,9 @@ static void look_at_held(const char *coordinator, const Gimbal__HelloReply *repl
         rc = reach_port(address.host, (uint16_t)reply->held_port, DEADLINE_MS, &reach, &err);
     if (rc == 0 && reach.listens)
         return;
-    finding_block(out, "a firewall that lets nodes through to PORT and PORT + 1",
-                  "calls that wait for news go to port %u, and cannot: %s", reply->held_port,
-                  rc < 0 ? err.text : "nobody listens there");
+    finding_block(out, "a firewall that lets nodes reach PORT and PORT + 1",
+                  "calls that wait for news go to port %u, which cannot be reached: %s",
+                  reply->held_port, rc < 0 ? err.text : "nobody listens there");
 }
 
 static void tell(const struct machine *machine, const Gimbal__HelloReply *reply, double begin,
@@ -93,10 +94,11 @@ static void call(const struct machine *machine, struct rpc_client *client, struc
         tell(machine, (const Gimbal__HelloReply *)reply, begin, calendar_s(), out);
         message_free(reply);
     } else {
-        finding_block(out,
-                      "a coordinator of this release that knows this node, at that address; a "
-                      "node that was put out joins anew, with its credential removed and a token",
-                      "%s: %s", machine->settings->coordinator, err.text);
+        finding_block(
+            out,
+            "a coordinator of this release that knows this node, at that address; a "
+            "node that was revoked joins again: remove its credential, and give it a token",
+            "%s: %s", machine->settings->coordinator, err.text);
     }
 }
 
@@ -131,10 +133,11 @@ static void look(void *scene, struct findings *out)
         rc = rpc_client_open(&options, &client, &err);
     if (rc < 0)
         finding_block(out,
-                      rc == -EACCES ? "certificates of one 'gimbal cluster init', whose --host has "
-                                      "the name in --coordinator"
-                                    : "a coordinator at that address (--coordinator) before its "
-                                      "nodes, and a firewall that lets them through",
+                      rc == -EACCES
+                          ? "certificates of one 'gimbal cluster init', whose --host has "
+                            "the name in --coordinator"
+                          : "a coordinator at that address (--coordinator), started before "
+                            "its nodes, and a firewall that lets them through",
                       "%s", err.text);
     else
         call(machine, client, out);
@@ -144,6 +147,6 @@ static void look(void *scene, struct findings *out)
 
 const struct doctor_check check_coordinator = {
     .name = "coordinator",
-    .about = "whom this node would work for",
+    .about = "the coordinator of this node",
     .cb = look,
 };

@@ -16,17 +16,18 @@ static void look(void *scene, struct findings *out)
     if (!report)
         return;
     if (processors < report->cores)
-        finding_warn(out,
-                     "as many cores as there is time for, by --cpuset or the cpuset of the group; "
-                     "on Kubernetes whole CPUs, limits equal to requests, and the CPU manager's "
-                     "static policy",
-                     "%u cores are offered, and the control group may have the time of %g: ranks "
-                     "would be halted in every step",
-                     report->cores, processors);
+        finding_warn(
+            out,
+            "as many cores as the quota has time for, by --cpuset or the group's cpuset; on "
+            "Kubernetes whole CPUs, limits equal to requests, and the CPU manager's "
+            "static policy",
+            "%u cores are offered, but the control group may only use the time of %g: ranks "
+            "would be halted in every step",
+            report->cores, processors);
     else if (report->oversubscribed)
         finding_warn(out, "no more devices (--devices) and shares (--share) than cores",
-                     "%zu devices are cut out of %u core%s that others use, too: they wait for "
-                     "each other in every step",
+                     "%zu devices are made of %u core%s that others use, too: they wait for each "
+                     "other in every step",
                      report->device_count, report->cores, report->cores == 1 ? "" : "s");
     else
         finding_ok(out, "%u core%s, each for one device", report->cores,
@@ -35,6 +36,6 @@ static void look(void *scene, struct findings *out)
 
 const struct doctor_check check_cores = {
     .name = "cores",
-    .about = "whether what is offered of the cores can be had",
+    .about = "whether the offered cores are really available",
     .cb = look,
 };

@@ -21,7 +21,7 @@ static void look(void *scene, struct findings *out)
     if (offer_look(machine->settings, machine->shim, machine->executor, machine->stop_fd,
                    &machine->report, &err) < 0) {
         finding_block(out,
-                      "settings that fit this machine, as 'gimbal-worker --dry-run' tries them",
+                      "settings that fit this machine; try them with 'gimbal-worker --dry-run'",
                       "%s", err.text);
         return;
     }

@@ -73,20 +73,21 @@ static const struct {
     bool is_time;
 } rows[] = {
     {RLIMIT_AS, "RLIMIT_AS", is_below_device,
-     "of addresses for a process, less than a device has memory: plans that need more fail where "
-     "they begin",
+     "of address space for a process, less than the memory of a device: plans that need more fail "
+     "at the start",
      "'ulimit -v unlimited'", false},
     {RLIMIT_DATA, "RLIMIT_DATA", is_below_device,
-     "of data for a process, less than a device has memory: plans that need more fail where they "
-     "begin",
+     "of data for a process, less than the memory of a device: plans that need more fail at the "
+     "start",
      "'ulimit -d unlimited'", false},
     {RLIMIT_FSIZE, "RLIMIT_FSIZE", is_any,
      "for a file: an executor whose state or checkpoint is larger is killed",
      "'ulimit -f unlimited'", false},
-    {RLIMIT_CPU, "RLIMIT_CPU", is_any, "of processor time: an executor that has had it is killed",
-     "'ulimit -t unlimited', or another node: those to log in to often have such a limit", true},
+    {RLIMIT_CPU, "RLIMIT_CPU", is_any,
+     "of processor time: an executor that has used it up is killed",
+     "'ulimit -t unlimited', or another node: login nodes often have such a limit", true},
     {RLIMIT_MEMLOCK, "RLIMIT_MEMLOCK", is_any_of_accelerator,
-     "of locked memory: network cards of NVIDIA devices need all that they read and write locked",
+     "of locked memory: network cards beside NVIDIA devices lock all that they read and write",
      "'ulimit -l unlimited', or LimitMEMLOCK=infinity of its unit", false},
 };
 
@@ -107,12 +108,12 @@ static void look(void *scene, struct findings *out)
         finding_warn(out, rows[i].right, "%s %s (%s)", text, rows[i].words, rows[i].name);
     }
     if (well)
-        finding_ok(out, "%llu open files, nothing else is limited that is needed",
+        finding_ok(out, "%llu open files, and no other limit that matters",
                    (unsigned long long)limit_of(RLIMIT_NOFILE));
 }
 
 const struct doctor_check check_limits = {
     .name = "limits",
-    .about = "what a process of this user may have",
+    .about = "the limits of this user's processes",
     .cb = look,
 };

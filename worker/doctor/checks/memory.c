@@ -18,11 +18,12 @@ static bool look_at_commit(const struct machine *machine, struct findings *out)
     uint64_t left = limit > there ? limit - there : 0;
     if (left >= bytes)
         return true;
-    finding_warn(out, "'sysctl vm.overcommit_memory=0', or --memory SIZE",
-                 "vm.overcommit_memory is 2, and %s may still be promised where %s are offered: "
-                 "plans that need more fail where they begin",
-                 units_print_bytes(room, sizeof room, (double)left),
-                 units_print_bytes(offered, sizeof offered, (double)bytes));
+    finding_warn(
+        out, "'sysctl vm.overcommit_memory=0', or --memory SIZE",
+        "vm.overcommit_memory is 2, and only %s may still be allocated, but %s are offered: "
+        "plans that need more fail at the start",
+        units_print_bytes(room, sizeof room, (double)left),
+        units_print_bytes(offered, sizeof offered, (double)bytes));
     return false;
 }
 
@@ -41,9 +42,9 @@ static void look(void *scene, struct findings *out)
     units_print_bytes(room, sizeof room, (double)available);
     units_print_bytes(whole, sizeof whole, (double)total);
     if (known && !machine->works && (double)available < SPARE_SHARE * (double)bytes)
-        finding_warn(out, "end what takes the rest, or offer less: --memory SIZE",
-                     "%s are offered, and others have left %s of the machine's %s: a rank that "
-                     "takes what was offered is killed",
+        finding_warn(out, "end what uses the rest, or offer less: --memory SIZE",
+                     "%s are offered, but only %s of the machine's %s are free: a rank that takes "
+                     "what was offered is killed",
                      offered, room, whole);
     else if (well && known)
         finding_ok(out, "%s are offered of the machine's %s, of which %s are free", offered, whole,
@@ -54,6 +55,6 @@ static void look(void *scene, struct findings *out)
 
 const struct doctor_check check_memory = {
     .name = "memory",
-    .about = "whether what is offered of the memory is there",
+    .about = "whether the offered memory is really available",
     .cb = look,
 };

@@ -36,8 +36,8 @@ static void look_at_shared_memory(const struct machine *machine, struct findings
     double bytes = statvfs(path, &fs) == 0 ? (double)fs.f_blocks * (double)fs.f_frsize : 0;
     if (bytes < SHARED_BYTES)
         finding_warn(out, "--shm-size=1g of a container; in the chart the pool's shm",
-                     "%s has %s: NCCL, by which several devices of a machine exchange data, "
-                     "fails when it is full",
+                     "%s has %s: NCCL, which exchanges data between devices of a machine, fails "
+                     "when it is full",
                      path, units_print_bytes(there, sizeof there, bytes));
 }
 
@@ -46,12 +46,12 @@ static void tell(const struct machine *machine, const struct hardware_found *fou
 {
     if (*found->collectives_reason)
         finding_warn(out,
-                     "install the library and gimbal's module for it; GIMBAL_MODULES may name the "
-                     "folder that has the module",
-                     "%zu found, and they would exchange data through the host's memory: %s",
+                     "install the library and Gimbal's module for it; GIMBAL_MODULES may name the "
+                     "folder of the module",
+                     "%zu found, but they would exchange data through the host's memory: %s",
                      found->count, found->collectives_reason);
     else
-        finding_ok(out, "%zu found, driver %s, data goes by %s", found->count, driver,
+        finding_ok(out, "%zu found, driver %s, data is exchanged through %s", found->count, driver,
                    *found->collectives ? found->collectives : "the host's memory");
     if (found->count > 1)
         look_at_shared_memory(machine, out);
@@ -77,15 +77,15 @@ static void look(void *scene, struct findings *out)
         tell(machine, &found, driver, out);
     else
         finding_warn(out,
-                     "a build with CUDA, whose module and libraries can be loaded, and a driver "
-                     "as new as they are; in a container the devices; or --devices 1",
-                     "driver %s is here, and no device is found: %s; only the cores are offered",
+                     "a build with CUDA, whose module and libraries can be loaded, and a driver as "
+                     "new as they are; a container that has the devices; or --devices 1",
+                     "driver %s is here, but no device is found: %s; only the cores are offered",
                      driver, found.reason);
     hardware_found_finish(&found);
 }
 
 const struct doctor_check check_nvidia = {
     .name = "nvidia",
-    .about = "the devices of a driver that is here",
+    .about = "the devices of the NVIDIA driver",
     .cb = look,
 };

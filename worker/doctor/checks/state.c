@@ -51,10 +51,10 @@ static void look_above(const char *state, struct findings *out)
 {
     char *above = nearest_above(state);
     if (access(above, W_OK | X_OK) == 0)
-        finding_ok(out, "%s is not there yet; the worker makes it in %s", state, above);
+        finding_ok(out, "%s does not exist yet; the worker will create it in %s", state, above);
     else
-        finding_block(out, "make it for the worker's user, or give --state DIR",
-                      "%s is not there, and cannot be made in %s: %s", state, above,
+        finding_block(out, "a folder of the worker's user, or --state DIR",
+                      "%s does not exist, and cannot be created in %s: %s", state, above,
                       strerror(errno));
     free(above);
 }
@@ -98,7 +98,7 @@ static void look(void *scene, struct findings *out)
     }
     if (try_file(state, &seconds, &err) < 0) {
         finding_block(out,
-                      "a folder on a disk with room that the worker's user may write: --state DIR",
+                      "a folder that the worker's user may write, on a disk with room: --state DIR",
                       "%s", err.text);
         return;
     }
@@ -106,12 +106,12 @@ static void look(void *scene, struct findings *out)
     units_print_seconds(text, sizeof text, seconds);
     if (settings->tls && is_in_memory(state))
         finding_warn(out, "a folder on a disk: --state DIR",
-                     "%s is in memory: this node's credential is gone when the machine restarts, "
-                     "and it has to join anew",
+                     "%s is in memory: when the machine restarts, this node's credential is lost, "
+                     "and it has to join again",
                      state);
     else
-        finding_ok(out, "%s takes a file durably in %s%s", state, text,
-                   machine->works ? "; a worker of this name works there" : "");
+        finding_ok(out, "%s stores a file durably in %s%s", state, text,
+                   machine->works ? "; a worker of this name is running there" : "");
 }
 
 const struct doctor_check check_state = {

@@ -29,10 +29,11 @@ static const struct {
     const char *name, *since, *use;
     int (*call)(void); /* -1 with errno; else 0, or a descriptor */
 } calls[] = {
-    {"pidfd_open", "5.3", "a worker sees by it that an executor has ended", open_process},
-    {"memfd_create", "3.17", "training states outlive a killed executor in such files",
+    {"pidfd_open", "5.3", "a worker notices with it that an executor has ended", open_process},
+    {"memfd_create", "3.17", "training states outlive a killed executor in its files",
      make_memory_file},
-    {"close_range", "5.9", "executors begin without what the worker has open", close_nothing},
+    {"close_range", "5.9", "executors start without the files that the worker has open",
+     close_nothing},
 };
 
 static void look(void *scene, struct findings *out)
@@ -50,8 +51,8 @@ static void look(void *scene, struct findings *out)
             continue;
         all = false;
         finding_block(out,
-                      "a kernel of 5.9 or newer, and a container that lets it through (seccomp: "
-                      "the runtime's default profile of today does)",
+                      "Linux 5.9 or newer, and a container that allows the call (as the default "
+                      "seccomp profile of a current runtime does)",
                       "Linux %s refuses %s, which came with %s: %s; %s", name.release,
                       calls[i].name, calls[i].since, strerror(error), calls[i].use);
     }

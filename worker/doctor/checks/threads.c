@@ -73,19 +73,19 @@ static void look(void *scene, struct findings *out)
                       group < user ? "a larger limit of the control group: TasksMax= of the unit, "
                                      "podPidsLimit of the kubelet, --pids-limit of a container"
                                    : "'ulimit -u unlimited', or LimitNPROC=infinity of its unit",
-                      "%llu threads more may be started (%s), and a worker and its executors need "
-                      "some %llu",
+                      "%llu more threads may be started (%s), and a worker and its executors need "
+                      "about %llu",
                       (unsigned long long)room, group < user ? "pids.max" : "RLIMIT_NPROC",
                       (unsigned long long)needed);
     else if (room == UINT64_MAX)
-        finding_ok(out, "nothing limits them");
+        finding_ok(out, "there is no limit");
     else
-        finding_ok(out, "%llu threads more may be started, some %llu are needed",
+        finding_ok(out, "%llu more threads may be started, about %llu are needed",
                    (unsigned long long)room, (unsigned long long)needed);
 }
 
 const struct doctor_check check_threads = {
     .name = "threads",
-    .about = "how many threads executors can have",
+    .about = "how many threads executors can start",
     .cb = look,
 };

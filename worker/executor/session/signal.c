@@ -68,7 +68,7 @@ void session_take_signal(struct session *session)
     else
         log_line(LOG_WARN,
                  "SIGTERM from process %" PRIu32
-                 ": all ranks stop behind a step, with a checkpoint",
+                 ": all ranks stop after a step and save a checkpoint",
                  info.ssi_pid);
     session->terminated = session->stop = true;
     pthread_cond_broadcast(&session->changed);

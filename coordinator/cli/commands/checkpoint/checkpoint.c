@@ -5,7 +5,7 @@
 static int run(const struct invocation *invocation, struct error *err)
 {
     (void)invocation;
-    return error_set(err, EXIT_USAGE, "needs a second word: list, verify or export");
+    return error_set(err, EXIT_USAGE, "needs a subcommand: list, verify or export");
 }
 
 static const struct command *const below[] = {&command_checkpoint_export, &command_checkpoint_list,
@@ -13,7 +13,7 @@ static const struct command *const below[] = {&command_checkpoint_export, &comma
 
 const struct command command_checkpoint = {
     .name = "checkpoint",
-    .summary = "List, verify and export what a job has saved",
+    .summary = "List, verify and export a job's checkpoints",
     .arguments = "list|verify|export ...",
     .below = below,
     .run = run,

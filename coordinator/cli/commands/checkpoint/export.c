@@ -31,7 +31,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_checkpoint_export = {
     .name = "checkpoint export",
-    .summary = "Write the model of a checkpoint as transformers reads it",
+    .summary = "Write the model of a checkpoint in the format of transformers",
     .arguments = "JOB|DIRECTORY OUT",
     .arguments_min = 2,
     .arguments_max = 2,

@@ -40,7 +40,7 @@ int saved_find(const char *folder, struct error *err)
     if (has)
         return EXIT_DONE;
     return error_set(err, EXIT_INPUT,
-                     "'%s' has no manifest.json: name the folder of one step, as in "
+                     "'%s' has no manifest.json: name the folder of one step, such as "
                      ".../step-200.epoch-1",
                      folder);
 }
@@ -86,10 +86,11 @@ static int open_path(const struct saved_flags *flags, const char *folder, struct
     struct job_config *job;
     char *text;
     if (flags->step >= 0)
-        return error_set(err, EXIT_USAGE, "--step goes with a JOB: a folder is of one step");
+        return error_set(err, EXIT_USAGE,
+                         "--step is for a JOB: a folder already holds a single step");
     if (!flags->file)
         return error_set(err, EXIT_USAGE,
-                         "needs the job file of what '%s' is a checkpoint of: -f job.yaml", folder);
+                         "needs the job file that '%s' was trained by: -f job.yaml", folder);
     int code = saved_find(folder, err);
     if (code == EXIT_DONE)
         code = jobfile_load(flags->file, &text, &job, err);
@@ -124,7 +125,7 @@ static int open_listed(const Gimbal__GetJobReply *reply, const char *job, int64_
     int code = choose(reply, job, step, &checkpoint, err);
     if (code == EXIT_DONE && saved_find(checkpoint->folder, err) != EXIT_DONE)
         code = error_set(err, EXIT_INPUT,
-                         "'%s' is not in reach here: run this where the nodes of %s have it",
+                         "'%s' cannot be reached from here: run this where the nodes of %s have it",
                          checkpoint->folder, job);
     if (code == EXIT_DONE)
         code = make(checkpoint->folder, reply->spec ? reply->spec->yaml : "", out, err);
@@ -138,8 +139,7 @@ int saved_open(const struct common *common, const struct saved_flags *flags, con
     if (named_path(what))
         return open_path(flags, what, out, err);
     if (flags->file)
-        return error_set(err, EXIT_USAGE, "-f goes with a DIRECTORY: %s has its own job file",
-                         what);
+        return error_set(err, EXIT_USAGE, "-f is for a DIRECTORY: %s has its own job file", what);
     int code = saved_ask(common, what, &reply, err);
     if (code != EXIT_DONE)
         return code;

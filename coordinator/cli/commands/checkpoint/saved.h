@@ -15,11 +15,10 @@ struct saved_flags {
 #define SAVED_FLAGS(type, member)                                                                  \
     {"file",    'f',                                                                               \
      FLAG_TEXT, offsetof(type, member.file),                                                       \
-     "FILE",    "with a DIRECTORY: the job file of what it is a checkpoint of"},                   \
+     "FILE",    "with a DIRECTORY: the job file that it was trained by"},                          \
     {                                                                                              \
         "step", 0, FLAG_NUMBER, offsetof(type, member.step), "N",                                  \
-            "with a JOB: the checkpoint of this step; else the newest that is undamaged",          \
-            .standard = -1                                                                         \
+            "with a JOB: the checkpoint of this step (the newest undamaged one)", .standard = -1   \
     }
 
 /* A checkpoint that is in reach here. */

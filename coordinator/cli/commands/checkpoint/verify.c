@@ -11,7 +11,7 @@
 
 static int verify_folder(const char *folder, struct error *err)
 {
-    char *what = xasprintf("checkpoint '%s' is not to be trusted: its check", folder);
+    char *what = xasprintf("checkpoint '%s' cannot be trusted: its check", folder);
     int code =
         saved_read((const char *const[]){"--verify-checkpoint", folder, NULL}, -1, what, err);
     free(what);
@@ -40,7 +40,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_checkpoint_verify = {
     .name = "checkpoint verify",
-    .summary = "Read checkpoints against their checksums",
+    .summary = "Check everything in checkpoints against its checksums",
     .arguments = "JOB|DIRECTORY",
     .arguments_min = 1,
     .arguments_max = 1,

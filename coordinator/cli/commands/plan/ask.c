@@ -20,22 +20,23 @@ static int check_file(const char *path, struct error *err)
         return EXIT_DONE;
     plan_destroy(plan);
     return error_set(err, EXIT_USAGE,
-                     "'%s' is a plan: give the job file that it is of by -f, and --plan %s", path,
+                     "'%s' is a plan: give its job file with -f, and the plan with --plan %s", path,
                      path);
 }
 
 int ask_request(const struct ask_values *ask, struct offline_request *request, struct error *err)
 {
     if (ask->local && (ask->cluster || ask->cost))
-        return error_set(err, EXIT_USAGE,
-                         "--local is for this machine as it is measured: leave out --cluster and "
-                         "--cost");
+        return error_set(
+            err, EXIT_USAGE,
+            "--local plans for this machine as measured: leave out --cluster and --cost");
     if (ask->measure && !ask->local)
-        return error_set(err, EXIT_USAGE, "--measure goes with --local");
+        return error_set(err, EXIT_USAGE, "--measure needs --local");
     if (ask->cost && strcmp(ask->cost, GALVATRON_COST) == 0)
         return error_set(err, EXIT_USAGE,
-                         "--cost " GALVATRON_COST " goes with 'gimbal plan' itself, which compares "
-                         "plans by that formula: here write measured or analytic");
+                         "--cost " GALVATRON_COST
+                         " is for 'gimbal plan' itself, which compares plans by "
+                         "that formula: write measured or analytic here");
     *request = (struct offline_request){.job_path = ask->file,
                                         .job_text = ask->job_text,
                                         .search = ask->search,

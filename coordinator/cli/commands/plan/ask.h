@@ -25,27 +25,27 @@ struct ask_values {
     {"file", 'f', FLAG_TEXT, offsetof(struct ask_values, file), "FILE", "the job file"},           \
         {"local",     0,                                                                           \
          FLAG_NUMBER, offsetof(struct ask_values, local),                                          \
-         "N",         "no coordinator: this machine's cores as N devices",                         \
+         "N",         "plan for this machine's cores as N devices, without a coordinator",         \
          .least = 1,  .greatest = LOCAL_DEVICES_MAX},                                              \
         LOCAL_MEASURE_FLAG(struct ask_values, measure),                                            \
         {"cluster", 0,                                                                             \
          FLAG_TEXT, offsetof(struct ask_values, cluster),                                          \
-         "FILE",    "for the nodes of a cluster file, or of 'gimbal nodes -o json'"},              \
+         "FILE",    "plan for the nodes of a cluster file, or of 'gimbal nodes -o json'"},         \
         {"cost",                                                                                   \
          0,                                                                                        \
          FLAG_TEXT,                                                                                \
          offsetof(struct ask_values, cost),                                                        \
          "NAME",                                                                                   \
-         "measured or analytic; best: whichever there is; of `plan` alone also galvatron"},        \
+         "measured, analytic or best (whichever there is); 'gimbal plan' also takes galvatron"},   \
         {"memory",  0,                                                                             \
          FLAG_SIZE, offsetof(struct ask_values, memory),                                           \
-         "SIZE",    "of every device, in place of the job's plan.memory"},                         \
+         "SIZE",    "memory of each device, instead of the job's plan.memory"},                    \
         {"search",  0,                                                                             \
          FLAG_TEXT, offsetof(struct ask_values, search),                                           \
-         "NAME",    "the search, in place of the job's plan.search"},                              \
+         "NAME",    "the search, instead of the job's plan.search"},                               \
     {                                                                                              \
         "plan", 0, FLAG_TEXT, offsetof(struct ask_values, plan), "FILE",                           \
-            "price this plan in place of a search"                                                 \
+            "price this plan instead of searching for one"                                         \
     }
 
 /* Check what goes together, and the request that comes of it; for this machine or a cluster file,

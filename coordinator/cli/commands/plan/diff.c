@@ -49,7 +49,7 @@ static int diff(const struct invocation *invocation, const struct plan *first,
     } else if (count > 0) {
         table_print(sink.table, false, !common->no_headers, stdout);
     } else if (count == 0 && !common->quiet) {
-        fprintf(stderr, "%s and %s are one plan\n", first->id, second->id);
+        fprintf(stderr, "%s and %s are the same plan\n", first->id, second->id);
     }
     json_decref(sink.items);
     table_destroy(sink.table);
@@ -70,7 +70,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_plan_diff = {
     .name = "plan diff",
-    .summary = "Show in what two saved plans differ",
+    .summary = "Show how two saved plans differ",
     .arguments = "FILE FILE",
     .arguments_min = 2,
     .arguments_max = 2,

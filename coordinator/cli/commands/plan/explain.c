@@ -125,10 +125,9 @@ static void print_json(const struct common *common, const struct offline *offlin
 static void print_head(const struct plan *plan)
 {
     char division[96], step[32];
-    printf("%s, %s: %s a step; per stage of the rank that takes longest, times of a step's %d "
-           "micro-batch%s one after the other; LEAST is what a block's matrix products have to "
-           "send, each for "
-           "itself\n",
+    printf("%s, %s: %s a step. Each stage's times are those of its slowest rank, over the %d "
+           "micro-batch%s of a step; LEAST is what each matrix product of a block has to send, "
+           "added up\n",
            plan->id, plan_print(division, sizeof division, plan),
            units_print_seconds(step, sizeof step, plan->predicted.step_time_s), plan->micro_batches,
            plan->micro_batches == 1 ? "" : "es");
@@ -176,7 +175,7 @@ static int explain_job(const struct common *common, const char *job, struct ask_
     ProtobufCMessage *message;
     if (ask->file || ask->plan || ask->search)
         return error_set(err, EXIT_USAGE,
-                         "either a JOB, or a job file and how it is to be planned: not both");
+                         "give either a JOB, or a job file and how to plan it, but not both");
     request.job = (char *)job;
     int code = client_call_once(common, COORDINATOR_GET_JOB, &request.base, &message, err);
     if (code != EXIT_DONE)
@@ -188,7 +187,7 @@ static int explain_job(const struct common *common, const char *job, struct ask_
         ask->plan_text = reply->plan->json;
         code = ask_and_explain(common, ask, err);
     } else {
-        code = error_set(err, EXIT_PRECONDITION, "%s has no plan now", job);
+        code = error_set(err, EXIT_PRECONDITION, "%s has no plan at the moment", job);
     }
     message_free(message);
     return code;
@@ -207,7 +206,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_plan_explain = {
     .name = "plan explain",
-    .summary = "Show where the time and the memory of a plan go; -o svg draws a step",
+    .summary = "Show where a plan's time and memory go; -o svg draws a step",
     .arguments = "JOB|JOB-FILE",
     .arguments_max = 1,
     .flags = explain_flags,

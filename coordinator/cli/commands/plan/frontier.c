@@ -60,10 +60,11 @@ static int show(const struct common *common, const struct offline *offline, stru
     size_t count;
     const struct planner_result *result = &offline->result;
     if (result->best->predicted.alternative_count == 0)
-        return error_set(err, EXIT_USAGE,
-                         "the search '%s' looks for one plan, not for what can be had instead: "
-                         "leave out --search and plan.search, or name exact",
-                         result->best->predicted.search);
+        return error_set(
+            err, EXIT_USAGE,
+            "the search '%s' finds a single plan, not a frontier: leave out --search and "
+            "plan.search, or write exact",
+            result->best->predicted.search);
     const struct plan **plans = tradeoff_find(result, &count);
     if (common->output == OUTPUT_SVG)
         frontier_draw(result, stdout);
@@ -80,9 +81,10 @@ static int run(const struct invocation *invocation, struct error *err)
     struct ask_values ask = *(const struct ask_values *)invocation->values;
     struct offline offline;
     if (ask.plan)
-        return error_set(err, EXIT_USAGE, "--plan is one plan, and has no frontier: leave it out");
+        return error_set(err, EXIT_USAGE,
+                         "--plan is a single plan and has no frontier: leave it out");
     if (ask.file && invocation->argument_count)
-        return error_set(err, EXIT_USAGE, "'%s' is a second job file beside -f %s",
+        return error_set(err, EXIT_USAGE, "'%s' is a second job file, besides -f %s",
                          invocation->arguments[0], ask.file);
     if (invocation->argument_count)
         ask.file = invocation->arguments[0];
@@ -96,7 +98,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_plan_frontier = {
     .name = "plan frontier",
-    .summary = "Show what can be had for less memory or fewer devices; -o svg draws it",
+    .summary = "Show the best plans for less memory and fewer devices; -o svg draws them",
     .arguments = "JOB-FILE",
     .arguments_max = 1,
     .flags = frontier_flags,

@@ -24,11 +24,11 @@ struct plan_values {
 static const struct flag plan_flags[] = {
     ASK_FLAGS,
     {"dump-costs", 0, FLAG_TEXT, offsetof(struct plan_values, ask.dump), "FILE",
-     "also write what a second program needs to solve it"},
+     "also write the costs, so that another program can solve the problem"},
     {"profile-dir", 0, FLAG_TEXT, offsetof(struct plan_values, profile_dir), "DIR",
-     "with --cost galvatron: what its profilers wrote of the model (computation, memory)"},
+     "with --cost galvatron: its profiles of the model (computation, memory)"},
     {"hardware-dir", 0, FLAG_TEXT, offsetof(struct plan_values, hardware_dir), "DIR",
-     "and of the machines (allreduce, p2p, overlap), if that lies in another folder"},
+     "its profiles of the machines (allreduce, p2p, overlap), if they are elsewhere"},
     {.name = NULL},
 };
 
@@ -106,11 +106,11 @@ static int plan_there(const struct invocation *invocation, const struct ask_valu
     ProtobufCMessage *reply;
     Gimbal__PlanRequest request = GIMBAL__PLAN_REQUEST__INIT;
     if (invocation->common.output == OUTPUT_SVG)
-        return error_set(err, EXIT_USAGE, "--output svg goes with --local or --cluster");
+        return error_set(err, EXIT_USAGE, "--output svg needs --local or --cluster");
     if (values->measure)
-        return error_set(err, EXIT_USAGE, "--measure goes with --local");
+        return error_set(err, EXIT_USAGE, "--measure needs --local");
     if (values->plan || values->memory || values->dump)
-        return error_set(err, EXIT_USAGE, "--%s goes with --local or --cluster",
+        return error_set(err, EXIT_USAGE, "--%s needs --local or --cluster",
                          values->plan     ? "plan"
                          : values->memory ? "memory"
                                           : "dump-costs");
@@ -146,7 +146,7 @@ static int run(const struct invocation *invocation, struct error *err)
     const struct plan_values *given = invocation->values;
     struct ask_values values = given->ask;
     if (values.file && invocation->argument_count)
-        return error_set(err, EXIT_USAGE, "'%s' is a second job file beside -f %s",
+        return error_set(err, EXIT_USAGE, "'%s' is a second job file, besides -f %s",
                          invocation->arguments[0], values.file);
     if (invocation->argument_count)
         values.file = invocation->arguments[0];
@@ -154,7 +154,7 @@ static int run(const struct invocation *invocation, struct error *err)
         return referees_run(&invocation->common, &values, given->profile_dir, given->hardware_dir,
                             err);
     if (given->profile_dir || given->hardware_dir)
-        return error_set(err, EXIT_USAGE, "--%s goes with --cost galvatron",
+        return error_set(err, EXIT_USAGE, "--%s needs --cost galvatron",
                          given->profile_dir ? "profile-dir" : "hardware-dir");
     return values.local || (values.cluster && !invocation->common.address)
                ? plan_here(invocation, &values, err)
@@ -167,7 +167,7 @@ static const struct command *const below[] = {
 
 const struct command command_plan = {
     .name = "plan",
-    .summary = "Show how a job would be divided, and what else was looked at",
+    .summary = "Show how a job would be divided, and the alternatives",
     .arguments = "JOB-FILE",
     .arguments_max = 1,
     .flags = plan_flags,

@@ -15,8 +15,8 @@ struct show_values {
 static const struct flag show_flags[] = {
     PLANNED_FLAGS(struct show_values, from),
     {"program", 0, FLAG_SWITCH, offsetof(struct show_values, program), NULL,
-     "what a rank does in a step: its instructions, and where their buffers lie"},
-    {"rank", 0, FLAG_NUMBER, offsetof(struct show_values, rank), "N", "which rank; else rank 0",
+     "show what a rank does in a step: its instructions and their buffers"},
+    {"rank", 0, FLAG_NUMBER, offsetof(struct show_values, rank), "N", "the rank (0)",
      .standard = -1},
     {.name = NULL},
 };
@@ -39,7 +39,7 @@ static int run(const struct invocation *invocation, struct error *err)
     enum output output = (enum output)invocation->common.output;
     struct planned planned = {0};
     if (values->rank >= 0 && !values->program)
-        return error_set(err, EXIT_USAGE, "--rank goes with --program");
+        return error_set(err, EXIT_USAGE, "--rank needs --program");
     if (values->program && output >= OUTPUT_JSON)
         return error_set(err, EXIT_USAGE, "a program is printed as text: leave out --output");
     int code = planned_job(invocation, &job, err);

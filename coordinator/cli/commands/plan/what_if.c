@@ -22,11 +22,11 @@ struct what_if_values {
 static const struct flag what_if_flags[] = {
     ASK_FLAGS,
     {"add", 0, FLAG_NUMBER, offsetof(struct what_if_values, add), "N",
-     "with so many devices more, like the last one", .greatest = PLAN_RANKS_MAX},
+     "N more devices, like the last one", .greatest = PLAN_RANKS_MAX},
     {"link", 0, FLAG_TEXT, offsetof(struct what_if_values, link), "LINK=Fx",
-     "with links F times as fast: host=2x, network=2x, or NODE=2x for its network"},
+     "links F times as fast: host=2x, network=2x, or NODE=2x for its network"},
     {"device-memory", 0, FLAG_SIZE, offsetof(struct what_if_values, device_memory), "SIZE",
-     "with so much memory in every device"},
+     "this much memory in each device"},
     {.name = NULL},
 };
 
@@ -50,7 +50,7 @@ static int change(const struct what_if_values *values, struct wished *wished,
                   struct job_config *job, struct error *err)
 {
     if (!values->add && !values->link && !values->device_memory)
-        return error_set(err, EXIT_USAGE, "what if what? write --add, --link or --device-memory");
+        return error_set(err, EXIT_USAGE, "needs --add, --link or --device-memory");
     if (values->add) {
         if (wished_add(wished, (int)values->add, err) < 0)
             return EXIT_INPUT;

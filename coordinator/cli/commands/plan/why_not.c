@@ -20,7 +20,7 @@ static int answer_none(const struct common *common, int rc, const struct error *
                                                                     "reason", words->text)),
                             stdout);
     else
-        printf("%s: %s\n", rc == -ENOSPC ? "it does not fit" : "it cannot be divided so",
+        printf("%s: %s\n", rc == -ENOSPC ? "it does not fit" : "it cannot be divided this way",
                words->text);
     return EXIT_DONE;
 }
@@ -60,7 +60,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_plan_why_not = {
     .name = "plan why-not",
-    .summary = "Say what forbids a plan with tp=8, zero=3, ..., or what it would cost",
+    .summary = "Say why there is no plan with tp=8, zero=3, ..., or what it would cost",
     .arguments = "dp=N|tp=N|pp=N|micro_batches=N|zero=N ...",
     .arguments_min = 1,
     .arguments_max = 5,

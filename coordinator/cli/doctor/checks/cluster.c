@@ -27,10 +27,10 @@ static void look_at_own(const struct visit *visit, struct findings *out)
         finding_ok(out, "node '%s' is in the cluster and alive", own->name);
     else if (own->state == GIMBAL__NODE_STATUS__STATE__DRAINING ||
              own->state == GIMBAL__NODE_STATUS__STATE__DRAINED)
-        finding_warn(out, "'gimbal undrain' it, if it is to work again",
-                     "node '%s' was drained, and is given no work: %s", own->name, own->reason);
+        finding_warn(out, "'gimbal undrain' if it is to get jobs again",
+                     "node '%s' was drained, and gets no jobs: %s", own->name, own->reason);
     else
-        finding_warn(out, "start its worker, and see what that logs",
+        finding_warn(out, "start its worker, and read its log",
                      "the coordinator has not heard of node '%s' for %.0f s%s%s", own->name,
                      (double)own->heartbeat_age_ms / 1000, *own->reason ? ": " : "", own->reason);
 }
@@ -47,11 +47,12 @@ static void look_at_releases(const struct visit *visit, struct findings *out)
         others++;
     }
     if (first)
-        finding_warn(out, "the same release on every machine",
-                     "%zu node%s of another release than this one, %s, as '%s' of %s: ranks that "
-                     "lower a plan to another program refuse it",
-                     others, others == 1 ? " is" : "s are", GIMBAL_VERSION, first->name,
-                     *first->hardware->release ? first->hardware->release : "none that it tells");
+        finding_warn(
+            out, "the same release on every machine",
+            "%zu node%s not of this release, %s, such as '%s' of %s: a rank refuses a plan "
+            "that it lowers to another program",
+            others, others == 1 ? " is" : "s are", GIMBAL_VERSION, first->name,
+            *first->hardware->release ? first->hardware->release : "none that it names");
 }
 
 static void tell(const struct visit *visit, struct findings *out)
@@ -80,7 +81,7 @@ static void look(void *scene, struct findings *out)
         visit->nodes = (const Gimbal__ListNodesReply *)reply;
         tell(visit, out);
     } else if (is_told(visit)) {
-        finding_block(out, "--address and --tls, or GIMBAL_ADDRESS and GIMBAL_TLS, of a user", "%s",
+        finding_block(out, "a user's --address and --tls, or GIMBAL_ADDRESS and GIMBAL_TLS", "%s",
                       err.text);
     }
 }

@@ -40,19 +40,18 @@ static void look(void *scene, struct findings *out)
             uint64_t most = most_of(visit, device);
             if ((double)device->memory_bytes >= SHARE_LEAST * (double)most)
                 continue;
-            finding_warn(out,
-                         "end what holds it, as nvidia-smi shows it on that node, and restart its "
-                         "worker",
-                         "%s/%u, %s, has %s to give, and others of its model have %s", node->name,
-                         device->index, device->name,
-                         units_print_bytes(here, sizeof here, (double)device->memory_bytes),
-                         units_print_bytes(there, sizeof there, (double)most));
+            finding_warn(
+                out, "end what holds it (nvidia-smi on that node shows it), and restart its worker",
+                "%s/%u, %s, offers %s, while others of its model offer %s", node->name,
+                device->index, device->name,
+                units_print_bytes(here, sizeof here, (double)device->memory_bytes),
+                units_print_bytes(there, sizeof there, (double)most));
         }
     }
 }
 
 const struct doctor_check visit_devices = {
     .name = "held",
-    .about = "memory of devices that others hold",
+    .about = "device memory that other programs hold",
     .cb = look,
 };

@@ -18,7 +18,7 @@ static void look_at_texts(const char *key, const struct texts *texts, struct fin
         if (access(texts->items[i], R_OK) == 0)
             finding_ok(out, "%s: %s is here", key, texts->items[i]);
         else
-            finding_block(out, "the same path on every node, as of a shared file system",
+            finding_block(out, "the same path on every node, such as one on a shared file system",
                           "%s: %s: %s", key, texts->items[i], strerror(errno));
 }
 
@@ -39,11 +39,11 @@ static void look_at_checkpoints(const char *folder, struct findings *out)
     char room[32];
     if (try_folder(folder, &err) < 0)
         finding_block(out,
-                      "a folder that all nodes share, made beforehand, that the worker's user may "
-                      "write and that has room",
+                      "an existing folder that all nodes share, with room, that the worker's user "
+                      "may write",
                       "checkpoint.dir: %s", err.text);
     else if (statvfs(folder, &fs) == 0)
-        finding_ok(out, "checkpoint.dir: %s takes files, and has room for %s", folder,
+        finding_ok(out, "checkpoint.dir: %s can be written, and has room for %s", folder,
                    units_print_bytes(room, sizeof room, (double)fs.f_bavail * (double)fs.f_frsize));
 }
 
@@ -56,7 +56,7 @@ static void look(void *scene, struct findings *out)
     if (!visit->job_path)
         return;
     if (jobfile_load(visit->job_path, &text, &job, &err) != 0) {
-        finding_block(out, "a job file that 'gimbal plan' takes", "%s", err.text);
+        finding_block(out, "a job file that 'gimbal plan' accepts", "%s", err.text);
         return;
     }
     look_at_texts("data.text", &job->data.text, out);
@@ -73,6 +73,6 @@ static void look(void *scene, struct findings *out)
 
 const struct doctor_check visit_job = {
     .name = "job",
-    .about = "what the job file names on this machine",
+    .about = "the files and folders of the job file, on this machine",
     .cb = look,
 };

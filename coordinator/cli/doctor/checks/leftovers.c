@@ -12,13 +12,13 @@ static void look(void *scene, struct findings *out)
     (void)scene;
     char *left = leftovers_orphans(), *rest = NULL;
     if (!left)
-        finding_ok(out, "no executor is here without its worker");
+        finding_ok(out, "no executor has outlived its worker");
     for (char *line = left ? strtok_r(left, "\n", &rest) : NULL; line;
          line = strtok_r(NULL, "\n", &rest))
         finding_warn(out,
-                     "'kill -9' it; what ignores that is in a driver: see dmesg, and restart "
-                     "the machine",
-                     "%s has no worker any more, and still what it had of cores and memory", line);
+                     "'kill -9' it; if that does not help, it hangs in a driver: see dmesg, and "
+                     "restart the machine",
+                     "%s has no worker any more, but still holds its cores and memory", line);
     free(left);
 }
 

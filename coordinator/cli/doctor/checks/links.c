@@ -112,9 +112,9 @@ static void add_between(const struct visit *visit, struct list *list,
     double bandwidth = bandwidth_between(node, &like);
     if (time_way(node->hardware->host_address, port, &seconds, &err) < 0)
         finding_block(out,
-                      "a firewall that lets nodes through to each other's ports, or the node's own "
-                      "--host-address",
-                      "ranks here would not reach node '%s': %s", node->name, err.text);
+                      "a firewall that lets nodes reach each other's ports, or --host-address on "
+                      "that node",
+                      "ranks here could not reach node '%s': %s", node->name, err.text);
     else
         add(list, (struct link_figure){.level = "between",
                                        .like = like,
@@ -168,8 +168,8 @@ static void look(void *scene, struct findings *out)
     links_judge(list.items, list.count, out);
     if (list.count > 0 && list.items[list.count - 1].bytes_per_s == 0)
         finding_ok(out,
-                   "how much goes to node '%s' the first job on it and another will measure; "
-                   "until then it is planned for as if it were one machine with the others",
+                   "the bandwidth to node '%s' is measured by the first job on it and another; "
+                   "until then jobs are planned as if both were one machine",
                    list.items[list.count - 1].to);
     visit->links = list_to_json(&list);
     free(list.items);
@@ -177,6 +177,6 @@ static void look(void *scene, struct findings *out)
 
 const struct doctor_check visit_links = {
     .name = "links",
-    .about = "links inside nodes, as measured by them, and ways from here to each",
+    .about = "the links inside nodes, and from here to each node",
     .cb = look,
 };

@@ -44,11 +44,11 @@ static bool compare(const struct visit *visit, const Gimbal__NodeStatus *node, s
 {
     const struct hardware_device *device = find_common(visit->report, node->hardware);
     if (device)
-        finding_block(out, "one worker for each device: CUDA_VISIBLE_DEVICES of each",
-                      "node '%s' of this machine offers %s, too", node->name, device->id);
+        finding_block(out, "only one worker per device: set CUDA_VISIBLE_DEVICES for each",
+                      "node '%s' on this machine offers %s, too", node->name, device->id);
     else if (overlap(visit->report->cpuset, node->hardware->cpuset))
         finding_warn(out, "cores of its own for each worker: --share K/N or --cpuset",
-                     "node '%s' of this machine offers cores %s, and this one %s: ranks wait for "
+                     "node '%s' on this machine offers cores %s, and this one %s: ranks wait for "
                      "each other in every step",
                      node->name, node->hardware->cpuset, visit->report->cpuset);
     else
@@ -79,6 +79,6 @@ static void look(void *scene, struct findings *out)
 
 const struct doctor_check visit_neighbours = {
     .name = "neighbours",
-    .about = "other workers of this machine",
+    .about = "other workers on this machine",
     .cb = look,
 };

@@ -65,7 +65,7 @@ static int run(const struct visit *visit, char *program, int output, struct erro
         return rc;
     if (!child_wait(&child, PATIENCE_MS)) {
         child_stop(&child, 0);
-        return error_set(err, -ETIMEDOUT, "%s has not answered in %d s", program,
+        return error_set(err, -ETIMEDOUT, "%s has not answered within %d s", program,
                          PATIENCE_MS / 1000);
     }
     if (child.status != 0)
@@ -85,8 +85,7 @@ static int ask(const struct visit *visit, json_t **out, struct error *err)
         rc = run(visit, program, output, err);
     if (rc == 0 && lseek(output, 0, SEEK_SET) == 0 &&
         !(*out = json_loadfd(output, JSON_DISABLE_EOF_CHECK, &where)))
-        rc = error_set(err, -EPROTO, "%s has answered with something else than JSON: %s", program,
-                       where.text);
+        rc = error_set(err, -EPROTO, "%s did not answer with JSON: %s", program, where.text);
     if (output >= 0)
         close(output);
     free(program);
@@ -114,6 +113,6 @@ static void look(void *scene, struct findings *out)
 
 const struct doctor_check visit_worker = {
     .name = "worker",
-    .about = "gimbal-worker, which knows what it needs here",
+    .about = "whether gimbal-worker can be started",
     .cb = look,
 };
