@@ -152,7 +152,8 @@ START_TEST(a_coordinator_that_was_not_told_to_allows_none)
 {
     await_nodes();
     ck_assert_int_eq(PAIR_GIMBAL("drill", "j-1", "stop"), 77);
-    ck_assert_msg(strstr(pair.command.err, "allows no drills") != NULL, "%s", pair.command.err);
+    ck_assert_msg(strstr(pair.command.err, "does not allow drills") != NULL, "%s",
+                  pair.command.err);
 }
 END_TEST
 

@@ -50,7 +50,7 @@ def jobs_come_by_standard_input_and_go_by_their_names():
         gimbal("cancel", *gimbal("jobs", "-o", "name", **mine).split()[:1], **mine)
         assert gimbal("jobs", "-o", "name", **mine) == "j-2\n"
         assert gimbal("nodes", "-o", "name", **mine) == ""
-        assert "lists no names" in gimbal("events", "-o", "name", code=64, **mine)
+        assert "has no list of names" in gimbal("events", "-o", "name", code=64, **mine)
 
 
 def the_last_lines_of_a_log_are_its_last():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_pretrained.py - a training begins with the weights of a folder: the loss of its first step is
+"""test_pretrained.py - a training starts with the weights in a folder: the loss of its first step is
 that of the model there, however its files are written.
 
     test_pretrained.py TREE GIMBAL EXECUTOR
@@ -79,7 +79,7 @@ def check_begin(name):
     with tempfile.TemporaryDirectory() as folder:
         exported = Exported(folder, name)
         done, losses = exported.begin(exported.out)
-        assert done.returncode == 0 and "begins with the weights of" in done.stderr, done
+        assert done.returncode == 0 and "starts with the weights in" in done.stderr, done
         assert abs(losses[1] - exported.loss) < 2e-6, f"{losses[1]}, not {exported.loss}"
 
 
@@ -282,7 +282,7 @@ def a_training_that_goes_on_keeps_its_own():
         job = write_job(exported.folder, "trained", "gpt", 22, f", weights: '{exported.out}'")
         done, losses = train(programs, job, "--resume", "--checkpoint", exported.folder / "saved")
         assert done.returncode == 0 and list(losses) == [22], done
-        assert "begins with the weights of" not in done.stderr, done
+        assert "starts with the weights in" not in done.stderr, done
 
 
 begins = [(f"{name} begins where it was", lambda name=name: check_begin(name)) for name in MODELS]

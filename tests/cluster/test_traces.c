@@ -149,7 +149,7 @@ START_TEST(a_trace_has_the_instructions_of_the_program_predicted_and_measured)
         pair_await(&events, "\"event\":\"step\"");
     while ((code = PAIR_GIMBAL("trace", "j-1", "-o", path)) == NOT_YET);
     ck_assert_msg(code == 0, "%s", pair.command.err);
-    ck_assert_msg(!strstr(pair.command.err, "without a prediction"), "%s", pair.command.err);
+    ck_assert_msg(!strstr(pair.command.err, "there is no prediction"), "%s", pair.command.err);
     read_plan();
     json_t *root = read_trace(path), *traced = json_object_get(root, "traceEvents");
     ck_assert_uint_eq(count_tracks(traced, "predicted"), PAIR_NODES);
