@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define KEPT "this machine as it was measured on "
+#define KEPT "using this machine's measurements from "
 
 static char kept[64], folder[64], cache[96], job[96];
 static struct command command;

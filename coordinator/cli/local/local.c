@@ -211,7 +211,7 @@ void local_tell(const struct local *local)
     if (local->note[0])
         fprintf(stderr, "%s\n", local->note);
     if (local->kept)
-        fprintf(stderr, "this machine as it was measured on %s; --measure measures it anew\n",
+        fprintf(stderr, "using this machine's measurements from %s; --measure repeats them\n",
                 units_print_minute(when, sizeof when, local->measured_unix_ms));
 }
 

@@ -14,7 +14,7 @@
 /* clang-format off */
 #define LOCAL_MEASURE_FLAG(type, member)                                                        \
     {"measure", 0, FLAG_SWITCH, offsetof(type, member), NULL,                                   \
-     "measure this machine anew, though it was in the last days"}
+     "measure this machine again, even if a recent measurement is kept"}
 /* clang-format on */
 
 struct local {

@@ -12,7 +12,7 @@ static const struct command *const below[] = {&command_profile_run, &command_pro
 
 const struct command command_profile = {
     .name = "profile",
-    .summary = "Measure this machine, and show what devices were measured to do",
+    .summary = "Measure how fast devices are, and show what was measured",
     .arguments = "run|show ...",
     .below = below,
     .run = run,

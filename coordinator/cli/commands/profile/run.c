@@ -12,7 +12,7 @@ struct run_values {
 
 static const struct flag run_flags[] = {
     {"local", 0, FLAG_NUMBER, offsetof(struct run_values, local), "N",
-     "devices to cut this machine's cores into, as 'gimbal plan --local N' does; else 1",
+     "how many devices to divide this machine's cores into, as for 'gimbal plan --local N' (1)",
      .least = 1, .standard = 1, .greatest = LOCAL_DEVICES_MAX},
     {.name = NULL},
 };
@@ -37,7 +37,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_profile_run = {
     .name = "profile run",
-    .summary = "Measure this machine's cores now, and keep it",
+    .summary = "Measure this machine's cores now, and keep the result",
     .arguments = "",
     .flags = run_flags,
     .values_size = sizeof(struct run_values),

@@ -12,7 +12,7 @@ struct show_values {
 
 static const struct flag show_flags[] = {
     {"local", 0, FLAG_NUMBER, offsetof(struct show_values, local), "N",
-     "this machine as N devices, as 'gimbal plan --local N' has it", .least = 1,
+     "this machine divided into N devices, as for 'gimbal plan --local N'", .least = 1,
      .greatest = LOCAL_DEVICES_MAX},
     {.name = NULL},
 };
@@ -37,7 +37,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_profile_show = {
     .name = "profile show",
-    .summary = "Show what this machine, or a node, was measured to do",
+    .summary = "Show the measured profile of this machine or of nodes",
     .arguments = "[NODE ...]",
     .arguments_max = NAMED_MAX,
     .flags = show_flags,
