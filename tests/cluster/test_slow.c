@@ -119,7 +119,7 @@ START_TEST(a_slow_node_is_named_and_never_ended)
     pid_t executor = command_child(pair.workers[1].pid);
     brake->press(executor);
     pair_await(&events, "\"event\":\"node-slow\"");
-    pair_await(&events, "rank 1 on node-b/0 computes");
+    pair_await(&events, "rank 1 on node-b/0 takes");
     ck_assert_msg(command_await(&events, "\"factor\":"), "no factor");
     double factor = atof(strstr(events.out, "\"factor\":") + strlen("\"factor\":"));
     printf("a node is braked by %s, and slow by a factor of %.2f\n", brake->name, factor);
