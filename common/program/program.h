@@ -165,8 +165,8 @@ struct program {
     const struct graph *graph; /* lent */
     int rank, ranks;
     int stage, stage_first, stage_ranks; /* the stage's ranks are [first, first + ranks) */
-    struct sizes sizes; /* b: the samples of a micro-batch */
-    int64_t samples;    /* of a micro-batch */
+    struct sizes sizes;                  /* b: the samples of a micro-batch */
+    int64_t samples;                     /* of a micro-batch */
     int micro_batches;
 
     struct buffer *buffers;
