@@ -29,13 +29,7 @@ static struct view make_view(const char *dims, const struct sizes *sizes, enum e
                              int slot)
 {
     struct view view = {.box = box_whole(dims, sizes), .element = element};
-    size_t count = (size_t)box_count(&view.box);
-    float *numbers = measure_draw(count, (uint64_t)slot);
-    view.data = numbers;
-    for (size_t i = 0; element == ELEMENT_BF16 && i < count; i++) {
-        uint16_t narrow = bf16_narrow(numbers[i]);
-        memcpy((char *)numbers + i * sizeof narrow, &narrow, sizeof narrow);
-    }
+    view.data = measure_draw((size_t)box_count(&view.box), element, (uint64_t)slot);
     return view;
 }
 

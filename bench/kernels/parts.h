@@ -4,9 +4,9 @@
 
 #include "worker/kernels/kernels.h"
 
-/* Both libraries' products of such matrices, in all forms that training has; the best rate, in
- * GFLOP/s. */
-double bench_product(int rows, int inner, int columns);
+/* Our own and the libraries' products of such matrices, in all forms that training has; the best
+ * rate, in GFLOP/s. */
+double bench_product(int rows, int inner, int columns, enum element element);
 /* An operation forward and backward on such numbers; seconds of both directions. */
 double bench_operation(const struct device *device, const char *name, const struct sizes *sizes,
                        enum element element);

@@ -1,9 +1,9 @@
-/* product.c - our own matrix products and those of both libraries, on which the rule in cpu/sgemm.c
- * rests. */
+/* product.c - our own matrix products and those of the libraries, on which the rules in
+ * cpu/product.c and cpu/sgemm.c rest. */
 #include "worker/kernels/cpu/product.h"
 #include "bench/kernels/measure.h"
 #include "bench/kernels/parts.h"
-#include "worker/kernels/cpu/processor.h"
+#include "common/base/memory.h"
 
 #include <cblas.h>
 #ifdef HAVE_ONEDNN
@@ -12,108 +12,149 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct shape {
-    int rows, inner, columns;
-    char form; /* f: x w, i: dy w', w: x' dy */
-    size_t library;
-    float *x, *w, *y;
-};
+/* False: there is no such way on this machine. */
+typedef bool way_fn(const struct product *product);
 
-static void by_openblas(const struct shape *p)
+static bool by_openblas(const struct product *p)
 {
-    int m = p->rows, k = p->inner, n = p->columns;
-    if (p->form == 'f')
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, p->x, k, p->w, n, 0,
-                    p->y, n);
-    else if (p->form == 'i')
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, k, n, 1, p->y, n, p->w, n, 0, p->x,
-                    k);
-    else
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, k, n, m, 1, p->x, k, p->y, n, 0, p->w,
-                    n);
+    cblas_sgemm(CblasRowMajor, p->a.transposed ? CblasTrans : CblasNoTrans,
+                p->b.transposed ? CblasTrans : CblasNoTrans, (int)p->rows, (int)p->columns,
+                (int)p->inner, 1, p->a.data, (int)p->a.stride, p->b.data, (int)p->b.stride, 0, p->c,
+                (int)p->stride);
+    return true;
 }
 
 #ifdef HAVE_ONEDNN
-static void by_onednn(const struct shape *p)
+static bool by_onednn(const struct product *p)
 {
-    int m = p->rows, k = p->inner, n = p->columns;
-    if (p->form == 'f')
-        dnnl_sgemm('N', 'N', m, n, k, 1, p->x, k, p->w, n, 0, p->y, n);
-    else if (p->form == 'i')
-        dnnl_sgemm('N', 'T', m, k, n, 1, p->y, n, p->w, n, 0, p->x, k);
-    else
-        dnnl_sgemm('T', 'N', k, n, m, 1, p->x, k, p->y, n, 0, p->w, n);
+    return dnnl_sgemm(p->a.transposed ? 'T' : 'N', p->b.transposed ? 'T' : 'N', p->rows, p->columns,
+                      p->inner, 1, p->a.data, p->a.stride, p->b.data, p->b.stride, 0, p->c,
+                      p->stride) == dnnl_success;
 }
 #endif
 
-/* Its callers know that there is AVX-512. */
-static void by_own(const struct shape *p)
+static bool by_own(const struct product *p)
 {
-    int m = p->rows, k = p->inner, n = p->columns;
-    struct product product = {.rows = m, .columns = n, .inner = k, .stride = n};
-    product.a = (struct matrix){p->x, k, false};
-    product.b = (struct matrix){p->w, n, false};
-    product.c = p->y;
-    if (p->form == 'i')
-        product = (struct product){.rows = m,
-                                   .columns = k,
-                                   .inner = n,
-                                   .a = {p->y, n, false},
-                                   .b = {p->w, n, true},
-                                   .c = p->x,
-                                   .stride = k};
-    else if (p->form == 'w')
-        product = (struct product){.rows = k,
-                                   .columns = n,
-                                   .inner = m,
-                                   .a = {p->x, k, true},
-                                   .b = {p->y, n, false},
-                                   .c = p->w,
-                                   .stride = n};
-    product_by_avx512(&product);
+    return product_by_amx(p) || product_by_avx512(p);
+}
+
+static bool by_tiles(const struct product *p)
+{
+    product_by_tiles(p);
+    return true;
 }
 
 static const struct {
     const char *name;
-    void (*run)(const struct shape *product);
-} libraries[] = {
+    way_fn *run[ELEMENTS]; /* NULL: none for such numbers */
+} ways[] = {
 #ifdef HAVE_ONEDNN
-    {"onednn", by_onednn},
+    {"onednn", {by_onednn, product_by_onednn}},
 #endif
-    {"openblas", by_openblas},
-    {"own", by_own},
+    {"openblas", {by_openblas, NULL}},
+    {"tiles", {NULL, by_tiles}},
+    {"own", {by_own, by_own}},
+};
+
+#define WAYS (sizeof ways / sizeof *ways)
+
+/* Of a linear layer: x (rows, inner), w (inner, columns), y (rows, columns). */
+struct layer {
+    int rows, inner, columns;
+    void *x, *w, *y, *dw;
+};
+
+enum form { FORWARD_FORM, INPUT_FORM, WEIGHT_FORM, FORMS };
+
+static struct product product_of(const struct layer *l, enum form form, enum element element)
+{
+    struct matrix x = {l->x, l->inner, false}, w = {l->w, l->columns, false};
+    struct matrix dy = {l->y, l->columns, false};
+    struct product product = {.rows = l->rows, .columns = l->columns, .inner = l->inner};
+    product.element = product.result = element;
+    product.stride = l->columns;
+    product.a = x;
+    product.b = w;
+    product.c = l->y;
+    if (form == INPUT_FORM) {
+        product.columns = product.stride = l->inner;
+        product.inner = l->columns;
+        product.a = dy;
+        product.b = w;
+        product.b.transposed = true;
+        product.c = l->x;
+    } else if (form == WEIGHT_FORM) {
+        product.rows = l->inner;
+        product.inner = l->rows;
+        product.a = x;
+        product.a.transposed = true;
+        product.b = dy;
+        product.c = l->dw;
+        product.result = ELEMENT_F32; /* gradients are summed in it */
+    }
+    return product;
+}
+
+struct work {
+    way_fn *run;
+    struct product product;
 };
 
 static void multiply(void *context)
 {
-    const struct shape *p = context;
-    libraries[p->library].run(p);
+    const struct work *work = context;
+    work->run(&work->product);
 }
 
-double bench_product(int rows, int inner, int columns)
+static void print_rate(const struct layer *l, enum element element, enum form form, size_t way,
+                       double rate)
 {
+    static const char *const forms[FORMS] = {"forward", "input", "weight"};
+    char name[96];
+    snprintf(name, sizeof name, "%s%s_%s_%dx%dx%d", ways[way].name,
+             element == ELEMENT_F32 ? "" : "_bf16", forms[form], l->rows, l->inner, l->columns);
+    measure_print(name, rate, "GFLOP/s");
+}
+
+/* The rate of each way, in turns; returns the best. */
+static double compare(const struct layer *l, enum element element, enum form form)
+{
+    struct work works[WAYS];
+    void *contexts[WAYS];
+    double seconds[WAYS], best = 0;
+    size_t which[WAYS], count = 0;
+    for (size_t way = 0; way < WAYS; way++) {
+        struct work work = {ways[way].run[element], product_of(l, form, element)};
+        if (!work.run || !work.run(&work.product))
+            continue;
+        works[count] = work;
+        contexts[count] = &works[count];
+        which[count++] = way;
+    }
+    measure_in_turns(multiply, contexts, count, seconds);
+    for (size_t i = 0; i < count; i++) {
+        double rate = 2e-9 * l->rows * l->inner * l->columns / seconds[i];
+        print_rate(l, element, form, which[i], rate);
+        best = rate > best ? rate : best;
+    }
+    return best;
+}
+
+double bench_product(int rows, int inner, int columns, enum element element)
+{
+    struct layer l = {.rows = rows, .inner = inner, .columns = columns};
+    l.x = measure_draw((size_t)rows * (size_t)inner, element, 0);
+    l.w = measure_draw((size_t)inner * (size_t)columns, element, 1);
+    l.y = measure_draw((size_t)rows * (size_t)columns, element, 2);
+    l.dw = measure_draw((size_t)inner * (size_t)columns, ELEMENT_F32, 3);
     double best = 0;
-    struct shape p = {.rows = rows, .inner = inner, .columns = columns};
-    p.x = measure_draw((size_t)rows * (size_t)inner, 0);
-    p.w = measure_draw((size_t)inner * (size_t)columns, 1);
-    p.y = measure_draw((size_t)rows * (size_t)columns, 2);
-    size_t ways = sizeof libraries / sizeof *libraries - !processor_has_avx512();
-    for (size_t library = 0; library < ways; library++)
-        for (const char *form = "fiw"; *form; form++) {
-            char name[64];
-            p.library = library;
-            p.form = *form;
-            double rate = 2e-9 * rows * inner * columns / measure_shortest(multiply, &p);
-            snprintf(name, sizeof name, "%s_%s_%dx%dx%d", libraries[library].name,
-                     p.form == 'f'   ? "forward"
-                     : p.form == 'i' ? "input"
-                                     : "weight",
-                     rows, inner, columns);
-            measure_print(name, rate, "GFLOP/s");
-            best = rate > best ? rate : best;
-        }
-    free(p.x);
-    free(p.w);
-    free(p.y);
+    for (enum form form = 0; form < FORMS; form++) {
+        double rate = compare(&l, element, form);
+        best = rate > best ? rate : best;
+    }
+    free(l.x);
+    free(l.w);
+    free(l.y);
+    free(l.dw);
     return best;
 }

@@ -1,14 +1,16 @@
 /* run.c - speed of the CPU's kernels at one layer of GPT 6 x 384, 8 samples of 256 tokens.
  *
- * Usage: run [THREADS]. Prints "bench kernels/NAME VALUE UNIT" lines: first our own and both
- * libraries' matrix products, on which the rule in cpu/sgemm.c rests; then every operation, forward
- * and backward, in f32 and in bf16; and behind each the tokens per second of a training step that
- * is nothing but kernels. Then what LLaMA has beside these. Every time is the shortest of many. */
+ * Usage: run [THREADS [products]]. Prints "bench kernels/NAME VALUE UNIT" lines: first our own and
+ * the libraries' matrix products, on which the rules in cpu/product.c and cpu/sgemm.c rest, of the
+ * layers and of a block of attention; then every operation, forward and backward, in f32 and in
+ * bf16; and behind each the tokens per second of a training step that is nothing but kernels. Then
+ * what LLaMA has beside these. Every time is the shortest of many. */
 #include "bench/kernels/measure.h"
 #include "bench/kernels/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define LAYERS 6
 
@@ -42,12 +44,36 @@ static void bench_llama(const struct device *device, struct sizes *sizes)
             bench_operation(device, names[i], sizes, (enum element)element);
 }
 
+/* Of layers and of attention's blocks; the best rate of f32. */
+static double bench_products(int rows, int hidden)
+{
+    const int shapes[][3] = {
+        {rows, hidden, hidden},
+        {rows, hidden, 3 * hidden},
+        {rows, hidden, 4 * hidden},
+        {rows, 4 * hidden, hidden},
+        {64, 64, 256},
+        {64, 256, 64},
+    };
+    double peak = 0;
+    for (int element = 0; element < ELEMENTS; element++)
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            double rate =
+                bench_product(shapes[i][0], shapes[i][1], shapes[i][2], (enum element)element);
+            if (element == ELEMENT_F32 && rate > peak)
+                peak = rate;
+        }
+    measure_print("matmul_peak", peak, "GFLOP/s");
+    return peak;
+}
+
 int main(int argc, char **argv)
 {
     char *end = NULL;
+    bool products_only = argc == 3 && strcmp(argv[2], "products") == 0;
     long threads = argc > 1 ? strtol(argv[1], &end, 10) : 1;
-    if (argc > 2 || threads < 1 || threads > 1024 || (end && *end)) {
-        fprintf(stderr, "usage: %s [THREADS]\n", argv[0]);
+    if (argc > 2 + products_only || threads < 1 || threads > 1024 || (end && *end)) {
+        fprintf(stderr, "usage: %s [THREADS [products]]\n", argv[0]);
         return EXIT_FAILURE;
     }
     const int b = 8, s = 256, h = 384, f = 4 * h;
@@ -61,13 +87,11 @@ int main(int argc, char **argv)
     sizes_set(&sizes, 'v', 256);
     device_cpu.threads((int)threads);
 
-    const int shapes[][2] = {{h, h}, {h, 3 * h}, {h, f}, {f, h}};
-    double peak = 0;
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        double rate = bench_product(b * s, shapes[i][0], shapes[i][1]);
-        peak = rate > peak ? rate : peak;
+    double peak = bench_products(b * s, h);
+    if (products_only) {
+        puts("bench kernels done");
+        return EXIT_SUCCESS;
     }
-    measure_print("matmul_peak", peak, "GFLOP/s");
     double seconds = bench_step(&device_cpu, &sizes, ELEMENT_F32);
     /* 6 operations per weight and token; attention is left out. */
     double tokens = b * s / seconds;

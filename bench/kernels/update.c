@@ -30,9 +30,9 @@ static void square(void *context)
 double bench_update(const struct device *device, size_t count)
 {
     struct updating u = {.device = device,
-                         .call = {.parameter = measure_draw(count, 0),
-                                  .gradient = measure_draw(count, 1),
-                                  .first = measure_draw(count, 2),
+                         .call = {.parameter = measure_draw(count, ELEMENT_F32, 0),
+                                  .gradient = measure_draw(count, ELEMENT_F32, 1),
+                                  .first = measure_draw(count, ELEMENT_F32, 2),
                                   .second = xcalloc(count, sizeof(float)),
                                   .count = count,
                                   .rate = 1e-3f,

@@ -63,7 +63,8 @@ static int add_object(struct dl_phdr_info *object, size_t size, void *data)
 /* Threads, and which of the processor's instructions may be used. */
 static uint64_t sum_words(void)
 {
-    static const char *const prefixes[] = {"OMP_", "GOMP_", "OPENBLAS_", "DNNL_", "ONEDNN_"};
+    static const char *const prefixes[] = {"OMP_",  "GOMP_",   "OPENBLAS_",
+                                           "DNNL_", "ONEDNN_", "GIMBAL_CPU_"};
     uint64_t sum = 0;
     for (char **variable = environ; *variable; variable++)
         for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)

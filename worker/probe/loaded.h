@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* The same in every process with the same builds of them, in any order and at any address, on the
- * same kernel, and with the same words to the libraries that compute in its environment. */
+ * same kernel, and with the same words in its environment to what computes. */
 uint64_t loaded_hash(void);
 
 #endif

@@ -35,8 +35,9 @@ END_TEST
 
 START_TEST(words_to_libraries_tell_programs_apart)
 {
-    static const char *const names[] = {"OMP_NUM_THREADS", "OPENBLAS_CORETYPE", "DNNL_MAX_CPU_ISA",
-                                        "ONEDNN_MAX_CPU_ISA", "GOMP_SPINCOUNT"};
+    static const char *const names[] = {"OMP_NUM_THREADS",  "OPENBLAS_CORETYPE",
+                                        "DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA",
+                                        "GOMP_SPINCOUNT",   "GIMBAL_CPU_ISA"};
     uint64_t plain = loaded_hash(), last = plain;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         setenv(names[i], "12345", 1);

@@ -37,20 +37,6 @@ struct block {
     int64_t k, count, column, columns;
 };
 
-static inline __mmask32 halves(int64_t count)
-{
-    return count >= SIDE ? 0xffffffff : count <= 0 ? 0 : (1u << count) - 1;
-}
-
-/* Numbers of two rows in turn: those of `there` of the first 16 of each. */
-AVX512_INLINED __m512i interleave(const uint16_t *first, const uint16_t *second, __mmask16 there,
-                                  __mmask16 there_too)
-{
-    __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(there, first));
-    __m512i high = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(there_too, second));
-    return _mm512_or_epi32(low, _mm512_slli_epi32(high, LANES));
-}
-
 /* A tile of up to 16 rows (of a) or columns (of b), and up to 32 numbers that are contracted on.
  * These lie along the memory's rows, or across them. */
 AVX512_INLINED void pack_tile(const uint16_t *from, int64_t stride, int64_t sides, int64_t count,
@@ -161,12 +147,6 @@ struct work {
     struct part parts[2];
     int turn; /* which part is next */
 };
-
-AVX512_INLINED __m512 widen(__mmask16 there, const void *narrow)
-{
-    __m512i wide = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(there, narrow));
-    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, LANES));
-}
 
 /* Writes 16 columns from `column` on, with the bias, and what c was where that is added to. */
 AMX static void end_columns(const struct product *product, const struct part *part, int64_t column)
@@ -294,7 +274,8 @@ static void multiply_rows(const void *context, int64_t first, int64_t end)
 
 bool product_by_amx(const struct product *product)
 {
-    if (!processor_has_amx() || (product->result != ELEMENT_F32 && product->inner > PIECE))
+    if (product->element != ELEMENT_BF16 || !processor_has(ISA_AMX) ||
+        (product->result != ELEMENT_F32 && product->inner > PIECE))
         return false;
     parallel(product->rows, SIDE, multiply_rows, product);
     return true;

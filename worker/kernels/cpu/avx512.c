@@ -1,4 +1,5 @@
-/* avx512.c - products of f32 on Intel's processors with AVX-512, by a kernel of our own.
+/* avx512.c - matrix products on AVX-512 by a kernel of our own: f32, and bf16 where the processor
+ * multiplies it.
  *
  * A block of b is packed where the second cache holds it, in panels of 32 columns, and then passes
  * by each panel of 14 rows of a, which stays in the first one (Goto and van de Geijn, Anatomy of
@@ -9,136 +10,123 @@
 
 #ifdef __x86_64__
 #include "worker/kernels/cpu/avx512.h"
-#include "worker/kernels/cpu/avx512_tile.h"
 #include "worker/kernels/cpu/parallel.h"
 #include "worker/kernels/cpu/processor.h"
 #include "worker/kernels/cpu/room.h"
 
-#define COLUMNS INT64_C(768) /* of a block of b */
-#define LEAST 16             /* rows for which packing b is worth it */
+#define LEAST 16 /* rows for which packing b is worth it */
+/* Of a panel of a, as sums that are rounded once may not rest in c: up to 4096 numbers of bf16. */
+#define PIECES 6
 
-/* Packed matrices: those of a are up to 14 rows, or 384 times 16 numbers. */
 struct packed {
-    float a[LANES * TILE_STRIDE], b[TILE_INNER * COLUMNS];
+    uint32_t a[PIECES * PIECE_WORDS];
+    uint32_t b[ROOM_BYTES / sizeof(uint32_t) - PIECES * PIECE_WORDS];
 };
 
-_Static_assert(sizeof(struct packed) <= ROOM_BYTES, "a thread's room");
+#define WORDS_MOST (PIECES * TILE_WORDS)
+#define B_WORDS ((int64_t)(sizeof((struct packed *)0)->b / sizeof(uint32_t)))
 
-/* Of b, and of what is contracted on. */
+_Static_assert(B_WORDS >= WORDS_MOST * TILE_COLUMNS, "a thread's room for a panel of b");
+
+/* Of b, and of what is contracted on: in numbers, and in words. */
 struct block {
-    int64_t k, count, column, columns;
+    int64_t k, count, words, column, columns;
 };
 
-/* A panel of b, of up to 32 columns; what is missing becomes 0. */
-AVX512 static void pack_rows(const float *b, int64_t stride, int64_t count, int64_t columns,
-                             float *out)
+static const struct avx512_way *const ways[ELEMENTS] = {&avx512_f32, &avx512_bf16};
+
+static void pack_block(const struct product *product, const struct block *block, uint32_t *out)
 {
-    __mmask16 low = lanes(columns), high = lanes(columns - LANES);
-    for (int64_t k = 0; k < count; k++) {
-        const float *row = b + k * stride;
-        _mm512_store_ps(out + k * TILE_COLUMNS, _mm512_maskz_loadu_ps(low, row));
-        _mm512_store_ps(out + k * TILE_COLUMNS + LANES, _mm512_maskz_loadu_ps(high, row + LANES));
+    const struct matrix turned = {product->b.data, product->b.stride, !product->b.transposed};
+    for (int64_t at = 0; at < block->columns; at += TILE_COLUMNS)
+        ways[product->element]->pack_b(&(struct panel){&turned, product->element,
+                                                       block->column + at, block->columns - at,
+                                                       block->k, block->count},
+                                       out + at * block->words);
+}
+
+static void pack_panel(const struct panel *panel, uint32_t *out)
+{
+    const struct avx512_way *way = ways[panel->element];
+    int64_t most = TILE_WORDS * way->numbers;
+    for (int64_t at = 0; at < panel->count; at += most, out += PIECE_WORDS) {
+        struct panel piece = *panel;
+        piece.k += at;
+        piece.count = least(panel->count - at, most);
+        way->pack_a(&piece, out);
     }
-}
-
-/* The same where its columns lie as rows: 16 of them, or fewer, times `count`. */
-AVX512 static void pack_columns(const float *b, int64_t stride, int64_t count, int64_t columns,
-                                float *out)
-{
-    for (int64_t k = 0; k < count; k += LANES) {
-        __m512i rows[LANES];
-        int64_t length = least(count - k, LANES);
-#pragma GCC unroll 16
-        for (int64_t i = 0; i < LANES; i++)
-            rows[i] = _mm512_maskz_loadu_epi32(i < columns ? lanes(length) : 0, b + i * stride + k);
-        transpose(rows);
-        for (int64_t i = 0; i < length; i++)
-            _mm512_store_epi32(out + (k + i) * TILE_COLUMNS, rows[i]);
-    }
-}
-
-static void pack_block(const struct matrix *b, const struct block *block, float *out)
-{
-    for (int64_t at = 0; at < block->columns; at += TILE_COLUMNS) {
-        int64_t column = block->column + at, left = block->columns - at;
-        float *panel = out + at * block->count;
-        if (!b->transposed) {
-            pack_rows((const float *)b->data + block->k * b->stride + column, b->stride,
-                      block->count, left, panel);
-            continue;
-        }
-        const float *rows = (const float *)b->data + column * b->stride + block->k;
-        pack_columns(rows, b->stride, block->count, left, panel);
-        pack_columns(rows + LANES * b->stride, b->stride, block->count, left - LANES,
-                     panel + LANES);
-    }
-}
-
-/* Where a's rows [row, ...) of the block begin. */
-static const float *panel_start(const struct matrix *a, int64_t row, int64_t k)
-{
-    return (const float *)a->data + (a->transposed ? k * a->stride + row : row * a->stride + k);
-}
-
-AVX512 static void pack_panel(const struct matrix *a, int64_t row, int64_t rows,
-                              const struct block *block, float *out)
-{
-    const float *from = panel_start(a, row, block->k);
-    if (!a->transposed)
-        for (int64_t i = 0; i < rows; i++)
-            memcpy(out + i * TILE_STRIDE, from + i * a->stride, (size_t)block->count * sizeof *out);
-    else
-        for (int64_t k = 0; k < block->count; k++)
-            _mm512_store_ps(out + k * LANES,
-                            _mm512_maskz_loadu_ps(lanes(rows), from + k * a->stride));
 }
 
 /* A panel of a, which is packed, times all of the block; asks for the next one. */
-static void multiply_panel(const struct product *product, const struct block *block, int64_t row,
-                           int64_t rows, const struct panel *next, const struct packed *packed)
+static void multiply_panel(const struct product *product, const struct block *block,
+                           const struct panel *panel, const struct panel *next,
+                           const struct packed *packed)
 {
-    tile_fn *tile = avx512_tiles[product->a.transposed][rows];
-    const float *bias = block->k == 0 ? product->bias : NULL;
+    tile_fn *tile = ways[product->element]->tiles[product->a.transposed][panel->rows];
     int64_t panels = (block->columns + TILE_COLUMNS - 1) / TILE_COLUMNS;
-    for (int64_t panel = 0; panel < panels; panel++) {
-        int64_t at = panel * TILE_COLUMNS;
+    for (int64_t i = 0; i < panels; i++) {
+        int64_t at = i * TILE_COLUMNS, column = block->column + at;
         const struct tile_place place = {
-            .c = (float *)product->c + row * product->stride + block->column + at,
+            .c = from_number(product->c, product->result, panel->row * product->stride + column),
             .stride = product->stride,
-            .bias = bias ? bias + block->column + at : NULL,
+            .bias = product->bias && block->k == 0
+                        ? from_number(product->bias, product->element, column)
+                        : NULL,
+            .result = product->result,
             .add = product->add || block->k > 0,
             .columns = block->columns - at,
         };
-        ask_for_panel(next, panel, panels);
-        tile(packed->a, packed->b + at * block->count, block->count, &place);
+        ask_for_panel(next, i, panels);
+        tile(packed->a, packed->b + at * block->words, block->words, &place);
     }
 }
 
+static void multiply_block(const struct product *product, const struct block *block, int64_t first,
+                           int64_t end, struct packed *packed)
+{
+    pack_block(product, block, packed->b);
+    struct panel panel = {&product->a, product->element, first, 0, block->k, block->count};
+    for (panel.rows = least(end - first, TILE_ROWS); panel.rows > 0;) {
+        struct panel next = panel;
+        next.row += panel.rows;
+        next.rows = least(end - next.row, TILE_ROWS);
+        pack_panel(&panel, packed->a);
+        multiply_panel(product, block, &panel, &next, packed);
+        panel = next;
+    }
+}
+
+/* What is contracted on is taken in pieces if what is between them can rest in c unrounded. */
 static void multiply_rows(const void *context, int64_t first, int64_t end)
 {
     const struct product *product = context;
-    struct packed *packed = room_find();
-    int64_t length = equal_parts(product->inner, TILE_INNER, LANES);
-    int64_t width = equal_parts(product->columns, COLUMNS, TILE_COLUMNS);
+    int64_t numbers = ways[product->element]->numbers;
+    int64_t most = numbers * (product->result == ELEMENT_F32 ? TILE_WORDS : WORDS_MOST);
+    int64_t length = equal_parts(product->inner, most, numbers * LANES);
+    int64_t width = equal_parts(
+        product->columns, B_WORDS / (length / numbers) / TILE_COLUMNS * TILE_COLUMNS, TILE_COLUMNS);
     for (int64_t column = 0; column < product->columns; column += width)
         for (int64_t k = 0; k < product->inner; k += length) {
-            const struct block block = {k, least(product->inner - k, length), column,
-                                        least(product->columns - column, width)};
-            pack_block(&product->b, &block, packed->b);
-            for (int64_t row = first; row < end; row += TILE_ROWS) {
-                int64_t rows = least(end - row, TILE_ROWS);
-                const struct panel next = {&product->a, ELEMENT_F32,
-                                           row + rows,  least(end - row - rows, TILE_ROWS),
-                                           k,           block.count};
-                pack_panel(&product->a, row, rows, &block, packed->a);
-                multiply_panel(product, &block, row, rows, &next, packed);
-            }
+            struct block block = {.k = k,
+                                  .count = least(product->inner - k, length),
+                                  .column = column,
+                                  .columns = least(product->columns - column, width)};
+            block.words = (block.count + numbers - 1) / numbers;
+            multiply_block(product, &block, first, end, room_find());
         }
+}
+
+static bool is_done_here(const struct product *product)
+{
+    if (product->element == ELEMENT_F32)
+        return processor_has(ISA_AVX512);
+    return processor_has(ISA_AVX512_BF16) &&
+           (product->result == ELEMENT_F32 || product->inner <= 2 * WORDS_MOST);
 }
 
 bool product_by_avx512(const struct product *product)
 {
-    if (!processor_has_avx512() || product->rows < LEAST)
+    if (product->rows < LEAST || !is_done_here(product))
         return false;
     parallel(product->rows, TILE_ROWS, multiply_rows, product);
     return true;

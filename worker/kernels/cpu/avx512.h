@@ -1,4 +1,4 @@
-/* avx512.h - what our own matrix products on AVX-512 share: avx512*.c, amx*.c. */
+/* avx512.h - what our own matrix products on AVX-512 share: avx512*.c, amx.c. */
 #ifndef WORKER_KERNELS_CPU_AVX512_H
 #define WORKER_KERNELS_CPU_AVX512_H
 
@@ -12,10 +12,65 @@
 #define AVX512 __attribute__((target("arch=x86-64-v4")))
 #define AVX512_INLINED AVX512 static inline __attribute__((always_inline))
 
+/* A tile: what of c is summed in registers. */
+#define TILE_ROWS INT64_C(14)
+#define TILE_COLUMNS INT64_C(32)
+
+/* Packed, a and b are words of 32 bits: a number of f32, or two of bf16 that follow each other in
+ * what is contracted on. b is in panels of 32 columns, `words` rows of 32 words. a is in pieces of
+ * TILE_WORDS words of each of up to 14 rows, which begin PIECE_WORDS apart: its rows TILE_STRIDE
+ * apart; or, where what is contracted on lies across the memory's rows, a word of 16 rows after
+ * the other. */
+#define TILE_WORDS INT64_C(384)
+/* No power of 2, so that rows lie in unlike sets of the cache. */
+#define TILE_STRIDE (TILE_WORDS + 16)
+#define PIECE_WORDS (LANES * TILE_STRIDE)
+
+/* What of c a tile writes. */
+struct tile_place {
+    void *c;
+    int64_t stride;
+    const void *bias;    /* of the product's element; NULL: none */
+    enum element result; /* of c */
+    bool add;            /* to what is there */
+    int64_t columns;     /* that there are; only these are touched */
+};
+
+/* c = a b + bias, or that added to c, of packed matrices at cache lines. Each number of c is one
+ * sum, in the order of what is contracted on. */
+typedef void tile_fn(const uint32_t *a, const uint32_t *b, int64_t words,
+                     const struct tile_place *place);
+
+/* Rows [row, row + rows) of a matrix, of what is contracted on [k, k + count). */
+struct panel {
+    const struct matrix *matrix;
+    enum element element;
+    int64_t row, rows, k, count;
+};
+
+/* What avx512.c does with numbers of an element. */
+struct avx512_way {
+    int64_t numbers; /* of a word */
+    /* Packs up to 14 rows of a. */
+    void (*pack_a)(const struct panel *panel, uint32_t *out);
+    /* Packs up to 32 columns of b, which are the panel's rows; what is missing becomes 0. */
+    void (*pack_b)(const struct panel *panel, uint32_t *out);
+    /* By whether a is transposed, and by rows, 1 to TILE_ROWS. */
+    tile_fn *tiles[2][TILE_ROWS + 1];
+};
+
+extern const struct avx512_way avx512_f32, avx512_bf16;
+
 /* The first `count` lanes: none below 1, all above 15. */
 static inline __mmask16 lanes(int64_t count)
 {
     return (__mmask16)(count >= LANES ? 0xffff : count <= 0 ? 0 : (1 << count) - 1);
+}
+
+/* The same of the halves of lanes. */
+static inline __mmask32 halves(int64_t count)
+{
+    return count >= 2 * LANES ? 0xffffffff : count <= 0 ? 0 : (1u << count) - 1;
 }
 
 static inline int64_t least(int64_t a, int64_t b)
@@ -50,12 +105,30 @@ AVX512_INLINED void transpose(__m512i rows[LANES])
     }
 }
 
-/* Rows [row, row + rows) of a matrix, of what is contracted on [k, k + count). */
-struct panel {
-    const struct matrix *matrix;
-    enum element element;
-    int64_t row, rows, k, count;
-};
+/* Numbers of two rows of bf16 in turn: those of `there` of the first 16 of each. */
+AVX512_INLINED __m512i interleave(const uint16_t *first, const uint16_t *second, __mmask16 there,
+                                  __mmask16 there_too)
+{
+    __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(there, first));
+    __m512i high = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(there_too, second));
+    return _mm512_or_epi32(low, _mm512_slli_epi32(high, LANES));
+}
+
+/* 16 numbers of bf16 in f32. */
+AVX512_INLINED __m512 widen(__mmask16 there, const void *narrow)
+{
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(there, narrow));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, LANES));
+}
+
+/* Where its first row begins. */
+static inline const void *panel_start(const struct panel *panel)
+{
+    const struct matrix *matrix = panel->matrix;
+    return from_number(matrix->data, panel->element,
+                       matrix->transposed ? panel->k * matrix->stride + panel->row
+                                          : panel->row * matrix->stride + panel->k);
+}
 
 /* Asks for part `part` of `parts` of it, into the second cache. */
 static inline void ask_for_panel(const struct panel *panel, int64_t part, int64_t parts)
@@ -65,12 +138,10 @@ static inline void ask_for_panel(const struct panel *panel, int64_t part, int64_
     int64_t lines = across ? panel->count : panel->rows,
             step = 64 / (int64_t)element_size(panel->element);
     int64_t length = across ? panel->rows : panel->count;
-    int64_t start =
-        across ? panel->k * matrix->stride + panel->row : panel->row * matrix->stride + panel->k;
+    const void *start = panel_start(panel);
     for (int64_t i = lines * part / parts; i < lines * (part + 1) / parts; i++)
         for (int64_t at = 0; at < length; at += step)
-            __builtin_prefetch(
-                from_number(matrix->data, panel->element, start + i * matrix->stride + at), 0, 2);
+            __builtin_prefetch(from_number(start, panel->element, i * matrix->stride + at), 0, 2);
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* onednn.c - products of bf16 by oneDNN, which has AMX for them: those that amx.c does not take.
  * AVX-512 BF16 alone is no reason: held to it, the same Xeon reaches 115 GFLOP/s, and by tiles 130
- * to 180.
+ * to 180; avx512.c takes those.
  *
  * GFLOP/s of one core of an Intel Xeon with AMX, oneDNN 2.6.3, (rows x inner) (inner x columns):
  *     2048 x 384x384   384x1152   384x1536   1536x384     f32 there: 64 to 174

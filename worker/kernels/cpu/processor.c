@@ -4,56 +4,80 @@
 #ifdef __x86_64__
 #include <cpuid.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool avx512, amx;
+static enum isa found;
+
+static bool has_avx512_bf16(void)
+{
+    enum { FEATURES = 7, MORE_FEATURES = 1, AVX512_BF16 = 1 << 5 }; /* in eax */
+    unsigned a, b, c, d;
+    return __get_cpuid_count(FEATURES, MORE_FEATURES, &a, &b, &c, &d) && (a & AVX512_BF16);
+}
 
 /* The registers of its tiles are Linux's to grant, to a process (arch/x86/xstate.rst). */
-static bool find_amx(void)
+static bool has_amx(void)
 {
     enum { FEATURES = 7, BF16 = 1 << 22, TILES = 1 << 24 };         /* in edx */
-    enum { MORE_FEATURES = 1, AVX512_BF16 = 1 << 5 };               /* of leaf 7, in eax */
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 }; /* asm/prctl.h */
     unsigned a, b, c, d;
     if (!__get_cpuid_count(FEATURES, 0, &a, &b, &c, &d) || !(d & BF16) || !(d & TILES))
         return false;
-    if (!__get_cpuid_count(FEATURES, MORE_FEATURES, &a, &b, &c, &d) || !(a & AVX512_BF16))
-        return false;
     return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+}
+
+/* The most that may be used. */
+static enum isa find_limit(void)
+{
+    static const char *const names[] = {"avx2", "avx512", "avx512_bf16", "amx"};
+    const char *most = getenv("GIMBAL_CPU_ISA");
+    for (int isa = 0; most && isa <= ISA_AMX; isa++)
+        if (strcmp(most, names[isa]) == 0)
+            return (enum isa)isa;
+    if (most)
+        fprintf(stderr,
+                "kernels: GIMBAL_CPU_ISA is '%s', not avx2, avx512, avx512_bf16 or amx; it is not "
+                "heeded\n",
+                most);
+    return ISA_AMX;
 }
 
 static void begin(void)
 {
-    const char *most = getenv("GIMBAL_CPU_ISA");
-    avx512 = __builtin_cpu_is("intel") && __builtin_cpu_supports("avx512vl") &&
-             __builtin_cpu_supports("avx512bw") && !(most && strcmp(most, "avx2") == 0);
-    amx = avx512 && !most && find_amx();
+    enum isa limit = find_limit();
+    if (limit >= ISA_AVX512 && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512bw"))
+        found = ISA_AVX512;
+    if (limit >= ISA_AVX512_BF16 && found == ISA_AVX512 && has_avx512_bf16())
+        found = ISA_AVX512_BF16;
+    if (limit >= ISA_AMX && found == ISA_AVX512_BF16 && has_amx())
+        found = ISA_AMX;
 }
 
-bool processor_has_avx512(void)
+bool processor_has(enum isa isa)
 {
     pthread_once(&once, begin);
-    return avx512;
+    return found >= isa;
 }
 
-bool processor_has_amx(void)
+bool processor_is_intel(void)
 {
-    pthread_once(&once, begin);
-    return amx;
+    return __builtin_cpu_is("intel");
 }
 
 #else
 
-bool processor_has_avx512(void)
+bool processor_has(enum isa isa)
 {
-    return false;
+    return isa == ISA_ANY;
 }
 
-bool processor_has_amx(void)
+bool processor_is_intel(void)
 {
     return false;
 }

@@ -1,6 +1,7 @@
 /* product.c - which way a product goes. */
 #include "worker/kernels/cpu/product.h"
 #include "worker/kernels/cpu/numbers.h"
+#include "worker/kernels/cpu/processor.h"
 #include "worker/kernels/cpu/sgemm.h"
 
 /* oneDNN 2.6.3 with AMX, one core, GFLOP/s of products (384 or 3072, inner) (inner, 1536 or 768):
@@ -59,20 +60,27 @@ static void run_narrow(const struct product *product)
     }
 }
 
+/* For f32 on others than Intel's processors libraries are faster: sgemm.c. */
+static bool run_own(const struct product *product)
+{
+    return product_by_amx(product) || ((product->element != ELEMENT_F32 || processor_is_intel()) &&
+                                       product_by_avx512(product));
+}
+
 void product_run(const struct product *product)
 {
     if (product->rows == 0 || product->columns == 0)
         return;
     if (product->inner == 0) {
         run_empty(product);
-    } else if (product->element == ELEMENT_F32 && product_by_avx512(product)) {
+    } else if (run_own(product)) {
         return;
     } else if (product->element == ELEMENT_F32) {
         sgemm(product->rows, product->columns, product->inner, product->a, product->b,
               product->add ? 1 : 0, product->c, product->stride);
         if (product->bias)
             parallel(product->rows, 1, add_bias, product);
-    } else if (!product_by_amx(product)) {
+    } else {
         run_narrow(product);
     }
 }

@@ -32,8 +32,8 @@ struct product {
 /* Uses the threads of the caller; with as many of them, the same bits. */
 void product_run(const struct product *product);
 
-/* A way for f32: on Intel's processors with AVX-512. False: it is another one, or there are too few
- * rows. */
+/* Ways of our own. On processors with AVX-512, for bf16 where they multiply it; false: it is
+ * another one, there are too few rows, or sums are too long to be kept in f32. */
 #ifdef __x86_64__
 bool product_by_avx512(const struct product *product);
 #else
@@ -44,8 +44,8 @@ static inline bool product_by_avx512(const struct product *product)
 }
 #endif
 
-/* The ways there are for bf16. By AMX; false: there is none here, or sums are too long to be kept
- * in f32. */
+/* For bf16, by AMX; false: there is none here, it is f32, or sums are too long to be kept in f32.
+ */
 #ifdef __x86_64__
 bool product_by_amx(const struct product *product);
 #else
@@ -56,8 +56,8 @@ static inline bool product_by_amx(const struct product *product)
 }
 #endif
 
-/* By oneDNN, where this was built with it and the machine has AMX; false: it has not, or the
- * library has not done it. */
+/* Ways for bf16. By oneDNN, where this was built with it and the machine has AMX; false: it has
+ * not, or the library has not done it. */
 #ifdef HAVE_ONEDNN
 bool product_by_onednn(const struct product *product);
 #else

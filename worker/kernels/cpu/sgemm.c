@@ -7,7 +7,8 @@
  *                          4096 x  768x768       768x3072     3072x768
  * Intel AMX, oneDNN                 174            64           167
  *            OpenBLAS               122           166           146
- * For gradients, on the AMD: oneDNN 103-112 (of the input), 113 (of the weight), OpenBLAS 98-103;
+ * For gradients, on the AMD: oneDNN 103-112 (of the input), 113 (of the weight), OpenBLAS 98-103,
+ * our own 91-111, also of attention's small ones, where oneDNN has 72-109;
  * of the weight on the Intel: oneDNN 138 (1536x384) to 213 (3072x768), OpenBLAS 187 to 201.
  *
  * On a newer Intel, which OpenBLAS 0.3.21 does not know, it takes the code of a Prescott: 10 to 17.
@@ -24,6 +25,7 @@
  * Both may be called from several ranks' threads at once: oneDNN keeps no state, OpenBLAS (its
  * OpenMP build) none but buffers under a lock, and both use the caller's OpenMP pool. */
 #include "worker/kernels/cpu/sgemm.h"
+#include "worker/kernels/cpu/processor.h"
 
 #include <cblas.h>
 #if defined(HAVE_ONEDNN) && defined(__x86_64__) /* elsewhere OpenBLAS is the faster one */
@@ -43,14 +45,14 @@ static bool by_onednn(int64_t rows, int64_t columns, int64_t inner, struct matri
 void sgemm(int64_t rows, int64_t columns, int64_t inner, struct matrix a, struct matrix b,
            float beta, float *c, int64_t stride)
 {
-    if (product_by_avx512(&(struct product){.rows = rows,
-                                            .columns = columns,
-                                            .inner = inner,
-                                            .a = a,
-                                            .b = b,
-                                            .add = beta != 0,
-                                            .c = c,
-                                            .stride = stride}))
+    if (processor_is_intel() && product_by_avx512(&(struct product){.rows = rows,
+                                                                    .columns = columns,
+                                                                    .inner = inner,
+                                                                    .a = a,
+                                                                    .b = b,
+                                                                    .add = beta != 0,
+                                                                    .c = c,
+                                                                    .stride = stride}))
         return;
 #ifdef BY_ONEDNN
     if (by_onednn(rows, columns, inner, a, b, beta, c, stride))

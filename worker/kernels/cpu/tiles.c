@@ -1,5 +1,5 @@
-/* tiles.c - products of bf16 on machines that do not multiply it: tiles of both matrices are
- * widened, multiplied in f32, and the sums rounded once. Tiles lie on the stack. */
+/* tiles.c - products of bf16 on machines that do not multiply it, and of few rows: tiles of both
+ * matrices are widened, multiplied in f32, and the sums rounded once. Tiles lie on the stack. */
 #include "worker/kernels/cpu/numbers.h"
 #include "worker/kernels/cpu/product.h"
 #include "worker/kernels/cpu/sgemm.h"

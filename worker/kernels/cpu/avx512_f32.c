@@ -1,0 +1,60 @@
+/* avx512_f32.c - how matrices of f32 are packed and multiplied; see avx512.h. */
+#ifdef __x86_64__
+#define TILE_TARGET AVX512
+#define TILE_ELEMENT ELEMENT_F32
+#define TILE_STEP(sum, x, y) _mm512_fmadd_ps(_mm512_castsi512_ps(x), _mm512_castsi512_ps(y), sum)
+#define TILE_NARROW(sum) _mm256_setzero_si256() /* never: products of f32 are f32 */
+#include "worker/kernels/cpu/avx512_tile.h"
+
+/* Where what is contracted on lies across the memory's rows: those of each word, up to 32. */
+AVX512_INLINED void copy_rows(const float *from, int64_t stride, int64_t count, int64_t columns,
+                              int64_t length, uint32_t *out)
+{
+    for (int64_t k = 0; k < count; k++)
+        for (int64_t at = 0; at < length; at += LANES)
+            _mm512_store_ps(out + k * length + at,
+                            _mm512_maskz_loadu_ps(lanes(columns - at), from + k * stride + at));
+}
+
+/* Where its columns lie as rows: 16 of them, or fewer, times `count`. */
+AVX512 static void turn_rows(const float *from, int64_t stride, int64_t count, int64_t columns,
+                             uint32_t *out)
+{
+    for (int64_t k = 0; k < count; k += LANES) {
+        __m512i rows[LANES];
+        int64_t length = least(count - k, LANES);
+#pragma GCC unroll 16
+        for (int64_t i = 0; i < LANES; i++)
+            rows[i] =
+                _mm512_maskz_loadu_epi32(i < columns ? lanes(length) : 0, from + i * stride + k);
+        transpose(rows);
+        for (int64_t i = 0; i < length; i++)
+            _mm512_store_epi32(out + (k + i) * TILE_COLUMNS, rows[i]);
+    }
+}
+
+AVX512 static void pack_b(const struct panel *panel, uint32_t *out)
+{
+    const float *from = panel_start(panel);
+    int64_t stride = panel->matrix->stride;
+    if (panel->matrix->transposed) {
+        copy_rows(from, stride, panel->count, panel->rows, TILE_COLUMNS, out);
+        return;
+    }
+    turn_rows(from, stride, panel->count, panel->rows, out);
+    turn_rows(from + LANES * stride, stride, panel->count, panel->rows - LANES, out + LANES);
+}
+
+AVX512 static void pack_a(const struct panel *panel, uint32_t *out)
+{
+    const float *from = panel_start(panel);
+    int64_t stride = panel->matrix->stride;
+    if (panel->matrix->transposed)
+        copy_rows(from, stride, panel->count, panel->rows, LANES, out);
+    else
+        for (int64_t i = 0; i < panel->rows; i++)
+            memcpy(out + i * TILE_STRIDE, from + i * stride, (size_t)panel->count * sizeof *from);
+}
+
+const struct avx512_way avx512_f32 = {1, pack_a, pack_b, TILES};
+#endif
