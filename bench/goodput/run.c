@@ -126,10 +126,11 @@ static void measure(const char *what, bool replans, double between_s, double sec
         recover(&losses);
     }
     double cost_s = losses.count > 0 ? (1 - during / usual) * seconds / losses.count : 0;
-    printf("bench goodput/%s_%.0fs %.3f ratio  # %u losses in %.0f s; %.2f steps/s for %.2f\n",
+    printf("bench goodput/%s_mtbf%.0f %.3f ratio  # %u losses in %.0f s; %.2f steps/s for %.2f\n",
            what, between_s, during / usual, losses.count, seconds, during, usual);
-    printf("bench goodput/%s_%.0fs_loss_s %.2f s  # that each has cost\n", what, between_s, cost_s);
-    printf("bench goodput/%s_600s_expected %.4f ratio  # at that cost\n", what,
+    printf("bench goodput/%s_mtbf%.0f_loss_s %.2f s  # that each has cost\n", what, between_s,
+           cost_s);
+    printf("bench goodput/%s_mtbf600_expected %.4f ratio  # at that cost\n", what,
            600 / (600 + cost_s));
     fflush(stdout);
     victims_stop(&losses.victims);
@@ -149,8 +150,8 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "simulated") == 0)
         return simulate(argv + 1);
     double seconds = argc > 1 ? atof(argv[1]) : 240;
-    measure("replan", true, 15, seconds);
-    measure("restart", false, 15, seconds);
-    measure("replan", true, 60, seconds);
+    measure("goodput", true, 15, seconds);
+    measure("torchrun_style", false, 15, seconds);
+    measure("goodput", true, 60, seconds);
     return simulate((char *[]){(char *)"simulated", NULL});
 }

@@ -47,10 +47,10 @@ int main(int argc, char **argv)
     }
     const struct tally usual = train(hours, INFINITY), during = train(hours, between_s);
     double ratio = (double)during.reached / (double)usual.reached;
-    printf("bench goodput/%.0fs_simulated %.5f ratio  # %llu losses in %g virtual hours\n",
+    printf("bench goodput/goodput_mtbf%.0f %.5f ratio  # %llu losses in %g virtual hours\n",
            between_s, ratio, (unsigned long long)during.struck, hours);
     if (during.struck > 0)
-        printf("bench goodput/%.0fs_simulated_loss_s %.2f s  # that each has cost\n", between_s,
+        printf("bench goodput/goodput_mtbf%.0f_loss_s %.2f s  # that each has cost\n", between_s,
                (1 - ratio) * hours * 3600 / (double)during.struck);
     return EXIT_SUCCESS;
 }

@@ -3,7 +3,8 @@
  *
  * Wall time is that of planner_run: search and confirmation together; CPU time is what counts on a
  * machine that others use too. Each case runs in a process of its own, for its largest resident
- * set. 120 of 128: a node is gone. Then the jobs of examples/: see examples.h.
+ * set. A case is called by its devices and layers, a replan by the devices before one or eight of
+ * them were lost. Then the jobs of examples/: see examples.h.
  *
  * usage: run [CASE [SEARCH]], or run examples [JOB [SEARCH]], by their names. */
 #include "bench/planner/examples.h"
@@ -30,25 +31,25 @@ struct bench_case {
 };
 
 static const struct bench_case cases[] = {
-    {"gpt12_8", "exact", 8, 12, 768, 12, 64, 16, ""},
-    {"gpt12_8", "uniform", 8, 12, 768, 12, 64, 16, ""},
-    {"gpt12_8", "bmw", 8, 12, 768, 12, 64, 16, ""},
-    {"gpt12_8", "tensoropt", 8, 12, 768, 12, 64, 16, ""},
-    {"gpt12_8_tight", "tensoropt", 8, 12, 768, 12, 64, 2, ""},
-    {"gpt12_8", "autoddl", 8, 12, 768, 12, 64, 16, ""},
-    {"gpt12_8_tight", "autoddl", 8, 12, 768, 12, 64, 2, ""},
-    {"gpt12_8_tight", "bmw", 8, 12, 768, 12, 64, 2, ""},
-    {"gpt12_8_tight", "exact", 8, 12, 768, 12, 64, 2, ""},
-    {"gpt12_8_tight", "uniform", 8, 12, 768, 12, 64, 2, ""},
-    {"gpt24_16", "exact", 16, 24, 2048, 16, 64, 16, ""},
-    {"gpt24_16", "uniform", 16, 24, 2048, 16, 64, 16, ""},
-    {"gpt32_64", "exact", 64, 32, 4096, 32, 128, 40, ""},
-    {"gpt32_120_of_128", "exact", 120, 32, 4096, 32, 128, 40, ""},
-    {"gpt32_120_of_128_at_once", "exact", 120, 32, 4096, 32, 128, 40, "", true},
-    {"gpt12_7_of_8_at_once", "exact", 7, 12, 768, 12, 64, 16, "", true},
-    {"gpt64_8_too_large", "exact", 8, 64, 8192, 64, 256, 80, ""},
-    {"gpt64_256", "exact", 256, 64, 8192, 64, 256, 80, ""},
-    {"gpt128_1024", "exact", 1024, 128, 12288, 96, 1024, 80, ""},
+    {"8x12", "exact", 8, 12, 768, 12, 64, 16, ""},
+    {"8x12", "uniform", 8, 12, 768, 12, 64, 16, ""},
+    {"8x12", "bmw", 8, 12, 768, 12, 64, 16, ""},
+    {"8x12", "tensoropt", 8, 12, 768, 12, 64, 16, ""},
+    {"8x12_tight", "tensoropt", 8, 12, 768, 12, 64, 2, ""},
+    {"8x12", "autoddl", 8, 12, 768, 12, 64, 16, ""},
+    {"8x12_tight", "autoddl", 8, 12, 768, 12, 64, 2, ""},
+    {"8x12_tight", "bmw", 8, 12, 768, 12, 64, 2, ""},
+    {"8x12_tight", "exact", 8, 12, 768, 12, 64, 2, ""},
+    {"8x12_tight", "uniform", 8, 12, 768, 12, 64, 2, ""},
+    {"16x24", "exact", 16, 24, 2048, 16, 64, 16, ""},
+    {"16x24", "uniform", 16, 24, 2048, 16, 64, 16, ""},
+    {"64x32", "exact", 64, 32, 4096, 32, 128, 40, ""},
+    {"120x32", "exact", 120, 32, 4096, 32, 128, 40, ""},
+    {"128", "exact", 120, 32, 4096, 32, 128, 40, "", true},
+    {"8", "exact", 7, 12, 768, 12, 64, 16, "", true},
+    {"8x64_too_large", "exact", 8, 64, 8192, 64, 256, 80, ""},
+    {"256x64", "exact", 256, 64, 8192, 64, 256, 80, ""},
+    {"1024x128", "exact", 1024, 128, 12288, 96, 1024, 80, ""},
 };
 
 static double now(void)
@@ -78,28 +79,37 @@ static double cpu_now(void)
     return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
 }
 
+/* What the names of its figures begin with. */
+static const char *kind(const struct bench_case *c)
+{
+    return c->hurry ? "replan" : c->search;
+}
+
 static void report_work(const struct bench_case *c, const char *what, double wall_s, double cpu_s)
 {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    printf("bench planner/%s_%s_wall_s %.4f s  # %s\n", c->search, c->name, wall_s, what);
-    printf("bench planner/%s_%s_cpu_s %.4f s\n", c->search, c->name, cpu_s);
-    printf("bench planner/%s_%s_rss_bytes %ld bytes\n", c->search, c->name, usage.ru_maxrss * 1024);
+    printf("bench planner/%s_%s_wall_s %.4f s  # %s\n", kind(c), c->name, wall_s, what);
+    printf("bench planner/%s_%s_cpu_s %.4f s\n", kind(c), c->name, cpu_s);
+    printf("bench planner/%s_%s_rss_bytes %ld bytes\n", kind(c), c->name, usage.ru_maxrss * 1024);
 }
 
 static void report(const struct bench_case *c, const struct planner_result *result)
 {
     const struct plan *best = result->best;
-    const char *name = c->name, *search = c->search;
+    const char *name = c->name, *search = kind(c);
     printf("bench planner/%s_%s_step_s %.6f s  # by %s; by the formula %.6f\n", search, name,
            best->predicted.step_time_s, best->predicted.referee, best->predicted.formula_s);
     printf("bench planner/%s_%s_memory_bytes %llu bytes\n", search, name,
            (unsigned long long)best->predicted.memory_bytes_max);
     printf("bench planner/%s_%s_balance_time %.3f ratio  # memory %.3f\n", search, name,
            best->predicted.balance_time, best->predicted.balance_memory);
-    if (best->predicted.lower_bound_s > 0)
-        printf("bench planner/%s_%s_gap %.4f ratio  # by simulation %.4f, %d candidates\n", search,
-               name, best->predicted.formula_gap, best->predicted.gap, best->predicted.candidates);
+    if (best->predicted.lower_bound_s <= 0)
+        return;
+    printf("bench planner/%s_%s_gap %.4f ratio  # by the formula\n", search, name,
+           best->predicted.formula_gap);
+    printf("bench planner/%s_%s_sim_gap %.4f ratio  # by simulation, %d candidates\n", search, name,
+           best->predicted.gap, best->predicted.candidates);
 }
 
 static int run_case(const struct bench_case *c)

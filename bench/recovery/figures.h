@@ -27,8 +27,8 @@ struct kill {
     double of[PHASES]; /* seconds, but for steps */
 };
 
-/* A line for the median, one for the worst of each; `what` begins their names. bars: with what they
- * are held to. */
-void figures_print(const char *what, bool bars, const struct kill *kills, int count);
+/* A line for the median of each figure and one, NAME_max, for the worst: of replans, with what they
+ * are held to, or of restarts. */
+void figures_print(bool replans, const struct kill *kills, int count);
 
 #endif

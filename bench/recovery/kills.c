@@ -155,7 +155,7 @@ static void run(bool replans, int wanted)
     if (code == EXIT_TIMEOUT)
         victims_give_up(victims);
     victims_need(code, &err);
-    figures_print(replans ? "replan" : "restart", replans, kills.kills, wanted);
+    figures_print(replans, kills.kills, wanted);
     victims_stop(victims);
     free(kills.kills);
 }

@@ -111,7 +111,7 @@ static double cpu_s(pid_t pid)
 }
 
 /* The most memory that it ever had resident. */
-static double peak_mib(pid_t pid)
+static double peak_bytes(pid_t pid)
 {
     char path[64], line[256];
     unsigned long kib = 0;
@@ -121,7 +121,7 @@ static double peak_mib(pid_t pid)
         sscanf(line, "VmHWM: %lu kB", &kib);
     if (file)
         fclose(file);
-    return (double)kib / 1024;
+    return (double)kib * 1024;
 }
 
 static int start_coordinator(struct fleet *fleet)
@@ -193,9 +193,9 @@ static void print_handling(const char *name, const char *words, const char *comm
     if (sscanf(words, "%lu calls, took %lf ms p50, %lf ms p99, %lf ms", &count, &p50_ms, &p99_ms,
                &most_ms) != 4)
         return;
-    snprintf(figure, sizeof figure, "fleet_%s_p50_s", name);
+    snprintf(figure, sizeof figure, "workers1000_%s_p50_s", name);
     print_figure(figure, p50_ms / 1000, "s", "of %lu calls, arrival to answer; %s", count, comment);
-    snprintf(figure, sizeof figure, "fleet_%s_p99_s", name);
+    snprintf(figure, sizeof figure, "workers1000_%s_p99_s", name);
     print_figure(figure, p99_ms / 1000, "s", "at most %.4g s", most_ms / 1000);
 }
 
@@ -205,7 +205,7 @@ static int measure(struct fleet *fleet, unsigned seconds)
     follow(fleet, &fleet->joined, NODE_COUNT, JOIN_S);
     if (fleet->joined < NODE_COUNT)
         return fail("not all nodes have joined");
-    print_figure("fleet_join_s", now_s() - start_s, "s",
+    print_figure("workers1000_join_s", now_s() - start_s, "s",
                  "%d nodes in %d processes, with their processes' start and probes", NODE_COUNT,
                  PROCESS_COUNT);
     double cpu_before_s = cpu_s(fleet->coordinator);
@@ -213,15 +213,15 @@ static int measure(struct fleet *fleet, unsigned seconds)
     follow(fleet, NULL, 0, seconds);
     double cores = (cpu_s(fleet->coordinator) - cpu_before_s) / (now_s() - start_s);
     unsigned lost = fleet->lost, suspected = fleet->suspected;
-    double memory_mib = peak_mib(fleet->coordinator);
+    double rss_bytes = peak_bytes(fleet->coordinator);
     kill(fleet->coordinator, SIGTERM); /* before the workers go: it then tells of its calls */
     follow(fleet, NULL, 0, PATIENCE_S);
     print_handling("heartbeat", fleet->heartbeat, "1 Hz each");
     print_handling("report", fleet->report, "all at once, when they join");
-    print_figure("fleet_false_deaths", lost, "nodes", "in %u s; %u were suspected", seconds,
+    print_figure("workers1000_false_deaths", lost, "nodes", "in %u s; %u were suspected", seconds,
                  suspected);
-    print_figure("fleet_coordinator_cores", cores, "cores", "of CPU time, while it is measured");
-    print_figure("fleet_coordinator_peak_mib", memory_mib, "MiB", "resident");
+    print_figure("workers1000_cpu_cores", cores, "cores", "of CPU time, while it is measured");
+    print_figure("workers1000_rss_bytes", rss_bytes, "bytes", "at most, of the coordinator");
     return fleet->heartbeat[0] ? EXIT_SUCCESS : fail("the coordinator told nothing of its calls");
 }
 

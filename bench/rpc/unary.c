@@ -87,11 +87,11 @@ static int measure(const struct kind *kind, struct rpc_client *client, nng_socke
         char name[64];
         double ours_s = samples_quantile(&ours, quantiles[i].share);
         double bare_s = samples_quantile(&bare, quantiles[i].share);
-        snprintf(name, sizeof name, "unary_%s_%s_s", kind->name, quantiles[i].name);
+        snprintf(name, sizeof name, "unary%s_%s_s", kind->name, quantiles[i].name);
         print_figure(name, ours_s, "s", "of %zu calls", kind->count);
-        snprintf(name, sizeof name, "nng_%s_%s_s", kind->name, quantiles[i].name);
+        snprintf(name, sizeof name, "nng%s_%s_s", kind->name, quantiles[i].name);
         print_figure(name, bare_s, "s", "NNG alone, in turns with them");
-        snprintf(name, sizeof name, "unary_%s_%s_vs_nng", kind->name, quantiles[i].name);
+        snprintf(name, sizeof name, "unary%s_%s_vs_nng", kind->name, quantiles[i].name);
         print_figure(name, ours_s / bare_s, "ratio", "the bar is 1.5");
     }
     samples_finish(&ours);
@@ -102,8 +102,8 @@ static int measure(const struct kind *kind, struct rpc_client *client, nng_socke
 int figure_unary(unsigned seconds)
 {
     static const struct kind kinds[] = {
-        {"small", time_heartbeat, 20, 4, 20000},
-        {"64k", time_plan, LARGE_BYTES, LARGE_BYTES, 4000},
+        {"", time_heartbeat, 20, 4, 20000},
+        {"_64k", time_plan, LARGE_BYTES, LARGE_BYTES, 4000},
     };
     (void)seconds;
     char told[256], *address;
