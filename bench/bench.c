@@ -37,24 +37,31 @@ void bench_need(int rc, const struct error *err)
 static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
                  bool targets, int32_t *out)
 {
-    (void)context;
+    const struct bench_tokens *tokens = context;
     (void)kind;
     for (int64_t sample = box->low[0]; sample < box->high[0]; sample++)
         for (int64_t place = box->low[1]; place < box->high[1]; place++)
-            *out++ = (int32_t)random_below(
-                1, targets, (first + (uint64_t)sample) * 4096 + (uint64_t)place, BENCH_VOCAB);
+            *out++ = (int32_t)random_below(1, targets,
+                                           (first + (uint64_t)sample) * 4096 + (uint64_t)place,
+                                           (uint64_t)tokens->vocab);
 }
 
 static double count_targets(const void *context, enum program_kind kind, uint64_t first,
                             uint64_t samples)
 {
-    (void)context;
+    const struct bench_tokens *tokens = context;
     (void)kind;
     (void)first;
-    return (double)(samples * BENCH_SEQ);
+    return (double)(samples * (uint64_t)tokens->seq);
 }
 
-const struct feed bench_feed = {NULL, fill, count_targets};
+struct feed bench_feed_of(const struct bench_tokens *tokens)
+{
+    return (struct feed){tokens, fill, count_targets};
+}
+
+static const struct bench_tokens usual = {BENCH_SEQ, BENCH_VOCAB};
+const struct feed bench_feed = {&usual, fill, count_targets};
 
 const struct optimizer bench_optimizer = {.rate = 1e-3,
                                           .steps = 1000,

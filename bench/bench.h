@@ -13,10 +13,17 @@ double bench_median(double *values, size_t count);
 /* The sentence goes to stderr, and the process ends, unless rc is 0. */
 void bench_need(int rc, const struct error *err);
 
-/* Tokens 0 to BENCH_VOCAB - 1, drawn by chance: the same for a sample's number in every run. */
+/* Samples of `seq` tokens and as many targets, 0 to vocab - 1, drawn by chance: the same for a
+ * sample's number in every run. */
+struct bench_tokens {
+    int64_t seq, vocab;
+};
+/* Lends `tokens` as long as it is used. */
+struct feed bench_feed_of(const struct bench_tokens *tokens);
+
 #define BENCH_VOCAB 256
-#define BENCH_SEQ 256 /* tokens of a sample, and as many targets */
-extern const struct feed bench_feed;
+#define BENCH_SEQ 256
+extern const struct feed bench_feed;           /* of these */
 extern const struct optimizer bench_optimizer; /* AdamW, with everything that it can do */
 
 #endif

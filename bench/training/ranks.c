@@ -1,7 +1,6 @@
 /* ranks.c - see ranks.h. */
 #include "bench/training/ranks.h"
 
-#include "bench/bench.h"
 #include "common/program/lower.h"
 #include "worker/hardware/cpuset.h"
 
@@ -12,6 +11,7 @@ struct rank {
     int rank, count;
     struct local_hub *hub;
     struct program *program;
+    const struct feed *feed;
     pthread_barrier_t *barrier;
     pthread_t thread;
     double seconds; /* of the measured steps */
@@ -35,7 +35,7 @@ static void *rank_run(void *context)
     struct interpreter_config prepare = {.device = &device_cpu,
                                          .collectives = &collectives_local,
                                          .fabric = fabric,
-                                         .feed = &bench_feed,
+                                         .feed = rank->feed,
                                          .optimizer = bench_optimizer};
     bench_need(interpreter_prepare(rank->program, &prepare, &in, &err), &err);
     interpreter_initialize(in, 1);
@@ -54,9 +54,11 @@ static void *rank_run(void *context)
     return NULL;
 }
 
-double ranks_throughput(const struct graph *graph, const struct division *division, int batch)
+double ranks_throughput(const struct graph *graph, const struct division *division, int batch,
+                        const struct bench_tokens *tokens)
 {
     struct plan *plan = division_plan(division, graph, batch);
+    const struct feed feed = bench_feed_of(tokens);
     struct rank ranks[RANKS_MAX] = {0};
     struct error err;
     pthread_barrier_t barrier;
@@ -64,7 +66,8 @@ double ranks_throughput(const struct graph *graph, const struct division *divisi
     struct local_hub *hub = local_hub_create(count);
     pthread_barrier_init(&barrier, NULL, (unsigned)count);
     for (int i = 0; i < count; i++) {
-        ranks[i] = (struct rank){.rank = i, .count = count, .hub = hub, .barrier = &barrier};
+        ranks[i] = (struct rank){
+            .rank = i, .count = count, .hub = hub, .feed = &feed, .barrier = &barrier};
         bench_need(lower(graph, plan, i, &ranks[i].program, &err), &err);
         if (pthread_create(&ranks[i].thread, NULL, rank_run, &ranks[i]) != 0)
             abort();
@@ -78,5 +81,5 @@ double ranks_throughput(const struct graph *graph, const struct division *divisi
     pthread_barrier_destroy(&barrier);
     local_hub_destroy(hub);
     plan_destroy(plan);
-    return (double)RANKS_STEPS * batch * BENCH_SEQ / seconds;
+    return (double)(RANKS_STEPS * batch * tokens->seq) / seconds;
 }
