@@ -7,6 +7,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -70,6 +71,36 @@ def the_last_lines_of_a_log_are_its_last():
         assert gimbal("logs", "j-1", "-f", "-n", "1", **mine).splitlines() == lines[-1:]
 
 
+def what_follows_ends_with_who_reads_it():
+    with Coordinator(coordinator_path) as one:
+        gimbal("submit", "-f", "-", input=write_text(one.folder), code=2, env=one.environment)  # it waits
+        for words in (["events", "-w"], ["jobs", "-w"], ["logs", "j-1", "-f"]):
+            ours, theirs = os.pipe()
+            with subprocess.Popen([gimbal_path, *words], stdout=theirs, env=one.environment) as process:
+                os.close(theirs)
+                if words[0] != "logs":
+                    assert os.read(ours, 1)
+                os.close(ours)  # and nothing more is to be said
+                assert process.wait(PATIENCE_S) in (128 + signal.SIGPIPE, -signal.SIGPIPE), words
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([gimbal_path, *words], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      env=one.environment, timeout=PATIENCE_S) if words[0] != "logs" else None
+            assert not done or done.returncode == 74 and "could not be written" in done.stderr, done
+
+
+def what_is_wrong_is_named_where_it_stands():
+    with Coordinator(coordinator_path) as one:
+        job, mine = write_text(one.folder), {"env": one.environment}
+        for content, words in {"": "expected", "{}": "plan", "\x80": "plan"}.items():
+            (one.folder / "plan").write_text(content, encoding="latin-1")
+            said = gimbal("submit", "-f", "-", "--plan", one.folder / "plan", input=job, code=65, **mine)
+            assert f"plan '{one.folder}/plan': " in said and words in said, said
+        assert gimbal("jobs", "-o", "name", **mine) == ""
+        said = gimbal("checkpoint", "verify", one.folder / "plan", code=65)
+        assert "has no manifest.json" in said and "level=" not in said, said
+        assert "did you mean 'train.lr'?" in gimbal("explain", "train.lrr", code=65)
+
+
 def the_version_has_a_letter():
     assert gimbal("-V") == gimbal("--version") and re.match(r"gimbal \d", gimbal("-V"))
 
@@ -103,4 +134,5 @@ def shells_complete_commands_and_flags():
 
 
 sys.exit(tap.run([jobs_come_by_standard_input_and_go_by_their_names, the_last_lines_of_a_log_are_its_last,
+                  what_follows_ends_with_who_reads_it, what_is_wrong_is_named_where_it_stands,
                   the_version_has_a_letter, shells_complete_commands_and_flags]))

@@ -48,11 +48,13 @@ static const char *nearest_key(const struct field *fields, const char *key)
     return nearest_word(key, names, count);
 }
 
-static int refuse(const struct file *file, const char *path, const char *near, struct error *err)
+/* near: of the word behind the first `known` bytes of the path; NULL: none is. */
+static int refuse(const struct file *file, const char *path, size_t known, const char *near,
+                  struct error *err)
 {
     if (near)
-        return error_set(err, EXIT_INPUT, "a %s file has no key '%s'; did you mean '%s'?",
-                         file->name, path, near);
+        return error_set(err, EXIT_INPUT, "a %s file has no key '%s'; did you mean '%.*s%s'?",
+                         file->name, path, (int)known, path, near);
     return error_set(err, EXIT_INPUT, "a %s file has no key '%s'; 'gimbal explain %s' lists them",
                      file->name, path, file->name);
 }
@@ -71,7 +73,7 @@ static int find(const struct file *file, const char *path, const struct field **
         *field = fields ? fields_find(fields, key) : NULL;
         free(key);
         if (!*field)
-            return refuse(file, path, near, err);
+            return refuse(file, path, (size_t)(at - path), near, err);
         fields = (*field)->fields;
         at += length + (at[length] == '.');
     }
