@@ -11,11 +11,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 tree, coordinator_path, worker_path, executor_path, gimbal_path = sys.argv[1:6]
 sys.path.insert(0, tree)
 from tests.support import tap  # noqa: E402
-from tests.support.coordinator import PATIENCE_S, Coordinator  # noqa: E402
+from tests.support.coordinator import PATIENCE_S, Coordinator, await_event, running  # noqa: E402
 
 JOB = """apiVersion: gimbal/v1
 name: small
@@ -88,6 +89,27 @@ def what_follows_ends_with_who_reads_it():
             assert not done or done.returncode == 74 and "could not be written" in done.stderr, done
 
 
+def a_second_worker_of_a_name_waits_for_the_first():
+    with Coordinator(coordinator_path) as one, contextlib.ExitStack() as stack:
+        first = stack.enter_context(one.worker(worker_path, executor_path))
+        events = stack.enter_context(running(gimbal_path, "events", "-w", env=one.environment, text=True,
+                                             stdout=subprocess.PIPE))
+        await_event(events, "node node-a joined")
+        with open(one.folder / "second", "w+") as log:
+            stack.enter_context(running(worker_path, "--name", "node-a", "--coordinator", one.address, "--devices", "1",
+                                        "--memory", "256MiB", "--executor", executor_path, "--state",
+                                        one.folder / "other", stderr=log))
+            while "this one waits until that one has ended" not in (one.folder / "second").read_text():
+                assert first.poll() is None
+                time.sleep(0.1)  # a file has no event that Python knows
+        first.kill()
+        for line in events.stdout:
+            if "node" in line:
+                break
+        assert "node node-a lost: its connection closed" in line, line
+        await_event(events, "node node-a joined")
+
+
 def what_is_wrong_is_named_where_it_stands():
     with Coordinator(coordinator_path) as one:
         job, mine = write_text(one.folder), {"env": one.environment}
@@ -135,4 +157,5 @@ def shells_complete_commands_and_flags():
 
 sys.exit(tap.run([jobs_come_by_standard_input_and_go_by_their_names, the_last_lines_of_a_log_are_its_last,
                   what_follows_ends_with_who_reads_it, what_is_wrong_is_named_where_it_stands,
-                  the_version_has_a_letter, shells_complete_commands_and_flags]))
+                  a_second_worker_of_a_name_waits_for_the_first, the_version_has_a_letter,
+                  shells_complete_commands_and_flags]))
