@@ -64,7 +64,7 @@ def what_was_backed_up_goes_on_without_a_lost_step_and_the_rest_ends():
             stack.enter_context(one.worker(worker_path, executor_path, name))
             await_event(seen, f"node {name} joined")
         kept = submit(one, "kept", 2, "plan: {pin: {pp: 2}}\n")
-        await_event(seen, '"step"')
+        await_event(seen, '"event":"step"')
         backup = one.folder / "backup"
         gimbal("cluster", "backup", backup, env=one.environment)
         assert backup.stat().st_mode & 0o777 == 0o600 and not (one.folder / "backup.part").exists()
@@ -87,14 +87,14 @@ def what_was_backed_up_goes_on_without_a_lost_step_and_the_rest_ends():
                 break
         told = json.loads(line)
         assert "restored from a backup" in told["text"] and "0 steps lost" in told["text"], told
-        await_event(again, '"step"')
+        await_event(again, '"event":"step"')
         assert later not in gimbal("jobs", "-a", env=one.environment)
         # Its executor is ended though nobody wants the device.
         log = one.folder / "log"
         for _ in range(PATIENCE_S):  # a step is told once a second
             if f"job {later} epoch 1 rank 0 ended" in log.read_text():
                 break
-            await_event(again, '"step"')
+            await_event(again, '"event":"step"')
         assert "the coordinator does not know this job" in log.read_text()
         # No number comes again.
         assert int(submit(one, "newest", 1).split("-")[1]) > int(later.split("-")[1])

@@ -89,6 +89,19 @@ def what_follows_ends_with_who_reads_it():
             assert not done or done.returncode == 74 and "could not be written" in done.stderr, done
 
 
+def data_that_become_shorter_are_said_to():
+    with Coordinator(coordinator_path, "--drills", "true") as one, contextlib.ExitStack() as stack:
+        stack.enter_context(one.worker(worker_path, executor_path))
+        events = stack.enter_context(one.submit(gimbal_path))
+        await_event(events, "job-running")
+        gimbal("drill", "j-1", "kill-executor", env=one.environment)
+        assert "ordered kill-executor of rank 0" in gimbal("events", "j-1", env=one.environment)
+        (one.folder / "text").write_text("")
+        assert events.wait(PATIENCE_S) == 1
+        assert "(Bus error): a file that it reads, such as the job's data, has become shorter" in gimbal(
+            "events", "j-1", env=one.environment)
+
+
 def a_second_worker_of_a_name_waits_for_the_first():
     with Coordinator(coordinator_path) as one, contextlib.ExitStack() as stack:
         first = stack.enter_context(one.worker(worker_path, executor_path))
@@ -157,5 +170,5 @@ def shells_complete_commands_and_flags():
 
 sys.exit(tap.run([jobs_come_by_standard_input_and_go_by_their_names, the_last_lines_of_a_log_are_its_last,
                   what_follows_ends_with_who_reads_it, what_is_wrong_is_named_where_it_stands,
-                  a_second_worker_of_a_name_waits_for_the_first, the_version_has_a_letter,
+                  a_second_worker_of_a_name_waits_for_the_first, data_that_become_shorter_are_said_to, the_version_has_a_letter,
                   shells_complete_commands_and_flags]))
