@@ -4,7 +4,9 @@ end of a log, and completion in their shell.
 
     test_habits.py TREE COORDINATOR WORKER EXECUTOR GIMBAL"""
 import contextlib
+import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -53,6 +55,20 @@ def jobs_come_by_standard_input_and_go_by_their_names():
         assert gimbal("jobs", "-o", "name", **mine) == "j-2\n"
         assert gimbal("nodes", "-o", "name", **mine) == ""
         assert "has no list of names" in gimbal("events", "-o", "name", code=64, **mine)
+
+
+def a_job_that_can_be_read_once_is_trained():
+    with tempfile.TemporaryDirectory() as folder:
+        job = write_text(pathlib.Path(folder))
+        mine = dict(os.environ, GIMBAL_EXECUTOR=executor_path, GIMBAL_PROFILE_CACHE=folder)
+        result = json.loads(gimbal("train", "--local", "1", "-f", "-", "-q", "-o", "json", input=job, env=mine))
+        assert result["steps"] == 3, result
+        # As bash has it for <(...).
+        ours, theirs = os.pipe()
+        os.write(theirs, job.encode())
+        os.close(theirs)
+        gimbal("train", "--local", "1", "-f", f"/dev/fd/{ours}", "-q", env=mine, pass_fds=[ours])
+        os.close(ours)
 
 
 def the_last_lines_of_a_log_are_its_last():
@@ -168,7 +184,8 @@ def shells_complete_commands_and_flags():
     assert "known: bash, fish, zsh" in gimbal("completion", "csh", code=64)
 
 
-sys.exit(tap.run([jobs_come_by_standard_input_and_go_by_their_names, the_last_lines_of_a_log_are_its_last,
-                  what_follows_ends_with_who_reads_it, what_is_wrong_is_named_where_it_stands,
-                  a_second_worker_of_a_name_waits_for_the_first, data_that_become_shorter_are_said_to, the_version_has_a_letter,
+sys.exit(tap.run([jobs_come_by_standard_input_and_go_by_their_names, a_job_that_can_be_read_once_is_trained,
+                  the_last_lines_of_a_log_are_its_last, what_follows_ends_with_who_reads_it,
+                  what_is_wrong_is_named_where_it_stands, a_second_worker_of_a_name_waits_for_the_first,
+                  data_that_become_shorter_are_said_to, the_version_has_a_letter,
                   shells_complete_commands_and_flags]))
