@@ -6,6 +6,7 @@
 #include "coordinator/cli/child.h"
 #include "coordinator/cli/sibling.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,7 @@ void answer_finish(struct answer *answer)
 /* Its first words: daemons log with "... msg=\"WORDS\"". */
 static int refuse(const char *name, char *text, struct error *err)
 {
+    assert(text);
     char *words = strstr(text, " msg=\"");
     words = words ? words + strlen(" msg=\"") : text;
     words[strcspn(words, "\n")] = '\0';
