@@ -152,6 +152,17 @@ def what_is_wrong_is_named_where_it_stands():
         assert "did you mean 'train.lr'?" in gimbal("explain", "train.lrr", code=65)
 
 
+def a_status_is_explained():
+    lines = gimbal("explain", "status", "--no-headers").splitlines()
+    known = {int(line.split()[0]) for line in lines}
+    with open(f"{tree}/docs/jobs.md") as file:
+        told = re.search(r"### Exit statuses\n(.*?)\n## ", file.read(), re.DOTALL).group(1)
+    told = {int(number) for cell in re.findall(r"^\| ([\d, ]+) \|", told, re.MULTILINE) for number in cell.split(",")}
+    assert known == told, known ^ told
+    assert gimbal("explain", "73", "-o", "json") and "no longer holds" in gimbal("explain", "73")
+    assert "no command ends with status 6;" in gimbal("explain", "6", code=65)
+
+
 def the_version_has_a_letter():
     assert gimbal("-V") == gimbal("--version") and re.match(r"gimbal \d", gimbal("-V"))
 
@@ -187,5 +198,5 @@ def shells_complete_commands_and_flags():
 sys.exit(tap.run([jobs_come_by_standard_input_and_go_by_their_names, a_job_that_can_be_read_once_is_trained,
                   the_last_lines_of_a_log_are_its_last, what_follows_ends_with_who_reads_it,
                   what_is_wrong_is_named_where_it_stands, a_second_worker_of_a_name_waits_for_the_first,
-                  data_that_become_shorter_are_said_to, the_version_has_a_letter,
+                  data_that_become_shorter_are_said_to, a_status_is_explained, the_version_has_a_letter,
                   shells_complete_commands_and_flags]))
