@@ -2,14 +2,15 @@
  * signals; holds no rule. */
 #include "common/base/descriptors.h"
 #include "common/base/file.h"
+#include "common/base/libraries.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
-#include "common/config/state.h"
 #include "common/rpc/address.h"
 #include "common/rpc/clock.h"
 #include "common/rpc/services/coordinator.h"
 #include "coordinator/identity/agreed.h"
 #include "coordinator/pages.h"
+#include "coordinator/restoring.h"
 #include "coordinator/service/service.h"
 #include "coordinator/settings.h"
 #include "coordinator/store/store.h"
@@ -56,7 +57,10 @@ static const char usage_text[] =
     "  --log-level LEVEL          debug, info, warn or error (info)\n"
     "  --config FILE              the settings file (/etc/gimbal/coordinator.yaml, if it exists)\n"
     "  --check                    read the settings, report what is wrong with them, and exit\n"
-    "  -V, --version, -h, --help\n\n"
+    "  --show                     print each setting and where it is from, and exit\n"
+    "  --restore FILE             put what 'gimbal cluster backup FILE' wrote into --state, and\n"
+    "                             exit; a store that is there is set aside\n"
+    "  -V, --version, --versions (of libraries, too), -h, --help\n\n"
     "Each setting may also be a key of the file (dead_after: 5s) or an environment variable\n"
     "(GIMBAL_DEAD_AFTER=5s). Flags take precedence over variables, variables over the file.\n";
 
@@ -221,10 +225,9 @@ static int run(const struct coordinator_settings *settings, struct bundle **bund
     int signals = open_signals(err), rc = signals < 0 ? signals : 0;
     if (rc == 0 && getrandom(&options.instance, sizeof options.instance, 0) < 0)
         rc = error_set(err, -errno, "getrandom: %s", strerror(errno));
-    char *state = settings->state ? xstrdup(settings->state) : state_folder("coordinator");
-    if (rc == 0 && !state)
-        rc = error_set(err, -EINVAL,
-                       "HOME is not set: name a folder for the store with --state DIR");
+    char *state = NULL;
+    if (rc == 0)
+        rc = coordinator_state(settings, &state, err);
     if (rc == 0)
         rc = store_open(state, &options.store, err);
     free(state);
@@ -283,6 +286,32 @@ static int only_check(const struct coordinator_settings *settings, struct error 
     return rc;
 }
 
+/* With the folder of the store, where none was named. */
+static int show(const struct settings *settings, struct coordinator_settings *values,
+                struct error *err)
+{
+    char *state;
+    int rc = coordinator_state(values, &state, err);
+    if (rc < 0)
+        return rc;
+    free(values->state);
+    values->state = state;
+    settings_show(settings, stdout);
+    return 0;
+}
+
+static int act(const struct settings *settings, struct coordinator_settings *values,
+               const struct coordinator_line *asked, struct error *err)
+{
+    if (asked->command == COORDINATOR_CHECK)
+        return only_check(values, err);
+    if (asked->command == COORDINATOR_SHOW)
+        return show(settings, values, err);
+    if (asked->command == COORDINATOR_RESTORE)
+        return restore_from(values, asked->backup, err);
+    return check_and_run(values, err);
+}
+
 /* By what has to be mended: the configuration, or else what the machine lacks or has in use. */
 static int exit_code(int rc)
 {
@@ -295,21 +324,24 @@ int main(int argc, char **argv)
 {
     struct coordinator_settings values = {0};
     struct settings *settings = settings_create(coordinator_fields, &values);
-    enum coordinator_command command;
+    struct coordinator_line asked;
     struct error err = {""};
     bool usage;
     memory_keep();
     log_open("coordinator", LOG_INFO);
-    int rc = coordinator_settings_read(settings, argc, argv, &command, &usage, &err);
+    int rc = coordinator_settings_read(settings, argc, argv, &asked, &usage, &err);
     int code = rc < 0 && usage ? EX_USAGE : exit_code(rc);
-    if (rc == 0 && command == COORDINATOR_HELP) {
+    if (rc == 0 && asked.command == COORDINATOR_HELP) {
         fputs(usage_text, stdout);
-    } else if (rc == 0 && command == COORDINATOR_VERSION) {
+    } else if (rc == 0 && asked.command == COORDINATOR_VERSION) {
         puts("gimbal-coordinator " RELEASE);
+    } else if (rc == 0 && asked.command == COORDINATOR_VERSIONS) {
+        libraries_print(RELEASE, stdout);
     } else if (rc == 0) {
-        rc =
-            command == COORDINATOR_CHECK ? only_check(&values, &err) : check_and_run(&values, &err);
+        rc = act(settings, &values, &asked, &err);
         code = exit_code(rc);
+        if (asked.command == COORDINATOR_RESTORE && (rc == -EINVAL || rc == -ENOENT))
+            code = EX_DATAERR; /* it is the file that is wrong */
     }
     if (rc < 0)
         log_line(LOG_ERROR, "%s", err.text);

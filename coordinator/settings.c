@@ -56,13 +56,16 @@ const struct field coordinator_fields[] = {
 #define NAME_SIZE 32 /* of a setting's flag, with its final NUL */
 
 /* What getopt says of a flag: of a setting FLAG_SETTING and its row. */
-enum { FLAG_CONFIG = 256, FLAG_CHECK, FLAG_SETTING };
+enum { FLAG_CONFIG = 256, FLAG_CHECK, FLAG_SHOW, FLAG_VERSIONS, FLAG_RESTORE, FLAG_SETTING };
 
 static const struct option own[] = {
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {"config", required_argument, NULL, FLAG_CONFIG},
     {"check", no_argument, NULL, FLAG_CHECK},
+    {"versions", no_argument, NULL, FLAG_VERSIONS},
+    {"show", no_argument, NULL, FLAG_SHOW},
+    {"restore", required_argument, NULL, FLAG_RESTORE},
 };
 #define OWN (sizeof own / sizeof *own)
 
@@ -74,7 +77,7 @@ struct flags {
 
 /* What the command line says, the settings among it as texts. */
 struct line {
-    enum coordinator_command command;
+    struct coordinator_line asked;
     const char *file;
     const char *values[SETTINGS];
 };
@@ -102,13 +105,19 @@ static int read_line(int argc, char **argv, struct line *line, struct error *err
     optind = 1;
     for (int flag; (flag = getopt_long(argc, argv, ":hV", flags.options, NULL)) != -1;) {
         if (flag == 'h')
-            line->command = COORDINATOR_HELP;
+            line->asked.command = COORDINATOR_HELP;
         else if (flag == 'V')
-            line->command = COORDINATOR_VERSION;
+            line->asked.command = COORDINATOR_VERSION;
         else if (flag == FLAG_CONFIG)
             line->file = optarg;
         else if (flag == FLAG_CHECK)
-            line->command = COORDINATOR_CHECK;
+            line->asked.command = COORDINATOR_CHECK;
+        else if (flag == FLAG_VERSIONS)
+            line->asked.command = COORDINATOR_VERSIONS;
+        else if (flag == FLAG_SHOW)
+            line->asked.command = COORDINATOR_SHOW;
+        else if (flag == FLAG_RESTORE)
+            line->asked = (struct coordinator_line){COORDINATOR_RESTORE, optarg};
         else if (flag >= FLAG_SETTING)
             line->values[flag - FLAG_SETTING] = optarg;
         else
@@ -121,13 +130,13 @@ static int read_line(int argc, char **argv, struct line *line, struct error *err
 }
 
 int coordinator_settings_read(struct settings *settings, int argc, char **argv,
-                              enum coordinator_command *command, bool *usage, struct error *err)
+                              struct coordinator_line *asked, bool *usage, struct error *err)
 {
-    struct line line = {.command = COORDINATOR_RUN};
+    struct line line = {.asked.command = COORDINATOR_RUN};
     *usage = true;
     int rc = read_line(argc, argv, &line, err);
-    *command = line.command;
-    if (rc < 0 || line.command == COORDINATOR_HELP || line.command == COORDINATOR_VERSION)
+    *asked = line.asked;
+    if (rc < 0 || asked->command >= COORDINATOR_HELP) /* those want no settings */
         return rc;
     *usage = false;
     rc =

@@ -24,14 +24,23 @@ extern const struct field coordinator_fields[];
 /* What the command line asks for. */
 enum coordinator_command {
     COORDINATOR_RUN,
-    COORDINATOR_CHECK, /* the settings only */
+    COORDINATOR_CHECK,   /* the settings only */
+    COORDINATOR_SHOW,    /* the settings, and where they are from */
+    COORDINATOR_RESTORE, /* the store, from the file that the line names */
     COORDINATOR_HELP,
     COORDINATOR_VERSION,
+    COORDINATOR_VERSIONS, /* of libraries, too */
+};
+
+/* What the command line asks for, and the file that it is about, lent by argv, or NULL. */
+struct coordinator_line {
+    enum coordinator_command command;
+    const char *backup;
 };
 
 /* Read all layers into values, which settings owns the texts of. -EINVAL with words: *usage says
  * whether it is the command line that is wrong. */
 int coordinator_settings_read(struct settings *settings, int argc, char **argv,
-                              enum coordinator_command *command, bool *usage, struct error *err);
+                              struct coordinator_line *asked, bool *usage, struct error *err);
 
 #endif

@@ -165,3 +165,14 @@ const char *settings_origin(const struct settings *settings, const char *key)
     const char *origin = settings->origins[field - settings->fields];
     return origin ? origin : "default";
 }
+
+void settings_show(const struct settings *settings, FILE *out)
+{
+    for (size_t row = 0; row < settings->count; row++) {
+        const struct field *field = &settings->fields[row];
+        char *text = field_print(field, settings->values);
+        fprintf(out, "%s\t%s\t%s\n", field->key, text ? text : "",
+                settings_origin(settings, field->key));
+        free(text);
+    }
+}

@@ -11,6 +11,7 @@
 #include "common/config/fields.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 
 struct settings;
 
@@ -34,5 +35,9 @@ int settings_check(const struct settings *settings, struct error *err);
 /* "default", "/etc/gimbal/worker.yaml:3:10", "GIMBAL_ADDRESS" or "--address"; lent until the next
  * layer is read. NULL when the table has no such key. */
 const char *settings_origin(const struct settings *settings, const char *key);
+
+/* A line for each setting: its key, its value and its origin, with tabs between. One that has no
+ * value has none here. */
+void settings_show(const struct settings *settings, FILE *out);
 
 #endif

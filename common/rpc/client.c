@@ -61,7 +61,7 @@ static int set_up(struct rpc_client *client, const struct rpc_client_options *op
     rpc_address_print(client->address_text, sizeof client->address_text, &client->address,
                       client->address.port);
     return connection_dial(&client->unary, client->address_text, client->tls, options->fail_fast,
-                           err);
+                           options->patience_ms, err);
 }
 
 int rpc_client_open(const struct rpc_client_options *options, struct rpc_client **out,
@@ -116,7 +116,7 @@ static int dial_held(struct rpc_client *client, uint32_t port, struct error *err
         return 0;
     client->held_port = 0;
     rpc_address_print(address, sizeof address, &client->address, (uint16_t)port);
-    int rc = connection_dial(&client->held, address, client->tls, false, err);
+    int rc = connection_dial(&client->held, address, client->tls, false, 0, err);
     if (rc == 0)
         client->held_port = (uint16_t)port;
     return rc;

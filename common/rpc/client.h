@@ -36,6 +36,7 @@ struct rpc_client_options {
     const char *credential;            /* NULL where none is needed */
     struct rpc_fence fence;            /* (optional) older ones and others are refused */
     bool fail_fast;                    /* open fails at once where nobody listens */
+    uint32_t patience_ms; /* ... and where nobody speaks, after so long; 0: after 10 s */
 };
 
 /* How a call went; all of it lent to the callback. */

@@ -3,6 +3,7 @@
 
 #include "common/rpc/clock.h"
 #include "common/rpc/closing.h"
+#include "common/rpc/dialing.h"
 #include "common/rpc/envelope.h"
 #include "common/rpc/method.h"
 
@@ -86,7 +87,7 @@ static int dial_error(int rc, const char *address, bool tls, struct error *err)
 }
 
 int connection_dial(struct connection *connection, const char *address, nng_tls_config *tls,
-                    bool wait, struct error *err)
+                    bool wait, uint32_t patience_ms, struct error *err)
 {
     nng_dialer *dialer = &connection->dialer;
     if (nng_dialer_id(*dialer) > 0)
@@ -95,7 +96,8 @@ int connection_dial(struct connection *connection, const char *address, nng_tls_
     if (rc == 0 && tls)
         rc = nng_dialer_set_ptr(*dialer, NNG_OPT_TLS_CONFIG, tls);
     if (rc == 0)
-        rc = nng_dialer_start(*dialer, wait ? 0 : NNG_FLAG_NONBLOCK);
+        rc = wait ? dialing_start(*dialer, patience_ms)
+                  : nng_dialer_start(*dialer, NNG_FLAG_NONBLOCK);
     return rc == 0 ? 0 : dial_error(rc, address, tls != NULL, err);
 }
 

@@ -26,10 +26,11 @@ struct connection {
 /* After a failure there is nothing to close. */
 int connection_open(struct connection *connection, struct error *err);
 void connection_close(struct connection *connection);
-/* Connect to address from now on, and to no other; with wait, fail where nobody listens, or where
- * one of both does not believe the other (-EACCES). tls is NULL where the address has none. */
+/* Connect to address from now on, and to no other; with wait, fail where nobody listens, or not
+ * within patience_ms (0: what NNG has), or where one of both does not believe the other (-EACCES).
+ * tls is NULL where the address has none. */
 int connection_dial(struct connection *connection, const char *address, nng_tls_config *tls,
-                    bool wait, struct error *err);
+                    bool wait, uint32_t patience_ms, struct error *err);
 /* Something came in; on any thread. */
 void connection_heard(struct connection *connection);
 /* A call that was sent, or wanted to be, at that time has run out; on any thread. */

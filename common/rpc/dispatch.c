@@ -47,6 +47,18 @@ static enum rpc_status check_version(struct rpc_call *call, struct error *err)
     return RPC_FAILED_PRECONDITION;
 }
 
+static const char *who(unsigned roles)
+{
+    static const char *const names[] = {[RPC_WORKER] = "workers",
+                                        [RPC_USER] = "users",
+                                        [RPC_WORKER | RPC_USER] = "workers and users",
+                                        [RPC_ADMIN] = "administrators",
+                                        [RPC_WORKER | RPC_ADMIN] = "workers and administrators",
+                                        [RPC_USER | RPC_ADMIN] = "users and administrators",
+                                        [RPC_EVERYBODY] = "everybody"};
+    return names[roles & RPC_EVERYBODY];
+}
+
 /* Known, answered here, on the right socket, and open to this role. */
 static enum rpc_status check_method(struct rpc_call *call, struct error *err)
 {
@@ -64,7 +76,9 @@ static enum rpc_status check_method(struct rpc_call *call, struct error *err)
         return RPC_INVALID_ARGUMENT;
     }
     if (!(method_of(call)->roles & call->listener->roles)) {
-        error_set(err, 0, "%s is not open to the callers of %s", name, call->listener->address);
+        error_set(
+            err, 0, "%s is not open to %s, as whom you call at %s: it takes the certificates of %s",
+            name, who(call->listener->roles), call->listener->address, who(method_of(call)->roles));
         return RPC_PERMISSION_DENIED;
     }
     return RPC_OK;

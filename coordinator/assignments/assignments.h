@@ -66,6 +66,9 @@ void assignments_end(struct assignments *assignments, const struct job *job, siz
 /* The same: do this fault to it. */
 void assignments_drill(struct assignments *assignments, const struct job *job, size_t rank,
                        Gimbal__DrillFault fault);
+/* To one worker: end what it has of a job that there is not, or leave this epoch, which is over. */
+void assignments_disown(struct assignments *assignments, uint64_t instance, const char *job,
+                        uint64_t epoch, bool known);
 /* To every worker: whoever keeps state of the job may let it go. */
 void assignments_drop(struct assignments *assignments, const struct job *job);
 

@@ -111,6 +111,8 @@ static int open_as(const struct common *common, const struct caller *caller, str
                    struct error *err)
 {
     const struct bundle *bundle = caller->bundle;
+    double timeout_s = common->timeout_s > 0 ? common->timeout_s : CLIENT_TIMEOUT_S;
+    *client = (struct client){.deadline_ms = (uint32_t)(timeout_s * 1000 + 1)};
     struct rpc_client_options options = {
         .service = &service_coordinator,
         .address = client_address(common),
@@ -119,9 +121,8 @@ static int open_as(const struct common *common, const struct caller *caller, str
         .caller = caller->credential.name,
         .credential = caller->credential.secret,
         .fail_fast = true,
+        .patience_ms = client->deadline_ms,
     };
-    double timeout_s = common->timeout_s > 0 ? common->timeout_s : CLIENT_TIMEOUT_S;
-    *client = (struct client){.deadline_ms = (uint32_t)(timeout_s * 1000 + 1)};
     int rc = rpc_client_open(&options, &client->rpc, err);
     if (rc == -ECONNREFUSED || rc == -EHOSTDOWN)
         return fail_unavailable(common, err);

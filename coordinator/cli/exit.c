@@ -2,6 +2,31 @@
 #include "coordinator/cli/exit.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+
+const struct exit_meaning exit_meanings[] = {
+    {EXIT_DONE, "success; with --wait and --follow: the job is DONE"},
+    {EXIT_FAILED, "the job, or the command, has failed, or the job was cancelled"},
+    {EXIT_WAITING, "accepted, but no device is free for it now: the job waits"},
+    {EXIT_NO_PLAN, "no plan fits the devices"},
+    {EXIT_WARNED, "it works, but something is not as it should be"},
+    {EXIT_BLOCKED, "something keeps it from working (doctor)"},
+    {EXIT_USAGE, "the command line is wrong"},
+    {EXIT_INPUT, "a file or a name given on the command line is wrong"},
+    {EXIT_UNAVAILABLE, "no coordinator answers"},
+    {EXIT_INTERNAL, "an internal error: 'gimbal support' gathers what a report needs"},
+    {EXIT_PRECONDITION, "something no longer holds, such as a plan for devices that are gone"},
+    {EXIT_IO, "a file or stdout cannot be read or written"},
+    {EXIT_AGAIN, "not now: try again later"},
+    {EXIT_PERMISSION, "not allowed, by the certificate, the credential or the file system"},
+    {EXIT_CONFIGURATION, "the settings are wrong"},
+    {EXIT_TIMEOUT, "the time of --timeout is over"},
+    {EXIT_SIGNAL + SIGINT, "ended by SIGINT (Ctrl-C)"},
+    {EXIT_SIGNAL + SIGPIPE, "nobody reads what it prints any more"},
+    {EXIT_SIGNAL + SIGTERM, "ended by SIGTERM"},
+    {0, NULL},
+};
 
 int exit_of_status(enum rpc_status status)
 {

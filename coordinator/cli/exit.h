@@ -24,6 +24,13 @@ enum exit_code {
     EXIT_SIGNAL = 128, /* plus the signal's number: 130, 143 */
 };
 
+/* For people, by number; ended by one that means NULL. */
+struct exit_meaning {
+    int status;
+    const char *means;
+};
+extern const struct exit_meaning exit_meanings[];
+
 /* Of a call that ended so. */
 int exit_of_status(enum rpc_status status);
 /* Of a negative errno of our own libraries; EXIT_DONE for 0. -EINVAL is a wrong input. */

@@ -74,9 +74,10 @@ static int run_command(const struct command *command, int argc, char **argv, str
     int code = EXIT_USAGE;
     if (options_read(command, argc, argv, &invocation, &err) < 0)
         ;
-    else if (invocation.common.version)
-        code = command_version.run(&invocation, &err);
-    else if (invocation.common.help) {
+    else if (invocation.common.version) {
+        const struct invocation version = {.common = invocation.common}; /* it has no flags */
+        code = command_version.run(&version, &err);
+    } else if (invocation.common.help) {
         options_print_command(command, stdout);
         code = EXIT_DONE;
     } else {

@@ -128,6 +128,16 @@ static int report_again(struct worker *worker, const struct hardware_report *rep
     return 0;
 }
 
+/* The first one may only have ended, and its connection not be seen to: then it is silent, and
+ * whoever asks again has its place soon. */
+static int refuse_second(const struct worker *worker, struct error *err)
+{
+    return error_set(err, -EEXIST,
+                     "a worker named '%s' on this machine is alive: this one waits until that one "
+                     "has ended; to have both, start it with another --name",
+                     worker->name);
+}
+
 int membership_report(struct membership *membership, uint64_t instance,
                       const struct hardware_report *report, uint64_t now_ms,
                       struct membership_events *events, struct error *err)
@@ -151,6 +161,8 @@ int membership_report(struct membership *membership, uint64_t instance,
                          report->node, worker->report->host, report->host);
     if (worker && !worker->dead && worker->instance == instance)
         return report_again(worker, report, now_ms, events, err);
+    if (worker && !worker->dead && !worker->suspect)
+        return refuse_second(worker, err);
 
     if (!worker)
         worker = membership_add(membership, report->node);

@@ -18,6 +18,7 @@
 #include "coordinator/service/service.h"
 #include "coordinator/service/tally.h"
 #include "coordinator/stalls/stalls.h"
+#include "coordinator/store/store.h"
 #include "coordinator/telemetry/telemetry.h"
 
 #include <jansson.h>
@@ -47,6 +48,13 @@ struct service_door {
     bool tls;
     uint64_t looked_ms, handshakes_told, unfinished_untold;
     uint64_t refusal_told_ms, refusals_untold;
+};
+
+/* The newest copy of the store that somebody fetches, or has ceased to. */
+struct service_backup {
+    uint64_t number; /* of those that were made; 0: none yet */
+    uint64_t copied_ms, asked_ms;
+    struct store_copy copy;
 };
 
 /* A device that takes so many times as long as it should. */
@@ -97,6 +105,7 @@ struct service {
     uint64_t events_woken; /* revision that those who wait have heard of */
     char **released;       /* names that the questions of ended epochs wait under */
     size_t released_count, released_capacity;
+    struct service_backup backup;
     struct service_tally tally;
     uint64_t started_ms;
 };
@@ -108,7 +117,7 @@ struct service_handler {
 };
 extern const struct service_handler worker_handlers[], rank_handlers[], telemetry_handlers[],
     submit_handlers[], user_handlers[], pause_handlers[], checkpoint_handlers[], cluster_handlers[],
-    drill_handlers[], history_handlers[], identity_handlers[], trace_handlers[];
+    drill_handlers[], history_handlers[], identity_handlers[], trace_handlers[], backup_handlers[];
 
 uint64_t service_now_ms(const struct service *service);
 
@@ -172,6 +181,11 @@ bool service_awaits_picture(const struct service *service, const struct asker *a
 void service_take_picture(struct service *service, const struct asker *asker,
                           struct planning_answer *answer);
 void service_forget_timelines(struct service *service);
+
+/* backups.c: a copy of the store that nobody has asked for in a while is let go; when it is to be
+ * looked at, UINT64_MAX for never. */
+void service_expire_backup(struct service *service);
+uint64_t service_backup_next_ms(const struct service *service);
 
 /* turn.c: act upon what has happened until nothing follows from it, and wake who waits. Answers
  * are sent when all of it is durable, whenever they are given. */

@@ -99,7 +99,10 @@ char *replan_end(struct replan *replan, const struct job *job, uint64_t now_ms, 
     double plan_s = seconds(replan->granted_ms, replan->planned_ms);
     double start_s = seconds(replan->planned_ms, replan->ready_ms);
     double step_s = seconds(replan->ready_ms, now_ms), all_s = seconds(replan->broke_ms, now_ms);
-    char bytes[32], inherited[64] = "";
+    char bytes[32], inherited[64] = "", from[64] = "begins at its first step again";
+    if (replan->from_memory || replan->step > 0)
+        snprintf(from, sizeof from, "continues after step %llu from %s",
+                 (unsigned long long)replan->step, replan->from_memory ? "memory" : "the disk");
     if (replan->inherited > 0)
         snprintf(inherited, sizeof inherited, " (%u rank%s from what a dead executor left)",
                  replan->inherited, replan->inherited == 1 ? "" : "s");
@@ -118,15 +121,14 @@ char *replan_end(struct replan *replan, const struct job *job, uint64_t now_ms, 
         "bytes_moved", (json_int_t)replan->bytes, "quiesce_s", quiesce_s, "wait_s", wait_s,
         "plan_s", plan_s, "start_s", start_s, "prepare_s", replan->prepare_s, "move_s",
         replan->fill_s, "step_s", step_s, "total_s", all_s);
-    return xasprintf(
-        "%s: %s; %s on %zu device%s, then %s on %zu; continues after step %llu from %s%s, %llu "
-        "steps lost, %s moved; %.0f ms: quiesce %.0f, wait %.0f, plan %.0f, start %.0f (prepare "
-        "%.0f, move "
-        "%.0f), first step %.0f",
-        job->id, replan->cause, before->division, before->devices, before->devices == 1 ? "" : "s",
-        after->division, after->devices, (unsigned long long)replan->step,
-        replan->from_memory ? "memory" : "the disk", inherited, (unsigned long long)lost,
-        units_print_bytes(bytes, sizeof bytes, (double)replan->bytes), all_s * 1e3, quiesce_s * 1e3,
-        wait_s * 1e3, plan_s * 1e3, start_s * 1e3, replan->prepare_s * 1e3, replan->fill_s * 1e3,
-        step_s * 1e3);
+    return xasprintf("%s: %s; %s on %zu device%s, then %s on %zu; %s%s, %llu steps lost, %s moved; "
+                     "%.0f ms: quiesce %.0f, wait %.0f, plan %.0f, start %.0f (prepare "
+                     "%.0f, move "
+                     "%.0f), first step %.0f",
+                     job->id, replan->cause, before->division, before->devices,
+                     before->devices == 1 ? "" : "s", after->division, after->devices, from,
+                     inherited, (unsigned long long)lost,
+                     units_print_bytes(bytes, sizeof bytes, (double)replan->bytes), all_s * 1e3,
+                     quiesce_s * 1e3, wait_s * 1e3, plan_s * 1e3, start_s * 1e3,
+                     replan->prepare_s * 1e3, replan->fill_s * 1e3, step_s * 1e3);
 }

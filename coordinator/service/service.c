@@ -87,6 +87,7 @@ int service_open(const struct service_options *options, struct service **out, st
     install(service, history_handlers);
     install(service, identity_handlers);
     install(service, trace_handlers);
+    install(service, backup_handlers);
     service->identity = identity_create();
     service->membership = membership_create(&options->membership);
     service->assignments = assignments_create(options->term);
@@ -131,6 +132,7 @@ void service_close(struct service *service)
     for (size_t i = 0; i < service->released_count; i++)
         free(service->released[i]);
     free(service->released);
+    store_copy_finish(&service->backup.copy);
     tally_finish(&service->tally);
     free(service);
 }
@@ -159,10 +161,9 @@ uint64_t service_patience_ms(const struct service *service, const struct rpc_cal
 static uint64_t next_ms(const struct service *service)
 {
     const uint64_t all_ms[] = {
-        membership_next_ms(service->membership),
-        service_door_next_ms(service),
-        service_plans_next_ms(service),
-        service_submitters_next_ms(service),
+        membership_next_ms(service->membership), service_door_next_ms(service),
+        service_plans_next_ms(service),          service_submitters_next_ms(service),
+        service_backup_next_ms(service),
     };
     uint64_t least_ms = UINT64_MAX;
     for (size_t i = 0; i < sizeof all_ms / sizeof *all_ms; i++)
@@ -220,6 +221,7 @@ int service_poll(struct service *service, struct error *err)
     service_turn(service);
     service_answer_submitters(service);
     service_watch_door(service);
+    service_expire_backup(service);
     int rc = service_commit(service, err);
     if (rc < 0)
         rpc_server_withdraw(service->server, err->text);

@@ -49,6 +49,19 @@ static void report_hardware(struct rpc_call *call, void *data)
     rpc_call_reply(call, &reply.base);
 }
 
+/* What a worker still has of epochs that are over, or of jobs that there are not: a store that was
+ * restored from a backup does not know what was begun since. */
+static void disown(struct service *service, uint64_t instance,
+                   const Gimbal__HeartbeatRequest *request)
+{
+    for (size_t i = 0; i < request->n_ranks; i++) {
+        const Gimbal__RankState *state = request->ranks[i];
+        const struct job *job = jobs_find(service->jobs, state->job);
+        if (!job || state->epoch < job->epoch)
+            assignments_disown(service->assignments, instance, state->job, state->epoch, job);
+    }
+}
+
 static void heartbeat(struct rpc_call *call, void *data)
 {
     struct service *service = data;
@@ -64,6 +77,7 @@ static void heartbeat(struct rpc_call *call, void *data)
         return;
     }
     service_hear_positions(service, call, request);
+    disown(service, instance, request);
     service_turn(service);
     const struct stream *stream = assignments_stream(service->assignments, instance);
     Gimbal__HeartbeatReply reply = GIMBAL__HEARTBEAT_REPLY__INIT;

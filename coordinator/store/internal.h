@@ -11,6 +11,9 @@ struct store {
     struct histogram commit_ns;
 };
 
+/* store.c: of the database in a folder; yours. */
+char *store_path(const char *directory);
+
 /* checkpoints.c: the newest that is listed, into the record. */
 void checkpoints_read_newest(struct sql *sql, struct job *job);
 

@@ -195,7 +195,10 @@ int store_find_key(struct store *store, const char *user, const char *key, struc
 int store_next_number(struct store *store, uint64_t *number, struct error *err)
 {
     struct sql *sql = &store->sql;
-    sqlite3_stmt *row = sql_bind(sql, "SELECT COALESCE(MAX(number), 0) + 1 FROM jobs", "");
+    sqlite3_stmt *row = sql_bind(sql,
+                                 "SELECT 1 + MAX((SELECT COALESCE(MAX(number), 0) FROM jobs),"
+                                 " jobs_from) FROM cluster",
+                                 "");
     uint64_t next = sql_step(sql, row) ? sql_number(row, 0) : 0;
     if (row)
         sql_leave(row);
@@ -215,6 +218,8 @@ void store_put_plan(struct store *store, const struct job *job, const char *id,
             plan->candidates ? plan->candidates : "", (const void *)plan->hashes,
             plan->rank_count * sizeof *plan->hashes, (const void *)plan->compute_s,
             plan->compute_s ? plan->rank_count * sizeof *plan->compute_s : 0);
+    sql_put(&store->sql, "DELETE FROM plans WHERE job = ? AND epoch < ?", "uu", job->number,
+            (uint64_t)job->epoch);
 }
 
 /* Of a blob with one for each rank; yours, NULL where it has another size. */

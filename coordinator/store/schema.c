@@ -70,6 +70,9 @@ static const char *const steps[] = {
 
     "ALTER TABLE jobs ADD COLUMN releases INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE jobs ADD COLUMN named TEXT NOT NULL DEFAULT '';",
+
+    "ALTER TABLE cluster ADD COLUMN copied_ms INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE cluster ADD COLUMN jobs_from INTEGER NOT NULL DEFAULT 0;",
 };
 #define STEPS (sizeof steps / sizeof *steps)
 

@@ -79,10 +79,15 @@ static void identify(struct store *store)
     sql_commit(sql);
 }
 
+char *store_path(const char *directory)
+{
+    return xasprintf("%s/%s", directory, FILE_NAME);
+}
+
 int store_open(const char *directory, struct store **out, struct error *err)
 {
     struct store *store = xcalloc(1, sizeof *store);
-    char *path = xasprintf("%s/%s", directory, FILE_NAME);
+    char *path = store_path(directory);
     mode_t mask = umask(077);
     int rc = folder_make(directory, err);
     if (rc == 0)

@@ -39,6 +39,27 @@ int store_commit(struct store *store, struct error *err);
 /* How long commits took that had something to do, in nanoseconds; lent. */
 const struct histogram *store_commit_ns(const struct store *store);
 
+/* All that is stored now, and when that was, as the bytes of a file; what was put is committed. */
+struct store_copy {
+    unsigned char *bytes;
+    size_t size;
+};
+int store_copy(struct store *store, uint64_t now_ms, struct store_copy *out, struct error *err);
+/* Accepts a zeroed one. */
+void store_copy_finish(struct store_copy *copy);
+
+struct store_restored {
+    uint64_t cluster, copied_ms;
+    uint64_t term;      /* the next one is higher */
+    uint64_t jobs_open; /* that had not ended */
+    char *aside;        /* where the store is that was there; yours, NULL: none was */
+};
+/* Put into directory what store_copy made, so that no number of the cluster is used twice. A store
+ * that is there is set aside. -EBUSY: it is in use; -EEXIST: it is another cluster's; -EINVAL: the
+ * file is no such copy; as store_open. On failure everything is as it was. */
+int store_restore(const char *directory, const char *file, uint64_t now_ms,
+                  struct store_restored *out, struct error *err);
+
 /* A plan as it was assigned. */
 struct store_plan {
     char *json, *candidates;
@@ -49,7 +70,7 @@ struct store_plan {
 
 /* The job as it is now, with its ranks. */
 void store_put_job(struct store *store, const struct job *job);
-/* The plan of the job's epoch. */
+/* The plan of the job's epoch, in the place of those before it. */
 void store_put_plan(struct store *store, const struct job *job, const char *id,
                     const struct store_plan *plan);
 /* What its ranks read, once. */

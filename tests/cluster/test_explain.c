@@ -67,7 +67,7 @@ START_TEST(a_key_that_is_none_is_answered_with_the_nearest)
 {
     ck_assert_int_eq(run("train.step", NULL), 65);
     ck_assert_str_eq(command.err, "gimbal explain: a job file has no key 'train.step'; did you "
-                                  "mean 'steps'?\n");
+                                  "mean 'train.steps'?\n");
     ck_assert_int_eq(run("train.steps.more", NULL), 65);
     ck_assert_int_eq(run("train..", NULL), 65);
     ck_assert_int_eq(run(".", NULL), 65);

@@ -4,17 +4,21 @@ end of a log, and completion in their shell.
 
     test_habits.py TREE COORDINATOR WORKER EXECUTOR GIMBAL"""
 import contextlib
+import json
 import os
+import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 tree, coordinator_path, worker_path, executor_path, gimbal_path = sys.argv[1:6]
 sys.path.insert(0, tree)
 from tests.support import tap  # noqa: E402
-from tests.support.coordinator import PATIENCE_S, Coordinator  # noqa: E402
+from tests.support.coordinator import PATIENCE_S, Coordinator, await_event, running  # noqa: E402
 
 JOB = """apiVersion: gimbal/v1
 name: small
@@ -53,6 +57,20 @@ def jobs_come_by_standard_input_and_go_by_their_names():
         assert "has no list of names" in gimbal("events", "-o", "name", code=64, **mine)
 
 
+def a_job_that_can_be_read_once_is_trained():
+    with tempfile.TemporaryDirectory() as folder:
+        job = write_text(pathlib.Path(folder))
+        mine = dict(os.environ, GIMBAL_EXECUTOR=executor_path, GIMBAL_PROFILE_CACHE=folder)
+        result = json.loads(gimbal("train", "--local", "1", "-f", "-", "-q", "-o", "json", input=job, env=mine))
+        assert result["steps"] == 3, result
+        # As bash has it for <(...).
+        ours, theirs = os.pipe()
+        os.write(theirs, job.encode())
+        os.close(theirs)
+        gimbal("train", "--local", "1", "-f", f"/dev/fd/{ours}", "-q", env=mine, pass_fds=[ours])
+        os.close(ours)
+
+
 def the_last_lines_of_a_log_are_its_last():
     with Coordinator(coordinator_path) as one, contextlib.ExitStack() as stack:
         for name in ("node-a", "node-b"):
@@ -68,6 +86,81 @@ def the_last_lines_of_a_log_are_its_last():
             assert gimbal("logs", "j-1", "--tail", str(count), **mine).splitlines() == lines[-count:]
         assert gimbal("logs", "j-1", "--tail", "0", **mine) == ""
         assert gimbal("logs", "j-1", "-f", "-n", "1", **mine).splitlines() == lines[-1:]
+
+
+def what_follows_ends_with_who_reads_it():
+    with Coordinator(coordinator_path) as one:
+        gimbal("submit", "-f", "-", input=write_text(one.folder), code=2, env=one.environment)  # it waits
+        for words in (["events", "-w"], ["jobs", "-w"], ["logs", "j-1", "-f"]):
+            ours, theirs = os.pipe()
+            with subprocess.Popen([gimbal_path, *words], stdout=theirs, env=one.environment) as process:
+                os.close(theirs)
+                if words[0] != "logs":
+                    assert os.read(ours, 1)
+                os.close(ours)  # and nothing more is to be said
+                assert process.wait(PATIENCE_S) in (128 + signal.SIGPIPE, -signal.SIGPIPE), words
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([gimbal_path, *words], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      env=one.environment, timeout=PATIENCE_S) if words[0] != "logs" else None
+            assert not done or done.returncode == 74 and "could not be written" in done.stderr, done
+
+
+def data_that_become_shorter_are_said_to():
+    with Coordinator(coordinator_path, "--drills", "true") as one, contextlib.ExitStack() as stack:
+        stack.enter_context(one.worker(worker_path, executor_path))
+        events = stack.enter_context(one.submit(gimbal_path))
+        await_event(events, "job-running")
+        gimbal("drill", "j-1", "kill-executor", env=one.environment)
+        assert "ordered kill-executor of rank 0" in gimbal("events", "j-1", env=one.environment)
+        (one.folder / "text").write_text("")
+        assert events.wait(PATIENCE_S) == 1
+        assert "(Bus error): a file that it reads, such as the job's data, has become shorter" in gimbal(
+            "events", "j-1", env=one.environment)
+
+
+def a_second_worker_of_a_name_waits_for_the_first():
+    with Coordinator(coordinator_path) as one, contextlib.ExitStack() as stack:
+        first = stack.enter_context(one.worker(worker_path, executor_path))
+        events = stack.enter_context(running(gimbal_path, "events", "-w", env=one.environment, text=True,
+                                             stdout=subprocess.PIPE))
+        await_event(events, "node node-a joined")
+        with open(one.folder / "second", "w+") as log:
+            stack.enter_context(running(worker_path, "--name", "node-a", "--coordinator", one.address, "--devices", "1",
+                                        "--memory", "256MiB", "--executor", executor_path, "--state",
+                                        one.folder / "other", stderr=log))
+            while "this one waits until that one has ended" not in (one.folder / "second").read_text():
+                assert first.poll() is None
+                time.sleep(0.1)  # a file has no event that Python knows
+        first.kill()
+        for line in events.stdout:
+            if "node" in line:
+                break
+        assert "node node-a lost: its connection closed" in line, line
+        await_event(events, "node node-a joined")
+
+
+def what_is_wrong_is_named_where_it_stands():
+    with Coordinator(coordinator_path) as one:
+        job, mine = write_text(one.folder), {"env": one.environment}
+        for content, words in {"": "expected", "{}": "plan", "\x80": "plan"}.items():
+            (one.folder / "plan").write_text(content, encoding="latin-1")
+            said = gimbal("submit", "-f", "-", "--plan", one.folder / "plan", input=job, code=65, **mine)
+            assert f"plan '{one.folder}/plan': " in said and words in said, said
+        assert gimbal("jobs", "-o", "name", **mine) == ""
+        said = gimbal("checkpoint", "verify", one.folder / "plan", code=65)
+        assert "has no manifest.json" in said and "level=" not in said, said
+        assert "did you mean 'train.lr'?" in gimbal("explain", "train.lrr", code=65)
+
+
+def a_status_is_explained():
+    lines = gimbal("explain", "status", "--no-headers").splitlines()
+    known = {int(line.split()[0]) for line in lines}
+    with open(f"{tree}/docs/jobs.md") as file:
+        told = re.search(r"### Exit statuses\n(.*?)\n## ", file.read(), re.DOTALL).group(1)
+    told = {int(number) for cell in re.findall(r"^\| ([\d, ]+) \|", told, re.MULTILINE) for number in cell.split(",")}
+    assert known == told, known ^ told
+    assert gimbal("explain", "73", "-o", "json") and "no longer holds" in gimbal("explain", "73")
+    assert "no command ends with status 6;" in gimbal("explain", "6", code=65)
 
 
 def the_version_has_a_letter():
@@ -102,5 +195,8 @@ def shells_complete_commands_and_flags():
     assert "known: bash, fish, zsh" in gimbal("completion", "csh", code=64)
 
 
-sys.exit(tap.run([jobs_come_by_standard_input_and_go_by_their_names, the_last_lines_of_a_log_are_its_last,
-                  the_version_has_a_letter, shells_complete_commands_and_flags]))
+sys.exit(tap.run([jobs_come_by_standard_input_and_go_by_their_names, a_job_that_can_be_read_once_is_trained,
+                  the_last_lines_of_a_log_are_its_last, what_follows_ends_with_who_reads_it,
+                  what_is_wrong_is_named_where_it_stands, a_second_worker_of_a_name_waits_for_the_first,
+                  data_that_become_shorter_are_said_to, a_status_is_explained, the_version_has_a_letter,
+                  shells_complete_commands_and_flags]))

@@ -31,8 +31,11 @@ static void holders_are(const char *expected)
 START_TEST(a_restarted_worker_is_lost_before_it_joins)
 {
     join("node-a", 1, 1, 0);
-    join("node-a", 2, 2, 100);
-    events_are("joined node-a 1; lost node-a 1: it was restarted; joined node-a 2");
+    events_are("joined node-a 1");
+    membership_expire(members, 3000, &events);
+    events_are("suspected node-a 1: silent for 3.00 s");
+    join("node-a", 2, 2, 3100);
+    events_are("lost node-a 1: it was restarted; joined node-a 2");
     ck_assert_int_eq(beat("node-a", 1, 200), -EEXIST);
     ck_assert_str_eq(err.text, "worker 'node-a' was replaced by a newer instance of the same name");
     ck_assert_int_eq(report("node-a", "host-1", 1, 1, 0, 200), -EEXIST);
@@ -41,15 +44,32 @@ START_TEST(a_restarted_worker_is_lost_before_it_joins)
 }
 END_TEST
 
+START_TEST(a_second_worker_of_a_living_ones_name_waits)
+{
+    join("node-a", 1, 1, 0);
+    ck_assert_int_eq(beat("node-a", 1, 1000), 0);
+    ck_assert_int_eq(report("node-a", "host-1", 2, 1, 0, 1500), -EEXIST);
+    ck_assert_str_eq(err.text,
+                     "a worker named 'node-a' on this machine is alive: this one waits until that "
+                     "one has ended; to have both, start it with another --name");
+    ck_assert_int_eq(beat("node-a", 1, 2000), 0);
+    events_are("joined node-a 1");
+    membership_disconnect(members, "node-a", 1, 2100, &events);
+    join("node-a", 2, 1, 2200);
+    events_are("lost node-a 1: its connection closed; joined node-a 2");
+}
+END_TEST
+
 /* Nobody has its place any more: it may come back, as a new instance. */
 START_TEST(a_replaced_worker_is_stale_once_the_newer_one_is_dead)
 {
     join("node-a", 1, 1, 0);
-    join("node-a", 2, 1, 100);
-    membership_disconnect(members, "node-a", 2, 200, &events);
-    ck_assert_int_eq(beat("node-a", 1, 300), -ESTALE);
-    ck_assert_int_eq(report("node-a", "host-1", 1, 1, 0, 300), -ESTALE);
-    join("node-a", 3, 1, 400);
+    membership_expire(members, 3000, &events);
+    join("node-a", 2, 1, 3100);
+    membership_disconnect(members, "node-a", 2, 3200, &events);
+    ck_assert_int_eq(beat("node-a", 1, 3300), -ESTALE);
+    ck_assert_int_eq(report("node-a", "host-1", 1, 1, 0, 3300), -ESTALE);
+    join("node-a", 3, 1, 3400);
 }
 END_TEST
 
@@ -249,6 +269,7 @@ int main(void)
     TCase *tcase = tcase_create("membership");
     tcase_add_checked_fixture(tcase, members_setup, members_teardown);
     tcase_add_test(tcase, a_restarted_worker_is_lost_before_it_joins);
+    tcase_add_test(tcase, a_second_worker_of_a_living_ones_name_waits);
     tcase_add_test(tcase, a_replaced_worker_is_stale_once_the_newer_one_is_dead);
     tcase_add_test(tcase, a_lost_instance_never_returns);
     tcase_add_test(tcase, two_hosts_with_one_name_are_told_which_has_it);

@@ -13,7 +13,7 @@
 
 static struct coordinator_settings values;
 static struct settings *settings;
-static enum coordinator_command command;
+static struct coordinator_line asked;
 static bool usage;
 static struct error err;
 
@@ -45,7 +45,7 @@ static int read_words(const char *first, const char *second, const char *third, 
     for (; words[argc]; argc++)
         argv[argc] = xstrdup(words[argc]);
     argv[argc] = NULL;
-    int rc = coordinator_settings_read(settings, argc, argv, &command, &usage, &err);
+    int rc = coordinator_settings_read(settings, argc, argv, &asked, &usage, &err);
     for (int i = 0; i < argc; i++)
         free(argv[i]);
     return rc;
@@ -90,7 +90,7 @@ START_TEST(a_flag_is_what_its_name_says)
     ck_assert_int_eq(read_words("--tls", "/bundle", "--join-tokens", "/tokens"), 0);
     ck_assert_str_eq(values.tls, "/bundle");
     ck_assert_str_eq(values.join_tokens, "/tokens");
-    ck_assert_int_eq(command, COORDINATOR_RUN);
+    ck_assert_int_eq(asked.command, COORDINATOR_RUN);
     ck_assert(!values.drills);
 }
 END_TEST
@@ -98,9 +98,16 @@ END_TEST
 START_TEST(what_is_no_setting_has_its_own_flag)
 {
     ck_assert_int_eq(read_words("--check", NULL, NULL, NULL), 0);
-    ck_assert_int_eq(command, COORDINATOR_CHECK);
+    ck_assert_int_eq(asked.command, COORDINATOR_CHECK);
     ck_assert_int_eq(read_words("--version", NULL, NULL, NULL), 0);
-    ck_assert_int_eq(command, COORDINATOR_VERSION);
+    ck_assert_int_eq(asked.command, COORDINATOR_VERSION);
+}
+END_TEST
+
+START_TEST(a_backup_is_named_by_its_flag)
+{
+    ck_assert_int_eq(read_words("--restore", "/backup", NULL, NULL), 0);
+    ck_assert_int_eq(asked.command, COORDINATOR_RESTORE);
 }
 END_TEST
 
@@ -126,6 +133,7 @@ int main(void)
     tcase_add_loop_test(tcase, every_setting_has_a_flag_that_sets_it_alone, 0, count);
     tcase_add_test(tcase, a_flag_is_what_its_name_says);
     tcase_add_test(tcase, what_is_no_setting_has_its_own_flag);
+    tcase_add_test(tcase, a_backup_is_named_by_its_flag);
     tcase_add_test(tcase, a_flag_that_is_none_or_lacks_its_value_is_named);
     return suite_run("coordinator settings", tcase, NULL);
 }

@@ -169,6 +169,28 @@ START_TEST(a_plan_belongs_to_its_epoch)
 }
 END_TEST
 
+START_TEST(plans_of_epochs_that_are_over_are_not_kept)
+{
+    uint64_t hash = 1;
+    struct store_plan plan = {(char *)"{}", (char *)"table", &hash, 1, NULL}, back;
+    struct job job = job_make(1, NULL, 0), other = job_make(2, NULL, 0);
+    reopen();
+    other.epoch = 1;
+    store_put_plan(store, &other, "p-1", &plan);
+    for (job.epoch = 1; job.epoch < 4; job.epoch++)
+        store_put_plan(store, &job, "p-1", &plan);
+    ck_assert_int_eq(store_commit(store, &err), 0);
+    for (job.epoch = 1; job.epoch < 4; job.epoch++) {
+        ck_assert_int_eq(store_read_plan(store, &job, &back, &err), 0);
+        ck_assert((back.json != NULL) == (job.epoch == 3));
+        store_plan_finish(&back);
+    }
+    ck_assert_int_eq(store_read_plan(store, &other, &back, &err), 0);
+    ck_assert_str_eq(back.json, "{}");
+    store_plan_finish(&back);
+}
+END_TEST
+
 static int keep_worker(void *data, const struct worker *worker, struct error *words)
 {
     (void)words;
@@ -403,6 +425,7 @@ int main(void)
     tcase_add_test(tcase, terms_grow_and_the_cluster_stays);
     tcase_add_test(tcase, old_jobs_that_ended_are_not_read_but_found_by_key);
     tcase_add_test(tcase, a_plan_belongs_to_its_epoch);
+    tcase_add_test(tcase, plans_of_epochs_that_are_over_are_not_kept);
     tcase_add_test(tcase, a_worker_comes_back_with_its_report_and_its_past);
     tcase_add_test(tcase, events_are_chosen_by_job_kind_and_revision);
     tcase_add_loop_test(tcase, no_commit_is_acknowledged_that_does_not_survive, DISK_WRITE_FAILS,

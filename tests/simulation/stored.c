@@ -1,4 +1,5 @@
 /* stored.c - what a coordinator reads of its simulated disk when it begins, and later. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,6 +76,18 @@ int store_read_corpus(struct store *store, const struct job *job, struct corpus 
 uint64_t store_cluster(const struct store *store)
 {
     return store->disk->cluster;
+}
+
+/* No user of the simulation asks for one: what is to be copied is a database. */
+int store_copy(struct store *store, uint64_t now_ms, struct store_copy *out, struct error *err)
+{
+    (void)store, (void)now_ms, (void)out;
+    return error_set(err, -ENOTSUP, "a simulated disk has no database");
+}
+
+void store_copy_finish(struct store_copy *copy)
+{
+    *copy = (struct store_copy){NULL, 0};
 }
 
 void store_plan_finish(struct store_plan *plan)

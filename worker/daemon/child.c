@@ -190,8 +190,11 @@ struct child_end child_kill(struct child *child)
     if (info.si_code == CLD_EXITED)
         snprintf(end.how, sizeof end.how, "left with exit status %d", info.si_status);
     else
-        snprintf(end.how, sizeof end.how, "was killed by signal %d (%s)", info.si_status,
-                 strsignal(info.si_status));
+        snprintf(end.how, sizeof end.how, "was killed by signal %d (%s)%s", info.si_status,
+                 strsignal(info.si_status),
+                 info.si_status == SIGBUS ? ": a file that it reads, such as the job's data, has "
+                                            "become shorter, or a disk or the memory has failed"
+                                          : "");
     end.struck = info.si_code != CLD_EXITED && info.si_status != SIGTERM &&
                  !(info.si_status == SIGKILL && killed);
     if (end.struck && info.si_status == SIGKILL)

@@ -210,8 +210,11 @@ int main(int argc, char **argv)
     }
     if (status != 0)
         return fail(status, &err);
-    if (values.check) {
+    if (values.show)
+        settings_show(settings, stdout);
+    else if (values.check)
         status = check(&values);
+    if (values.show || values.check) {
         settings_destroy(settings);
         return status;
     }

@@ -1,6 +1,7 @@
 /* settings.c - the table of settings, and the command line. */
 #include "worker/daemon/settings.h"
 
+#include "common/base/libraries.h"
 #include "common/base/memory.h"
 #include "common/config/state.h"
 #include "common/hardware/hardware.h"
@@ -43,12 +44,13 @@ const char worker_usage[] =
     "  --log-level LEVEL      debug, info, warn or error (info)\n"
     "  --config FILE          the settings file (" FILE_STANDARD ")\n"
     "  --check                read the settings, report what is wrong with them, and exit\n"
+    "  --show                 print each setting and where it is from, and exit\n"
     "  --dry-run              print what this node would offer, and exit; nothing is measured,\n"
     "                         and no coordinator is contacted\n"
     "  --doctor               check whether a worker could work here, print the findings as JSON\n"
     "                         for 'gimbal doctor', and exit\n"
     "  -h, --help             print this text\n"
-    "  -V, --version          print the version\n"
+    "  -V, --version          print the version; --versions: of libraries, too\n"
     "\n"
     "A setting is also read from the environment (GIMBAL_NAME) and from the file (name:).\n";
 
@@ -118,7 +120,8 @@ static int read_flags(int argc, char **argv, struct settings *settings,
         {"config", required_argument, NULL, 'c'},      {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},           {"check", no_argument, NULL, 'k'},
         {"dry-run", no_argument, NULL, 'd'},           {"doctor", no_argument, NULL, 'D'},
-        {"measure", no_argument, NULL, 'm'},           {NULL, 0, NULL, 0},
+        {"measure", no_argument, NULL, 'm'},           {"show", no_argument, NULL, 's'},
+        {"versions", no_argument, NULL, 'L'},          {NULL, 0, NULL, 0},
     };
     int option, index;
     opterr = 0;
@@ -129,6 +132,10 @@ static int read_flags(int argc, char **argv, struct settings *settings,
         }
         if (option == 'V') {
             puts("gimbal-worker " GIMBAL_RELEASE);
+            exit(EXIT_SUCCESS);
+        }
+        if (option == 'L') {
+            libraries_print(GIMBAL_RELEASE, stdout);
             exit(EXIT_SUCCESS);
         }
         if (option == '?') {
@@ -144,6 +151,8 @@ static int read_flags(int argc, char **argv, struct settings *settings,
             values->doctor = true;
         if (option == 'm')
             values->measure = true;
+        if (option == 's')
+            values->show = true;
         if (option == 0 && set_flag(settings, names[index].name, optarg, err) < 0)
             return EX_USAGE;
     }

@@ -26,6 +26,7 @@ struct worker_settings {
     int64_t fleet;       /* be so many simulated nodes; 0: be one that works */
     int log_level;       /* an enum log_level */
     bool check;          /* only look at the settings, and end */
+    bool show;           /* only print them, and where they are from, and end */
     bool dry_run;        /* ... and at the machine */
     bool doctor;         /* ... and at all that a worker needs of it */
     bool measure;        /* the cores, whatever was kept of them */

@@ -3,6 +3,7 @@
  * check or an export of a checkpoint, or text of its model, which need none. */
 #include "worker/executor/modes.h"
 
+#include "common/base/libraries.h"
 #include "common/base/log.h"
 #include "worker/checkpoint/read.h"
 #include "worker/export/export.h"
@@ -45,6 +46,7 @@ static const char usage[] =
     "  --resume          N ranks continue from the newest checkpoint there\n"
     "  --prompt TEXT     the text to continue, with --bytes N, --temperature NUMBER, --seed N\n"
     "  --crowd NUMBER    how many devices share a core, here and in other processes\n"
+    "  --versions        print the release and the versions of libraries\n"
     "  -h, --help        print this text\n";
 
 /* A whole number from `least` on, or -1, which no option takes. */
@@ -153,6 +155,9 @@ static int take(int option, struct executor_options *options)
     case 'u':
         options->out = optarg;
         break;
+    case 'V':
+        libraries_print(GIMBAL_RELEASE, stdout);
+        exit(EXIT_SUCCESS);
     case 'h':
         fputs(usage, stdout);
         exit(EXIT_SUCCESS);
@@ -190,6 +195,7 @@ static int parse(int argc, char **argv, struct executor_options *options)
         {"seed", required_argument, NULL, 'x'},
         {"checkpoint", required_argument, NULL, 'k'},
         {"resume", no_argument, NULL, 'r'},
+        {"versions", no_argument, NULL, 'V'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };

@@ -41,6 +41,7 @@ static const struct rpc_method methods[COORDINATOR_METHOD_COUNT] = {
     [COORDINATOR_REVOKE] = {"Revoke", RPC_UNARY, RPC_ADMIN, true, false, 4 * KIB},
     [COORDINATOR_LIST_CREDENTIALS] = {"ListCredentials", RPC_UNARY, RPC_ADMIN, true, false,
                                       4 * KIB},
+    [COORDINATOR_BACKUP] = {"Backup", RPC_UNARY, RPC_ADMIN, true, false, 4 * KIB},
 
     [COORDINATOR_JOIN] = {"Join", RPC_UNARY, RPC_WORKER | RPC_USER, false, false, 4 * KIB,
                           .to_strangers = true},

@@ -1,5 +1,7 @@
-/* cluster.c - `gimbal cluster init|token|join|revoke|list`: whom a cluster with TLS believes. */
+/* cluster.c - `gimbal cluster init|token|join|revoke|list`: whom a cluster with TLS believes; and
+ * `backup|restore`: what its coordinator has stored. */
 #include "coordinator/cli/admission.h"
+#include "coordinator/cli/backup.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
 
@@ -16,6 +18,7 @@
 #define DAYS_STANDARD 365
 #define TTL_S_STANDARD 3600.0
 #define HOSTS_MAX 34
+#define ARGUMENTS_MAX 64
 
 struct cluster_values {
     const char *host, *name, *file;
@@ -128,20 +131,32 @@ static int list(const struct invocation *invocation, struct error *err)
     return admission_list(&invocation->common, err);
 }
 
+static int backup(const struct invocation *invocation, struct error *err)
+{
+    return backup_fetch(&invocation->common, invocation->arguments[1], err);
+}
+
+static int restore(const struct invocation *invocation, struct error *err)
+{
+    return backup_restore(invocation->arguments + 1, invocation->argument_count - 1, err);
+}
+
 enum { OF_INIT = 1, OF_TOKEN = 2, OF_JOIN = 4 };
 
 static const struct subcommand {
     const char *name;
     const char *arguments; /* after its name */
-    int argument_count;
+    int argument_count, argument_max;
     unsigned flags; /* which it makes use of */
     int (*run)(const struct invocation *invocation, struct error *err);
 } subcommands[] = {
-    {"init", "DIR", 1, OF_INIT, init},
-    {"token", "worker|user", 1, OF_TOKEN, token},
-    {"join", "TOKEN-FILE", 1, OF_JOIN, join},
-    {"revoke", "worker|user NAME", 2, 0, revoke_name},
-    {"list", "", 0, 0, list},
+    {"init", "DIR", 1, 1, OF_INIT, init},
+    {"token", "worker|user", 1, 1, OF_TOKEN, token},
+    {"join", "TOKEN-FILE", 1, 1, OF_JOIN, join},
+    {"revoke", "worker|user NAME", 2, 2, 0, revoke_name},
+    {"list", "", 0, 0, 0, list},
+    {"backup", "FILE", 1, 1, 0, backup},
+    {"restore", "FILE [-- FLAGS OF GIMBAL-COORDINATOR]", 1, ARGUMENTS_MAX - 1, 0, restore},
 };
 #define SUBCOMMANDS (sizeof subcommands / sizeof *subcommands)
 
@@ -173,23 +188,27 @@ static int run(const struct invocation *invocation, struct error *err)
         const struct subcommand *subcommand = &subcommands[i];
         if (strcmp(subcommand->name, invocation->arguments[0]) != 0)
             continue;
-        if (invocation->argument_count != 1 + subcommand->argument_count)
+        if (invocation->argument_count < 1 + subcommand->argument_count ||
+            invocation->argument_count > 1 + subcommand->argument_max)
             return error_set(err, EXIT_USAGE, "usage: gimbal cluster %s %s", subcommand->name,
                              subcommand->arguments);
         int code = check_flags(subcommand, invocation, err);
         return code == EXIT_DONE ? subcommand->run(invocation, err) : code;
     }
-    return error_set(err, EXIT_USAGE, "'%s' is not one of init, token, join, revoke, list",
+    return error_set(err, EXIT_USAGE,
+                     "'%s' is not one of init, token, join, revoke, list, backup, restore",
                      invocation->arguments[0]);
 }
 
 const struct command command_cluster = {
     .name = "cluster",
-    .summary = "Set up TLS and manage who may join: init, token, join, revoke, list",
-    .arguments = "init DIR | token worker|user | join TOKEN-FILE | revoke worker|user NAME | list",
-    .words = "init token join revoke list",
+    .summary = "Set up TLS, manage who may join, back up the coordinator: init, token, join, "
+               "revoke, list, backup, restore",
+    .arguments = "init DIR | token worker|user | join TOKEN-FILE | revoke worker|user NAME | list "
+                 "| backup FILE | restore FILE [-- FLAGS OF GIMBAL-COORDINATOR]",
+    .words = "init token join revoke list backup restore",
     .arguments_min = 1,
-    .arguments_max = 3,
+    .arguments_max = ARGUMENTS_MAX,
     .flags = cluster_flags,
     .values_size = sizeof(struct cluster_values),
     .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT,

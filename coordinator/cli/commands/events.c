@@ -57,6 +57,7 @@ static int follow(const struct invocation *invocation, struct events_printing *p
                                       .job = printing->job,
                                       .signals = signals,
                                       .end_fd = -1,
+                                      .prints = true,
                                       .timeout_s = invocation->common.timeout_s};
     if (code == EXIT_DONE)
         code = check_job(&client, printing->job, err);

@@ -2,7 +2,7 @@
  * tables that read them.
  *
  * A key is written as errors write it, "train.lr". That of another file than a job's begins with
- * the file's name, "cluster.nodes"; a job's may. */
+ * the file's name, "cluster.nodes"; a job's may. And exit statuses, which have numbers. */
 #include "common/base/memory.h"
 #include "common/config/cluster.h"
 #include "common/config/job.h"
@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEYS_MAX 32 /* of one section */
+#define STATUSES "status" /* the word for exit statuses */
+#define KEYS_MAX 32       /* of one section */
 #define KEY_WIDTH 29
 
 struct file {
@@ -48,11 +49,13 @@ static const char *nearest_key(const struct field *fields, const char *key)
     return nearest_word(key, names, count);
 }
 
-static int refuse(const struct file *file, const char *path, const char *near, struct error *err)
+/* near: of the word behind the first `known` bytes of the path; NULL: none is. */
+static int refuse(const struct file *file, const char *path, size_t known, const char *near,
+                  struct error *err)
 {
     if (near)
-        return error_set(err, EXIT_INPUT, "a %s file has no key '%s'; did you mean '%s'?",
-                         file->name, path, near);
+        return error_set(err, EXIT_INPUT, "a %s file has no key '%s'; did you mean '%.*s%s'?",
+                         file->name, path, (int)known, path, near);
     return error_set(err, EXIT_INPUT, "a %s file has no key '%s'; 'gimbal explain %s' lists them",
                      file->name, path, file->name);
 }
@@ -71,7 +74,7 @@ static int find(const struct file *file, const char *path, const struct field **
         *field = fields ? fields_find(fields, key) : NULL;
         free(key);
         if (!*field)
-            return refuse(file, path, near, err);
+            return refuse(file, path, (size_t)(at - path), near, err);
         fields = (*field)->fields;
         at += length + (at[length] == '.');
     }
@@ -116,9 +119,43 @@ static const struct file *find_file(const char **path)
     return &files[0];
 }
 
+/* All exit statuses, or one by its number. */
+static int explain_statuses(const struct common *common, const char *word, struct error *err)
+{
+    static const struct column columns[] = {{"STATUS", .right = true}, {"MEANS"}};
+    struct table *table = table_create(columns, 2);
+    json_t *items = json_array();
+    bool all = strcmp(word, STATUSES) == 0;
+    for (const struct exit_meaning *row = exit_meanings; row->means; row++) {
+        if (!all && strtol(word, NULL, 10) != row->status)
+            continue;
+        table_add(table, "%d", row->status);
+        table_add(table, "%s", row->means);
+        json_array_append_new(
+            items, resource_object("ExitStatus", json_pack("{s:i, s:s}", "status", row->status,
+                                                           "means", row->means)));
+    }
+    int code = EXIT_DONE;
+    if (json_array_size(items) == 0)
+        code = error_set(err, EXIT_INPUT,
+                         "no command ends with status %s; 'gimbal explain %s' lists "
+                         "those that there are",
+                         word, STATUSES);
+    else if (common->output >= OUTPUT_JSON)
+        output_print_list((enum output)common->output, "ExitStatusList", "statuses",
+                          json_incref(items), stdout);
+    else
+        table_print(table, (enum output)common->output, !common->no_headers, stdout);
+    json_decref(items);
+    table_destroy(table);
+    return code;
+}
+
 static int run(const struct invocation *invocation, struct error *err)
 {
     const char *path = invocation->argument_count > 0 ? invocation->arguments[0] : "";
+    if (strcmp(path, STATUSES) == 0 || (*path && path[strspn(path, "0123456789")] == '\0'))
+        return explain_statuses(&invocation->common, path, err);
     const struct file *file = find_file(&path);
     const struct field *field;
     if (find(file, path, &field, err) != 0)
@@ -137,8 +174,9 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_explain = {
     .name = "explain",
-    .summary = "Describe the keys of a job file or a cluster file (kubectl explain)",
-    .arguments = "[job | cluster | KEY, such as train.lr or cluster.nodes]",
+    .summary = "Describe keys of a job or cluster file, or exit statuses (kubectl explain)",
+    .arguments = "[job | cluster | KEY, such as train.lr or cluster.nodes | status | STATUS]",
+    .words = "job cluster status",
     .arguments_min = 0,
     .arguments_max = 1,
     .takes = TAKES_OUTPUT,

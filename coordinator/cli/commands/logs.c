@@ -2,6 +2,7 @@
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/reader.h"
 #include "coordinator/cli/tables/jobtable.h"
 
 #include "common/base/memory.h"
@@ -169,6 +170,13 @@ static int check_rank(const struct reading *reading, struct error *err)
     return code;
 }
 
+static int check_reader(void)
+{
+    struct pollfd reader = reader_poll();
+    poll(&reader, 1, 0);
+    return reader_code(&reader);
+}
+
 static int print_logs(struct reading *reading, bool follow, struct error *err)
 {
     bool over = false;
@@ -179,6 +187,8 @@ static int print_logs(struct reading *reading, bool follow, struct error *err)
     while (code == EXIT_DONE && (reading->count > 0 || (follow && !over))) {
         if (follow && reading->count == 0)
             code = job_is_over(reading->client, reading->request.job, &over, err);
+        if (code == EXIT_DONE)
+            code = check_reader();
         if (code == EXIT_DONE)
             code = print_more(reading, reading->count == 0 && !over ? FOLLOW_PAUSE_MS : 0, err);
     }

@@ -8,6 +8,7 @@
 
 #include "common/base/file.h"
 #include "common/base/memory.h"
+#include "common/plan/plan.h"
 #include "common/rpc/clock.h"
 
 #include <stdlib.h>
@@ -102,6 +103,21 @@ static int submit(const struct invocation *invocation, const char *text, const c
     return code;
 }
 
+/* The text of a saved plan, yours: what is none is refused here, where the file has a name. */
+static int read_plan(const char *path, char **out, struct error *err)
+{
+    struct plan *plan;
+    int rc = file_read(path, out, err);
+    if (rc < 0)
+        return exit_of_errno(rc);
+    if (plan_decode(*out, &plan, err) < 0) {
+        error_prefix(err, 0, "plan '%s'", path);
+        return EXIT_INPUT;
+    }
+    plan_destroy(plan);
+    return EXIT_DONE;
+}
+
 static int run(const struct invocation *invocation, struct error *err)
 {
     const struct submit_values *values = invocation->values;
@@ -110,8 +126,8 @@ static int run(const struct invocation *invocation, struct error *err)
     int code = jobfile_load(values->file, &text, &job, err);
     if (code != EXIT_DONE)
         return code;
-    if (values->plan && file_read(values->plan, &plan, err) < 0)
-        code = EXIT_INPUT;
+    if (values->plan)
+        code = read_plan(values->plan, &plan, err);
     if (code == EXIT_DONE)
         code = submit(invocation, text, plan, job->name, err);
     free(plan);

@@ -104,8 +104,7 @@ static int train(const struct invocation *invocation, const struct train_values 
     const struct common *common = &invocation->common;
     struct progress progress;
     struct training_result result;
-    struct training_options options = {.job_path = values->file,
-                                       .offline = offline,
+    struct training_options options = {.offline = offline,
                                        .progress = &progress,
                                        .checkpoint = checkpoint,
                                        .resume = values->resume,

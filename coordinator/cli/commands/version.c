@@ -1,13 +1,30 @@
-/* version.c - `gimbal version` and `gimbal --version`. */
+/* version.c - `gimbal version` and `gimbal --version`; with --all, of everything in reach: the
+ * programs installed here with their libraries, the coordinator, and its workers. */
+#include "coordinator/cli/asking.h"
+#include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
 
+#include "common/base/libraries.h"
+#include "common/base/memory.h"
 #include "common/rpc/envelope.h"
+#include "common/rpc/message.h"
 
-static int run(const struct invocation *invocation, struct error *err)
+#include <stdlib.h>
+#include <string.h>
+
+struct version_values {
+    bool all;
+};
+
+static const struct flag version_flags[] = {
+    {"all", 'a', FLAG_SWITCH, offsetof(struct version_values, all), NULL,
+     "also of the other programs, their libraries, the coordinator and the workers"},
+    {.name = NULL},
+};
+
+static void print_own(enum output output)
 {
-    (void)err;
-    enum output output = (enum output)invocation->common.output;
     if (output >= OUTPUT_JSON)
         output_print_object(
             output,
@@ -18,13 +35,166 @@ static int run(const struct invocation *invocation, struct error *err)
     else
         printf("gimbal %s (protocol %d.%d)\n", GIMBAL_VERSION, RPC_PROTOCOL_MAJOR,
                RPC_PROTOCOL_MINOR);
+}
+
+struct versions {
+    struct table *table;
+    json_t *items;
+    bool differ;
+};
+
+/* "NAME VERSION" each on a line, changed: as an object, and on one line. */
+static json_t *list_libraries(char *lines, FILE *out)
+{
+    json_t *object = json_object();
+    for (char *line; (line = strsep(&lines, "\n"));) {
+        char *version = strchr(line, ' ');
+        if (!version)
+            continue;
+        fprintf(out, "%s%s", json_object_size(object) > 0 ? ", " : "", line);
+        *version++ = '\0';
+        json_object_set_new(object, line, json_string(version));
+    }
+    return object;
+}
+
+/* libraries: changed. */
+static void add(struct versions *versions, const char *program, const char *where,
+                const char *release, char *libraries)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    json_t *object = list_libraries(libraries, out);
+    fclose(out);
+    table_add(versions->table, "%s", program);
+    table_add(versions->table, "%s", where);
+    table_add(versions->table, "%s", release);
+    table_add(versions->table, "%s", text);
+    json_array_append_new(
+        versions->items,
+        resource_object("Version", json_pack("{s:s, s:s, s:s, s:o}", "program", program, "where",
+                                             where, "release", release, "libraries", object)));
+    versions->differ = versions->differ || strcmp(release, GIMBAL_VERSION) != 0;
+    free(text);
+}
+
+/* As libraries_print() has it. */
+static void add_text(struct versions *versions, const char *program, char *text)
+{
+    char *libraries = text + strcspn(text, "\n");
+    if (*libraries)
+        *libraries++ = '\0';
+    const char *blank = strchr(text, ' ');
+    add(versions, program, "here", blank ? blank + 1 : text, libraries);
+}
+
+static void add_this(struct versions *versions)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    libraries_print(GIMBAL_VERSION, out);
+    fclose(out);
+    add_text(versions, "gimbal", text);
+    free(text);
+}
+
+static void add_programs(struct versions *versions)
+{
+    static const char *const programs[] = {"gimbal-coordinator", "gimbal-worker",
+                                           "gimbal-executor"};
+    static const char *const words[] = {"--versions", NULL};
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        struct error err;
+        char *text;
+        if (ask_program(programs[i], words, &text, &err) < 0) {
+            fprintf(stderr, "%s\n", err.text);
+            continue;
+        }
+        add_text(versions, programs[i], text);
+        free(text);
+    }
+}
+
+static int add_coordinator(struct versions *versions, const struct common *common,
+                           struct client *client, struct error *err)
+{
+    Gimbal__HelloRequest request = GIMBAL__HELLO_REQUEST__INIT;
+    ProtobufCMessage *message;
+    request.release = GIMBAL_VERSION;
+    int code = client_call(client, COORDINATOR_HELLO, &request.base, 0, &message, err);
+    if (code != EXIT_DONE)
+        return code;
+    add(versions, "gimbal-coordinator", client_address(common),
+        ((const Gimbal__HelloReply *)message)->release, NULL);
+    message_free(message);
+    return EXIT_DONE;
+}
+
+static int add_workers(struct versions *versions, struct client *client, struct error *err)
+{
+    Gimbal__ListNodesRequest request = GIMBAL__LIST_NODES_REQUEST__INIT;
+    ProtobufCMessage *message;
+    int code = client_call(client, COORDINATOR_LIST_NODES, &request.base, 0, &message, err);
+    if (code != EXIT_DONE)
+        return code;
+    const Gimbal__ListNodesReply *reply = (const Gimbal__ListNodesReply *)message;
+    for (size_t i = 0; i < reply->n_nodes; i++)
+        if (reply->nodes[i]->hardware)
+            add(versions, "gimbal-worker", reply->nodes[i]->name,
+                reply->nodes[i]->hardware->release, NULL);
+    message_free(message);
+    return EXIT_DONE;
+}
+
+static void print_all(const struct common *common, struct versions *versions)
+{
+    enum output output = (enum output)common->output;
+    if (output >= OUTPUT_JSON)
+        output_print_list(output, "VersionList", "versions", json_incref(versions->items), stdout);
+    else
+        table_print(versions->table, output, !common->no_headers, stdout);
+}
+
+/* What is installed here is shown whether or not a coordinator answers. */
+static int run_all(const struct common *common, struct error *err)
+{
+    static const struct column columns[] = {{"PROGRAM"}, {"WHERE"}, {"RELEASE"}, {"LIBRARIES"}};
+    struct versions versions = {table_create(columns, 4), json_array(), false};
+    struct client client = {0};
+    add_this(&versions);
+    add_programs(&versions);
+    int code = client_open(common, &client, err);
+    if (code == EXIT_DONE)
+        code = add_coordinator(&versions, common, &client, err);
+    if (code == EXIT_DONE)
+        code = add_workers(&versions, &client, err);
+    client_close(&client);
+    print_all(common, &versions);
+    if (code == EXIT_DONE && versions.differ)
+        code = error_set(err, EXIT_WARNED,
+                         "releases differ: programs of a cluster are meant to be of one");
+    table_destroy(versions.table);
+    json_decref(versions.items);
+    return code;
+}
+
+static int run(const struct invocation *invocation, struct error *err)
+{
+    const struct version_values *values = invocation->values;
+    if (values && values->all) /* --version has none */
+        return run_all(&invocation->common, err);
+    print_own((enum output)invocation->common.output);
     return EXIT_DONE;
 }
 
 const struct command command_version = {
     .name = "version",
-    .summary = "Print the versions of the program and its protocol",
+    .summary = "Print the versions of the program and its protocol, or of everything in reach",
     .arguments = "",
-    .takes = TAKES_OUTPUT,
+    .flags = version_flags,
+    .values_size = sizeof(struct version_values),
+    .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT,
     .run = run,
 };

@@ -7,6 +7,7 @@
 #include "common/rpc/message.h"
 #include "common/rpc/watch.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/reader.h"
 #include "coordinator/cli/signals.h"
 
 #include <poll.h>
@@ -142,14 +143,19 @@ static int wait_for_more(const struct history_options *options, uint64_t until_m
         {rpc_client_fd(options->client->rpc), POLLIN, 0},
         {options->signals, POLLIN, 0},
         {options->end_fd, POLLIN, 0},
+        reader_poll(),
     };
     uint64_t now_ms = rpc_clock_ms();
     if (now_ms >= until_ms)
         return error_set(err, EXIT_TIMEOUT, "gave up after %g s", options->timeout_s);
-    poll(fds, 3, until_ms == UINT64_MAX ? -1 : (int)rpc_clock_left_ms(until_ms, now_ms));
+    poll(fds, options->prints ? 4 : 3,
+         until_ms == UINT64_MAX ? -1 : (int)rpc_clock_left_ms(until_ms, now_ms));
     int signal = options->signals >= 0 ? signals_take(options->signals) : 0;
     if (signal)
         return EXIT_SIGNAL + signal;
+    int code = options->prints ? reader_code(&fds[3]) : EXIT_DONE;
+    if (code != EXIT_DONE)
+        return code;
     return options->end_fd >= 0 && fds[2].revents ? EXIT_FAILED : EXIT_DONE;
 }
 

@@ -12,6 +12,7 @@ struct history_options {
     const char *job;  /* only its past is asked for; NULL: everybody's */
     int signals;      /* of signals_open, or -1 */
     int end_fd;       /* readable: give up; or -1 */
+    bool prints;      /* all that is done with events: it ends with who reads stdout */
     double timeout_s; /* 0: none */
     uint64_t from_ms; /* of rpc_clock_ms(), when that time began; 0: with the following */
 };

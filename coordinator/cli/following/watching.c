@@ -3,6 +3,7 @@
 
 #include "common/rpc/clock.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/reader.h"
 #include "coordinator/cli/signals.h"
 
 #include <poll.h>
@@ -47,13 +48,12 @@ static int watch(const struct invocation *invocation, watching_print_cb print, i
     char *last = NULL;
     int code;
     while ((code = print_changed(invocation, print, client, &last, err)) == EXIT_DONE) {
-        struct pollfd fd = {.fd = signals, .events = POLLIN};
+        struct pollfd fds[] = {{.fd = signals, .events = POLLIN}, reader_poll()};
         uint32_t left_ms = rpc_clock_left_ms(until_ms, rpc_clock_ms());
-        poll(&fd, 1, left_ms < PERIOD_MS ? (int)left_ms : PERIOD_MS);
+        poll(fds, 2, left_ms < PERIOD_MS ? (int)left_ms : PERIOD_MS);
         int signal = signals_take(signals);
-        if (signal)
-            code = EXIT_SIGNAL + signal;
-        else if (rpc_clock_ms() >= until_ms)
+        code = signal ? EXIT_SIGNAL + signal : reader_code(&fds[1]);
+        if (code == EXIT_DONE && rpc_clock_ms() >= until_ms)
             code = error_set(err, EXIT_TIMEOUT, "gave up after %g s", timeout_s);
         if (code != EXIT_DONE)
             break;

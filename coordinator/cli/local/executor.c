@@ -1,5 +1,5 @@
-/* executor.c - the executor that `gimbal train --local` starts: its arguments, its plan, and what
- * is open in it. */
+/* executor.c - the executor that `gimbal train --local` starts: its arguments, its job and its
+ * plan, and what is open in it. */
 #include "coordinator/cli/local/executor.h"
 
 #include "coordinator/cli/sibling.h"
@@ -18,7 +18,7 @@
 struct command_line {
     char *argv[ARGUMENTS_MAX + 1]; /* ended by NULL */
     size_t count;
-    char channel[16], ranks[16], plan[32];
+    char channel[16], ranks[16], job[32], plan[32];
 };
 
 static void add(struct command_line *line, const char *word)
@@ -33,17 +33,18 @@ static void add_pair(struct command_line *line, const char *flag, const char *va
     add(line, value);
 }
 
-static void write_line(struct command_line *line, const char *program, int channel, int plan,
-                       const struct training_options *options)
+static void write_line(struct command_line *line, const char *program, int channel, int job,
+                       int plan, const struct training_options *options)
 {
     const struct local *local = &options->offline->local;
     snprintf(line->channel, sizeof line->channel, "%d", channel);
     snprintf(line->ranks, sizeof line->ranks, "%d", local->count);
+    snprintf(line->job, sizeof line->job, "/proc/self/fd/%d", job);
     snprintf(line->plan, sizeof line->plan, "/proc/self/fd/%d", plan);
     add(line, program);
     add_pair(line, "--channel", line->channel);
     add_pair(line, "--local", line->ranks);
-    add_pair(line, "--job", options->job_path);
+    add_pair(line, "--job", line->job);
     add_pair(line, "--plan", line->plan);
     add_pair(line, "--devices", local->cpusets);
     if (local->device)
@@ -54,22 +55,31 @@ static void write_line(struct command_line *line, const char *program, int chann
         add_pair(line, "--checkpoint", options->checkpoint);
 }
 
-/* The plan as a file that no crash can leave behind. */
-static int plan_file(const struct offline *offline, int *out, struct error *err)
+/* A text as a file that no crash can leave behind. */
+static int text_file(const char *name, const char *text, int *out, struct error *err)
 {
-    char *text = plan_encode(offline->best, offline->graph);
     size_t size = strlen(text);
-    int fd = memfd_create("plan.json", MFD_CLOEXEC);
+    int fd = memfd_create(name, MFD_CLOEXEC);
     ssize_t written = fd < 0 ? -1 : write(fd, text, size);
     int rc = written < 0 ? -errno : (size_t)written < size ? -ENOSPC : 0;
-    free(text);
     if (rc < 0) {
         if (fd >= 0)
             close(fd);
-        return error_set(err, rc, "keep the plan in memory: %s", strerror(-rc));
+        return error_set(err, rc, "keep %s in memory: %s", name, strerror(-rc));
     }
     *out = fd;
     return 0;
+}
+
+/* The job as it was read: what it came from may be a pipe, which has it once. */
+static int text_files(const struct offline *offline, int *job, int *plan, struct error *err)
+{
+    char *text = plan_encode(offline->best, offline->graph);
+    int rc = text_file("plan.json", text, plan, err);
+    if (rc == 0)
+        rc = text_file("job.yaml", offline->text, job, err);
+    free(text);
+    return rc;
 }
 
 int executor_start(const struct training_options *options, struct child *child,
@@ -77,19 +87,21 @@ int executor_start(const struct training_options *options, struct child *child,
 {
     struct command_line line = {.count = 0};
     char *program = NULL;
-    int ours, theirs, plan = -1;
+    int ours, theirs, job = -1, plan = -1;
     int rc = sibling_path("gimbal-executor", &program, err);
     if (rc == 0)
-        rc = plan_file(options->offline, &plan, err);
+        rc = text_files(options->offline, &job, &plan, err);
     if (rc == 0)
         rc = channel_pair(&ours, &theirs, err);
     if (rc == 0) {
-        write_line(&line, program, theirs, plan, options);
-        rc = child_start(line.argv, (int[]){theirs, plan}, 2, STDERR_FILENO, STDERR_FILENO, child,
-                         err);
+        write_line(&line, program, theirs, job, plan, options);
+        rc = child_start(line.argv, (int[]){theirs, job, plan}, 3, STDERR_FILENO, STDERR_FILENO,
+                         child, err);
         close(theirs);
         channel_open(channel, ours);
     }
+    if (job >= 0)
+        close(job);
     if (plan >= 0)
         close(plan);
     free(program);

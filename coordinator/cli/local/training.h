@@ -15,7 +15,6 @@ struct training_result {
 };
 
 struct training_options {
-    const char *job_path;
     const struct offline *offline;
     struct progress *progress;
     bool steps_as_json;     /* every step as an object on stdout */

@@ -65,7 +65,7 @@ static void add_numbers(struct table *table, const Gimbal__JobStatus *job)
               job->tokens_per_s > 0 ? progress_format_count(text, sizeof text, job->tokens_per_s)
                                     : "");
     if (job->step_time_s > 0)
-        table_add(table, "%.4gs", job->step_time_s);
+        table_add(table, "%s", units_print_seconds(text, sizeof text, job->step_time_s));
     else
         table_add(table, "%s", "");
 }

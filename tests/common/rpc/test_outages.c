@@ -1,5 +1,6 @@
 /* test_outages.c - servers that die, hang, return as another, or were never there. */
 #include "common/rpc/address.h"
+#include "common/rpc/clock.h"
 #include "common/rpc/envelope.h"
 #include "common/rpc/message.h"
 #include "tests/common/rpc/fixture.h"
@@ -12,6 +13,7 @@
 #include <nng/protocol/reqrep0/rep.h>
 #include <poll.h>
 #include <semaphore.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -421,6 +423,33 @@ START_TEST(a_coordinator_that_is_not_there_is_named)
 }
 END_TEST
 
+/* As one that is stopped: the kernel connects, and nobody speaks. */
+START_TEST(a_coordinator_that_does_not_speak_is_waited_for_no_longer_than_told)
+{
+    struct sockaddr_in place = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof place;
+    int mute = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(mute, (const struct sockaddr *)&place, size), 0);
+    ck_assert_int_eq(listen(mute, 8), 0);
+    ck_assert_int_eq(getsockname(mute, (struct sockaddr *)&place, &size), 0);
+    char address[64];
+    struct error err;
+    struct rpc_client *client;
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%u", ntohs(place.sin_port));
+    struct rpc_client_options options = {.service = &service_coordinator,
+                                         .address = address,
+                                         .caller = "me",
+                                         .fail_fast = true,
+                                         .patience_ms = 200};
+    uint64_t began_ms = rpc_clock_ms();
+    ck_assert_int_eq(rpc_client_open(&options, &client, &err), -EHOSTDOWN);
+    uint64_t took_ms = rpc_clock_ms() - began_ms;
+    ck_assert_msg(took_ms >= 200 && took_ms < 5000, "%llu ms", (unsigned long long)took_ms);
+    ck_assert_ptr_nonnull(strstr(err.text, address));
+    close(mute);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -436,6 +465,7 @@ int main(void)
         a_connection_over_which_others_are_answered_is_kept,
         a_mutating_call_is_sent_once_with_a_key_and_its_loss_is_told,
         a_coordinator_that_is_not_there_is_named,
+        a_coordinator_that_does_not_speak_is_waited_for_no_longer_than_told,
     };
     return house_run("rpc outages", tests, sizeof tests / sizeof *tests);
 }

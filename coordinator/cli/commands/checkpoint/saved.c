@@ -35,7 +35,7 @@ int saved_ask(const struct common *common, const char *job, Gimbal__GetJobReply 
 int saved_find(const char *folder, struct error *err)
 {
     char *path = xasprintf("%s/manifest.json", folder);
-    bool has = access(path, F_OK) == 0 || errno != ENOENT;
+    bool has = access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
     free(path);
     if (has)
         return EXIT_DONE;
