@@ -31,6 +31,7 @@ struct rank {
     int rank;
     pthread_t thread;
     struct interpreter **in;           /* of each plan; NULL: it does without this rank */
+    double **before;                   /* of each plan: seconds of its instructions so far */
     double (*rounds)[ROUNDS];          /* of each plan: seconds of a step */
     uint64_t (*bytes)[MAPPED_FIGURES]; /* of each plan */
 };
@@ -53,6 +54,17 @@ static void run_steps(struct rank *rank, size_t plan, uint64_t first, uint64_t s
     bench_need(interpreter_quiesce(rank->in[plan], &err), &err);
 }
 
+/* Of the round that an instruction took least in: others disturb, nothing helps. */
+static void note_instructions(struct rank *rank, size_t plan)
+{
+    double *least = rank->session->trials[plan].seconds[rank->rank], *before = rank->before[plan];
+    const double *now = interpreter_seconds(rank->in[plan]);
+    for (size_t i = 0; i < interpreter_program(rank->in[plan])->instruction_count; i++) {
+        least[i] = fmin(least[i], (now[i] - before[i]) / STEPS);
+        before[i] = now[i];
+    }
+}
+
 /* The first step is not measured: it touches the memory. */
 static void prepare(struct rank *rank, size_t plan, struct fabric *fabric)
 {
@@ -70,13 +82,14 @@ static void prepare(struct rank *rank, size_t plan, struct fabric *fabric)
     struct program *program;
     bench_need(lower(setting->graph, trial->plan, rank->rank, &program, &err), &err);
     trial->programs[rank->rank] = program;
-    trial->seconds[rank->rank] =
-        xcalloc(program->instruction_count, sizeof *trial->seconds[rank->rank]);
+    trial->seconds[rank->rank] = xcalloc(program->instruction_count, sizeof(double));
+    rank->before[plan] = xcalloc(program->instruction_count, sizeof(double));
     bench_need(interpreter_prepare(program, &config, &rank->in[plan], &err), &err);
     interpreter_initialize(rank->in[plan], 1);
     run_steps(rank, plan, 0, 1);
+    note_instructions(rank, plan);
     for (size_t i = 0; i < program->instruction_count; i++)
-        trial->seconds[rank->rank][i] = -interpreter_seconds(rank->in[plan])[i];
+        trial->seconds[rank->rank][i] = INFINITY;
 }
 
 static void run_round(struct rank *rank, int round)
@@ -86,20 +99,17 @@ static void run_round(struct rank *rank, int round)
         double begin = bench_now_s();
         if (rank->in[plan])
             run_steps(rank, plan, 1 + (uint64_t)round * STEPS, STEPS);
-        rank->rounds[plan][round] = rank->in[plan] ? (bench_now_s() - begin) / STEPS : 0;
+        rank->rounds[plan][round] = (bench_now_s() - begin) / STEPS;
+        if (rank->in[plan])
+            note_instructions(rank, plan);
     }
 }
 
 static void finish(struct rank *rank, size_t plan)
 {
-    struct trial *trial = &rank->session->trials[plan];
     struct interpreter *in = rank->in[plan];
     if (!in)
         return;
-    for (size_t i = 0; i < interpreter_program(in)->instruction_count; i++) {
-        double *seconds = &trial->seconds[rank->rank][i];
-        *seconds = (*seconds + interpreter_seconds(in)[i]) / (ROUNDS * STEPS);
-    }
     for (int region = 0; region < REGIONS; region++)
         mapped_add(arena_image(interpreter_arena(in), (enum region)region), rank->bytes[plan]);
 }
@@ -131,6 +141,7 @@ static void *rank_run(void *context)
     for (size_t plan = 0; plan < session->count; plan++) {
         finish(rank, plan);
         interpreter_release(rank->in[plan]);
+        free(rank->before[plan]);
     }
     pthread_barrier_wait(&session->barrier); /* nobody is left waiting for who has closed */
     session->setting->library->close(fabric);
@@ -151,6 +162,7 @@ static void judge(const struct rank *ranks, int count, size_t plan, struct trial
             trial->resident_bytes = bytes[MAPPED_RESIDENT];
     }
     trial->step_s = bench_median(rounds, ROUNDS);
+    trial->best_step_s = rounds[0];
 }
 
 void trials_run(const struct trial_setting *setting, struct trial *trials, size_t count)
@@ -164,6 +176,7 @@ void trials_run(const struct trial_setting *setting, struct trial *trials, size_
     for (int i = 0; i < setting->ranks; i++) {
         ranks[i] = (struct rank){.session = &session, .rank = i};
         ranks[i].in = xcalloc(count, sizeof(struct interpreter *));
+        ranks[i].before = xcalloc(count, sizeof *ranks[i].before);
         ranks[i].rounds = xcalloc(count, sizeof *ranks[i].rounds);
         ranks[i].bytes = xcalloc(count, sizeof *ranks[i].bytes);
         if (pthread_create(&ranks[i].thread, NULL, rank_run, &ranks[i]) != 0)
@@ -175,6 +188,7 @@ void trials_run(const struct trial_setting *setting, struct trial *trials, size_
         judge(ranks, setting->ranks, plan, &trials[plan]);
     for (int i = 0; i < setting->ranks; i++) {
         free(ranks[i].in);
+        free(ranks[i].before);
         free(ranks[i].rounds);
         free(ranks[i].bytes);
     }

@@ -10,11 +10,11 @@
 
 struct trial {
     const struct plan *plan;
-    double step_s; /* the median of some rounds */
+    double step_s, best_step_s; /* the median of some rounds, and the least */
     /* Of the rank that has most: what was mapped for its regions, and of that what was touched. */
     uint64_t reserved_bytes, resident_bytes;
     struct program *programs[TRIAL_RANKS_MAX];
-    double *seconds[TRIAL_RANKS_MAX]; /* of each rank's instructions, in one step */
+    double *seconds[TRIAL_RANKS_MAX]; /* of each rank's instructions in a step, of the best round */
 };
 
 struct trial_setting {
