@@ -6,7 +6,7 @@
  * them train beside each other, in rounds. Ranks are threads, each bound to its share of the cores,
  * over the library that the job names.
  *
- * usage: run [JOB [plans]]; with `plans` a line for each of them, and the instructions that are
+ * usage: run [JOB|all [plans]]; with `plans` a line for each of them, and the instructions that are
  * furthest off. */
 #include "bench/bench.h"
 #include "bench/regret/busy.h"
@@ -36,10 +36,10 @@ static const struct subject {
     int batch;
 } subjects[] = {
     {"gpt_f32", "local", 2, "family: gpt, layers: 4, hidden: 128, heads: 4", "f32", 64, 32},
-    {"gpt_bf16", "local", 2, "family: gpt, layers: 4, hidden: 256, heads: 4", "bf16", 128, 16},
+    {"gpt_bf16", "local", 2, "family: gpt, layers: 4, hidden: 256, heads: 4", "bf16", 64, 8},
     {"gpt_long_f32", "local", 2, "family: gpt, layers: 2, hidden: 128, heads: 4", "f32", 512, 8},
     {"llama_f32", "local", 2, "family: llama, layers: 4, hidden: 192, heads: 6", "f32", 128, 8},
-    {"llama_bf16", "local", 2, "family: llama, layers: 6, hidden: 384, heads: 6", "bf16", 256, 8},
+    {"llama_bf16", "local", 2, "family: llama, layers: 3, hidden: 256, heads: 4", "bf16", 128, 8},
     {"gpt_gloo", "gloo", 2, "family: gpt, layers: 4, hidden: 128, heads: 4", "f32", 64, 32},
     {"gpt_gloo_crowd", "gloo", 4, "family: gpt, layers: 4, hidden: 128, heads: 4", "f32", 64, 32},
 };

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #define ROUNDS 5
-#define STEPS 3 /* of a round */
+#define STEPS 2 /* of a round */
 #define TIMEOUT_S 120
 
 struct session {
