@@ -54,6 +54,13 @@ static double flop_seconds(const struct profile *profile, const struct program *
                                                         : profile->seconds_per_flop;
 }
 
+static double rate_seconds(const struct profile_rate *rate, enum direction direction, double flops,
+                           double bytes)
+{
+    return rate->fixed_s[direction] + flops * rate->seconds_per_flop[direction] +
+           bytes * rate->seconds_per_byte[direction];
+}
+
 /* A measured rate is the truth for its operation; without one, whichever of arithmetic and
  * memory takes longer (the roofline). */
 static double kernel_seconds(const struct profile *profile, const struct program *program,
@@ -62,8 +69,8 @@ static double kernel_seconds(const struct profile *profile, const struct program
     const struct profile_rate *rate = rate_of(profile, program, instruction);
     double flops = instruction_flops(program, instruction);
     if (rate)
-        return rate->fixed_s[instruction->kernel.direction] +
-               flops * rate->seconds_per_flop[instruction->kernel.direction];
+        return rate_seconds(rate, instruction->kernel.direction, flops,
+                            instruction_bytes(program, instruction));
     return profile->overhead_s +
            fmax(flops * flop_seconds(profile, program),
                 instruction_bytes(program, instruction) * profile->seconds_per_byte);
@@ -95,6 +102,7 @@ void profile_slow_down(struct profile *profile, double factor)
         for (int direction = 0; direction < DIRECTIONS; direction++) {
             profile->rates[i].fixed_s[direction] *= factor;
             profile->rates[i].seconds_per_flop[direction] *= factor;
+            profile->rates[i].seconds_per_byte[direction] *= factor;
         }
     profile->seconds_per_flop *= factor;
     profile->seconds_per_flop_bf16 *= factor;
@@ -127,16 +135,21 @@ static json_t *encode_link(const struct profile_link *link)
                      link->seconds_per_byte);
 }
 
+static json_t *encode_rate(const struct profile_rate *rate, enum direction direction)
+{
+    return json_pack("[f, f, f]", rate->fixed_s[direction], rate->seconds_per_flop[direction],
+                     rate->seconds_per_byte[direction]);
+}
+
 static json_t *encode_rates(const struct profile *profile, enum element element)
 {
     json_t *rates = json_object();
     for (size_t i = 0; i < profile->rate_count; i++) {
         const struct profile_rate *rate = &profile->rates[i];
         if (rate->element == element)
-            json_object_set_new(rates, rate->operation,
-                                json_pack("[[f, f], [f, f]]", rate->fixed_s[FORWARD],
-                                          rate->seconds_per_flop[FORWARD], rate->fixed_s[BACKWARD],
-                                          rate->seconds_per_flop[BACKWARD]));
+            json_object_set_new(
+                rates, rate->operation,
+                json_pack("[o, o]", encode_rate(rate, FORWARD), encode_rate(rate, BACKWARD)));
     }
     return rates;
 }
@@ -160,6 +173,19 @@ char *profile_encode(const struct profile *profile)
     return text;
 }
 
+/* The time per byte may be left out: earlier versions measured none. */
+static bool decode_rate(json_t *value, enum direction direction, struct profile_rate *rate)
+{
+    double *fixed_s = &rate->fixed_s[direction], *flop_s = &rate->seconds_per_flop[direction],
+           *byte_s = &rate->seconds_per_byte[direction];
+    json_t *of = json_array_get(value, (size_t)direction);
+    *byte_s = 0;
+    if (json_unpack(of, json_array_size(of) == 2 ? "[F, F!]" : "[F, F, F!]", fixed_s, flop_s,
+                    byte_s) < 0)
+        return false;
+    return *fixed_s >= 0 && *flop_s >= 0 && *byte_s >= 0;
+}
+
 static int decode_rates(json_t *rates, enum element element, struct profile *out, struct error *err)
 {
     const char *name;
@@ -171,14 +197,11 @@ static int decode_rates(json_t *rates, enum element element, struct profile *out
         if (out->rate_count == PROFILE_RATES_MAX || strlen(name) >= PROFILE_NAME_SIZE)
             return error_set(err, -EINVAL, "profile: too many or too long names of operations");
         struct profile_rate *rate = &out->rates[out->rate_count];
-        if (json_unpack(value, "[[F, F], [F, F]]", &rate->fixed_s[FORWARD],
-                        &rate->seconds_per_flop[FORWARD], &rate->fixed_s[BACKWARD],
-                        &rate->seconds_per_flop[BACKWARD]) < 0 ||
-            !(rate->fixed_s[FORWARD] >= 0 && rate->seconds_per_flop[FORWARD] >= 0 &&
-              rate->fixed_s[BACKWARD] >= 0 && rate->seconds_per_flop[BACKWARD] >= 0))
+        if (json_array_size(value) != DIRECTIONS || !decode_rate(value, FORWARD, rate) ||
+            !decode_rate(value, BACKWARD, rate))
             return error_set(err, -EINVAL,
-                             "profile: rates.%s is not a fixed time and a time per operation for "
-                             "forward and for backward, none negative",
+                             "profile: rates.%s is not a fixed time, a time per operation and a "
+                             "time per byte for forward and for backward, none negative",
                              name);
         rate->element = element;
         strcpy(rate->operation, name);
@@ -246,7 +269,8 @@ static bool same_rate(const struct profile_rate *a, const struct profile_rate *b
     bool same = strcmp(a->operation, b->operation) == 0 && a->element == b->element;
     for (int direction = 0; direction < DIRECTIONS; direction++)
         same = same && a->fixed_s[direction] == b->fixed_s[direction] &&
-               a->seconds_per_flop[direction] == b->seconds_per_flop[direction];
+               a->seconds_per_flop[direction] == b->seconds_per_flop[direction] &&
+               a->seconds_per_byte[direction] == b->seconds_per_byte[direction];
     return same;
 }
 

@@ -14,11 +14,12 @@
 #define PROFILE_NAME_SIZE 24
 
 /* Of one operation that computes with an element, each direction: an instruction takes
- * fixed_s + flops x seconds_per_flop. */
+ * fixed_s + flops x seconds_per_flop + bytes x seconds_per_byte: arithmetic grows with a product's
+ * three sizes, or a sequence's length twice over, and what is read and written with fewer. */
 struct profile_rate {
     char operation[PROFILE_NAME_SIZE];
     enum element element;
-    double fixed_s[DIRECTIONS], seconds_per_flop[DIRECTIONS];
+    double fixed_s[DIRECTIONS], seconds_per_flop[DIRECTIONS], seconds_per_byte[DIRECTIONS];
 };
 
 struct profile {

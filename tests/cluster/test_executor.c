@@ -49,7 +49,8 @@ static void check_rates(const struct profile *profile, enum element element)
             rate++;
         ck_assert_msg(rate < end, "%s has no rate in element %d", names[i], element);
         for (int d = 0; d < DIRECTIONS; d++)
-            ck_assert_double_gt(rate->fixed_s[d] + rate->seconds_per_flop[d], 0);
+            ck_assert_double_gt(
+                rate->fixed_s[d] + rate->seconds_per_flop[d] + rate->seconds_per_byte[d], 0);
     }
 }
 

@@ -39,8 +39,11 @@ struct interpreter_config {
     const struct feed *feed;
     struct optimizer optimizer;
     struct trail *trail; /* where the rank's way is told; NULL: nowhere */
-    bool one_by_one;     /* no stretch of a step is given to the device as one: to compare */
-    bool poison;         /* fill the arena with NaN first, so that a read before a write shows */
+    /* Seconds, in place of CLOCK_MONOTONIC, by which the instructions of a thread are timed: what
+     * others do on its cores may not count. There is no trail then. (optional) */
+    double (*clock_cb)(void);
+    bool one_by_one; /* no stretch of a step is given to the device as one: to compare */
+    bool poison;     /* fill the arena with NaN first, so that a read before a write shows */
     struct estate
         *estate;    /* where the state lies; NULL: in memory that goes with the interpreter */
     uint64_t epoch; /* of the state, where there is an estate */

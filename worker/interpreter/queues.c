@@ -135,12 +135,17 @@ static int execute(struct interpreter *in, struct program_walk *walk, struct err
     return 0;
 }
 
+static double now_s(const struct interpreter *in)
+{
+    return in->config.clock_cb ? in->config.clock_cb() : clock_now_s();
+}
+
 /* To the end of the step, to a failure, or until the other queue has failed. */
 static void run_queue(struct queues *queues, enum queue queue)
 {
     struct interpreter *in = queues->in;
     struct program_walk *walk = &queues->walks[queue];
-    double begin = clock_now_s();
+    double begin = now_s(in);
     while (walk_next(walk)) {
         const struct instruction *instruction = walk->cursor.instruction;
         int index = (int)(instruction - in->program->instructions);
@@ -150,7 +155,7 @@ static void run_queue(struct queues *queues, enum queue queue)
             return;
         if (number > 0) {
             bool there = await(queues, queue, number);
-            double ready = clock_now_s();
+            double ready = now_s(in);
             in->waited[index] += ready - begin;
             begin = ready;
             if (!there)
@@ -163,7 +168,7 @@ static void run_queue(struct queues *queues, enum queue queue)
             rc = execute(in, walk, &err);
         if (rc == 0 && in->lanes && in->timed)
             rc = lanes_finish(in->lanes, &err);
-        double end = clock_now_s();
+        double end = now_s(in);
         footprints_end(in->footprints, queue, end);
         if (rc < 0) {
             error_prefix(&err, rc, "rank %d, step %llu, %s", in->program->rank,

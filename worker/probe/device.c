@@ -50,7 +50,7 @@ static int time_kernels(const struct device *device, enum element element, doubl
         }
     }
     if (rc == 0)
-        probe_fill_rates(out, element, &pair[(i - 1) % 2], &pair[i % 2], crowd);
+        probe_fill_rates(out, element, (struct sums[]){pair[(i - 1) % 2], pair[i % 2]}, 2, crowd);
     return rc;
 }
 

@@ -38,7 +38,7 @@ double probe_now(void);
 struct sums {
     struct {
         const char *operation;
-        double seconds[DIRECTIONS], flops[DIRECTIONS];
+        double seconds[DIRECTIONS], flops[DIRECTIONS], bytes[DIRECTIONS];
         int instructions[DIRECTIONS];
     } rates[PROFILE_RATES_MAX];
     size_t count;
@@ -51,10 +51,10 @@ struct sums {
  * which have the rate of others. */
 int probe_steps(const struct device *device, const struct model_config *size, enum element element,
                 int64_t samples, struct sums *sums, struct error *err);
-/* The lines through what two models took that computed with this element; `crowd` times as slow. In
- * f32 also of what has no rate of its own. */
-void probe_fill_rates(struct profile *profile, enum element element, const struct sums *big,
-                      const struct sums *little, double crowd);
+/* From what models of a few sizes took that computed with this element, the one with the most work
+ * first; `crowd` times as slow. In f32 also of what has no rate of its own. */
+void probe_fill_rates(struct profile *profile, enum element element, const struct sums *sums,
+                      size_t sizes, double crowd);
 /* A device that computes in f32 is used, whatever is the matter with bf16. */
 void probe_warn_of_bf16(const struct error *why);
 /* Every rank calls it: latency and speed of the links among them, and how much computing and moving

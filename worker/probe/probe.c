@@ -13,20 +13,10 @@
 #include <string.h>
 #include <time.h>
 
-#define STEPS 3
-
 double probe_now(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
-/* Of this thread: what others do on its cores at the moment does not count. */
-static double processor_time(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
@@ -38,197 +28,38 @@ static void fail(struct probe *probe, int rc, const struct error *err)
     pthread_mutex_unlock(&probe->lock);
 }
 
-static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
-                 bool targets, int32_t *out)
-{
-    (void)context;
-    (void)kind;
-    (void)first;
-    (void)targets;
-    for (int64_t i = 0; i < box_count(box); i++)
-        out[i] = (int32_t)(i * 31 % 256);
-}
-
-static double targets(const void *context, enum program_kind kind, uint64_t first, uint64_t samples)
-{
-    (void)context;
-    (void)kind;
-    (void)first;
-    return (double)samples;
-}
-
-static void add_kernel(struct sums *sums, const struct program *program,
-                       const struct instruction *instruction, double seconds)
-{
-    const char *name = program->graph->nodes[instruction->kernel.node].operation->name;
-    enum direction direction = instruction->kernel.direction;
-    size_t i = 0;
-    while (i < sums->count && strcmp(sums->rates[i].operation, name) != 0)
-        i++;
-    if (i == PROFILE_RATES_MAX)
-        return;
-    if (i == sums->count)
-        sums->rates[sums->count++].operation = name;
-    sums->rates[i].seconds[direction] += seconds;
-    sums->rates[i].flops[direction] += instruction_flops(program, instruction);
-    sums->rates[i].instructions[direction]++;
-}
-
-/* share: of the time that passed, what this thread had the processor for. */
-static void collect(struct sums *sums, const struct interpreter *in, const double *before,
-                    double share)
-{
-    const struct program *program = interpreter_program(in);
-    for (size_t i = 0; i < program->instruction_count; i++) {
-        const struct instruction *instruction = &program->instructions[i];
-        double seconds = (interpreter_seconds(in)[i] - before[i]) * share / STEPS;
-        if (instruction->kind == INSTRUCTION_KERNEL) {
-            add_kernel(sums, program, instruction, seconds);
-        } else if (instruction->kind != INSTRUCTION_LOAD) {
-            sums->other_seconds += seconds;
-            sums->other_bytes += instruction_bytes(program, instruction);
-            sums->other_instructions++;
-        }
-    }
-}
-
-static int time_model(const struct device *device, const struct model_config *model,
-                      int64_t samples, struct sums *sums, struct error *err)
-{
-    struct graph *graph = NULL;
-    struct program *program = NULL;
-    struct interpreter *in = NULL;
-    struct feed feed = {NULL, fill, targets};
-    struct interpreter_config config = {
-        .device = device,
-        .feed = &feed,
-        .optimizer = {.rate = 1e-3, .steps = 10, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8}};
-    int rc = model_build(model, &graph, err);
-    if (rc < 0)
-        return rc;
-    struct plan *plan = plan_create(1, (int)graph->block_count);
-    plan->stages[0].block_count = plan->block_count;
-    plan->micro_batch_samples = samples;
-    rc = lower(graph, plan, 0, &program, err);
-    if (rc == 0)
-        rc = interpreter_prepare(program, &config, &in, err);
-    double *before = NULL;
-    if (rc == 0) {
-        interpreter_initialize(in, 1);
-        rc = interpreter_store_state(in, err);
-        interpreter_time(in, true);
-        before = xcalloc(program->instruction_count, sizeof *before);
-    }
-    double passed = 0, used = 0;
-    for (int step = 0; step <= STEPS && rc == 0; step++) {
-        struct step_result result;
-        if (step == 1) {
-            memcpy(before, interpreter_seconds(in), program->instruction_count * sizeof *before);
-            passed = probe_now();
-            used = processor_time();
-        }
-        rc = interpreter_run(in, PROGRAM_TRAIN, (uint64_t)step, &result, err);
-    }
-    bool waits = device->accelerator != NULL; /* it is not this thread that works */
-    passed = probe_now() - passed;
-    used = waits ? passed : processor_time() - used;
-    if (rc == 0)
-        collect(sums, in, before, used / passed);
-    sums->passed_s += passed;
-    sums->had_s += used;
-    free(before);
-    interpreter_release(in);
-    program_destroy(program);
-    plan_destroy(plan);
-    graph_destroy(graph);
-    return rc;
-}
-
-int probe_steps(const struct device *device, const struct model_config *size, enum element element,
-                int64_t samples, struct sums *sums, struct error *err)
-{
-    static const struct {
-        const char *name;
-        bool groups; /* it has fewer heads of keys and values than of queries */
-    } families[] = {{"gpt", false}, {"llama", true}};
-    int rc = 0;
-    for (size_t i = 0; i < sizeof families / sizeof *families && rc == 0; i++) {
-        struct model_config model = *size;
-        model.family = families[i].name;
-        model.kv_heads = families[i].groups ? model.heads / 2 : 0;
-        model.element = element;
-        rc = time_model(device, &model, samples, sums, err);
-    }
-    return rc;
-}
-
-/* Two sizes between which most micro-batches of small models lie: 1,024 tokens and 64. */
-static const struct model_config large = {
-    .layers = 1, .hidden = 256, .heads = 8, .seq = 128, .vocab = 256};
-static const struct model_config small = {
-    .layers = 1, .hidden = 64, .heads = 4, .seq = 64, .vocab = 256};
-
-/* The line through two measured points: work -> seconds. */
-static void fit(double work, double seconds, double less_work, double less_seconds, double *fixed,
-                double *slope)
-{
-    *slope = work > less_work ? fmax(0, (seconds - less_seconds) / (work - less_work)) : 0;
-    *fixed = fmax(0, less_seconds - *slope * less_work);
-}
-
-void probe_fill_rates(struct profile *profile, enum element element, const struct sums *big,
-                      const struct sums *little, double crowd)
-{
-    double seconds = 0, flops = 0;
-    for (size_t i = 0; i < big->count && profile->rate_count < PROFILE_RATES_MAX; i++) {
-        struct profile_rate *rate = &profile->rates[profile->rate_count++];
-        strncpy(rate->operation, big->rates[i].operation, sizeof rate->operation - 1);
-        rate->element = element;
-        for (int d = 0; d < DIRECTIONS; d++) {
-            double count = big->rates[i].instructions[d];
-            if (count == 0)
-                continue;
-            fit(big->rates[i].flops[d] / count, big->rates[i].seconds[d] / count,
-                little->rates[i].flops[d] / count, little->rates[i].seconds[d] / count,
-                &rate->fixed_s[d], &rate->seconds_per_flop[d]);
-            rate->fixed_s[d] *= crowd;
-            rate->seconds_per_flop[d] *= crowd;
-        }
-        if (strcmp(rate->operation, "fc1") == 0) {
-            seconds = big->rates[i].seconds[FORWARD];
-            flops = big->rates[i].flops[FORWARD];
-        }
-    }
-    if (element == ELEMENT_BF16) {
-        profile->seconds_per_flop_bf16 = crowd * seconds / flops;
-        return;
-    }
-    profile->seconds_per_flop = crowd * seconds / flops;
-    double count = big->other_instructions;
-    fit(big->other_bytes / count, big->other_seconds / count, little->other_bytes / count,
-        little->other_seconds / count, &profile->overhead_s, &profile->seconds_per_byte);
-    profile->overhead_s *= crowd;
-    profile->seconds_per_byte *= crowd;
-}
-
 void probe_warn_of_bf16(const struct error *why)
 {
     log_line(LOG_WARN, "bf16 is planned as if it were f32, as it cannot be measured: %s",
              why->text);
 }
 
+/* Sizes between which most micro-batches of small models lie, the first with the most work: 1,024
+ * tokens and 64; long sequences, in which attention does most; and wide ones. */
+static const struct {
+    struct model_config model;
+    int64_t samples;
+} sizes[] = {
+    {{.layers = 1, .hidden = 256, .heads = 8, .seq = 128, .vocab = 256}, 8},
+    {{.layers = 1, .hidden = 64, .heads = 4, .seq = 64, .vocab = 256}, 1},
+    {{.layers = 1, .hidden = 128, .heads = 4, .seq = 512, .vocab = 256}, 1},
+    {{.layers = 1, .hidden = 384, .heads = 6, .seq = 128, .vocab = 256}, 1},
+};
+#define SIZES (sizeof sizes / sizeof *sizes)
+
 static int time_kernels(struct prober *prober, enum element element, struct error *err)
 {
-    const struct device *device = prober->probe->device;
-    struct sums big = {0}, little = {0};
-    int rc = probe_steps(device, &large, element, 8, &big, err);
+    struct sums sums[SIZES] = {0};
+    int rc = 0;
+    for (size_t i = 0; i < SIZES && rc == 0; i++) {
+        rc = probe_steps(prober->probe->device, &sizes[i].model, element, sizes[i].samples,
+                         &sums[i], err);
+        prober->passed_s += sums[i].passed_s;
+        prober->had_s += sums[i].had_s;
+    }
     if (rc == 0)
-        rc = probe_steps(device, &small, element, 1, &little, err);
-    if (rc == 0)
-        probe_fill_rates(&prober->probe->profiles[prober->index], element, &big, &little,
+        probe_fill_rates(&prober->probe->profiles[prober->index], element, sums, SIZES,
                          prober->probe->crowd);
-    prober->passed_s += big.passed_s + little.passed_s;
-    prober->had_s += big.had_s + little.had_s;
     return rc;
 }
 

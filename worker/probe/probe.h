@@ -9,7 +9,7 @@
 #include "worker/kernels/kernels.h"
 
 /* Measures `count` devices with one thread each bound to its cores, and links by `collectives`
- * among them (among two, where there is one device). Fills one profile per device. Takes about two
+ * among them (among two, where there is one device). Fills one profile per device. Takes a few
  * seconds. Everything is the engine's own: training steps of small models in f32 and in bf16, timed
  * instruction by instruction, in the time that the thread had the processor; `crowd` devices, of
  * this process or of others, share a core and all will train, so each is so many times slower.

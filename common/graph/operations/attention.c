@@ -15,9 +15,13 @@ static double flops(const struct operation *operation, const struct box *operand
     return 4.0 * (double)box_count(&operands[0]) * (double)box_length(&operands[1], 1);
 }
 
+/* Of the last piece of the queries, which sees most keys: where a sequence is split the others wait
+ * for it. The whole sees half of all. */
 static double causal_flops(const struct operation *operation, const struct box *operands)
 {
-    return flops(operation, operands) / 2;
+    double queries = (double)box_length(&operands[0], 1),
+           keys = (double)box_length(&operands[1], 1);
+    return keys > 0 ? flops(operation, operands) * (1 - queries / keys / 2) : 0;
 }
 
 /* One head's matrix of scores: forward needs it once, backward also its gradient. */

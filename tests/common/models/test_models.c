@@ -128,6 +128,27 @@ START_TEST(most_arithmetic_is_two_operations_for_each_weight_and_token)
 }
 END_TEST
 
+/* The scores of a causal sequence are a triangle; of two pieces of its queries the later one has
+ * three quarters of it, and the step takes as long as that one. */
+START_TEST(the_last_piece_of_a_causal_sequence_counts_for_all_pieces)
+{
+    static const char *const names[] = {"core", "grouped"};
+    const struct operation *operation = operation_find(names[_i]);
+    struct model_config config = {"llama",   .layers = 1,  .hidden = 64, .heads = 4,
+                                  .seq = 32, .vocab = 256, .kv_heads = 2};
+    struct graph *graph = build(&config);
+    struct sizes sizes = graph_sizes(graph, 2);
+    struct box boxes[OPERANDS_MAX];
+    for (int i = 0; i < operation_operands(operation); i++)
+        boxes[i] = box_whole(operation->dims[i], &sizes);
+    double whole = operation->flops(operation, boxes);
+    ck_assert_double_eq(whole, 4.0 * (double)box_count(&boxes[0]) * 32 / 2);
+    boxes[0].high[1] = 16;
+    ck_assert_double_eq(operation->flops(operation, boxes), whole * 3 / 4);
+    graph_destroy(graph);
+}
+END_TEST
+
 static const struct {
     struct model_config config;
     const char *words;
@@ -247,6 +268,7 @@ int main(void)
     tcase_add_test(sizes, gpt_has_the_parameters_of_its_papers);
     tcase_add_test(sizes, llama_has_the_parameters_of_its_checkpoints);
     tcase_add_test(sizes, qwen_has_the_parameters_of_its_checkpoints);
+    tcase_add_loop_test(sizes, the_last_piece_of_a_causal_sequence_counts_for_all_pieces, 0, 2);
     tcase_add_test(sizes, qwen3_has_the_parameters_of_its_checkpoints);
     tcase_add_test(sizes, bert_and_vit_have_the_parameters_of_their_formulas);
     tcase_add_test(sizes, most_arithmetic_is_two_operations_for_each_weight_and_token);

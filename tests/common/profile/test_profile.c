@@ -12,7 +12,7 @@
 #include <string.h>
 
 static const struct profile measured = {
-    .rates = {{"fc1", ELEMENT_F32, {1e-6, 2e-6}, {1e-10, 2e-10}},
+    .rates = {{"fc1", ELEMENT_F32, {1e-6, 2e-6}, {1e-10, 2e-10}, {3e-10, 4e-10}},
               {"norm", ELEMENT_F32, {3e-6, 0}, {0, 4e-9}},
               {"fc1", ELEMENT_BF16, {5e-6, 6e-6}, {3e-12, 4e-12}}},
     .rate_count = 3,
@@ -79,8 +79,9 @@ static void check_kernel(const struct program *program, const struct instruction
                                       : narrow                   ? &measured.rates[2]
                                                                  : &measured.rates[0];
     if (rate) {
-        check_near(seconds(program, instruction),
-                   rate->fixed_s[direction] + flops * rate->seconds_per_flop[direction]);
+        check_near(seconds(program, instruction), rate->fixed_s[direction] +
+                                                      flops * rate->seconds_per_flop[direction] +
+                                                      bytes * rate->seconds_per_byte[direction]);
         return;
     }
     double compute = flops * (narrow ? measured.seconds_per_flop_bf16 : measured.seconds_per_flop),
@@ -214,6 +215,7 @@ START_TEST(a_profile_that_is_written_and_read_is_the_same)
         for (int d = 0; d < DIRECTIONS; d++) {
             ck_assert_double_eq_tol(rate->fixed_s[d], wanted->fixed_s[d], 1e-11);
             ck_assert_double_eq_tol(rate->seconds_per_flop[d], wanted->seconds_per_flop[d], 1e-14);
+            ck_assert_double_eq_tol(rate->seconds_per_byte[d], wanted->seconds_per_byte[d], 1e-14);
         }
     }
     ck_assert_double_eq_tol(read.seconds_per_flop, measured.seconds_per_flop, 1e-16);
@@ -255,6 +257,12 @@ static const struct {
     {"{\"rates\": {\"fc1\": [1, 2]}, " TIMES LINKS "}", "profile: rates.fc1 is not a fixed time"},
     {"{\"rates\": {\"fc1\": [[0, -1], [0, 0]]}, " TIMES LINKS "}",
      "profile: rates.fc1 is not a fixed time"},
+    {"{\"rates\": {\"fc1\": [[0, 1, 0], [0, 0, -1]]}, " TIMES LINKS "}",
+     "profile: rates.fc1 is not a fixed time"},
+    {"{\"rates\": {\"fc1\": [[0, 1, 0, 0], [0, 0, 0, 0]]}, " TIMES LINKS "}",
+     "profile: rates.fc1 is not a fixed time"},
+    {"{\"rates\": {\"fc1\": [[0, 1, 0], [0, 0, 0], [0, 0, 0]]}, " TIMES LINKS "}",
+     "profile: rates.fc1 is not a fixed time"},
     {"{\"rates\": {\"an operation with a very long name\": [[0, 1], [0, 0]]}, " TIMES LINKS "}",
      "profile: too many or too long names"},
     {"{\"rates\": {}, \"seconds_per_flop\": -1, \"seconds_per_byte\": 0, \"overhead_s\": 0, " LINKS
@@ -288,6 +296,20 @@ START_TEST(a_text_that_is_no_profile_is_refused_in_words)
 }
 END_TEST
 
+/* As they were written before there was a time per byte. */
+START_TEST(rates_without_a_time_per_byte_are_read)
+{
+    struct profile profile;
+    struct error err;
+    int rc = profile_decode(
+        "{\"rates\": {\"fc1\": [[1e-6, 1e-10], [2e-6, 2e-10]]}, " TIMES LINKS "}", &profile, &err);
+    ck_assert_msg(rc == 0, "%s", err.text);
+    ck_assert_uint_eq(profile.rate_count, 1);
+    ck_assert_double_eq(profile.rates[0].seconds_per_flop[BACKWARD], 2e-10);
+    ck_assert_double_eq(profile.rates[0].seconds_per_byte[BACKWARD], 0);
+}
+END_TEST
+
 START_TEST(a_profile_may_know_no_rates)
 {
     struct profile profile;
@@ -308,6 +330,7 @@ int main(void)
     tcase_add_test(price, a_message_costs_its_receiver_alone);
     tcase_add_test(price, peak_rates_are_reached_in_part);
     tcase_add_test(text, a_profile_that_is_written_and_read_is_the_same);
+    tcase_add_test(text, rates_without_a_time_per_byte_are_read);
     tcase_add_test(text, a_profile_may_know_no_rates);
     tcase_add_loop_test(text, a_text_that_is_no_profile_is_refused_in_words, 0,
                         (int)(sizeof refused / sizeof *refused));

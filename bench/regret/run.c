@@ -1,0 +1,308 @@
+/* run.c - how true the predictions are: what a step takes as the product's own simulation says,
+ * and as it then runs.
+ *
+ * For each job this machine is measured as an executor measures it, a spread of plans is predicted
+ * as the planner predicts them, with what the searches `exact` and `uniform` choose, and all of
+ * them train beside each other, in rounds. Ranks are threads, each bound to its share of the cores,
+ * over the library that the job names.
+ *
+ * usage: run [JOB|all [plans]]; with `plans` a line for each of them, and the instructions that are
+ * furthest off. */
+#include "bench/bench.h"
+#include "bench/regret/busy.h"
+#include "bench/regret/plans.h"
+#include "bench/regret/score.h"
+#include "bench/regret/trial.h"
+#include "bench/regret/where.h"
+#include "common/base/memory.h"
+#include "coordinator/planner/planner.h"
+#include "worker/hardware/cpuset.h"
+#include "worker/probe/probe.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TRIALS_MAX (PLANS_MAX + 2) /* the spread, and what searches choose */
+#define MEMORY_BYTES (1ull << 30)  /* of a device */
+#define CLASSES_PRINTED 12
+
+static const struct subject {
+    const char *name, *fabric;
+    int ranks;
+    const char *model, *dtype;
+    int64_t seq;
+    int batch;
+} subjects[] = {
+    {"gpt_f32", "local", 2, "family: gpt, layers: 4, hidden: 128, heads: 4", "f32", 64, 32},
+    {"gpt_bf16", "local", 2, "family: gpt, layers: 4, hidden: 256, heads: 4", "bf16", 64, 8},
+    {"gpt_long_f32", "local", 2, "family: gpt, layers: 2, hidden: 128, heads: 4", "f32", 512, 8},
+    {"llama_f32", "local", 2, "family: llama, layers: 4, hidden: 192, heads: 6", "f32", 128, 8},
+    {"llama_bf16", "local", 2, "family: llama, layers: 3, hidden: 256, heads: 4", "bf16", 128, 8},
+    {"gpt_gloo", "gloo", 2, "family: gpt, layers: 4, hidden: 128, heads: 4", "f32", 64, 32},
+    {"gpt_gloo_crowd", "gloo", 4, "family: gpt, layers: 4, hidden: 128, heads: 4", "f32", 64, 32},
+};
+#define SUBJECTS (sizeof subjects / sizeof *subjects)
+
+/* Of all jobs. */
+struct totals {
+    double errors[SUBJECTS * TRIALS_MAX], taus[SUBJECTS], exact[SUBJECTS], uniform[SUBJECTS];
+    double least_errors[SUBJECTS * TRIALS_MAX], least_taus[SUBJECTS]; /* of the best rounds */
+    double memory_error, resident_error;
+    size_t plans, jobs;
+};
+
+/* A job, and what was predicted and measured of it. */
+struct bout {
+    const struct subject *subject;
+    struct graph *graph;
+    struct job_config *job;
+    struct profile profiles[TRIAL_RANKS_MAX];
+    struct planner_device devices[TRIAL_RANKS_MAX];
+    struct planner_request request;
+    struct planner_result predicted; /* the candidates, in the order of the trials */
+    struct trial trials[TRIALS_MAX];
+    struct verdict verdicts[TRIALS_MAX], least[TRIALS_MAX]; /* by the median and the best round */
+    size_t exact, uniform;                                  /* of the candidates */
+};
+
+static void open_job(const struct subject *subject, struct bout *bout)
+{
+    struct error err;
+    char *text = xasprintf("apiVersion: gimbal/v1\nname: regret\n"
+                           "model: {%s, seq: %lld, vocab: %d}\n"
+                           "data: {tokens: [x.bin]}\n"
+                           "train: {steps: 1, global_batch: %d, lr: 0.001, dtype: %s}\n",
+                           subject->model, (long long)subject->seq, BENCH_VOCAB, subject->batch,
+                           subject->dtype);
+    bout->subject = subject;
+    bench_need(job_config_parse(text, strlen(text), "regret", &bout->job, &err), &err);
+    bench_need(planner_graph(bout->job, &bout->graph, &err), &err);
+    free(text);
+}
+
+/* As an executor does for the workers of this machine. */
+static void measure_machine(struct bout *bout)
+{
+    static const char *const names[TRIAL_RANKS_MAX] = {"here/0", "here/1", "here/2", "here/3"};
+    int ranks = bout->subject->ranks;
+    struct error err;
+    cpu_set_t sets[CPUSETS_MAX], allowed;
+    double share;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
+        abort();
+    int cores = CPU_COUNT(&allowed);
+    cpuset_share(ranks, sets);
+    bench_need(probe_run(sets, ranks, &device_cpu, collectives_find(bout->subject->fabric),
+                         fmax(1, (double)ranks / cores), bout->profiles, &share, &err),
+               &err);
+    for (int i = 0; i < ranks; i++)
+        bout->devices[i] = (struct planner_device){.name = names[i],
+                                                   .host = "here",
+                                                   .memory_bytes = MEMORY_BYTES,
+                                                   .profile = &bout->profiles[i]};
+    bout->request = (struct planner_request){bout->graph, bout->job, bout->devices, ranks};
+}
+
+static void predict(struct bout *bout, struct plan *plan)
+{
+    struct error err;
+    bench_need(planner_consider(&bout->request, plan, &bout->predicted, &err), &err);
+}
+
+/* What a search chooses, if it is none of the spread as one more candidate; its index. */
+static size_t choose(struct bout *bout, const char *search)
+{
+    struct planner_result result = {0};
+    struct error err;
+    free(bout->job->plan.search);
+    bout->job->plan.search = xstrdup(search);
+    bench_need(planner_run(&bout->request, &result, &err), &err);
+    size_t i = 0;
+    while (i < bout->predicted.count && !plan_same(bout->predicted.candidates[i].plan, result.best))
+        i++;
+    if (i == bout->predicted.count)
+        predict(bout, plan_copy(result.best));
+    planner_result_finish(&result);
+    return i;
+}
+
+static void predict_all(struct bout *bout)
+{
+    struct plan *plans[PLANS_MAX];
+    size_t count = plans_make(bout->graph, bout->subject->ranks, bout->subject->batch, plans);
+    for (size_t i = 0; i < count; i++)
+        predict(bout, plans[i]);
+    bout->exact = choose(bout, "exact");
+    bout->uniform = choose(bout, "uniform");
+}
+
+static void measure_all(struct bout *bout)
+{
+    const struct trial_setting setting = {.graph = bout->graph,
+                                          .library = collectives_find(bout->subject->fabric),
+                                          .ranks = bout->subject->ranks,
+                                          .seq = bout->subject->seq};
+    for (size_t i = 0; i < bout->predicted.count; i++)
+        bout->trials[i].plan = bout->predicted.candidates[i].plan;
+    trials_run(&setting, bout->trials, bout->predicted.count);
+    for (size_t i = 0; i < bout->predicted.count; i++) {
+        double predicted = bout->trials[i].plan->predicted.step_time_s;
+        bout->verdicts[i] = (struct verdict){predicted, bout->trials[i].step_s};
+        bout->least[i] = (struct verdict){predicted, bout->trials[i].best_step_s};
+    }
+}
+
+static void print_plan(const struct bout *bout, size_t plan, struct where *where)
+{
+    struct where_times kinds[WHERE_KINDS] = {0};
+    const struct trial *trial = &bout->trials[plan];
+    const struct verdict *verdict = &bout->verdicts[plan];
+    char line[96];
+    where_add(where, &bout->request, trial, kinds);
+    printf("#   %-38s %8.3f ms predicted %8.3f measured %+6.1f %%, least %8.3f;",
+           plan_print(line, sizeof line, trial->plan), verdict->predicted * 1e3,
+           verdict->measured * 1e3, 100 * (verdict->predicted / verdict->measured - 1),
+           trial->best_step_s * 1e3);
+    for (int kind = 0; kind < WHERE_KINDS; kind++)
+        printf(" %s %.2f/%.2f", where_names[kind], kinds[kind].predicted * 1e3,
+               kinds[kind].measured * 1e3);
+    printf("%s%s%s\n", trial->plan->overlap ? "" : ", one queue",
+           plan == bout->exact ? " <- exact" : "", plan == bout->uniform ? " <- uniform" : "");
+}
+
+static void print_plans(const struct bout *bout)
+{
+    struct where where = {0};
+    for (int i = 0; i < bout->subject->ranks; i++) {
+        char *text = profile_encode(&bout->profiles[i]);
+        printf("#   %s %s\n", bout->devices[i].name, text);
+        free(text);
+    }
+    for (size_t i = 0; i < bout->predicted.count; i++)
+        print_plan(bout, i, &where);
+    where_print(&where, CLASSES_PRINTED);
+    where_finish(&where);
+}
+
+/* Of the reservation that was predicted: to what was reserved, and to what of it was touched. */
+static void judge_memory(const struct bout *bout, struct totals *totals)
+{
+    for (size_t i = 0; i < bout->predicted.count; i++) {
+        const struct trial *trial = &bout->trials[i];
+        double predicted = (double)trial->plan->predicted.memory_bytes_max;
+        double reserved = (double)trial->reserved_bytes, resident = (double)trial->resident_bytes;
+        totals->memory_error = fmax(totals->memory_error, fabs(predicted - reserved) / reserved);
+        totals->resident_error =
+            fmax(totals->resident_error, fabs(predicted - resident) / resident);
+    }
+}
+
+static void judge(const struct bout *bout, struct totals *totals, const struct busy *busy)
+{
+    const char *name = bout->subject->name;
+    size_t count = bout->predicted.count, best = 0;
+    double errors[TRIALS_MAX];
+    char chosen[96], fastest[96];
+    for (size_t i = 0; i < count; i++) {
+        errors[i] = totals->errors[totals->plans] = score_error(&bout->verdicts[i]);
+        totals->least_errors[totals->plans++] = score_error(&bout->least[i]);
+        best = bout->verdicts[i].measured < bout->verdicts[best].measured ? i : best;
+    }
+    totals->least_taus[totals->jobs] = score_tau(bout->least, count);
+    double tau = totals->taus[totals->jobs] = score_tau(bout->verdicts, count);
+    double exact = totals->exact[totals->jobs] = score_regret(bout->verdicts, count, bout->exact);
+    double uniform = totals->uniform[totals->jobs++] =
+        score_regret(bout->verdicts, count, bout->uniform);
+    double median = bench_median(errors, count);
+    printf("bench regret/%s_step_time_error_median %.3f ratio  # of %zu plans; %d ranks, %s\n",
+           name, median, count, bout->subject->ranks, bout->subject->fabric);
+    printf("bench regret/%s_step_time_error_max %.3f ratio\n", name, errors[count - 1]);
+    printf("bench regret/%s_kendall_tau %.3f ratio  # by the best round of each plan %.3f\n", name,
+           tau, score_tau(bout->least, count));
+    printf("bench regret/%s_exact_regret %.3f ratio  # %s; %s was measured fastest, %.2f ms\n",
+           name, exact, plan_print(chosen, sizeof chosen, bout->trials[bout->exact].plan),
+           plan_print(fastest, sizeof fastest, bout->trials[best].plan),
+           bout->verdicts[best].measured * 1e3);
+    printf("bench regret/%s_uniform_regret %.3f ratio  # %s\n", name, uniform,
+           plan_print(chosen, sizeof chosen, bout->trials[bout->uniform].plan));
+    printf("bench regret/%s_busy_elsewhere %.3f ratio  # of all cores, by other processes and "
+           "other machines; load %.1f\n",
+           name, busy->elsewhere, busy->load);
+    judge_memory(bout, totals);
+}
+
+static void close_job(struct bout *bout)
+{
+    for (size_t i = 0; i < bout->predicted.count; i++)
+        trial_finish(&bout->trials[i]);
+    planner_result_finish(&bout->predicted);
+    graph_destroy(bout->graph);
+    job_config_destroy(bout->job);
+}
+
+static void run_subject(const struct subject *subject, bool plans, struct totals *totals)
+{
+    struct bout bout = {0};
+    struct busy busy;
+    if (!collectives_find(subject->fabric)) {
+        printf("bench regret/%s_step_time_error_median - skipped %s is not in this build\n",
+               subject->name, subject->fabric);
+        return;
+    }
+    open_job(subject, &bout);
+    busy_begin(&busy);
+    measure_machine(&bout);
+    predict_all(&bout);
+    measure_all(&bout);
+    busy_end(&busy);
+    judge(&bout, totals, &busy);
+    if (plans)
+        print_plans(&bout);
+    close_job(&bout);
+    fflush(stdout);
+}
+
+static void print_totals(struct totals *totals)
+{
+    double median = bench_median(totals->errors, totals->plans);
+    printf("bench regret/step_time_error_median %.3f ratio  # of %zu plans of %zu jobs\n", median,
+           totals->plans, totals->jobs);
+    printf("bench regret/step_time_error_max %.3f ratio\n", totals->errors[totals->plans - 1]);
+    printf(
+        "bench regret/least_step_time_error_median %.3f ratio  # to the best round of each plan: "
+        "who disturbs does not count\n",
+        bench_median(totals->least_errors, totals->plans));
+    printf("bench regret/least_step_time_error_max %.3f ratio\n",
+           totals->least_errors[totals->plans - 1]);
+    printf("bench regret/least_kendall_tau %.3f ratio\n",
+           bench_median(totals->least_taus, totals->jobs));
+    printf("bench regret/memory_error_max %.5f ratio  # predicted, to what was reserved\n",
+           totals->memory_error);
+    printf("bench regret/memory_resident_error_max %.3f ratio  # predicted, to what of it was "
+           "touched\n",
+           totals->resident_error);
+    printf("bench regret/kendall_tau %.3f ratio  # the median of the jobs\n",
+           bench_median(totals->taus, totals->jobs));
+    median = bench_median(totals->exact, totals->jobs);
+    printf("bench regret/exact_regret_median %.3f ratio\n", median);
+    printf("bench regret/exact_regret_max %.3f ratio\n", totals->exact[totals->jobs - 1]);
+    printf("bench regret/uniform_regret_median %.3f ratio\n",
+           bench_median(totals->uniform, totals->jobs));
+}
+
+int main(int argc, char **argv)
+{
+    static struct totals totals;
+    for (size_t i = 0; i < SUBJECTS; i++)
+        if (argc < 2 || strcmp(argv[1], subjects[i].name) == 0 || strcmp(argv[1], "all") == 0)
+            run_subject(&subjects[i], argc > 2 && strcmp(argv[2], "plans") == 0, &totals);
+    if (totals.jobs == 0) {
+        fprintf(stderr, "bench regret: there is no job '%s' here\n", argc > 1 ? argv[1] : "");
+        return EXIT_FAILURE;
+    }
+    print_totals(&totals);
+    printf("bench regret done\n");
+    return EXIT_SUCCESS;
+}

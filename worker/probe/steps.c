@@ -1,0 +1,166 @@
+/* steps.c - training steps of small models, timed instruction by instruction. */
+#include "worker/probe/internal.h"
+
+#include "common/base/memory.h"
+#include "common/program/lower.h"
+#include "worker/interpreter/interpreter.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define STEPS 5
+
+/* Of this thread: what others do on its cores at the moment does not count. */
+static double processor_time(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
+                 bool targets, int32_t *out)
+{
+    (void)context;
+    (void)kind;
+    (void)first;
+    (void)targets;
+    for (int64_t i = 0; i < box_count(box); i++)
+        out[i] = (int32_t)(i * 31 % 256);
+}
+
+static double targets(const void *context, enum program_kind kind, uint64_t first, uint64_t samples)
+{
+    (void)context;
+    (void)kind;
+    (void)first;
+    return (double)samples;
+}
+
+static void add_kernel(struct sums *sums, const struct program *program,
+                       const struct instruction *instruction, double seconds)
+{
+    const char *name = program->graph->nodes[instruction->kernel.node].operation->name;
+    enum direction direction = instruction->kernel.direction;
+    size_t i = 0;
+    while (i < sums->count && strcmp(sums->rates[i].operation, name) != 0)
+        i++;
+    if (i == PROFILE_RATES_MAX)
+        return;
+    if (i == sums->count)
+        sums->rates[sums->count++].operation = name;
+    sums->rates[i].seconds[direction] += seconds;
+    sums->rates[i].flops[direction] += instruction_flops(program, instruction);
+    sums->rates[i].bytes[direction] += instruction_bytes(program, instruction);
+    sums->rates[i].instructions[direction]++;
+}
+
+/* Of each instruction the step that it took least in: others disturb, nothing helps. */
+static void note_step(const struct interpreter *in, double *before, double *least)
+{
+    const double *now = interpreter_seconds(in);
+    for (size_t i = 0; i < interpreter_program(in)->instruction_count; i++) {
+        least[i] = fmin(least[i], now[i] - before[i]);
+        before[i] = now[i];
+    }
+}
+
+static void collect(struct sums *sums, const struct program *program, const double *seconds)
+{
+    for (size_t i = 0; i < program->instruction_count; i++) {
+        const struct instruction *instruction = &program->instructions[i];
+        if (instruction->kind == INSTRUCTION_KERNEL) {
+            add_kernel(sums, program, instruction, seconds[i]);
+        } else if (instruction->kind != INSTRUCTION_LOAD) {
+            sums->other_seconds += seconds[i];
+            sums->other_bytes += instruction_bytes(program, instruction);
+            sums->other_instructions++;
+        }
+    }
+}
+
+/* The first step warms up. */
+static int time_steps(struct interpreter *in, bool waits, struct sums *sums, struct error *err)
+{
+    const struct program *program = interpreter_program(in);
+    double *before = xcalloc(program->instruction_count, sizeof *before);
+    double *least = xcalloc(program->instruction_count, sizeof *least);
+    double passed = 0, used = 0;
+    int rc = 0;
+    for (int step = 0; step <= STEPS && rc == 0; step++) {
+        struct step_result result;
+        rc = interpreter_run(in, PROGRAM_TRAIN, (uint64_t)step, &result, err);
+        note_step(in, before, least);
+        if (step > 0)
+            continue;
+        for (size_t i = 0; i < program->instruction_count; i++)
+            least[i] = INFINITY;
+        passed = probe_now();
+        used = processor_time();
+    }
+    passed = probe_now() - passed;
+    used = processor_time() - used;
+    if (rc == 0)
+        collect(sums, program, least);
+    sums->passed_s += passed;
+    sums->had_s += waits ? passed : used;
+    free(before);
+    free(least);
+    return rc;
+}
+
+static int time_model(const struct device *device, const struct model_config *model,
+                      int64_t samples, struct sums *sums, struct error *err)
+{
+    struct graph *graph = NULL;
+    struct program *program = NULL;
+    struct interpreter *in = NULL;
+    struct feed feed = {NULL, fill, targets};
+    bool waits = device->accelerator != NULL; /* it is not this thread that works */
+    struct interpreter_config config = {
+        .device = device,
+        .feed = &feed,
+        .optimizer = {.rate = 1e-3, .steps = 10, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8},
+        .clock_cb = waits ? NULL : processor_time};
+    int rc = model_build(model, &graph, err);
+    if (rc < 0)
+        return rc;
+    struct plan *plan = plan_create(1, (int)graph->block_count);
+    plan->stages[0].block_count = plan->block_count;
+    plan->micro_batch_samples = samples;
+    rc = lower(graph, plan, 0, &program, err);
+    if (rc == 0)
+        rc = interpreter_prepare(program, &config, &in, err);
+    if (rc == 0) {
+        interpreter_initialize(in, 1);
+        rc = interpreter_store_state(in, err);
+        interpreter_time(in, true);
+    }
+    if (rc == 0)
+        rc = time_steps(in, waits, sums, err);
+    interpreter_release(in);
+    program_destroy(program);
+    plan_destroy(plan);
+    graph_destroy(graph);
+    return rc;
+}
+
+int probe_steps(const struct device *device, const struct model_config *size, enum element element,
+                int64_t samples, struct sums *sums, struct error *err)
+{
+    static const struct {
+        const char *name;
+        bool groups; /* it has fewer heads of keys and values than of queries */
+    } families[] = {{"gpt", false}, {"llama", true}};
+    int rc = 0;
+    for (size_t i = 0; i < sizeof families / sizeof *families && rc == 0; i++) {
+        struct model_config model = *size;
+        model.family = families[i].name;
+        model.kv_heads = families[i].groups ? model.heads / 2 : 0;
+        model.element = element;
+        rc = time_model(device, &model, samples, sums, err);
+    }
+    return rc;
+}
