@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <sys/mman.h>
 #include <ucontext.h>
 #include <vector>
 
@@ -17,6 +18,10 @@ namespace
 
 constexpr unsigned warp = 32;
 constexpr size_t stack_bytes = size_t{256} << 10; /* as the sanitizers need them */
+
+/* Stacks end at different lines of the processor's caches, or those that are switched between would
+ * drive each other out. */
+constexpr size_t stack_colours = 128, stack_step_bytes = 576;
 
 enum state { READY, AT_BLOCK, AT_WARP, ENDED };
 
@@ -32,10 +37,23 @@ struct thread {
 
 typedef void *place[5]; /* of __builtin_setjmp */
 
+/* Mapped, since MALLOC_PERTURB_, which Meson sets, would touch every page of what malloc gives. */
+struct stack {
+    void *bottom = mmap(NULL, stack_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    stack() = default;
+    stack(const stack &) = delete;
+    ~stack()
+    {
+        if (bottom != MAP_FAILED)
+            munmap(bottom, stack_bytes);
+    }
+};
+
 struct fibre {
     place here;
     ucontext_t begin;
-    std::unique_ptr<char[]> stack;
+    struct stack stack;
     bool begun;
 };
 
@@ -189,10 +207,12 @@ fibre *make_fibre(void)
 {
     ours->fibres.push_back(std::make_unique<fibre>());
     fibre *fresh = ours->fibres.back().get();
-    fresh->stack.reset(new char[stack_bytes]);
+    if (fresh->stack.bottom == MAP_FAILED)
+        die("there is no memory for its stack");
     getcontext(&fresh->begin);
-    fresh->begin.uc_stack.ss_sp = fresh->stack.get();
-    fresh->begin.uc_stack.ss_size = stack_bytes;
+    fresh->begin.uc_stack.ss_sp = fresh->stack.bottom;
+    fresh->begin.uc_stack.ss_size =
+        stack_bytes - ours->fibres.size() % stack_colours * stack_step_bytes;
     makecontext(&fresh->begin, fibre_main, 0);
     return fresh;
 }

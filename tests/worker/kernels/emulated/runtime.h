@@ -6,6 +6,10 @@
 
 #include <mutex>
 
+/* What is reserved of the device, of that many bytes; NULL: there is no room. */
+void *emulated_room_take(size_t bytes);
+void emulated_room_give(void *memory, size_t bytes);
+
 /* One thread of the host at a time is in the runtime; kernels run under it, once each. */
 extern std::recursive_mutex emulated_lock;
 
