@@ -34,13 +34,13 @@ void probe_warn_of_bf16(const struct error *why)
              why->text);
 }
 
-/* Sizes between which most micro-batches of small models lie, the first with the most work: 1,024
+/* Sizes between which most micro-batches of small models lie, the first with the most work: 512
  * tokens and 64; long sequences, in which attention does most; and wide ones. */
 static const struct {
     struct model_config model;
     int64_t samples;
 } sizes[] = {
-    {{.layers = 1, .hidden = 256, .heads = 8, .seq = 128, .vocab = 256}, 8},
+    {{.layers = 1, .hidden = 256, .heads = 8, .seq = 128, .vocab = 256}, 4},
     {{.layers = 1, .hidden = 64, .heads = 4, .seq = 64, .vocab = 256}, 1},
     {{.layers = 1, .hidden = 128, .heads = 4, .seq = 512, .vocab = 256}, 1},
     {{.layers = 1, .hidden = 384, .heads = 6, .seq = 128, .vocab = 256}, 1},
