@@ -5,6 +5,8 @@ extern "C" {
 #include "common/base/element.h"
 }
 
+#define WORKSPACE 4096 /* that is written over: nobody else's at that time */
+
 struct emulated_product {
     bool turn_a, turn_b;
 };
@@ -172,15 +174,26 @@ static void leave(void *data, const emulated_matrix &matrix, uint64_t at, float 
         ((float *)data)[at] = value;
 }
 
+/* The matrix, from its first to its last element, is the device's. */
+static bool is_there(const void *data, const emulated_matrix *matrix)
+{
+    uint64_t last = (matrix->columns - 1) * (uint64_t)matrix->apart + matrix->rows;
+    return emulated_has(data, last * (matrix->type == CUDA_R_16BF ? 2 : 4));
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void *alpha,
                               const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
                               cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
                               cublasLtMatrixLayout_t, void *d, cublasLtMatrixLayout_t d_layout,
-                              const cublasLtMatmulAlgo_t *algo, void *, size_t, cudaStream_t stream)
+                              const cublasLtMatmulAlgo_t *algo, void *workspace,
+                              size_t workspace_bytes, cudaStream_t stream)
 {
+    size_t used = workspace_bytes < WORKSPACE ? workspace_bytes : WORKSPACE;
     uint64_t mask = algo->alignment - 1;
     if (!fits(product, a_layout, b_layout, d_layout) || ((uintptr_t)a & mask) ||
-        ((uintptr_t)b & mask) || ((uintptr_t)d & mask))
+        ((uintptr_t)b & mask) || ((uintptr_t)d & mask) || !is_there(a, a_layout) ||
+        !is_there(b, b_layout) || !is_there(d, d_layout) || (uintptr_t)workspace % 256 != 0 ||
+        !emulated_has(workspace, workspace_bytes))
         return CUBLAS_STATUS_INVALID_VALUE;
     emulated_product p = *product;
     emulated_matrix am = *a_layout, bm = *b_layout, dm = *d_layout;
@@ -189,6 +202,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
     __atomic_fetch_add(&emulated_products, 1, __ATOMIC_RELAXED);
     emulated_issue(stream, [=] {
         emulated_spend(stream, (float)(EMULATED_WAYS - way));
+        memset(workspace, 0xff, used);
         uint64_t inner = p.turn_a ? am.rows : am.columns;
         for (uint64_t column = 0; column < dm.columns; column++)
             for (uint64_t row = 0; row < dm.rows; row++) {

@@ -8,7 +8,8 @@
  * Streams are as late as they may be: what is issued is done when somebody waits for it, and of
  * other streams only what events say has to be done before. So what is read too early, or does not
  * wait for what it needs, is wrong every time. Memory of the device holds signalling NaN at first,
- * and copies to it are checked to begin and end inside of one reservation. */
+ * and is there for kernels only; copies to it, and what libraries are given of it, are checked to
+ * begin and end inside of one reservation. */
 #ifndef TESTS_WORKER_KERNELS_EMULATED_CUDA_RUNTIME_H
 #define TESTS_WORKER_KERNELS_EMULATED_CUDA_RUNTIME_H
 
@@ -17,6 +18,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <tuple>
 
 #define __global__
 #define __device__
@@ -87,8 +89,10 @@ enum cudaError_t {
     cudaSuccess = 0,
     cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
+    cudaErrorInvalidConfiguration = 9,
     cudaErrorNoDevice = 100,
     cudaErrorInvalidDevice = 101,
+    cudaErrorInvalidResourceHandle = 400,
     cudaErrorNotReady = 600,
     cudaErrorIllegalAddress = 700,
     cudaErrorNotSupported = 801,
@@ -163,8 +167,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
                             cudaStream_t stream);
 
 /* What a stream is given while it captures is kept, not done. What may not be then, spoils it: to
- * wait, to reserve, to copy from or to the host, events. The next `emulated_spoiled` captures are
- * spoiled in any case. */
+ * wait, to reserve, to free, to copy from or to the host, events. The next `emulated_spoiled`
+ * captures are spoiled in any case. */
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 typedef struct emulated_graph *cudaGraph_t, *cudaGraphExec_t;
 extern int emulated_spoiled;
@@ -198,11 +202,24 @@ void emulated_run_grid(dim3 grid, dim3 block, const std::function<void()> &kerne
 extern int emulated_launches;
 void emulated_count(cudaStream_t stream);
 
+/* Whether a device would take such a launch from the calling thread. */
+cudaError_t emulated_admit(const cudaLaunchConfig_t &config);
+/* What looks like an address has to be one of the device's, or of pinned memory. */
+void emulated_check_argument(const void *argument, size_t bytes);
+/* Is all of it in one reservation? */
+bool emulated_has(const void *memory, size_t bytes);
+
 template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
                                Arguments &&...arguments)
 {
     dim3 grid = config->gridDim, block = config->blockDim;
+    cudaError_t status = emulated_admit(*config);
+    if (status != cudaSuccess)
+        return status;
+    const std::tuple<Parameters...> given{Parameters(arguments)...};
+    std::apply([](const auto &...each) { (emulated_check_argument(&each, sizeof each), ...); },
+               given);
     emulated_count(config->stream);
     emulated_issue(config->stream, [=] {
         emulated_run_grid(grid, block, [=] { kernel(Parameters(arguments)...); });

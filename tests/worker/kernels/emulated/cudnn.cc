@@ -141,10 +141,10 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, descriptor plan, descrip
     for (size_t i = 0; i < ids.size(); i++)
         memory[ids[i]] = places[i];
     std::function<void()> work = graph_work(graph, memory);
-    if (!work || !workspace || !pack->final || !plan->final)
+    size_t bytes = workspace_of(plan);
+    if (!work || !emulated_has(workspace, bytes) || !pack->final || !plan->final)
         return CUDNN_STATUS_BAD_PARAM;
     __atomic_fetch_add(&emulated_graphs, 1, __ATOMIC_RELAXED);
-    size_t bytes = workspace_of(plan);
     emulated_issue(handle->stream, [work, workspace, bytes] {
         memset(workspace, 0xff, bytes);
         work();

@@ -202,7 +202,16 @@ void run(walk &walk)
             reshape(walk, operation);
 }
 
-/* False: a tensor has no memory, or none at a multiple of 16 bytes. */
+/* From its first to its last element. */
+bool is_there(const tensor &of)
+{
+    int64_t last = 0;
+    for (int i = 0; i < 4; i++)
+        last += (of.dims[i] - 1) * of.apart[i];
+    return emulated_has(of.memory, (size_t)(last + 1) * (of.type == CUDNN_DATA_BFLOAT16 ? 2 : 4));
+}
+
+/* False: a tensor has no memory of the device, or none at a multiple of 16 bytes. */
 bool add_tensor(walk &walk, descriptor of, const std::map<int64_t, void *> &memory)
 {
     tensor made = {};
@@ -222,7 +231,7 @@ bool add_tensor(walk &walk, descriptor of, const std::map<int64_t, void *> &memo
             made.number = (double)*(const float *)found->second;
         else
             made.memory = (char *)found->second;
-        if ((uintptr_t)made.memory % 16 != 0)
+        if (!made.by_value && ((uintptr_t)made.memory % 16 != 0 || !is_there(made)))
             return false;
     }
     walk.tensors[of] = std::move(made);

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <vector>
 
 /* Bytes; a process may be told that others have taken most of it. */
@@ -37,7 +39,35 @@ bool inside(const std::map<uintptr_t, size_t> &all, const void *memory, size_t b
     return (uintptr_t)memory + bytes <= found->first + found->second;
 }
 
+/* Would the process find something there? Where programs, stacks and mappings of Linux lie. A bool
+ * with what padding happens to hold behind it is none. */
+bool is_address(uintptr_t word)
+{
+    static const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char there;
+    return word % 256 > 1 && word >= UINT64_C(0x500000000000) && word < UINT64_C(0x800000000000) &&
+           mincore((void *)(word / page * page), 1, &there) == 0;
+}
+
 } // namespace
+
+bool emulated_has(const void *memory, size_t bytes)
+{
+    std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    return inside(reservations, memory, bytes);
+}
+
+void emulated_check_argument(const void *argument, size_t bytes)
+{
+    std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    for (size_t i = 0; i + sizeof(uintptr_t) <= bytes; i += sizeof(uintptr_t)) {
+        uintptr_t word;
+        memcpy(&word, (const char *)argument + i, sizeof word);
+        if (is_address(word) && !inside(reservations, (void *)word, 0) &&
+            !inside(pinned, (void *)word, 0))
+            die("a kernel is given an address that is neither the device's nor pinned");
+    }
+}
 
 cudaError_t cudaMalloc(void **out, size_t bytes)
 {
@@ -46,13 +76,12 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
         return cudaErrorStreamCaptureUnsupported;
     if (reserved + bytes > emulated_limit)
         return cudaErrorMemoryAllocation;
-    if (posix_memalign(out, 256, bytes) != 0)
+    void *memory = emulated_map(bytes);
+    if (!memory)
         return cudaErrorMemoryAllocation;
-    const uint32_t nothing = 0x7fa57fa5u; /* as f32 a signalling NaN, and its halves as bf16 */
-    for (size_t i = 0; i + sizeof nothing <= bytes; i += sizeof nothing)
-        memcpy((char *)*out + i, &nothing, sizeof nothing);
-    reservations[(uintptr_t)*out] = bytes;
+    reservations[(uintptr_t)memory] = bytes;
     reserved += bytes;
+    *out = memory;
     return cudaSuccess;
 }
 
@@ -63,16 +92,19 @@ static void release(void *memory)
         die("what is freed is no reservation");
     reserved -= found->second;
     reservations.erase(found);
-    free(memory);
+    emulated_unmap(memory);
 }
 
-/* Waits for the device, as the real one does. */
+/* Waits for the device, as the real one does; of nothing, for nothing. */
 cudaError_t cudaFree(void *memory)
 {
     std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    if (emulated_spoils())
+        return cudaErrorStreamCaptureUnsupported;
+    if (!memory)
+        return cudaSuccess;
     emulated_finish_all();
-    if (memory)
-        release(memory);
+    release(memory);
     return cudaSuccess;
 }
 
@@ -91,6 +123,8 @@ cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
 cudaError_t cudaMallocHost(void **out, size_t bytes)
 {
     std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    if (emulated_spoils())
+        return cudaErrorStreamCaptureUnsupported;
     *out = malloc(bytes);
     pinned[(uintptr_t)*out] = bytes;
     return *out ? cudaSuccess : cudaErrorMemoryAllocation;
@@ -99,6 +133,8 @@ cudaError_t cudaMallocHost(void **out, size_t bytes)
 cudaError_t cudaFreeHost(void *memory)
 {
     std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    if (emulated_spoils())
+        return cudaErrorStreamCaptureUnsupported;
     pinned.erase((uintptr_t)memory);
     free(memory);
     return cudaSuccess;
@@ -108,6 +144,8 @@ cudaError_t cudaFreeHost(void *memory)
 cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned)
 {
     std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    if (emulated_spoils())
+        return cudaErrorStreamCaptureUnsupported;
     if (bytes == 0)
         return cudaErrorInvalidValue;
     if (!pinned.emplace((uintptr_t)memory, bytes).second)
@@ -120,6 +158,8 @@ cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned)
 cudaError_t cudaHostUnregister(void *memory)
 {
     std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    if (emulated_spoils())
+        return cudaErrorStreamCaptureUnsupported;
     auto found = pinned.find((uintptr_t)memory);
     if (found == pinned.end())
         die("what is unregistered is no registered memory of the host");

@@ -1,7 +1,6 @@
 /* streams.cc - streams and events: what is issued waits until it has to be done. */
 #include "tests/worker/kernels/emulated/runtime.h"
 
-#include <condition_variable>
 #include <deque>
 #include <set>
 #include <thread>
@@ -32,11 +31,25 @@ namespace
 std::condition_variable_any changed;
 std::set<emulated_stream *> streams;
 
+struct working {
+    working()
+    {
+        emulated_begin_work();
+    }
+    ~working()
+    {
+        emulated_end_work();
+    }
+};
+
 void run_until(emulated_stream *stream, uint64_t place)
 {
+    if (stream->done >= place)
+        return;
+    working here;
     while (stream->done < place) {
         if (stream->running) {
-            changed.wait(emulated_lock);
+            emulated_wait(changed);
             continue;
         }
         std::function<void()> work = std::move(stream->work.front());
@@ -78,7 +91,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     std::lock_guard<std::recursive_mutex> guard(emulated_lock);
     run_until(stream, stream->issued);
     while (stream->hasteners > 0)
-        changed.wait(emulated_lock);
+        emulated_wait(changed);
     streams.erase(stream);
     delete stream;
     return cudaSuccess;
@@ -99,6 +112,18 @@ void emulated_count(cudaStream_t stream)
         __atomic_fetch_add(&emulated_launches, 1, __ATOMIC_RELAXED);
 }
 
+cudaError_t emulated_admit(const cudaLaunchConfig_t &config)
+{
+    const dim3 &grid = config.gridDim, &block = config.blockDim;
+    int current = 0;
+    cudaGetDevice(&current);
+    if (config.stream->device != current)
+        return cudaErrorInvalidResourceHandle;
+    bool launches = grid.x > 0 && grid.x <= 0x7fffffffu && grid.y > 0 && grid.y <= 65535 &&
+                    grid.z == 1 && block.x > 0 && block.x <= 1024 && block.y == 1 && block.z == 1;
+    return launches ? cudaSuccess : cudaErrorInvalidConfiguration;
+}
+
 void emulated_issue(cudaStream_t stream, std::function<void()> work)
 {
     std::lock_guard<std::recursive_mutex> guard(emulated_lock);
@@ -111,7 +136,7 @@ void emulated_issue(cudaStream_t stream, std::function<void()> work)
 void emulated_await(const std::function<bool()> &holds)
 {
     while (!holds())
-        changed.wait(emulated_lock);
+        emulated_wait(changed);
 }
 
 void emulated_hasten(cudaStream_t stream)
@@ -167,6 +192,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    if (emulated_spoils())
+        return cudaErrorStreamCaptureUnsupported;
     run_until(event->stream, event->place);
     return cudaSuccess;
 }
@@ -190,6 +217,8 @@ void emulated_spend(cudaStream_t stream, float time_ms)
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    if (emulated_spoils())
+        return cudaErrorStreamCaptureUnsupported;
     bool under_way =
         event->stream && streams.count(event->stream) && event->stream->done < event->place;
     return under_way ? cudaErrorNotReady : cudaSuccess;
