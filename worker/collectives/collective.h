@@ -74,6 +74,11 @@ struct collectives {
     int (*group)(struct fabric *fabric, const int *ranks, int count, struct fabric_group **out,
                  struct error *err); /* lives as long as the fabric */
 
+    /* Before the first all_to_all of a group, in the order of the groups: all its members.
+     * (optional)
+     */
+    int (*acquaint)(struct fabric_group *group, struct error *err);
+
     /* Before the first message of this tag from one rank to the other: both name it, each all that
      * it has part in, after its groups and in the order of (from, to, tag). (optional) */
     int (*channel)(struct fabric *fabric, int from, int to, uint32_t tag, struct error *err);

@@ -260,6 +260,7 @@ extern "C" const struct collectives collectives_gloo = {
     gimbal::face_close,
     gimbal::face_abort,
     gimbal::face_group,
+    nullptr, /* acquaint */
     nullptr, /* channel */
     gimbal::face_all_reduce,
     gimbal::face_reduce_scatter,

@@ -240,6 +240,28 @@ static int nccl_all_to_all(struct fabric_group *group, enum element element, con
                      &arguments, err);
 }
 
+/* Ways between every two, which sums do not need. What is overwritten meanwhile is of no worth. */
+static ncclResult_t issue_word_to_all(const struct comm *comm, cudaStream_t stream,
+                                      const void *arguments)
+{
+    void *const *word = arguments;
+    ncclResult_t result = ncclSuccess;
+    for (int i = 0; i < comm->count && nccl_goes_on(result); i++) {
+        if (i == comm->me)
+            continue;
+        result = ncclSend(*word, 1, ncclFloat, i, comm->handle, stream);
+        if (nccl_goes_on(result))
+            result = ncclRecv(*word, 1, ncclFloat, i, comm->handle, stream);
+    }
+    return result;
+}
+
+static int nccl_acquaint(struct fabric_group *group, struct error *err)
+{
+    struct comms *comms = &group->fabric->comms;
+    return comm_greet(comms, &group->comm, issue_word_to_all, &comms->word, err);
+}
+
 const struct collectives collectives_nccl = {
     .name = "nccl",
     .in_lanes = true,
@@ -247,6 +269,7 @@ const struct collectives collectives_nccl = {
     .close = nccl_close,
     .abort = nccl_abort,
     .group = nccl_group,
+    .acquaint = nccl_acquaint,
     .channel = nccl_channel,
     .all_reduce = nccl_all_reduce,
     .reduce_scatter = nccl_reduce_scatter,

@@ -15,7 +15,6 @@
 #define EAGER_S 0.001
 #define POLL_NS 500000
 /* The first exchange in a step may wait for members that still load and choose kernels. */
-#define FIRST_CALL 1 /* 0 is the greeting */
 #define FIRST_FACTOR 10
 #define WORD_BYTES 4
 
@@ -36,6 +35,7 @@ int comms_open(struct comms *comms, const struct fabric_config *config, struct e
                             .rendezvous = config->rendezvous,
                             .rank = config->rank,
                             .count = config->count,
+                            .device = config->accelerator->bound(),
                             .timeout_s = config->timeout_s};
     pthread_mutex_init(&comms->lock, NULL);
     pthread_condattr_init(&attributes);
@@ -119,8 +119,8 @@ static int settle(struct comms *comms, struct comm *comm, const char *call, nccl
         pthread_mutex_unlock(&comms->lock);
         pause_since(begin);
         pthread_mutex_lock(&comms->lock);
-        if (!comms->failed && ncclCommGetAsyncError(comm->handle, &result) != ncclSuccess)
-            result = ncclInternalError;
+        if (!comms->failed)
+            result = comm_state(comm);
         if (result == ncclInProgress && comms_now() > until) {
             struct error cause;
             comms_end(comms,
@@ -197,7 +197,7 @@ static int issue_now(struct comms *comms, struct comm *comm, const struct flight
 
 static double limit_of(const struct comms *comms, const struct comm *comm)
 {
-    return comms->timeout_s * (comm->calls == FIRST_CALL ? FIRST_FACTOR : 1);
+    return comms->timeout_s * (comm->calls == comm->greetings ? FIRST_FACTOR : 1);
 }
 
 /* A mark waits where its lane is full, perhaps of what waits for a peer that is gone: the lock is
@@ -241,6 +241,7 @@ int comm_greet(struct comms *comms, struct comm *comm, comm_issue_fn *issue, con
     const struct accelerator *accelerator = comms->accelerator;
     struct lane *here = accelerator->inside();
     accelerator->enter(comms->lane);
+    comm->greetings++;
     int rc = comm_call(comms, comm, "greeting", issue, arguments, err);
     if (rc == 0)
         rc = accelerator->finish(err);

@@ -30,7 +30,8 @@ struct comm {
     ncclComm_t handle; /* NULL: ended */
     char *name;        /* "{0,2,5}" */
     int count, me;
-    int calls; /* that were issued */
+    int calls;     /* that were issued, */
+    int greetings; /* and of those, before the first step */
 };
 
 /* An exchange: its place in the lane. */
@@ -48,6 +49,7 @@ struct comms {
     const struct accelerator *accelerator;
     const struct rendezvous *rendezvous;
     int rank, count;
+    int device; /* of those of this process: the rank's, and so the watch's */
     double timeout_s;
     struct lane *lane;    /* for greetings, */
     void *word;           /* of which each has one element here */
@@ -92,6 +94,8 @@ int comm_greet(struct comms *comms, struct comm *comm, comm_issue_fn *issue, con
 
 /* The thread that looks, and aborts; ends by comms->closing, or once it has aborted all. */
 void *comms_watch(void *comms);
+/* How it stands; that it cannot be told counts as such. */
+ncclResult_t comm_state(const struct comm *comm);
 /* -errno and words for a result that is none to go on with. -ENOMEM: the device has no memory left
  * for what NCCL needs beside the rank's own. */
 int comm_explain(const struct comms *comms, ncclResult_t result, const char *call,

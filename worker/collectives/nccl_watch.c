@@ -87,12 +87,20 @@ void comms_fail(struct comms *comms, int rc, const struct error *cause)
 
 /* ---- the watch ---- */
 
+/* A call of a communicator that does not block is launched by a thread of NCCL's, and whoever asks
+ * first how that went is told by what this returns. */
+ncclResult_t comm_state(const struct comm *comm)
+{
+    ncclResult_t state = ncclSuccess;
+    ncclResult_t told = ncclCommGetAsyncError(comm->handle, &state);
+    return told == ncclSuccess ? state : told;
+}
+
 static void look_at_comms(struct comms *comms)
 {
     for (struct comm *comm = comms->list; comm && !comms->failed; comm = comm->next) {
-        ncclResult_t state = ncclSuccess;
-        if (comm->handle && ncclCommGetAsyncError(comm->handle, &state) == ncclSuccess &&
-            state != ncclSuccess && state != ncclInProgress)
+        ncclResult_t state = comm->handle ? comm_state(comm) : ncclSuccess;
+        if (!nccl_goes_on(state))
             comms_fail_by(comms, state, "an exchange", comm, NULL);
     }
 }
@@ -141,7 +149,11 @@ static void abort_all(struct comm *list)
 void *comms_watch(void *context)
 {
     struct comms *comms = context;
+    struct error err;
+    int rc = comms->accelerator->bind(comms->device, &err);
     pthread_mutex_lock(&comms->lock);
+    if (rc < 0)
+        comms_end(comms, rc, &err);
     while (!comms->closing && !comms->failed) {
         struct timespec next;
         clock_gettime(CLOCK_MONOTONIC, &next);

@@ -66,6 +66,8 @@ struct kernel_call interpreter_call(const struct interpreter *in,
  * device computes at once: how many they are, or 0: none, and nothing was done. */
 int interpreter_run_pair(const struct interpreter *in, const struct program_cursor *cursor,
                          int left);
+/* join.c: once, before any step. */
+int interpreter_join(struct interpreter *in, struct error *err);
 /* exchange.c: one that needs other ranks. */
 int interpreter_meet(struct interpreter *in, const struct instruction *instruction, int slot,
                      struct error *err);

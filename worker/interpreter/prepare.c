@@ -1,4 +1,4 @@
-/* prepare.c - an interpreter's beginning and end: the arena, the groups, the table of sends. */
+/* prepare.c - an interpreter's beginning and end: the arena, the kernels, the table of sends. */
 #include "worker/interpreter/internal.h"
 
 #include "common/base/memory.h"
@@ -27,75 +27,6 @@ static void find_sendings(struct interpreter *in)
         in->sendings[in->sending_count++] =
             (struct sending){.peer = instruction->message.peer, .tag = instruction->message.tag};
     }
-}
-
-static int by_members(const void *a, const void *b, void *context)
-{
-    const struct group *groups = context, *first = &groups[*(const int *)a],
-                       *second = &groups[*(const int *)b];
-    for (int i = 0; i < first->count && i < second->count; i++)
-        if (first->ranks[i] != second->ranks[i])
-            return first->ranks[i] < second->ranks[i] ? -1 : 1;
-    if (first->count != second->count)
-        return first->count - second->count;
-    return (int)first->queue - (int)second->queue;
-}
-
-/* In the order of their members and queues, which is the same on all ranks: forming a group waits
- * for all of them, and nobody may wait in a circle. */
-static int form_groups(struct interpreter *in, struct error *err)
-{
-    const struct program *p = in->program;
-    int *order = xcalloc(p->group_count, sizeof *order), rc = 0;
-    for (size_t i = 0; i < p->group_count; i++)
-        order[i] = (int)i;
-    qsort_r(order, p->group_count, sizeof *order, by_members, p->groups);
-    in->groups = xcalloc(p->group_count, sizeof *in->groups);
-    for (size_t i = 0; i < p->group_count && rc == 0; i++) {
-        const struct group *group = &p->groups[order[i]];
-        if (group->count > 1)
-            rc = in->config.collectives->group(in->config.fabric, group->ranks, group->count,
-                                               &in->groups[order[i]], err);
-    }
-    free(order);
-    return rc;
-}
-
-static int by_ends(const void *a, const void *b)
-{
-    const struct message_ends *first = a, *second = b;
-    if (first->from != second->from)
-        return first->from - second->from;
-    if (first->to != second->to)
-        return first->to - second->to;
-    return (first->tag > second->tag) - (first->tag < second->tag);
-}
-
-/* In the order of their ends and tags, each once: as with groups, nobody waits in a circle. */
-static int open_channels(struct interpreter *in, struct error *err)
-{
-    const struct program *p = in->program;
-    const struct collectives *c = in->config.collectives;
-    if (!in->config.fabric || !c->channel)
-        return 0;
-    struct message_ends *ends = xcalloc(p->instruction_count, sizeof *ends);
-    size_t count = 0;
-    int rc = 0;
-    for (size_t i = 0; i < p->instruction_count; i++) {
-        const struct instruction *instruction = &p->instructions[i];
-        int peer = instruction->message.peer;
-        uint32_t tag = instruction->message.tag;
-        if (instruction->kind == INSTRUCTION_SEND)
-            ends[count++] = (struct message_ends){p->rank, peer, tag};
-        else if (instruction->kind == INSTRUCTION_RECEIVE)
-            ends[count++] = (struct message_ends){peer, p->rank, tag};
-    }
-    qsort(ends, count, sizeof *ends, by_ends);
-    for (size_t i = 0; i < count && rc == 0; i++)
-        if (i == 0 || by_ends(&ends[i - 1], &ends[i]) != 0)
-            rc = c->channel(in->config.fabric, ends[i].from, ends[i].to, ends[i].tag, err);
-    free(ends);
-    return rc;
 }
 
 static int find_kernels(struct interpreter *in, struct error *err)
@@ -181,9 +112,7 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
     if (rc == 0)
         prepare_kernels(in);
     if (rc == 0)
-        rc = form_groups(in, err);
-    if (rc == 0)
-        rc = open_channels(in, err);
+        rc = interpreter_join(in, err);
     if (rc == 0)
         rc = queues_start(in, &in->queues, err);
     if (rc < 0) {

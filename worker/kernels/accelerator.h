@@ -28,6 +28,8 @@ struct accelerator {
      * chosen, from 0; without it of the first. Whatever it has made there may be used, and given
      * back, by this thread and by others of that device. -ENODEV: there are fewer. */
     int (*bind)(int index, struct error *err);
+    /* The one that the calling thread asks, to bind another thread to it. */
+    int (*bound)(void);
     /* Memory of the device, at a multiple of 256 bytes; -ENOMEM with the sizes. May wait for the
      * device: not during a step. */
     int (*reserve)(uint64_t bytes, void **out, struct error *err);

@@ -111,6 +111,90 @@ START_TEST(first_messages_may_cross)
 }
 END_TEST
 
+static void run_exchange(struct test_rank *rank)
+{
+    const struct accelerator *accelerator = device_cuda.accelerator;
+    const size_t counts[2] = {1, 1};
+    struct fabric_group *group;
+    struct lane *lane;
+    void *memory;
+    struct error err = {""};
+    ck_assert_int_eq(rank->library->group(rank->fabric, (int[]){0, 1}, 2, &group, &err), 0);
+    ck_assert_int_eq(rank->library->acquaint(group, &err), 0);
+    ck_assert_int_eq(accelerator->lane_open(&lane, false, &err), 0);
+    ck_assert_int_eq(accelerator->reserve(4 * sizeof(float), &memory, &err), 0);
+    float *here = memory;
+    accelerator->enter(lane);
+    for (int turn = 0; turn < 2; turn++) {
+        if (rank->rank == turn)
+            ck_assert_int_eq(
+                rank->library->all_to_all(group, ELEMENT_F32, here, counts, here + 2, counts, &err),
+                0);
+        pthread_barrier_wait(rank->barrier);
+    }
+    ck_assert_int_eq(accelerator->finish(&err), 0);
+    accelerator->enter(NULL);
+    accelerator->lane_close(lane);
+    accelerator->release(memory);
+}
+
+/* One issues it, and only then the other. */
+START_TEST(members_who_are_acquainted_exchange_without_waiting_for_each_other)
+{
+    test_ranks_run_on(device_cuda.accelerator, &collectives_nccl, 2, 2, run_exchange, NULL);
+}
+END_TEST
+
+#define GROUPS_MAX 64
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fabric_group *acquainted[GROUPS_MAX];
+static int acquaintances, exchanges;
+
+static int acquaint_noted(struct fabric_group *group, struct error *err)
+{
+    pthread_mutex_lock(&lock);
+    ck_assert_int_lt(acquaintances, GROUPS_MAX);
+    acquainted[acquaintances++] = group;
+    pthread_mutex_unlock(&lock);
+    return collectives_nccl.acquaint(group, err);
+}
+
+static int all_to_all_noted(struct fabric_group *group, enum element element, const void *source,
+                            const size_t *sends, void *destination, const size_t *receives,
+                            struct error *err)
+{
+    int i = 0;
+    pthread_mutex_lock(&lock);
+    while (i < acquaintances && acquainted[i] != group)
+        i++;
+    ck_assert_int_lt(i, acquaintances);
+    exchanges++;
+    pthread_mutex_unlock(&lock);
+    return collectives_nccl.all_to_all(group, element, source, sends, destination, receives, err);
+}
+
+START_TEST(who_is_to_exchange_is_acquainted_before)
+{
+    struct collectives noted = collectives_nccl;
+    struct engine_result result;
+    struct engine_options options = {
+        .device = &device_cuda, .collectives = &noted, .steps = 1, .ignored = 0.2};
+    noted.acquaint = acquaint_noted;
+    noted.all_to_all = all_to_all_noted;
+    for (int role = 0; role < 6; role++) {
+        const char *names[] = {roles[role]->name, "batch"};
+        struct plan *plan = engine_plan(graph, 1, (int[]){2, 2}, 2, names, 2, 4, "1f1b");
+        struct error err = {""};
+        acquaintances = 0;
+        ck_assert_msg(engine_run(graph, plan, &options, &result, &err) == 0, "%s", err.text);
+        engine_result_finish(&result);
+        plan_destroy(plan);
+    }
+    ck_assert_int_gt(exchanges, 0);
+}
+END_TEST
+
 /* ---- the network ---- */
 
 START_TEST(an_address_has_its_interface)
@@ -242,6 +326,8 @@ int main(void)
     tcase_add_loop_test(tcase, a_model_trains_under_every_role, 0, 6);
     tcase_add_loop_test(tcase, a_model_trains_under_random_plans, 0, test_share(4));
     tcase_add_test(tcase, first_messages_may_cross);
+    tcase_add_test(tcase, members_who_are_acquainted_exchange_without_waiting_for_each_other);
+    tcase_add_test(tcase, who_is_to_exchange_is_acquainted_before);
     tcase_add_test(tcase, an_address_has_its_interface);
     tcase_add_test(tcase, a_rank_that_leaves_is_noticed);
     tcase_add_test(tcase, a_rank_that_stays_away_is_waited_for_until_the_limit);

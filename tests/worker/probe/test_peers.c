@@ -5,6 +5,7 @@
 #include "worker/probe/probe.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #define BROKEN 1 /* the one that fails, where one does */
 
 extern uint64_t emulated_limit;
+extern int emulated_refusal, emulated_refused_device; /* emulated/nccl.h */
 
 static struct accelerator accelerator;
 static struct collectives library;
@@ -57,8 +59,8 @@ START_TEST(links_are_measured_by_a_thread_for_each_device)
     ck_assert_msg(rc == 0, "%s", err.text);
     ck_assert_double_gt(link.latency_s, 0);
     ck_assert_double_gt(link.seconds_per_byte, 0);
-    for (int i = 0; i < DEVICES; i++)
-        ck_assert_int_eq(bound[i], i < count);
+    for (int i = 0; i < DEVICES; i++) /* its own thread, and the one that watches over its fabric */
+        ck_assert_int_eq(bound[i], i < count ? 2 : 0);
 }
 END_TEST
 
@@ -141,6 +143,42 @@ START_TEST(an_exchange_that_failed_is_not_timed)
 }
 END_TEST
 
+static atomic_bool room_asked; /* behind the refusal */
+
+static int room_short(uint64_t *bytes, struct error *err)
+{
+    int rc = device_cuda.accelerator->room(bytes, err);
+    *bytes = here == BROKEN ? (uint64_t)1 << 20 : UINT64_C(1) << 30;
+    room_asked = emulated_refused_device == BROKEN;
+    return rc;
+}
+
+/* The watch alone looks at the fabric meanwhile. */
+static int finish_refused(struct error *err)
+{
+    int rc = device_cuda.accelerator->finish(err);
+    if (here == BROKEN && ++calls == 3) {
+        emulated_refusal = 1; /* ncclUnhandledCudaError */
+        __atomic_store_n(&emulated_refused_device, BROKEN, __ATOMIC_SEQ_CST);
+        while (!room_asked)
+            sched_yield();
+    }
+    return rc;
+}
+
+/* NCCL tells only that the device failed: whether it was full is asked of the device that it is
+ * about, by whoever hears of it. */
+START_TEST(a_device_without_room_for_the_library_is_told)
+{
+    setenv("EMULATED_QUIET", "1", 1);
+    accelerator.room = room_short;
+    accelerator.finish = finish_refused;
+    check_fails(-ENOMEM,
+                "device 2 of 3: an exchange in group {0,1,2}: the device has no memory left "
+                "for NCCL");
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("peers");
@@ -153,5 +191,6 @@ int main(void)
     tcase_add_test(tcase, one_that_cannot_join_ends_the_others);
     tcase_add_test(tcase, one_that_breaks_off_ends_the_others);
     tcase_add_test(tcase, an_exchange_that_failed_is_not_timed);
+    tcase_add_test(tcase, a_device_without_room_for_the_library_is_told);
     return suite_run("peers", tcase, NULL);
 }

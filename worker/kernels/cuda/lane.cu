@@ -54,10 +54,15 @@ int lane_words(struct error *err, cudaError_t status, const char *what)
 
 static int bind_thread(int index, struct error *err)
 {
-    cudaError_t status = cudaSetDevice(index);
-    if (status == cudaSuccess)
-        status = cudaFree(NULL); /* makes the context, as for the first in probe */
+    cudaError_t status = cudaSetDevice(index); /* from CUDA 12 on it makes the context */
     return status == cudaSuccess ? 0 : lane_words(err, status, "taking one of several devices");
+}
+
+static int bound(void)
+{
+    int index = 0;
+    (void)cudaGetDevice(&index); /* what fails here does so wherever the thread turns to */
+    return index;
 }
 
 static int reserve(uint64_t bytes, void **out, struct error *err)
@@ -265,6 +270,7 @@ static bool mark_passed(const struct mark *mark)
 
 const struct accelerator cuda_accelerator = {
     .bind = bind_thread,
+    .bound = bound,
     .reserve = reserve,
     .release = release,
     .room = room,

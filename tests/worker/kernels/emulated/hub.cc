@@ -122,7 +122,7 @@ void hub_call::reach()
     for (const hub_operation &operation : operations)
         for (int other = 0; other < where->count; other++)
             if (!is_message(operation) || other == operation.peer)
-                where->reached.insert({rank, other});
+                where->reached.insert({rank, other, is_message(operation)});
 }
 
 bool hub_call::connected() const
@@ -131,7 +131,7 @@ bool hub_call::connected() const
     for (const hub_operation &operation : operations)
         for (int other = 0; other < where->count; other++)
             if (!is_message(operation) || other == operation.peer)
-                all = all && where->reached.count({other, rank}) > 0;
+                all = all && where->reached.count({other, rank, is_message(operation)}) > 0;
     return all || where->is_over(rank);
 }
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <vector>
 
 enum hub_kind {
@@ -51,7 +52,8 @@ struct hub {
     std::map<uint64_t, std::shared_ptr<hub_round>> rounds;
     std::map<int, uint64_t> begun; /* rounds, by member */
     std::map<std::pair<int, int>, std::deque<std::shared_ptr<hub_mail>>> mails;
-    std::set<std::pair<int, int>> reached; /* who has called what needs whom */
+    /* Who has called what needs whom, and whether by messages: these have ways of their own. */
+    std::set<std::tuple<int, int, bool>> reached;
 
     /* What this member exchanges is over, with nothing of worth: it has aborted, or the network
      * tells it that another has. */

@@ -32,6 +32,18 @@ thread_local cudaStream_t grouped_stream;
 thread_local std::vector<hub_operation> group;
 thread_local std::vector<ncclComm_t> aborted; /* in this group */
 
+/* What is sent and received is the device's; whoever is no root of a reduction receives nothing. */
+bool is_there(const hub_operation &operation, const ncclComm &comm)
+{
+    size_t bytes = operation.count * (operation.type == ncclBfloat16 ? 2 : 4);
+    size_t all = bytes * (size_t)comm.where->count;
+    bool nothing = operation.kind == HUB_REDUCE && operation.peer != comm.rank;
+    return (operation.kind == HUB_RECEIVE ||
+            emulated_has(operation.source, operation.kind == HUB_REDUCE_SCATTER ? all : bytes)) &&
+           (operation.kind == HUB_SEND || nothing ||
+            emulated_has(operation.destination, operation.kind == HUB_ALL_GATHER ? all : bytes));
+}
+
 /* Of communicators that do not block, what the real one may say of any call. */
 ncclResult_t add(const hub_operation &operation, ncclComm_t comm, cudaStream_t stream)
 {
@@ -39,6 +51,8 @@ ncclResult_t add(const hub_operation &operation, ncclComm_t comm, cudaStream_t s
         hub_die("a grouped call is of several communicators");
     if (emulated_device(stream) != comm->device)
         hub_die("a call is issued to a stream of another device than its communicator's");
+    if (!is_there(operation, *comm))
+        hub_die("a call names memory that is not the device's");
     grouped = comm;
     grouped_stream = stream;
     group.push_back(operation);
@@ -46,6 +60,9 @@ ncclResult_t add(const hub_operation &operation, ncclComm_t comm, cudaStream_t s
 }
 
 } // namespace
+
+ncclResult_t emulated_refusal;
+int emulated_refused_device = -1;
 
 const char *ncclGetErrorString(ncclResult_t result)
 {
@@ -87,6 +104,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int count, ncclUniqueId id
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 {
     bool over = false, connected = true;
+    if (comm->device == __atomic_load_n(&emulated_refused_device, __ATOMIC_SEQ_CST))
+        return emulated_refusal;
     emulated_change([&] {
         over = comm->where->is_over(comm->rank);
         connected = !comm->pending || comm->call->connected();

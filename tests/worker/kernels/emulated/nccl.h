@@ -39,6 +39,10 @@ typedef enum {
 typedef enum { ncclFloat, ncclBfloat16 } ncclDataType_t;
 typedef enum { ncclSum, ncclMax } ncclRedOp_t;
 
+/* What it returns instead of telling how a communicator of this device stands. */
+extern ncclResult_t emulated_refusal;
+extern int emulated_refused_device;
+
 const char *ncclGetErrorString(ncclResult_t result);
 const char *ncclGetLastError(ncclComm_t comm);
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id);
