@@ -179,8 +179,8 @@ static void check_refused(const char *modules, const char *device, const char *w
 {
     setenv("GIMBAL_MODULES", modules, 1);
     write_job("");
-    ck_assert_int_ne(PAIR_GIMBAL("train", "--local", "2", "--device", device, "-f", pair.job_path),
-                     0);
+    ck_assert_int_eq(PAIR_GIMBAL("train", "--local", "2", "--device", device, "-f", pair.job_path),
+                     65); /* docs/jobs.md: a name that is wrong */
     ck_assert_msg(strstr(pair.command.err, words) != NULL, "%s", pair.command.err);
 }
 
@@ -191,6 +191,7 @@ START_TEST(a_device_that_is_not_there_is_refused_in_words)
                   "/nowhere/gimbal-cuda.so");
     check_refused(MODULES, "cuda:GPU-9", "there is no NVIDIA device, or CUDA_VISIBLE_DEVICES");
     check_refused(MODULES, "cpu:1", "there is one 'cpu' on a machine; write 'cpu'");
+    check_refused(MODULES, "abacus", "there is no device 'abacus'; there are: ");
 }
 END_TEST
 

@@ -134,8 +134,8 @@ static int measure(const struct executor_options *options, struct measured *meas
         return error_set(err, -ENOSYS, "no collectives '%s' in this build", fabric);
     collectives = collectives ? collectives : &collectives_local;
     int rc = device_open(options->device ? options->device : "cpu", &device, err);
-    if (rc < 0)
-        return rc;
+    if (rc < 0) /* whoever named it has to name another */
+        return rc == -ENODEV || rc == -EINVAL ? -ENODATA : rc;
     if (!device->accelerator)
         return measure_cores(options, sets, device, collectives, measured, err);
     rc = measure_shared(sets, device, collectives, options->crowd, measured, err);

@@ -118,7 +118,9 @@ static int read_profile(struct channel *channel, struct local *local, struct err
         if (event->event_case == GIMBAL__EXECUTOR_EVENT__EVENT_PROFILE)
             rc = take_profiles(event->profile, local, err);
         else if (event->event_case == GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED)
-            rc = error_set(err, -EIO, "%s", event->stopped->reason);
+            rc = error_set(
+                err, event->stopped->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DATA ? -EINVAL : -EIO,
+                "%s", event->stopped->reason);
         else
             done = false;
         message_free(message);
