@@ -1,5 +1,6 @@
 /* run.c - an NVIDIA device: GPT-2 in bf16 beside PyTorch's in one run, what a step is made of, and
- * how far the device is from this machine's processors after the same steps, and bf16 from f32.
+ * how far the device is from this machine's processors after the same steps, and bf16 from f32:
+ * run [ROW ...]. A row is a model, gpt2_124m_bf16, or "distance"; without, all.
  *
  * Speed: of ROUNDS rounds of STEPS steps behind WARM_UP steps, in which products are chosen, the
  * median; PyTorch's rounds lie between ours, and both hold their memory meanwhile: on a device that
@@ -15,6 +16,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define STEPS 20
@@ -200,17 +202,51 @@ static void bench_distance(const struct device *device)
            STEPS, wide[0], wide[STEPS - 1]);
 }
 
-int main(void)
+/* NULL: it is no model's. */
+static const struct row *find_row(const char *name)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+static void bench_row(const struct device *device, const char *name)
+{
+    const struct row *row = find_row(name);
+    if (row)
+        bench_speed(device, row);
+    else
+        bench_distance(device);
+}
+
+static bool is_row(const char *name)
+{
+    return find_row(name) || strcmp(name, "distance") == 0;
+}
+
+int main(int argc, char **argv)
 {
     const struct device *device;
     struct error err;
+    for (int i = 1; i < argc; i++)
+        if (!is_row(argv[i])) {
+            fprintf(stderr, "there is no row '%s'; there are: distance", argv[i]);
+            for (size_t row = 0; row < sizeof rows / sizeof *rows; row++)
+                fprintf(stderr, ", %s", rows[row].name);
+            fprintf(stderr, "\n");
+            return 64;
+        }
     if (device_load("cuda", &device, &err) < 0 || device->probe(&err) < 0) {
         printf("bench gpu/gpt2_124m_bf16_tokens_per_s - skipped %s\nbench gpu done\n", err.text);
         return EXIT_SUCCESS;
     }
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (int i = 1; i < argc; i++)
+        bench_row(device, argv[i]);
+    for (size_t i = 0; argc < 2 && i < sizeof rows / sizeof *rows; i++)
         bench_speed(device, &rows[i]);
-    bench_distance(device);
+    if (argc < 2)
+        bench_distance(device);
     printf("bench gpu done\n");
     return EXIT_SUCCESS;
 }
