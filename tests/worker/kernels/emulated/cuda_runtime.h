@@ -206,6 +206,12 @@ void emulated_count(cudaStream_t stream);
 cudaError_t emulated_admit(const cudaLaunchConfig_t &config);
 /* What looks like an address has to be one of the device's, or of pinned memory. */
 void emulated_check_argument(const void *argument, size_t bytes);
+/* Padding may hold the half of one by chance. */
+template <typename Argument> void emulated_check(Argument argument)
+{
+    __builtin_clear_padding(&argument);
+    emulated_check_argument(&argument, sizeof argument);
+}
 /* Is all of it in one reservation? */
 bool emulated_has(const void *memory, size_t bytes);
 
@@ -218,8 +224,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(
     if (status != cudaSuccess)
         return status;
     const std::tuple<Parameters...> given{Parameters(arguments)...};
-    std::apply([](const auto &...each) { (emulated_check_argument(&each, sizeof each), ...); },
-               given);
+    std::apply([](const auto &...each) { (emulated_check(each), ...); }, given);
     emulated_count(config->stream);
     emulated_issue(config->stream, [=] {
         emulated_run_grid(grid, block, [=] { kernel(Parameters(arguments)...); });

@@ -39,13 +39,12 @@ bool inside(const std::map<uintptr_t, size_t> &all, const void *memory, size_t b
     return (uintptr_t)memory + bytes <= found->first + found->second;
 }
 
-/* Would the process find something there? Where programs, stacks and mappings of Linux lie. A bool
- * with what padding happens to hold behind it is none. */
+/* Would the process find something there? Where programs, stacks and mappings of Linux lie. */
 bool is_address(uintptr_t word)
 {
     static const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     unsigned char there;
-    return word % 256 > 1 && word >= UINT64_C(0x500000000000) && word < UINT64_C(0x800000000000) &&
+    return word >= UINT64_C(0x500000000000) && word < UINT64_C(0x800000000000) &&
            mincore((void *)(word / page * page), 1, &there) == 0;
 }
 
