@@ -1,9 +1,9 @@
-/* connection.h - inside the client: one REQ socket and the connection it keeps making.
+/* connection.h - internal to the client: one REQ socket, and the connection it maintains.
  *
- * NNG dials again when a connection closes, but a peer that was stopped, or that a cut cable
- * separates, closes nothing. So a connection is given up when a call runs out on it and nothing
- * at all was heard since that call was sent, or since it began to wait for being sent; a server
- * that is slow for one call and answers others keeps it. */
+ * NNG redials when a connection closes, but a peer that is stopped or behind a cut cable never
+ * closes it. So the connection is given up when a call times out on it and nothing at all was heard
+ * since that call was sent, or since it began waiting to be sent. A server that is slow with one
+ * call but answers others keeps its connection. */
 #ifndef COMMON_RPC_CONNECTION_H
 #define COMMON_RPC_CONNECTION_H
 
@@ -17,22 +17,24 @@
 
 struct connection {
     nng_socket socket;
-    nng_dialer dialer; /* the last one */
+    nng_dialer dialer; /* the current one */
     pthread_mutex_t lock;
-    nng_pipe pipe;     /* under lock, as heard_ms: the last one made */
-    uint64_t heard_ms; /* being connected counts */
+    /* Protected by lock. */
+    nng_pipe pipe;     /* the latest connection */
+    uint64_t heard_ms; /* when something last came in; connecting counts */
 };
 
 /* After a failure there is nothing to close. */
 int connection_open(struct connection *connection, struct error *err);
 void connection_close(struct connection *connection);
-/* Connect to address from now on, and to no other; with wait, fail where nobody listens, or where
- * one of both does not believe the other (-EACCES). tls is NULL where the address has none. */
+/* Connect to this address from now on, in place of any earlier one. With `wait`, fail if nobody
+ * listens, or if one side does not trust the other (-EACCES). tls is NULL for an address without.
+ */
 int connection_dial(struct connection *connection, const char *address, nng_tls_config *tls,
                     bool wait, struct error *err);
-/* Something came in; on any thread. */
+/* Note that something came in. Any thread. */
 void connection_heard(struct connection *connection);
-/* A call that was sent, or wanted to be, at that time has run out; on any thread. */
+/* Note that a call has timed out that was sent, or waited to be sent, at that time. Any thread. */
 void connection_suspect(struct connection *connection, uint64_t sent_ms);
 
 #endif
