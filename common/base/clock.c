@@ -1,4 +1,4 @@
-/* clock.c - see clock.h. */
+/* clock.c - the two clocks of the system that we read. */
 #include "common/base/clock.h"
 
 #include <time.h>

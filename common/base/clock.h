@@ -1,12 +1,12 @@
-/* clock.h - the time by which work is measured, and that of the calendar. */
+/* clock.h - a monotonic clock to measure durations with, and wall-clock time. */
 #ifndef COMMON_BASE_CLOCK_H
 #define COMMON_BASE_CLOCK_H
 
 #include <stdint.h>
 
-/* Seconds of CLOCK_MONOTONIC. */
+/* CLOCK_MONOTONIC, in seconds. */
 double clock_now_s(void);
-/* Milliseconds since 1970, by this machine's calendar. */
+/* Wall-clock time of this machine, in milliseconds since 1970. */
 uint64_t clock_unix_ms(void);
 
 #endif

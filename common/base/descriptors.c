@@ -1,4 +1,4 @@
-/* descriptors.c - the soft limit goes up to the hard one; where it cannot, it stays. */
+/* descriptors.c - raises the soft limit to the hard one; where that fails, the limit stays. */
 #include "common/base/descriptors.h"
 
 #include <sys/resource.h>

@@ -1,8 +1,8 @@
-/* descriptors.h - how many files and connections this process may have open. */
+/* descriptors.h - the limit on open files and connections of this process. */
 #ifndef COMMON_BASE_DESCRIPTORS_H
 #define COMMON_BASE_DESCRIPTORS_H
 
-/* As many as the system lets this user have; usually it begins with 1024. */
+/* Raise the limit to the most that the system allows this user. The usual default is 1024. */
 void descriptors_allow_all(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* element.h - what the numbers of an array are: f32, or bf16, the upper half of an f32. Token
- * numbers are int32, and go wherever f32 does. */
+/* element.h - element types of arrays: f32, or bf16, which is the upper half of an f32. Token ids
+ * are int32 and are stored wherever f32 is. */
 #ifndef COMMON_BASE_ELEMENT_H
 #define COMMON_BASE_ELEMENT_H
 
@@ -14,7 +14,7 @@ static inline size_t element_size(enum element element)
     return element == ELEMENT_BF16 ? sizeof(uint16_t) : sizeof(float);
 }
 
-/* Of numbers of 2 or 4 bytes. */
+/* The type whose elements have this size, 2 or 4 bytes. */
 static inline enum element element_of_size(int bytes)
 {
     return bytes == sizeof(uint16_t) ? ELEMENT_BF16 : ELEMENT_F32;
@@ -28,24 +28,24 @@ static inline float bf16_widen(uint16_t narrow)
     return wide;
 }
 
-/* IEEE half precision, in which others keep weights. */
+/* From IEEE half precision, in which weights from elsewhere may be stored. */
 static inline float f16_widen(uint16_t narrow)
 {
     uint32_t sign = (uint32_t)(narrow & 0x8000) << 16, exponent = narrow >> 10 & 0x1f;
     uint32_t fraction = narrow & 0x3ff;
     uint32_t bits = sign | (exponent + 112) << 23 | fraction << 13;
     float wide;
-    if (exponent == 0x1f) /* no number, or infinite */
+    if (exponent == 0x1f) /* NaN or infinite */
         bits = sign | 0x7f800000 | fraction << 13;
     memcpy(&wide, &bits, sizeof wide);
-    if (exponent == 0) /* a multiple of the least */
+    if (exponent == 0) /* subnormal: a multiple of the smallest */
         wide = (sign ? -0x1p-24f : 0x1p-24f) * (float)fraction;
     return wide;
 }
 
-#define BF16_NONE 0x7fc0 /* no number */
+#define BF16_NONE 0x7fc0 /* NaN */
 
-/* To the nearest, of two equally near to the even one; what is no number stays none. */
+/* Round to nearest, ties to even; NaN stays NaN. */
 static inline uint16_t bf16_narrow(float wide)
 {
     uint32_t bits;

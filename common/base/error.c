@@ -1,4 +1,4 @@
-/* error.c - formatting of error sentences; too long a text is cut, never overrun. */
+/* error.c - formats error texts; one that is too long is cut. */
 #include "common/base/error.h"
 
 #include <stdio.h>

@@ -1,8 +1,9 @@
-/* error.h - words for the person, beside the errno for the program.
+/* error.h - error texts for people, to go with the errno for the program.
  *
- * A function that can fail returns 0 or a negative errno and writes one sentence here:
- * where, what, and what would be right. Whoever fails writes it, each caller may put its
- * own words in front, and only the top of a program logs it. */
+ * A function that can fail returns 0 or a negative errno, and describes the failure here in one
+ * sentence: where it happened, what is wrong, and what would be right. The function that fails
+ * writes the text, callers may prefix it with their context, and only the top level of a program
+ * logs it. */
 #ifndef COMMON_BASE_ERROR_H
 #define COMMON_BASE_ERROR_H
 
@@ -14,11 +15,12 @@ struct error {
     char text[ERROR_SIZE];
 };
 
-/* Write the sentence and return rc, so that a failure is one line. err may be NULL. */
+/* Write the text and return rc, so that failing takes one line. A text that is too long is cut. err
+ * may be NULL. */
 int error_set(struct error *err, int rc, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Put "format: " in front of what err says, and return rc. */
+/* Prefix the text in err with the formatted one and ": ", and return rc. */
 int error_prefix(struct error *err, int rc, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

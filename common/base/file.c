@@ -1,4 +1,5 @@
-/* file.c - write, fsync, rename, and fsync the folder: in this order a name never shows half. */
+/* file.c - durable files: write a temporary file, fsync it, rename it, fsync the folder. In this
+ * order a name never refers to half a file. */
 #include "common/base/file.h"
 
 #include "common/base/memory.h"
@@ -14,7 +15,7 @@
 
 #define FILE_BYTES_MAX ((size_t)16 << 20)
 
-/* All of it, with a NUL behind; -errno. */
+/* Reads to the end, NUL-terminated; negative errno. */
 static int read_all(int fd, char **out)
 {
     size_t used = 0, size = 4096;

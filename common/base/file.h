@@ -1,4 +1,5 @@
-/* file.h - small files as a whole: read, and written so that a crash leaves the old or the new. */
+/* file.h - reads small files as a whole, and writes them atomically and durably: after a crash a
+ * file has either its old or its new content. */
 #ifndef COMMON_BASE_FILE_H
 #define COMMON_BASE_FILE_H
 
@@ -7,23 +8,27 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* The file as text, yours, with a NUL behind. -EFBIG beyond 16 MiB, else -errno, with its path. */
+/* Read a file into *out, NUL-terminated, to be freed by the caller. -EFBIG beyond 16 MiB, or a
+ * negative errno; the text names the path. */
 int file_read(const char *path, char **out, struct error *err);
 
-/* The same of a descriptor, which stays open: from where it is to its end, and by what name. */
+/* The same from the current position of an open descriptor to its end. It stays open; errors call
+ * it `name`. */
 int file_read_open(int fd, const char *name, char **out, struct error *err);
 
-/* Put text in the place of the file, durably: when this returns 0, it and its name survive a loss
- * of power; when it fails, or the machine does, the file is as it was. -errno with its path. */
+/* Replace the content of a file by `text`, durably. When this returns 0, content and name survive a
+ * power loss; when it fails, or the machine does, the file is as it was. Negative errno; the text
+ * names the path. */
 int file_write(const char *path, const char *text, mode_t mode, struct error *err);
 
-/* Make the folder, and what is missing above it, for its owner only, durably. -errno with the
- * path; -ENOTDIR when it is a file. */
+/* Make a folder and all missing ones above it, durably, accessible to the owner only. Succeeds if
+ * it exists. Negative errno, -ENOTDIR when it is a file; the text names the path. */
 int folder_make(const char *path, struct error *err);
-/* The same for others too, as far as the process's umask lets them. */
+/* The same with this mode, as restricted by the process's umask. */
 int folder_make_mode(const char *path, mode_t mode, struct error *err);
-/* Make durable what a folder lists; what the folder above a path lists. -errno, without words. */
+/* fsync a folder, which makes its list of names durable. Negative errno. */
 int folder_sync(const char *path);
+/* The same for the folder that contains this path. */
 int folder_sync_above(const char *path);
 
 #endif

@@ -22,7 +22,8 @@ uint64_t hash_number(uint64_t hash, uint64_t number)
     return hash;
 }
 
-/* FNV-1a over words, its high half folded into the low one, from which a product takes nothing. */
+/* FNV-1a over words. The high half is folded into the low one, because the low bits of a product do
+ * not depend on the high bits of its factors. */
 static inline uint64_t mix(uint64_t hash, uint64_t word)
 {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;

@@ -1,4 +1,4 @@
-/* histogram.c - values below 16 have a bucket each; above, every power of two has eight. */
+/* histogram.c - values below 16 have a bucket each; above, every power of two has eight buckets. */
 #include "common/base/histogram.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@ static unsigned bucket_of(uint64_t value)
     return 8 * shift + (unsigned)(value >> shift);
 }
 
-/* The greatest value of a bucket. */
+/* The greatest value that falls into a bucket. */
 static uint64_t top_of(unsigned bucket)
 {
     if (bucket < 16)

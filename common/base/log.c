@@ -1,4 +1,4 @@
-/* log.c - logfmt lines; a line is one write, so that lines of several processes stay whole. */
+/* log.c - writes each line with a single write(), so that lines of several processes do not mix. */
 #include "common/base/log.h"
 
 #include <stdarg.h>

@@ -1,12 +1,13 @@
-/* log.h - one line per event on stderr, in logfmt: ts level mod msg.
+/* log.h - logging to stderr, one logfmt line per event: ts level mod msg.
  *
- * Only the top of a program logs; libraries return errors. */
+ * Only the top level of a program logs; libraries return errors. */
 #ifndef COMMON_BASE_LOG_H
 #define COMMON_BASE_LOG_H
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
-/* Name of this process in every line, and the least level that is written. */
+/* Set the name of this process, which every line carries (not copied), and the lowest level that is
+ * written. Defaults: "gimbal", LOG_INFO. */
 void log_open(const char *module, enum log_level least);
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -1,4 +1,4 @@
-/* notify.c - one socket, connected to the manager's; a datagram that is not taken within a second
+/* notify.c - one socket, connected to the manager's. A datagram that cannot be sent within a second
  * is dropped, since a daemon must not hang because its manager does. */
 #include "common/base/notify.h"
 
@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A name that begins with '@' stands for one of the abstract namespace, which begins with NUL. */
+/* A leading '@' stands for the NUL that begins a name in the abstract namespace. */
 static int connect_to(const char *name, struct error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -53,7 +53,7 @@ static int read_number(const char *variable, uint64_t *out, struct error *err)
     return 0;
 }
 
-/* Half of what the manager waits; WATCHDOG_PID says whom it waits for. */
+/* Half the period of WATCHDOG_USEC; 0 if WATCHDOG_PID says that it is meant for another process. */
 static int read_watchdog(uint64_t *watchdog_ms, struct error *err)
 {
     uint64_t usec, pid;
@@ -97,7 +97,7 @@ void notify_close(struct notify *notify)
     notify->watchdog_ms = 0;
 }
 
-/* A manager that is away has nobody to tell of it. */
+/* Errors are ignored: there is nobody to report them to. */
 static void send_line(const struct notify *notify, const char *line)
 {
     if (notify->fd < 0)
@@ -123,7 +123,7 @@ void notify_status(struct notify *notify, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(status, sizeof status, format, arguments);
     va_end(arguments);
-    /* The end of a line would begin another key. */
+    /* A newline would begin another key. */
     for (char *letter = status; *letter; letter++)
         *letter = (unsigned char)*letter < ' ' ? ' ' : *letter;
     if (strcmp(status, notify->status) == 0)

@@ -1,9 +1,9 @@
-/* notify.h - what a daemon tells the service manager that started it: the protocol of systemd's
- * sd_notify(3), datagrams of KEY=VALUE lines to the socket that NOTIFY_SOCKET names.
+/* notify.h - tells the service manager that started a daemon how it is doing, by the protocol of
+ * systemd's sd_notify(3): datagrams of KEY=VALUE lines to the socket that NOTIFY_SOCKET names.
  *
- * Without such a socket, as in a shell or a container, every call here does nothing. Where
- * WATCHDOG_USEC asks for signs of life, they are sent at half that time from the daemon's own
- * loop: a loop that is stuck sends none, and the manager starts the daemon again. */
+ * Without such a socket, as in a shell or a container, every call does nothing. If WATCHDOG_USEC
+ * asks for keep-alive messages, they are sent twice per that period from the daemon's own loop, so
+ * that the manager restarts a daemon whose loop is stuck. */
 #ifndef COMMON_BASE_NOTIFY_H
 #define COMMON_BASE_NOTIFY_H
 
@@ -12,29 +12,29 @@
 #include <stdint.h>
 
 struct notify {
-    int fd;               /* -1: nobody listens */
-    uint64_t watchdog_ms; /* between signs of life; 0: none are wanted */
-    uint64_t due_ms;      /* of the next one */
-    char status[256];     /* the last that was told */
+    int fd;               /* -1: there is no manager */
+    uint64_t watchdog_ms; /* between keep-alive messages; 0: none are wanted */
+    uint64_t due_ms;      /* when the next one is due */
+    char status[256];     /* the last status sent */
 };
 
-/* Read and remove the variables, so that no child takes them for its own; before there are
- * threads. -EINVAL for a socket or a time that is none; notify is then as without a manager, and
- * may be used. */
+/* Read the environment variables, and remove them so that children do not take them for their own.
+ * To be called before there are threads. -EINVAL when the socket or the period is malformed; notify
+ * may be used even then, as if there were no manager. */
 int notify_open(struct notify *notify, struct error *err);
 void notify_close(struct notify *notify);
 
-/* The daemon is up; the manager may start what comes after it. */
+/* The daemon is up; the manager may start what depends on it. */
 void notify_ready(struct notify *notify);
-/* It goes down of its own will. */
+/* The daemon is shutting down on purpose. */
 void notify_stopping(struct notify *notify);
-/* What it does, in a sentence for `systemctl status`; the same again is not sent. */
+/* Set the sentence that `systemctl status` shows. An unchanged one is not sent again. */
 void notify_status(struct notify *notify, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Send the sign of life if it is due; times are milliseconds of a clock that never runs back. */
+/* Send the keep-alive message if it is due. Times are milliseconds of a monotonic clock. */
 void notify_alive(struct notify *notify, uint64_t now_ms);
-/* timeout_ms of a poll(2), -1 for ever, cut to when the next sign of life is due. */
+/* The timeout for poll(2) (-1: none), shortened to when the next keep-alive message is due. */
 int notify_timeout_ms(const struct notify *notify, int timeout_ms, uint64_t now_ms);
 
 #endif

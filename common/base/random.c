@@ -1,4 +1,4 @@
-/* random.c - Philox 4x32-10 and the distributions we need of it. */
+/* random.c - Philox 4x32-10, and the distributions we need. */
 #include "common/base/random.h"
 
 #include <math.h>

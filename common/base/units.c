@@ -1,4 +1,4 @@
-/* units.c - sizes and durations as people write them. */
+/* units.c - quantities as people write them: a number, then a unit from a table. */
 #include "common/base/units.h"
 
 #include <errno.h>
@@ -30,7 +30,8 @@ static const struct unit time_units[] = {
     {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {NULL, 0},
 };
 
-/* number and a known unit -> value; negative, infinite or trailing text is refused. */
+/* Parses a number followed by a known unit. Negative or infinite numbers and trailing text are
+ * refused. */
 static int parse(const char *text, const struct unit *units, double *value)
 {
     char *end;

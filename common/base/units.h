@@ -1,4 +1,7 @@
-/* units.h - "2GiB" and "30s" to numbers, and back for people. */
+/* units.h - parses quantities with units such as "2GiB" and "30s", and formats them for people.
+ *
+ * Parsers return -EINVAL, with the text given and what would be right. Formatters write at most
+ * `size` bytes and return `out`. */
 #ifndef COMMON_BASE_UNITS_H
 #define COMMON_BASE_UNITS_H
 
@@ -7,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "512", "64KiB", "1.5GiB", "2GB" -> bytes. -EINVAL names the text and what would be right. */
+/* "512", "64KiB", "1.5GiB", "2GB" -> bytes. */
 int units_bytes(const char *text, uint64_t *bytes, struct error *err);
 /* "250ms", "30s", "10m", "2h" -> seconds; a bare number is refused. */
 int units_seconds(const char *text, double *seconds, struct error *err);
@@ -15,12 +18,13 @@ int units_seconds(const char *text, double *seconds, struct error *err);
 int units_bandwidth(const char *text, double *bytes_per_s, struct error *err);
 /* "16.3TFLOP/s" -> floating-point operations per second; a bare number is refused. */
 int units_flops(const char *text, double *flops, struct error *err);
-/* "1.5 GiB", "3.20 ms"; writes at most size characters and returns out. */
+/* "1.5 GiB" */
 char *units_print_bytes(char *out, size_t size, double bytes);
+/* "3.20 ms" */
 char *units_print_seconds(char *out, size_t size, double seconds);
-/* In whole seconds and two units at most, as what people wait for: "3h12m", "4m05s", "12s". */
+/* A duration that people wait for, in whole seconds and at most two units: "3h12m", "4m05s". */
 char *units_print_duration(char *out, size_t size, double seconds);
-/* "2026-11-26 09:13", by this place's calendar; of milliseconds since 1970. */
+/* Milliseconds since 1970 as local time: "2026-11-26 09:13". */
 char *units_print_minute(char *out, size_t size, uint64_t unix_ms);
 
 #endif

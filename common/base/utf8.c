@@ -1,4 +1,4 @@
-/* utf8.c - see utf8.h. */
+/* utf8.c - walks UTF-8 character by character; runs of ASCII eight bytes at a time. */
 #include "common/base/utf8.h"
 
 #include "common/base/memory.h"
@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes of the sequence that starts with lead; 0 where none does. */
+/* The length of a sequence with this lead byte; 0 if it is not a lead byte. */
 static size_t sequence_size(unsigned char lead)
 {
     if (lead < 0x80)
@@ -34,7 +34,7 @@ size_t utf8_size(const void *text, size_t left)
     return overlong || outside ? 0 : size;
 }
 
-/* Most text is ASCII: eight characters of that are seen at once. */
+/* Most text is ASCII, of which eight characters are checked at once. */
 bool utf8_valid(const char *text)
 {
     size_t left = strlen(text);
@@ -53,14 +53,14 @@ bool utf8_valid(const char *text)
     return true;
 }
 
-/* Of one character: may it be a command to a terminal? */
+/* Is this character a control character, which a terminal may take for a command? */
 static bool is_control(const unsigned char *at, size_t length)
 {
     return (length == 1 && (at[0] < ' ' || at[0] == 127)) ||
            (length == 2 && at[0] == 0xc2 && at[1] < 0xa0);
 }
 
-/* The last character, where the end of the room has cut it. */
+/* Drops an incomplete character at the end. */
 static void drop_cut_character(char *text)
 {
     size_t length = strlen(text), begin = length;
@@ -70,7 +70,7 @@ static void drop_cut_character(char *text)
         text[begin - 1] = '\0';
 }
 
-/* What is no character becomes '?', and control characters but those kept. */
+/* Replaces invalid bytes, and control characters except those in `kept`, by '?'. */
 static void clean(char *text, size_t size, const char *kept)
 {
     for (size_t i = 0, length; i < size; i += length ? length : 1) {

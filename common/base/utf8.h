@@ -1,18 +1,22 @@
-/* utf8.h - UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing past U+10FFFF. */
+/* utf8.h - validates and cleans UTF-8 by RFC 3629: no overlong forms, no surrogates, nothing past
+ * U+10FFFF. */
 #ifndef COMMON_BASE_UTF8_H
 #define COMMON_BASE_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of the character at text, of which `left` are there; 0 where there is none. */
+/* The length in bytes of the character at `text`, with `left` bytes available; 0 if there is no
+ * valid one. */
 size_t utf8_size(const void *text, size_t left);
 bool utf8_valid(const char *text);
-/* Make of UTF-8 from elsewhere, which the end of its room may have cut, one line that JSON and
- * terminals take: control characters become '?', a part of a character is dropped. */
+/* Turn text from elsewhere, which may have been cut in the middle of a character, into one line
+ * that is safe for JSON and terminals: control characters become '?', a cut character is dropped.
+ */
 void utf8_tame(char *text);
-/* Bytes that may be anything, what a model says for one, as UTF-8 that no terminal minds: the
- * rest, with all control characters but new lines and tabs, becomes '?'. The text is yours. */
+/* Turn arbitrary bytes, such as the output of a model, into valid UTF-8 that is safe for terminals:
+ * everything else, and control characters except newline and tab, becomes '?'. Freed by the
+ * caller. */
 char *utf8_clean(const void *bytes, size_t size);
 
 #endif

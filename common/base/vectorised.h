@@ -1,7 +1,7 @@
-/* vectorised.h - functions whose loops are vector code for the machine that runs them.
+/* vectorised.h - compiles a function several times, for different vector extensions.
  *
- * The fastest of these that it has is chosen when the program is loaded. It holds for one function
- * and what is inlined into it; the file is to be compiled at -O3. */
+ * The best version for the machine is chosen when the program is loaded. VECTORISED goes before a
+ * function and covers what is inlined into it; its file has to be compiled with -O3. */
 #ifndef COMMON_BASE_VECTORISED_H
 #define COMMON_BASE_VECTORISED_H
 

@@ -1,18 +1,19 @@
-/* name.h - what the folders of checkpoints are called: who lists them and who writes, reads and
- * deletes them must agree about it. */
+/* name.h - the names of checkpoint folders, shared by everyone who lists, writes, reads or deletes
+ * them. */
 #ifndef COMMON_CHECKPOINT_NAME_H
 #define COMMON_CHECKPOINT_NAME_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* "step-40.epoch-2", yours: a checkpoint after 40 steps, written by the job's second plan. */
+/* "step-40.epoch-2": a checkpoint after 40 steps, written by the job's second plan. Freed by the
+ * caller. */
 char *checkpoint_name(uint64_t step, uint64_t epoch);
-/* False for what is no such name. */
+/* False when it is not such a name. */
 bool checkpoint_name_parse(const char *name, uint64_t *step, uint64_t *epoch);
 
-/* "DIR/j-7-1f3a90c2", yours: of all checkpoints of a job. The number of its cluster is in it, so
- * that no two jobs anywhere write into one folder, or delete in it. */
+/* "DIR/j-7-1f3a90c2": the folder of all checkpoints of a job, freed by the caller. It contains the
+ * cluster's number, so that no two jobs anywhere write or delete in the same folder. */
 char *checkpoint_root(const char *dir, const char *job, uint64_t cluster);
 
 #endif

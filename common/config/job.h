@@ -1,9 +1,9 @@
-/* job.h - the job file: what to train, on what, and what may be decided about it.
+/* job.h - the job file: what to train, on what data, and what the planner may decide.
  *
- * The fields carry the names of the file's keys. Optional numbers without a default are 0 and
- * optional texts NULL when the file does not give them. Ranges and fields that contradict each
- * other are refused here; what only the model, the plan or the data can know (do the heads
- * divide the hidden size, is there such a search) is theirs to check. */
+ * Members have the names of the file's keys. Where the file does not give them, optional numbers
+ * without a default are 0 and optional texts NULL. Values out of range and fields that contradict
+ * each other are refused here. What only the model, the plan or the data can tell (do the heads
+ * divide the hidden size, is there such a search) is checked there. */
 #ifndef COMMON_CONFIG_JOB_H
 #define COMMON_CONFIG_JOB_H
 
@@ -20,11 +20,12 @@ enum job_objective {
     JOB_FRONTIER,   /* the fastest, and what can be had for less memory or fewer devices */
 };
 
-/* As config.json of transformers has them. */
+/* How rotary positions are scaled (graph/rotation.h), named as in the config.json of transformers.
+ */
 enum job_rope_type {
-    JOB_ROPE_DEFAULT, /* positions turn by rope_theta alone */
-    JOB_ROPE_LINEAR,  /* all slower, by factor */
-    JOB_ROPE_LLAMA3,  /* slow ones slower, by factor */
+    JOB_ROPE_DEFAULT, /* not scaled: rope_theta alone */
+    JOB_ROPE_LINEAR,  /* all frequencies are divided by factor */
+    JOB_ROPE_LLAMA3,  /* low frequencies are divided by factor */
 };
 
 extern const char *const job_rope_types[];
@@ -32,7 +33,7 @@ extern const char *const job_rope_types[];
 struct job_rope_scaling {
     int rope_type; /* enum job_rope_type */
     double factor;
-    /* Of llama3; 1, 4 and 8192 unless given. */
+    /* llama3 only; defaults 1, 4 and 8192. */
     double low_freq_factor, high_freq_factor;
     int64_t original_max_position_embeddings;
 };
@@ -40,19 +41,19 @@ struct job_rope_scaling {
 struct job_model {
     char *family; /* a member of common/models */
     int64_t layers, hidden, heads;
-    int64_t seq;                     /* tokens per sample */
-    int64_t vocab;                   /* 256 for text unless given */
-    int64_t ffn;                     /* the family's usual multiple of hidden unless given */
-    int64_t head_dim;                /* features of a head; hidden / heads unless given */
-    int64_t kv_heads;                /* heads of keys and values; as many as heads unless given */
-    int64_t patch;                   /* pixels: the edge of a patch of an image */
-    double norm_epsilon, rope_theta; /* 0: 1e-5, and 10000 */
+    int64_t seq;      /* tokens per sample */
+    int64_t vocab;    /* default for text: 256 */
+    int64_t ffn;      /* width of the MLP; 0: the family's usual multiple of hidden */
+    int64_t head_dim; /* width of a head; 0: hidden / heads */
+    int64_t kv_heads; /* key/value heads; 0: as many as heads */
+    int64_t patch;    /* edge of an image patch, in pixels */
+    double norm_epsilon, rope_theta; /* 0: 1e-5 and 10000 */
     struct job_rope_scaling rope_scaling;
-    enum answer tied; /* is the embedding's table the head's weight as well? */
-    char *weights;    /* a folder of weights to begin from; NULL: they are drawn */
+    enum answer tied; /* is the head's weight the embedding table? */
+    char *weights;    /* a folder of weights to start from; NULL: random weights */
 };
 
-/* One of the three; paths as they were written. */
+/* Exactly one of the three is given; paths as written. */
 struct job_data {
     struct texts text;   /* files and directories, every byte a token */
     struct texts tokens; /* files of token ids */
@@ -65,7 +66,7 @@ struct job_train {
     double lr;
     int64_t warmup; /* steps */
     double weight_decay;
-    double clip; /* the gradient's largest norm; 0: not clipped */
+    double clip; /* the largest norm of the gradient; 0: no clipping */
     enum job_dtype dtype;
     int64_t seed;
     double beta1, beta2, epsilon; /* Adam's */
@@ -90,36 +91,36 @@ struct job_plan {
     uint64_t memory; /* bytes per device; 0: what the device has */
     char *search;    /* a member of coordinator/planner/searches; NULL: the planner chooses */
     char *schedule;  /* a member of common/plan/schedules; NULL: the planner decides */
-    bool overlap;    /* communication may go beside computing */
+    bool overlap;    /* communication may overlap with computation */
     struct job_pin pin;
     struct job_forbid forbid;
 };
 
 struct job_elastic {
-    int64_t copy_every; /* steps between in-memory copies, at least; 0: none are made */
-    double copy_share;  /* of a step's time that they may take; 0: however long they take */
-    double orphan;      /* seconds of training without a coordinator */
-    double stall;       /* seconds in one place after which a rank holds up the others */
+    int64_t copy_every; /* least number of steps between in-memory copies; 0: no copies */
+    double copy_share;  /* the share of step time that copies may take; 0: no limit */
+    double orphan;      /* seconds that training goes on without a coordinator */
+    double stall;       /* seconds without progress after which a rank counts as stalled */
     int64_t max_restarts;
-    int64_t max_skipped; /* steps in a row that are not finite; 0: as many as there are */
-    bool replan;         /* executors outlive an epoch that breaks, and keep its state in memory */
+    int64_t max_skipped; /* steps in a row that may be skipped as not finite; 0: no limit */
+    bool replan;         /* executors outlive a broken epoch and keep its state in memory */
 };
 
 struct job_eval {
-    int64_t every;  /* steps; 0: never */
-    double holdout; /* fraction of the data that is never trained on */
+    int64_t every;  /* steps between evaluations; 0: never */
+    double holdout; /* fraction of the data to evaluate on, never trained on */
     int64_t sample; /* bytes of text to generate after the last step; byte-level models only */
 };
 
 #define CHECKPOINTS_KEPT 3
 struct job_checkpoint {
     char *dir;     /* NULL: no checkpoints */
-    int64_t every; /* steps; 0: only the last */
-    int64_t keep;  /* checkpoints; CHECKPOINTS_KEPT unless given */
+    int64_t every; /* steps between checkpoints; 0: only after the last step */
+    int64_t keep;  /* how many checkpoints to keep; default CHECKPOINTS_KEPT */
 };
 
 struct job_config {
-    int api_version; /* index of the only version there is */
+    int api_version; /* always 0: there is one version */
     char *name;
     struct job_model model;
     struct job_data data;
@@ -131,23 +132,23 @@ struct job_config {
     struct job_checkpoint checkpoint;
 };
 
-/* Read a job file. -errno when it cannot be read, -EINVAL with file:line:column, key, value and
- * what would be right. */
+/* Read a job file. A negative errno when it cannot be read, -EINVAL with file:line:column, key,
+ * value and what would be right. */
 int job_config_load(const char *path, struct job_config **out, struct error *err);
-/* The same from size bytes of text, which errors call name. */
+/* The same from `size` bytes of text; errors call it `name`. */
 int job_config_parse(const char *text, size_t size, const char *name, struct job_config **out,
                      struct error *err);
-/* Put a place before a sentence about this job, as errors of parsing have it: that of the field
- * which the sentence begins with ("model.heads 5 does not divide"), or of the section around it;
- * the name alone before a sentence that begins otherwise.
- */
+/* Prefix an error about this job with its place, as parse errors have it. If the error begins with
+ * a field ("model.heads 5 does not divide ..."), that is the place of the field or of the section
+ * around it; otherwise just the name. */
 void job_config_place(const char *text, size_t size, const char *name, struct error *err);
-/* NULL is fine. */
+/* Accepts NULL. */
 void job_config_destroy(struct job_config *job);
-/* The job as YAML with every default written out, yours to free; parsing it gives an equal job. */
+/* The job as YAML with all defaults filled in, freed by the caller; parsing it gives an equal job.
+ */
 char *job_config_print(const struct job_config *job);
 
-/* The table behind it all, for help texts and tests. */
+/* The table of all keys, for help texts and tests. */
 extern const struct field job_config_fields[];
 
 #endif

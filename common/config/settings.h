@@ -1,9 +1,10 @@
-/* settings.h - a daemon's settings, in layers: flag over environment over file over default.
+/* settings.h - the settings of a daemon, in layers: flags override the environment, which overrides
+ * files, which override defaults.
  *
- * Each remembers where its value came from. The table is that of fields.h without sections; a
- * key such as state_dir is `state_dir:` in a file, GIMBAL_STATE_DIR in the environment and
- * --state-dir as a flag; lists are separated by commas in the latter two. The layers are
- * read from the lowest to the highest: files, then environment, then flags. */
+ * Settings are described by a table (fields.h) without sections, and remember where their value
+ * came from. The key state_dir, for example, is `state_dir:` in a file, GIMBAL_STATE_DIR in the
+ * environment and --state-dir as a flag; in the latter two, lists are separated by commas. Layers
+ * have to be read from lowest to highest: files, environment, flags. */
 #ifndef COMMON_CONFIG_SETTINGS_H
 #define COMMON_CONFIG_SETTINGS_H
 
@@ -18,22 +19,24 @@ struct settings;
 /* Fill the zeroed struct that the table describes with the defaults; table and struct are
  * borrowed and must outlive the settings. */
 struct settings *settings_create(const struct field *fields, void *values);
-/* Also frees what the values own. NULL is fine. */
+/* Also frees what the values own. Accepts NULL. */
 void settings_destroy(struct settings *settings);
 
-/* -EINVAL with the file's line and column, the variable's or the flag's name. A later file goes
- * over an earlier one; a file that is not there is an error (-ENOENT) only if it must be. */
+/* Read one layer. -EINVAL with the line and column in the file, or the name of the variable or
+ * flag. A later file overrides an earlier one. A missing file is an error (-ENOENT) only if
+ * must_exist. */
 int settings_read_file(struct settings *settings, const char *path, bool must_exist,
                        struct error *err);
 int settings_read_environment(struct settings *settings, struct error *err);
-/* key as in the table. */
+/* `key` is as in the table. */
 int settings_set_flag(struct settings *settings, const char *key, const char *text,
                       struct error *err);
-/* After the last layer: -EINVAL when a required setting is nowhere, with the ways to give it. */
+/* To be called after the last layer. -EINVAL when a required setting is missing; the text says how
+ * to give it. */
 int settings_check(const struct settings *settings, struct error *err);
 
-/* "default", "/etc/gimbal/worker.yaml:3:10", "GIMBAL_ADDRESS" or "--address"; lent until the next
- * layer is read. NULL when the table has no such key. */
+/* Where a value came from: "default", "/etc/gimbal/worker.yaml:3:10", "GIMBAL_ADDRESS" or
+ * "--address". Valid until the next layer is read. NULL when the table has no such key. */
 const char *settings_origin(const struct settings *settings, const char *key);
 
 /* A line for each setting: its key, its value and its origin, with tabs between. One that has no

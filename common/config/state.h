@@ -1,13 +1,14 @@
-/* state.h - where a daemon keeps what must survive it, and a command what it can make again, when
- * they are not told. */
+/* state.h - the default folders for a daemon's state, which must survive it, and for the cache,
+ * which can be recreated. */
 #ifndef COMMON_CONFIG_STATE_H
 #define COMMON_CONFIG_STATE_H
 
-/* The folder of the daemon of that name ("worker"), yours: what systemd gives it
- * (STATE_DIRECTORY), else for root /var/lib/gimbal/NAME, else gimbal/NAME in XDG_STATE_HOME or
- * ~/.local/state. NULL when even HOME is not known. */
+/* The state folder of a daemon ("worker"), freed by the caller: what systemd assigns
+ * (STATE_DIRECTORY), else /var/lib/gimbal/NAME for root, else gimbal/NAME in XDG_STATE_HOME or
+ * ~/.local/state. NULL when HOME is not set either. */
 char *state_folder(const char *name);
-/* The folder of the user, yours: gimbal in XDG_CACHE_HOME or ~/.cache. NULL as above. */
+/* The user's cache folder, freed by the caller: gimbal in XDG_CACHE_HOME or ~/.cache. NULL as
+ * above. */
 char *state_cache_folder(void);
 
 #endif

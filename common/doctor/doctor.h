@@ -1,7 +1,7 @@
-/* doctor.h - what was looked at, what was found there, and what would be right.
+/* doctor.h - diagnostic checks, and their findings: what was found and how to fix it.
  *
- * A check is a row of somebody's table: it looks at one thing and adds a finding for all that it
- * has seen there, also where all is well. It changes nothing that it looks at. */
+ * A check examines one thing and adds findings for everything it has seen, including what is fine.
+ * It changes nothing that it examines. Callers bring their own tables of checks. */
 #ifndef COMMON_DOCTOR_DOCTOR_H
 #define COMMON_DOCTOR_DOCTOR_H
 
@@ -19,7 +19,7 @@ enum verdict {
 /* "ok", "warning", "blocking" */
 const char *verdict_name(enum verdict verdict);
 
-/* Texts are its own. */
+/* Owns its texts. */
 struct finding {
     char *check, *about; /* of the row: "state", "the folder for what must survive" */
     enum verdict verdict;
@@ -30,16 +30,16 @@ struct finding {
 struct findings {
     struct finding *items;
     size_t count, capacity;
-    const char *check, *about; /* of what is added now; lent */
+    const char *check, *about; /* given to findings added from now on; borrowed */
 };
 
 struct doctor_check {
     const char *name, *about;
-    /* What it looks at is the table's own kind of scene. */
+    /* `scene` is what the checks of the table have in common; its type is up to the table. */
     void (*cb)(void *scene, struct findings *out);
 };
 
-/* All rows, in order; the last is NULL. */
+/* Run all checks in order; `checks` ends with NULL. */
 void doctor_run(const struct doctor_check *const *checks, void *scene, struct findings *out);
 
 void finding_ok(struct findings *out, const char *format, ...)
@@ -50,13 +50,13 @@ void finding_warn(struct findings *out, const char *right, const char *format, .
 void finding_block(struct findings *out, const char *right, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The worst of them; VERDICT_OK where there are none. */
+/* The worst verdict; VERDICT_OK without findings. */
 enum verdict findings_worst(const struct findings *findings);
 void findings_finish(struct findings *findings); /* accepts a zeroed one */
 
-/* [{"check", "about", "verdict", "found", "right": TEXT or null}]; the caller's. */
+/* [{"check", "about", "verdict", "found", "right": TEXT or null}], owned by the caller. */
 json_t *findings_to_json(const struct findings *findings);
-/* Add what another process has written so. -EINVAL: it is something else. */
+/* Add findings from such JSON, written by another process. -EINVAL when it is something else. */
 int findings_add_json(struct findings *findings, const json_t *json, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* graph.c - building and measuring a model's graph. */
+/* graph.c - building a model's graph, counting its elements, hashing it. */
 #include "common/graph/graph.h"
 
 #include "common/base/hash.h"

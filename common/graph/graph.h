@@ -1,8 +1,13 @@
-/* graph.h - a model as data: tensors, the operations between them, and a chain of blocks.
+/* graph.h - a model as data: tensors, the operations (nodes) between them, and a chain of blocks.
  *
- * A block is one repeated layer (or what stands before the first and after the last). Blocks
- * form a chain: a block reads the last tensor of the block before it, and no other block's
- * activations. Weights may have two users (tied); the first one owns them. */
+ * Every model family builds one of these; planning, pricing and lowering to programs work on it
+ * alone. Tensors, nodes and blocks are numbered from 0 in the order in which they are added, and
+ * nodes stand in execution order.
+ *
+ * A block is one layer, or what stands before the first layer (the embedding) or after the last
+ * (the head). Blocks form a chain: a block reads the output of the block before it and no other
+ * block's activations. A weight may be used by two blocks (tied weights); it belongs to the block
+ * that uses it first. */
 #ifndef COMMON_GRAPH_GRAPH_H
 #define COMMON_GRAPH_GRAPH_H
 
@@ -10,48 +15,49 @@
 #include "common/graph/rotation.h"
 
 enum tensor_kind {
-    TENSOR_DATA,       /* comes from the data source: tokens, targets */
-    TENSOR_WEIGHT,     /* trained */
-    TENSOR_ACTIVATION, /* made by an operation */
-    TENSOR_LOSS,       /* a scalar, summed over the step */
+    TENSOR_DATA,       /* read from the data source: tokens, targets */
+    TENSOR_WEIGHT,     /* a trained parameter */
+    TENSOR_ACTIVATION, /* computed by a node */
+    TENSOR_LOSS,       /* a scalar, summed over all micro-batches of a step */
 };
 
 struct initializer {
-    float mean, deviation; /* normal; deviation 0: constant */
+    float mean, deviation; /* a normal distribution; with deviation 0 the constant `mean` */
 };
 
 struct tensor {
-    char *name; /* as a checkpoint names it: "layers.3.fc1.weight" */
-    const char *dims;
+    char *name;       /* as in a checkpoint: "layers.3.fc1.weight"; owned by the graph */
+    const char *dims; /* one letter per dim, see shape.h; not copied */
     enum tensor_kind kind;
-    struct initializer initializer; /* of a weight */
-    bool decays;                    /* weight decay applies */
-    bool targets;                   /* data: what is to be predicted, not what is read */
-    int producer;                   /* node, or -1 */
-    int block;                      /* of the producer, or of the first user */
+    struct initializer initializer; /* weights only */
+    bool decays;                    /* weights: weight decay applies */
+    bool targets;                   /* data: what is to be predicted, not the model's input */
+    int producer;                   /* the node whose output it is; -1 for data and weights */
+    int block;                      /* of the producer, or of a weight's first user */
 };
 
 struct node {
     const struct operation *operation;
     int block;
-    int operands[OPERANDS_MAX]; /* tensors: inputs, weights, output */
-    float epsilon;              /* of a norm */
-    struct rotation rotation;   /* of rotary positions */
+    int operands[OPERANDS_MAX]; /* tensor numbers: inputs, then weights, then the output */
+    float epsilon;              /* used by norms only */
+    struct rotation rotation;   /* used by rotary positions only */
 };
 
 struct block {
     char *name; /* "embed", "layers.3", "head" */
-    int type;   /* equal blocks have equal types */
+    int type;   /* blocks of the same type have the same nodes and shapes */
     int node_first, node_count;
-    int output; /* the tensor that the next block reads */
+    int output; /* the last node's output, which the next block reads; -1: no node yet */
 };
 
 struct graph {
-    struct sizes sizes; /* b is the samples of a micro-batch: 0 here, the plan knows it */
-    /* Of activations, their gradients, and weights while they are computed with: 4 is f32, 2 is
-     * bf16. Masters, moments and sums of gradients are f32 in any case. */
+    struct sizes sizes; /* b, the samples per micro-batch, stays 0: the plan decides it */
+    /* Bytes per element of activations, their gradients, and the copies of weights used in
+     * computation: 4 is f32, 2 is bf16. Master weights, optimizer moments and gradient sums are
+     * always f32. */
     int element_bytes;
-    /* Of nodes that are added from now on; 1e-5, and a base of 10000 unless set. */
+    /* Given to every node added afterwards. Defaults: epsilon 1e-5, base 10000, no scaling. */
     float epsilon;
     struct rotation rotation;
     struct tensor *tensors;
@@ -59,28 +65,36 @@ struct graph {
     struct block *blocks;
     size_t tensor_count, node_count, block_count;
     size_t tensor_capacity, node_capacity, block_capacity;
-    int type_count;
+    int type_count; /* block types are 0 to type_count - 1 */
 };
 
+/* An empty graph; never NULL. */
 struct graph *graph_create(void);
+/* Accepts NULL. */
 void graph_destroy(struct graph *graph);
 
-/* Building: a block is open from its begin until the next begin. Names are copied. */
+/* Begin a block; it stays open until the next one begins. Here and below names are copied, `dims`
+ * is kept as a pointer and has to outlive the graph. */
 void graph_block(struct graph *graph, const char *name, int type);
+/* Declare a data tensor and return its number. */
 int graph_data(struct graph *graph, const char *name, const char *dims, bool targets);
-/* Takes the name "BLOCK.name". */
+/* Add a weight named "BLOCK.name" to the open block and return its tensor number. */
 int graph_weight(struct graph *graph, const char *name, const char *dims, struct initializer with,
                  bool decays);
-/* Append an operation to the open block; operands are its inputs and weights. The returned
- * output becomes the block's. */
+/* Append a node to the open block. `operands` holds the tensor numbers of its inputs and weights;
+ * the output tensor, named "BLOCK.output", is created here. Returns its number; it also becomes
+ * the block's output. */
 int graph_node(struct graph *graph, const struct operation *operation, const char *output,
                const int *operands);
 
-/* Elements of the tensor when a micro-batch has `batch` samples. */
+/* Elements of a whole tensor when a micro-batch has `batch` samples. */
 int64_t graph_tensor_count(const struct graph *graph, int tensor, int64_t batch);
+/* Elements of all weights together; tied weights count once. */
 int64_t graph_parameter_count(const struct graph *graph);
-/* sizes with the samples of a micro-batch filled in. */
+/* The graph's sizes with b, the samples of a micro-batch, filled in. */
 struct sizes graph_sizes(const struct graph *graph, int64_t batch);
+/* Extend a running hash (see base/hash.h) by everything that defines the model: sizes, element
+ * type, tensors and nodes. */
 uint64_t graph_hash(const struct graph *graph, uint64_t hash);
 
 #endif

@@ -1,4 +1,4 @@
-/* operation.c - the family of operations, and what its members share. */
+/* operation.c - the table of all operations, and the cost formulas that several of them share. */
 #include "common/graph/operation.h"
 
 #include <string.h>

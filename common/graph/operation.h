@@ -1,33 +1,38 @@
-/* operation.h - what an operation is: one file in operations/ and one row in operation.c.
+/* operation.h - the description of one kind of operation: its operands, cost and splits.
  *
- * An operation has operands: its inputs, then its weights, then its one output, numbered in
- * this order. It may compute in phases, with named statistics between them that are reduced
- * over the ranks that hold the other pieces of one dim (the maximum over a split vocabulary is
- * no sum: it has to be an instruction of its own). Statistics are numbered on from the output.
+ * To add an operation, write its file in operations/ and add its row in operation.c. Descriptions
+ * are constant; the arithmetic itself is in the devices' kernels.
  *
- * Every operation has a backward: gradients of its inputs and weights from that of its output. */
+ * The operands are the inputs, then the weights, then the single output, numbered in this order.
+ * An operation may run in several phases. A phase can leave named statistics behind, which are
+ * reduced over the ranks that hold the other pieces of one dim before the next phase begins: a
+ * softmax over a split vocabulary, for example, needs the maximum over all ranks first, and a
+ * maximum cannot be folded into a sum. Statistics are numbered on from the output.
+ *
+ * Every operation has a backward direction: it computes the gradients of its inputs and weights
+ * from the gradient of its output. */
 #ifndef COMMON_GRAPH_OPERATION_H
 #define COMMON_GRAPH_OPERATION_H
 
 #include "common/graph/shape.h"
 
 #define OPERANDS_MAX 5   /* inputs, weights and the output */
-#define STATISTICS_MAX 3 /* of one direction */
-#define PHASES_MAX 3
+#define STATISTICS_MAX 3 /* per direction */
+#define PHASES_MAX 3     /* per direction */
 #define VIEWS_MAX (OPERANDS_MAX + STATISTICS_MAX)
 
 enum direction { FORWARD, BACKWARD, DIRECTIONS };
 enum reduction { REDUCTION_SUM, REDUCTION_MAX };
 
-/* A small tensor that a phase leaves behind, reduced before the next phase begins. */
+/* A small tensor that a phase leaves behind and that is reduced before the next phase begins. */
 struct statistic {
     const char *name;
     const char *dims;
-    int phase; /* after which it is reduced */
+    int phase; /* the phase after which it is reduced, from 0 */
     enum reduction reduction;
 };
 
-/* What one role does to the operands: "b..>b" (see placement/role.h). */
+/* How one role splits the operands: "b..>b", one sign per operand (see placement/role.h). */
 struct cell {
     const char *role;
     const char *signs;
@@ -35,25 +40,27 @@ struct cell {
 
 struct operation {
     const char *name;
-    const char *kernel; /* kernels are found by this; NULL: by the name */
-    const char *like;   /* priced as this one where it was not measured itself; NULL: as no other */
+    const char *kernel; /* the name by which devices look up the kernel; NULL: `name` */
+    const char *like;   /* in a profile without this operation, use that one's times; NULL: none */
     int input_count, weight_count;
-    const char *dims[OPERANDS_MAX]; /* of inputs, weights, output */
+    const char *dims[OPERANDS_MAX]; /* of the inputs, the weights and the output, see shape.h */
 
-    /* Bit i: operand i (or statistic) is read again in backward. Weights always may be. */
+    /* Bit i: backward reads operand (or statistic) i, so it has to be kept until then. Weights
+     * may always be read. */
     unsigned saved;
-    /* Bit i: operand i has no gradient (token numbers). */
+    /* Bit i: operand i has no gradient (token numbers, targets). */
     unsigned constant;
-    /* Bit i: the gradient of input i *is* the gradient of the output: nothing is computed. */
+    /* Bit i: the gradient of input i equals the gradient of the output; nothing is computed. */
     unsigned passes;
-    /* Bit i: operand i may be added only once to a sum that several ranks hold parts of. */
+    /* Bit i: where the output is a sum of which each rank holds a part, only one rank may add
+     * operand i (a bias). */
     unsigned once;
-    /* Little arithmetic for a large output: selective recomputation runs it again in backward
-     * rather than keep the output. */
+    /* Takes little arithmetic for a large output: selective recomputation runs it again in
+     * backward rather than keep the output. */
     bool cheap;
-    /* No device has a kernel for it yet: it can be planned with, and not be run. */
+    /* No device has a kernel for it yet: a model with it can be planned but not run. */
     bool planned;
-    /* The loss is summed over the micro-batches of a step; its own gradient is 1. */
+    /* The output is the loss: summed over the micro-batches of a step, with gradient 1. */
     bool is_loss;
 
     char exchange; /* statistics are reduced over the axes that split this dim of operand 0 */
@@ -61,36 +68,39 @@ struct operation {
     struct statistic statistics[DIRECTIONS][STATISTICS_MAX];
     int statistic_count[DIRECTIONS];
 
-    /* Floating-point operations of forward on these pieces of the operands, and how many
-     * times as many backward does. */
+    /* Floating-point operations of forward, given the pieces of all operands that a rank holds. */
     double (*flops)(const struct operation *operation, const struct box *operands);
-    double backward_flops;
-    /* Scratch that a kernel of any device may use during one call; NULL: none. Bytes. */
+    double backward_flops; /* those of backward, as a multiple of forward's */
+    /* Bytes of scratch memory that a kernel of any device may use during one call; NULL: none. */
     uint64_t (*workspace)(const struct box *operands, enum direction direction);
 
-    /* Cells of roles that do not know this operation (a role's own file comes first). */
+    /* How roles split this operation, for roles whose own file in placement/roles/ does not list
+     * it; a row there takes precedence. */
     struct cell cells[8];
 };
 
-int operation_operands(const struct operation *operation); /* inputs + weights + 1 */
+/* The number of operands: inputs, weights and the output. */
+int operation_operands(const struct operation *operation);
 
-/* Inputs and weights come before it. */
+/* The number of the output among the operands. */
 static inline int operation_output(const struct operation *operation)
 {
     return operation->input_count + operation->weight_count;
 }
 
+/* Does this operand have a gradient? */
 static inline bool operation_differentiates(const struct operation *operation, int operand)
 {
     return !(operation->constant >> operand & 1);
 }
 
-/* 2 x the product of all dims of the first input and the first weight: a matrix product. */
+/* For `flops` of a matrix product: 2 x the product of the sizes of all dims that occur in the first
+ * input or the first weight. */
 double operation_matmul_flops(const struct operation *operation, const struct box *operands);
-/* One pass over the largest operand. */
+/* For `flops` of an elementwise operation: one per element of the largest operand. */
 double operation_pass_flops(const struct operation *operation, const struct box *operands);
 
-/* The family; ends with NULL. */
+/* All operations; ends with NULL. */
 extern const struct operation *const operations[];
 const struct operation *operation_find(const char *name); /* NULL when unknown */
 

@@ -1,7 +1,7 @@
-/* rotation.h - how fast the pairs of a head turn by rotary positions (Su et al., arXiv 2104.09864),
- * and how they are slowed for longer texts than those that a model first learned from.
+/* rotation.h - the frequencies of rotary position embeddings (RoPE: Su et al., arXiv 2104.09864),
+ * and how they are scaled for sequences longer than those a model was first trained on.
  *
- * Plain numbers, which devices compute as well. */
+ * Plain numbers and inline functions, so that CUDA kernels can compile this header too. */
 #ifndef COMMON_GRAPH_ROTATION_H
 #define COMMON_GRAPH_ROTATION_H
 
@@ -14,17 +14,18 @@
 #define ROTATION_FUNCTION static inline
 #endif
 
-/* Pair i turns by base^(-2i / width) from one place to the next. What turns fewer than `low` times
- * within `places` is slowed by `factor`, what turns more than `high` times is not, and between them
- * by parts of both: LLaMA 3.1 (Grattafiori et al., arXiv 2407.21783). low and high without an end
- * slow all: Chen et al., arXiv 2306.15595. */
+/* Unscaled, pair i of a head rotates by base^(-2i / width) radians per position. Scaling follows
+ * LLaMA 3.1 (Grattafiori et al., arXiv 2407.21783): pairs that complete fewer than `low` rotations
+ * within `places` positions are slowed by `factor`, those that complete more than `high` are left
+ * alone, and in between the speed is interpolated linearly. With low and high infinite, every
+ * pair is slowed: linear scaling, Chen et al., arXiv 2306.15595. */
 struct rotation {
     float base;
-    float factor; /* 1: none is slowed */
-    float low, high, places;
+    float factor;            /* 1: no scaling */
+    float low, high, places; /* bounds in rotations; the original sequence length */
 };
 
-/* Of pair i of a head so wide, in radians from one place to the next. */
+/* The rotation of pair i of a head of this width, in radians per position. */
 ROTATION_FUNCTION double rotation_speed(const struct rotation *rotation, int64_t i, int64_t width)
 {
     double speed = pow((double)rotation->base, -2 * (double)i / (double)width);

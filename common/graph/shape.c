@@ -1,4 +1,4 @@
-/* shape.c - arithmetic of boxes. */
+/* shape.c - arithmetic on boxes. */
 #include "common/graph/shape.h"
 
 #include <assert.h>
@@ -46,7 +46,7 @@ bool box_overlap(const struct box *a, const struct box *b, struct box *out)
 bool box_contiguous(const struct box *box, const struct box *part, int64_t *offset)
 {
     int64_t stride = 1, first = 0;
-    bool cut = false; /* an inner dim is not taken whole: all outer ones must be of length 1 */
+    bool cut = false; /* an inner dim is not taken whole: all outer dims must have length 1 */
     for (int i = box->dims - 1; i >= 0; i--) {
         if (cut && box_length(part, i) != 1)
             return false;
@@ -58,7 +58,7 @@ bool box_contiguous(const struct box *box, const struct box *part, int64_t *offs
     return true;
 }
 
-/* Of an element at these places, in a box that is row-major. */
+/* The index of the element at these coordinates in a row-major buffer that holds the box. */
 static int64_t place_in(const struct box *box, const int64_t *at)
 {
     int64_t place = 0;
@@ -67,7 +67,7 @@ static int64_t place_in(const struct box *box, const int64_t *at)
     return place;
 }
 
-/* Row by row of the last dim. */
+/* Copies rows along the last dim, which are contiguous in both buffers. */
 void box_copy(const struct box *from, const float *in, const struct box *to, float *out,
               const struct box *part)
 {
@@ -81,7 +81,8 @@ void box_copy(const struct box *from, const float *in, const struct box *to, flo
     }
 }
 
-/* Dim by dim, what lies below the part and what lies above it. */
+/* Dim by dim, cuts off what lies below the part and what lies above it; `rest` shrinks to the part
+ * on the dims done so far, so no two boxes overlap. */
 int box_subtract(const struct box *box, const struct box *part, struct box out[2 * DIMS_MAX])
 {
     struct box rest = *box;

@@ -1,9 +1,10 @@
-/* shape.h - named dims, and boxes of a tensor.
+/* shape.h - named dims, and boxes: rectangular pieces of a tensor.
  *
- * A dim is a letter: b batch, s seq, h hidden, n heads, d head width, f ffn, v vocab (or classes),
- * k heads of keys and values, g heads of queries for each of those, p numbers of a patch. The same
- * letter is the same size everywhere in a model, so that a table can say along which dim a
- * tensor is split. Tensors lie row-major in the order of their dims. */
+ * A dim is named by a letter: b batch, s sequence, h hidden, n heads, d head width, f ffn, v
+ * vocabulary (or classes), k key/value heads, g query heads per key/value head, p numbers in an
+ * image patch. A letter has the same size everywhere in a model, so that a table can say along
+ * which dim a tensor is split. A tensor's dims are written as a string, "bsh", outermost first;
+ * tensors are row-major. */
 #ifndef COMMON_GRAPH_SHAPE_H
 #define COMMON_GRAPH_SHAPE_H
 
@@ -14,7 +15,7 @@
 
 #define DIMS_MAX 5
 
-/* The size of every dim, by letter. */
+/* The size of every dim, by letter; 0 where a model has no such dim. */
 struct sizes {
     int64_t of[26];
 };
@@ -27,13 +28,14 @@ static inline int64_t sizes_get(const struct sizes *sizes, char dim)
 
 void sizes_set(struct sizes *sizes, char dim, int64_t size);
 
-/* The half-open piece [low, high) of a whole tensor, dim by dim, in the whole's coordinates.
- * No dims: a scalar, one element. */
+/* A piece of a tensor: the half-open range [low, high) along every dim, in coordinates of the whole
+ * tensor. A box without dims is a scalar and has one element. */
 struct box {
     int dims;
     int64_t low[DIMS_MAX], high[DIMS_MAX];
 };
 
+/* The box of the whole tensor that has these dims. */
 struct box box_whole(const char *dims, const struct sizes *sizes);
 
 static inline int64_t box_length(const struct box *box, int dim)
@@ -41,7 +43,7 @@ static inline int64_t box_length(const struct box *box, int dim)
     return box->high[dim] - box->low[dim];
 }
 
-/* Elements; 0 when any dim is empty. */
+/* The number of elements; 0 when any dim is empty. */
 static inline int64_t box_count(const struct box *box)
 {
     int64_t count = 1;
@@ -51,16 +53,20 @@ static inline int64_t box_count(const struct box *box)
 }
 
 bool box_equal(const struct box *a, const struct box *b);
-/* What both hold; false when that is nothing. */
+/* The intersection of two boxes with equally many dims; false, with *out undefined, when it is
+ * empty. */
 bool box_overlap(const struct box *a, const struct box *b, struct box *out);
-/* Is `part` one run of memory inside `box`? Then *offset is its first element. */
+/* Is `part`, which lies inside `box`, contiguous in a row-major buffer that holds `box`? If so,
+ * *offset is the index of its first element. */
 bool box_contiguous(const struct box *box, const struct box *part, int64_t *offset);
-/* Copy `part`, which lies in both boxes, from one row-major piece to another. */
+/* Copy `part`, which lies in both boxes, from the row-major buffer `in` that holds `from` to the
+ * row-major buffer `out` that holds `to`. */
 void box_copy(const struct box *from, const float *in, const struct box *to, float *out,
               const struct box *part);
-/* What of `box` is not in `part`, which lies in it, as boxes that lie apart; how many. */
+/* Write `box` without `part`, which lies inside it, as disjoint boxes to `out`; returns how many.
+ */
 int box_subtract(const struct box *box, const struct box *part, struct box out[2 * DIMS_MAX]);
-/* "[0:4,8:16]" for people; at most size characters. */
+/* Format as "[0:4,8:16]" for people into `out`, truncated to `size`; returns `out`. */
 char *box_print(char *out, size_t size, const struct box *box);
 
 #endif

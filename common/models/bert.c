@@ -1,8 +1,9 @@
-/* bert.c - an encoder (Devlin et al., arXiv 1810.04805): every place sees all others, norms behind
- * the two residual sums of a layer and behind the embedding, which is tied to the head.
+/* bert.c - BERT, an encoder (Devlin et al., arXiv 1810.04805): every position attends to all
+ * others, norms follow the two residual sums of a layer (post-norm) and the embedding, and the head
+ * is tied to the embedding.
  *
- * As in RoBERTa (arXiv 1907.11692) there are no segments; and no layer stands between the last
- * norm and the logits. */
+ * As in RoBERTa (arXiv 1907.11692) there are no segment embeddings. Unlike in the papers, no extra
+ * layer stands between the last norm and the logits. */
 #include "common/models/parts.h"
 
 extern const struct operation operation_attend, operation_add, operation_logits, operation_loss;

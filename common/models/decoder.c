@@ -1,6 +1,7 @@
-/* decoder.c - blocks of LLaMA's kind, and config.json's part that all of them have.
+/* decoder.c - builds the graph of LLaMA-like decoders, and the part of config.json they share.
  *
- * The usual width of the network is LLaMA's: two thirds of 4 hidden, up to a multiple of 256. */
+ * The default MLP width is LLaMA's: 8/3 of hidden (two thirds of 4 hidden), rounded up to a
+ * multiple of 256. */
 #include "common/models/decoder.h"
 #include "common/models/parts.h"
 
@@ -116,8 +117,8 @@ static json_t *describe_rotation(const struct job_rope_scaling *scaling)
     return root;
 }
 
-/* Ours knows no token that begins or ends a text. How heads turn, release 5 and earlier ones of
- * transformers look for in different places. */
+/* We have no tokens that begin or end a text. RoPE settings are written twice because releases of
+ * transformers before 5 read rope_theta and rope_scaling, release 5 reads rope_parameters. */
 json_t *decoder_describe(const struct model_config *config, const struct graph *graph,
                          const char *model_type, const char *architecture)
 {

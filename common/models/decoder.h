@@ -1,22 +1,22 @@
-/* decoder.h - what LLaMA and the families after it have in common: root-mean-square norms, rotary
- * positions, queries in groups, a gated network, and a head of its own or the embedding's table.
- * What each does otherwise is in its own file. */
+/* decoder.h - the architecture shared by LLaMA and its descendants: RMSNorm, rotary positions,
+ * grouped-query attention, a gated MLP, and an output head that is either separate or tied to the
+ * embedding. Each family's own file adds only what differs. */
 #ifndef COMMON_MODELS_DECODER_H
 #define COMMON_MODELS_DECODER_H
 
 #include "common/models/huggingface.h"
 
 struct decoder {
-    const struct operation *query, *keyvalue;      /* from the residual stream into heads */
-    const struct operation *query_norm, *key_norm; /* of heads, before they turn; NULL: none */
+    const struct operation *query, *keyvalue;      /* projections into heads */
+    const struct operation *query_norm, *key_norm; /* per head, before rotation; NULL: none */
 };
 
-/* As a family's build. */
+/* A family's `build` (see model.h), given the operations that vary between families. */
 int decoder_build(const struct model_config *config, const struct decoder *decoder,
                   struct graph **out, struct error *err);
 
-/* As transformers has them: their projections are matrices of outputs by inputs; heads turn by
- * halves, as ours. */
+/* The weights as transformers stores them. Its projections are matrices of outputs by inputs, ours
+ * of inputs by outputs; rotary pairs are element i of each half of a head, as ours. */
 /* clang-format off */
 #define DECODER_ROWS                                                                               \
     {"model.embed_tokens.weight", "v h", {"embed.tokens.weight"}, .twin = "lm_head.weight"},       \
@@ -32,6 +32,7 @@ int decoder_build(const struct model_config *config, const struct decoder *decod
     {"model.norm.weight", "h", {"head.norm.weight"}},                                              \
     {"lm_head.weight", "v h", {"head.logits.weight"}, .untied = true}
 
+/* The keys of config.json that have to agree, see struct huggingface. */
 #define DECODER_BINDING                                                                            \
     {"model_type"}, {"num_hidden_layers"}, {"num_attention_heads"}, {"num_key_value_heads"},       \
     {"hidden_act", "\"silu\""}, {"rms_norm_eps", "1e-6"},                                          \
@@ -40,7 +41,8 @@ int decoder_build(const struct model_config *config, const struct decoder *decod
     {"tie_word_embeddings", "false"}
 /* clang-format on */
 
-/* config.json, the caller's; the family adds what is its own. */
+/* The part of config.json that all these families share; the family adds its own keys. Owned by the
+ * caller. */
 json_t *decoder_describe(const struct model_config *config, const struct graph *graph,
                          const char *model_type, const char *architecture);
 

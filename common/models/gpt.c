@@ -1,5 +1,5 @@
 /* gpt.c - GPT-2 (Radford et al. 2019): learned positions, norms before attention and before the
- * two-layer network, tanh GELU, the embedding tied to the head. */
+ * MLP (pre-norm), tanh GELU, the head tied to the embedding. */
 #include "common/models/huggingface.h"
 #include "common/models/parts.h"
 
@@ -34,8 +34,8 @@ static int build(const struct model_config *config, struct graph **out, struct e
     return 0;
 }
 
-/* Their projections are matrices of inputs by outputs, as ours; queries, keys and values are one.
- */
+/* Its projections are matrices of inputs by outputs, as ours; queries, keys and values are one
+ * tensor. */
 static const struct huggingface_row rows[] = {
     {"transformer.wte.weight", "v h", {"embed.tokens.weight"}, .twin = "lm_head.weight"},
     {"transformer.wpe.weight", "s h", {"embed.positions.weight"}},
@@ -60,7 +60,7 @@ static const struct huggingface_row rows[] = {
     {NULL},
 };
 
-/* Ours knows no dropout, and no token that begins or ends a text. */
+/* We have no dropout, and no tokens that begin or end a text. */
 static json_t *describe(const struct model_config *config, const struct graph *graph)
 {
     const struct sizes *sizes = &graph->sizes;

@@ -1,4 +1,5 @@
-/* huggingface.c - rows of a family's table become tensors, and ours lie in them by strides. */
+/* huggingface.c - interprets a family's table: turns its rows into tensors of transformers, locates
+ * our weights in them by strides, and compares configurations. */
 #include "common/models/huggingface.h"
 
 #include "common/base/memory.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Yours, with the layer's number in the place of '#'. */
+/* A copy of the name with '#' replaced by the layer number; freed by the caller. */
 static char *name_in_layer(const char *name, int64_t layer)
 {
     const char *place = strchr(name, '#');
@@ -25,7 +26,7 @@ static int find_weight(const struct graph *graph, const char *name)
     return -1;
 }
 
-/* The last of the axes belongs to all parts. */
+/* Sets the shape: an axis is the product of its dims; the last one is shared by all parts. */
 static void lay_axes(const struct huggingface_row *row, const struct sizes *sizes, int parts,
                      struct huggingface_tensor *out)
 {
@@ -40,7 +41,8 @@ static void lay_axes(const struct huggingface_row *row, const struct sizes *size
     out->shape[out->axes - 1] *= parts;
 }
 
-/* From their last dim to the first: one step along it is all that lies behind it. */
+/* Sets the strides of our dims from their innermost dim outwards. `beyond` is the number of
+ * elements inside the axes done so far; it includes the other parts' share of the last axis. */
 static void lay_part(const struct huggingface_row *row, const char *dims, const struct sizes *sizes,
                      const struct huggingface_tensor *in, struct huggingface_part *out)
 {
@@ -88,7 +90,7 @@ static int lay_row(const struct huggingface_row *row, int64_t layer, const struc
     return 0;
 }
 
-/* Each weight of ours is in one of theirs. */
+/* Checks that every one of our weights is in one of their tensors. */
 static int check_all(const struct graph *graph, const struct huggingface_tensor *tensors,
                      size_t count, struct error *err)
 {
@@ -105,7 +107,8 @@ static int check_all(const struct graph *graph, const struct huggingface_tensor 
     return rc;
 }
 
-/* Is the head's weight the embedding's table? A family without a choice has no other head. */
+/* Is the head's weight the embedding table? Families without the choice (`ties`) that transformers
+ * knows are always tied. */
 static bool is_tied(const struct model_config *config)
 {
     return config->tied == ANSWER_YES || !model_find(config->family)->ties;
@@ -149,7 +152,7 @@ void huggingface_free(struct huggingface_tensor *tensors, size_t count)
     free(tensors);
 }
 
-/* What is a float here has no more digits than its reader would write. */
+/* Six digits: settings are floats, and more digits would print 1e-5 as 9.99999974e-06. */
 char *huggingface_config(const struct model_config *config, const struct graph *graph)
 {
     json_t *root = model_find(config->family)->huggingface->config(config, graph);
@@ -160,8 +163,8 @@ char *huggingface_config(const struct model_config *config, const struct graph *
 
 static bool agree(const json_t *ours, const json_t *theirs);
 
-/* Of an object both sides' keys; what ours does not know has to be nothing. Until release 4.43 of
- * transformers rope_type, the only type in an object, was called so. */
+/* All of their keys have to agree with ours; a key that we do not know has to be null. Until
+ * release 4.43 transformers wrote "type" for "rope_type". */
 static bool objects_agree(const json_t *ours, const json_t *theirs)
 {
     const char *key;
@@ -175,7 +178,7 @@ static bool objects_agree(const json_t *ours, const json_t *theirs)
     return true;
 }
 
-/* Numbers are equal where a float cannot tell them apart. */
+/* Numbers agree within the precision of a float. */
 static bool agree(const json_t *ours, const json_t *theirs)
 {
     if (json_is_number(ours) && json_is_number(theirs)) {
@@ -187,7 +190,8 @@ static bool agree(const json_t *ours, const json_t *theirs)
     return json_equal(ours, theirs) == 1;
 }
 
-/* What it says, or means where it says nothing; NULL: what we say. Yours. */
+/* The value their config gives, or the one a missing key stands for; NULL: ours. A new reference.
+ */
 static json_t *find_key(const struct huggingface_key *key, const json_t *config)
 {
     json_t *said = json_object_get(config, key->key);
@@ -213,7 +217,8 @@ static int compare_key(const struct huggingface_key *key, const json_t *ours, co
     return rc;
 }
 
-/* Ours goes by their name then. */
+/* If their model_type is an alias, checks its condition and gives our config the same model_type.
+ */
 static int compare_alias(const struct huggingface_alias *alias, json_t *ours, const json_t *theirs,
                          struct error *err)
 {

@@ -1,6 +1,8 @@
-/* huggingface.h - a family as the package transformers of Hugging Face keeps it: what it calls the
- * weights, how they lie in its tensors, and what its config.json says. A family's file has the
- * table; what is done by it is here. */
+/* huggingface.h - import and export in the format of Hugging Face's transformers package: which of
+ * its tensors hold our weights, in which layout, and what its config.json has to say.
+ *
+ * Every model family describes this in a table in its own file; the functions here interpret the
+ * table. In this module "ours" is a weight of the graph, "theirs" a tensor of transformers. */
 #ifndef COMMON_MODELS_HUGGINGFACE_H
 #define COMMON_MODELS_HUGGINGFACE_H
 
@@ -8,73 +10,79 @@
 
 #include <jansson.h>
 
-#define HUGGINGFACE_PARTS 3 /* of ours in one of theirs */
+#define HUGGINGFACE_PARTS 3 /* most of our weights in one of their tensors */
 
-/* One of their tensors: one of ours, or several beside each other along its last axis. '#' in a
- * name stands for the number of a layer: such a row holds once for each. */
+/* One of their tensors. It holds one of our weights, or several concatenated along its last axis.
+ * A '#' in the names stands for the layer number; such a row applies to every layer. */
 struct huggingface_row {
     const char *theirs;
-    const char *axes; /* the dims of each of ours in their order, a blank between axes: "h nd" */
-    const char *ours[HUGGINGFACE_PARTS];
-    bool untied;      /* of a model that is not tied alone */
-    const char *twin; /* of a tied model: its files may have this one a second time, by that name */
+    const char *axes; /* our dims in the order of their axes, a blank between axes: "h nd" */
+    const char *ours[HUGGINGFACE_PARTS]; /* in the order of concatenation */
+    bool untied;                         /* present only if the head is not tied */
+    const char *twin; /* if the head is tied, files may repeat this tensor under that name */
 };
 
-/* Of a config.json. */
+/* A key of config.json that has to agree with our model. */
 struct huggingface_key {
     const char *key;
-    const char *otherwise; /* JSON: what theirs is taken for that lacks it; NULL: ours */
-    const char *unless;    /* a key that says it in another place: then it may lack */
+    const char *otherwise; /* the value, as JSON, that a missing key stands for; NULL: ours */
+    const char *unless;    /* if their config has this key, a missing `key` stands for ours */
 };
 
-/* Another model_type of the same model, where a key has this value, in JSON. */
+/* Another model_type that is the same architecture, provided that `key` has `value` (JSON). */
 struct huggingface_alias {
     const char *model_type;
     struct huggingface_key key;
     const char *value;
 };
 
+/* What a family's file provides. */
 struct huggingface {
-    const struct huggingface_row *rows; /* behind them one without names */
-    /* What is to be in config.json; the caller's. */
+    const struct huggingface_row *rows; /* ends with a row without names */
+    /* The config.json to export; owned by the caller. */
     json_t *(*config)(const struct model_config *config, const struct graph *graph);
-    /* Of that, what another config.json must not say otherwise: the rest changes no output, or is
-     * in the shapes of the weights. Behind them one without a key. */
+    /* The keys on which a config.json to import has to agree with ours. All other keys have no
+     * effect on the output or show in the shapes of the weights. Ends with an entry without a
+     * key. */
     const struct huggingface_key *binding;
-    const struct huggingface_alias *aliases; /* behind them one without names; NULL: none */
+    const struct huggingface_alias *aliases; /* ends with an entry without names; NULL: none */
 };
 
-/* Where the elements of one of ours lie in one of theirs: step[i] elements apart along its dim i.
- */
+/* Where one of our weights lies in one of their tensors: its element at coordinates x is element
+ * first + sum of x[i] step[i] of the tensor. */
 struct huggingface_part {
-    int tensor; /* of the graph */
+    int tensor; /* our weight's number in the graph */
     struct box whole;
     int64_t first, step[DIMS_MAX];
 };
 
+/* One of their tensors, with its name and shape for a certain model. */
 struct huggingface_tensor {
-    char *name;
+    char *name; /* owned */
     int axes;
     int64_t shape[DIMS_MAX];
-    bool of_places;   /* the first axis: one that is longer has ours as well */
-    const char *twin; /* where there is a tensor of that name it is this one; NULL: none */
+    bool of_places;   /* the first axis is the position: a longer tensor contains ours as well */
+    const char *twin; /* a tensor of this name in the file is a copy of this one; NULL: none */
     struct huggingface_part parts[HUGGINGFACE_PARTS];
     int part_count;
 };
 
-/* All of theirs, for huggingface_free. -ENOSYS: they have no such family, or nothing for a weight
- * of it. */
+/* List all tensors that transformers stores for this model; release with huggingface_free().
+ * -ENOSYS when it does not know the family or has no tensor for one of the weights. */
 int huggingface_tensors(const struct model_config *config, const struct graph *graph,
                         struct huggingface_tensor **out, size_t *count, struct error *err);
 void huggingface_free(struct huggingface_tensor *tensors, size_t count);
-/* config.json of a family that they have, yours. */
+/* The text of config.json, to be freed by the caller. The family must have a `huggingface` table;
+ * the same holds for huggingface_compare(). */
 char *huggingface_config(const struct model_config *config, const struct graph *graph);
-/* Does a config.json describe this model? -EINVAL: what in it is another's. */
+/* Check that a parsed config.json describes this model. -EINVAL, naming the first key that does
+ * not agree. */
 int huggingface_compare(const struct model_config *config, const struct graph *graph,
                         const json_t *theirs, struct error *err);
 
-int64_t huggingface_count(const struct huggingface_tensor *tensor); /* elements */
-/* Put the whole of one of ours, row-major, into one of theirs. */
+/* The number of elements of one of their tensors. */
+int64_t huggingface_count(const struct huggingface_tensor *tensor);
+/* Copy all of one of our weights, row-major, to its place in one of their tensors. */
 void huggingface_put(const struct huggingface_part *part, const float *ours, float *theirs);
 
 #endif

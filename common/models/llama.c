@@ -1,5 +1,5 @@
-/* llama.c - LLaMA (Touvron et al., arXiv 2302.13971 and 2307.09288): without biases; queries in
- * groups where model.kv_heads is less than model.heads. */
+/* llama.c - LLaMA (Touvron et al., arXiv 2302.13971 and 2307.09288): no biases; grouped-query
+ * attention where model.kv_heads is less than model.heads. */
 #include "common/models/decoder.h"
 
 extern const struct operation operation_query, operation_keyvalue;
@@ -23,7 +23,7 @@ static json_t *describe(const struct model_config *config, const struct graph *g
 
 static const struct huggingface_key binding[] = {
     DECODER_BINDING, {"attention_bias", "false"}, {"mlp_bias", "false"}, {NULL}};
-/* Mistral (Jiang et al., arXiv 2310.06825) from its release 0.2 on, which has no window. */
+/* Mistral (Jiang et al., arXiv 2310.06825) from release 0.2 on, which has no sliding window. */
 static const struct huggingface_alias aliases[] = {{"mistral", {"sliding_window", "4096"}, "null"},
                                                    {NULL}};
 static const struct huggingface huggingface = {

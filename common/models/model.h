@@ -1,5 +1,6 @@
-/* model.h - from a model's configuration to its graph: one file per family, one row in
- * models.c. */
+/* model.h - model families: from a job's model settings to the graph.
+ *
+ * To add a family, write its file here and add its row in models.c. */
 #ifndef COMMON_MODELS_MODEL_H
 #define COMMON_MODELS_MODEL_H
 
@@ -8,42 +9,47 @@
 #include "common/config/job.h"
 #include "common/graph/graph.h"
 
+/* The section `model` of a job, and what it computes with. */
 struct model_config {
     const char *family;
     int64_t layers, hidden, heads, seq, vocab;
-    int64_t ffn;       /* 0: the family's usual multiple of hidden */
+    int64_t ffn;       /* width of the MLP; 0: the family's usual multiple of hidden */
     int64_t head_dim;  /* 0: hidden / heads */
     int64_t kv_heads;  /* 0: as many as heads */
-    int64_t patch;     /* pixels; families that read images */
+    int64_t patch;     /* edge of an image patch in pixels; only families that read images */
     double epsilon;    /* of norms; 0: 1e-5 */
     double rope_theta; /* base of rotary positions; 0: 10000 */
     struct job_rope_scaling rope_scaling;
-    enum answer tied; /* is the head's weight the embedding's table? None: as the family has it */
-    enum element element; /* that it computes with */
+    enum answer tied;     /* is the head tied to the embedding? ANSWER_NONE: the family's default */
+    enum element element; /* element type of activations and of weights in computation */
 };
 
 struct huggingface;
 
+/* One model family. */
 struct model {
     const char *family;
-    /* Sizes are positive. -EINVAL: they do not go together; the sentence names both. */
+    /* Build the graph; it belongs to the caller. layers, hidden, heads, seq and vocab have been
+     * checked to be positive. -EINVAL when sizes do not fit together; the text names both. */
     int (*build)(const struct model_config *config, struct graph **out, struct error *err);
-    bool ties;             /* its head where the configuration says so; else always, or never */
-    const char *untrained; /* why it can be planned and not be trained yet; NULL: it can */
-    const struct huggingface *huggingface; /* how transformers has it; NULL: it is not said */
+    bool ties;             /* the configuration decides if the head is tied; else the family does */
+    const char *untrained; /* why it can be planned but not trained yet; NULL: it can be */
+    const struct huggingface *huggingface; /* how transformers stores it; NULL: not described */
 };
 
-/* As a job says it. */
+/* The configuration that a job asks for. Borrows the job's strings. */
 struct model_config model_config_of(const struct job_config *job);
 
 extern const struct model *const models[]; /* ends with NULL */
-/* NULL: there is none. */
+/* NULL when there is no such family. */
 const struct model *model_find(const char *family);
 
-/* -EINVAL also for an unknown family, naming those there are. */
+/* Check the configuration and build the graph, which belongs to the caller. -EINVAL when a size is
+ * not positive, sizes do not fit together, the family is unknown (the text lists those there are),
+ * or a setting is given that the family does not use. */
 int model_build(const struct model_config *config, struct graph **out, struct error *err);
-/* -ENOSYS: what a plan can be made for cannot be run yet: the family lacks something, or an
- * operation of the graph has no kernel. */
+/* 0 when the model can be trained; -ENOSYS when it can only be planned, because the family is not
+ * finished or an operation of the graph has no kernel yet. */
 int model_runs(const struct model_config *config, const struct graph *graph, struct error *err);
 
 #endif

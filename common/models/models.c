@@ -1,4 +1,4 @@
-/* models.c - the family of model families. */
+/* models.c - the table of model families, and the checks that all of them share. */
 #include "common/models/model.h"
 
 #include <errno.h>
@@ -67,7 +67,7 @@ static bool has_operation(const struct graph *graph, const struct operation *ope
     return false;
 }
 
-/* What a family makes nothing of would change nothing, and nobody would know. */
+/* Refuses settings that the family does not use: they would silently have no effect. */
 static int check_used(const struct model_config *config, const struct graph *graph,
                       struct error *err)
 {

@@ -1,4 +1,5 @@
-/* parts.c - names of weights are those of checkpoints: "NAME.weight", "NAME.bias". */
+/* parts.c - building blocks that model families share. Weights get the names that checkpoints use:
+ * "NAME.weight", "NAME.bias". Biases and the weights of norms are exempt from weight decay. */
 #include "common/models/parts.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* qwen.c - Qwen2 (Yang et al., arXiv 2407.10671), and Qwen2.5 (arXiv 2412.15115): LLaMA with biases
- * on queries, keys and values. Their norms add 1e-6, their positions turn by a base of a million:
- * model.norm_epsilon and model.rope_theta; the small ones are tied. */
+ * on queries, keys and values. The published models use a norm epsilon of 1e-6 and a rotary base of
+ * one million, to be set as model.norm_epsilon and model.rope_theta; in the small ones the head is
+ * tied to the embedding (model.tied). */
 #include "common/models/decoder.h"
 
 extern const struct operation operation_query_and_bias, operation_keyvalue_and_bias;
@@ -19,7 +20,8 @@ static const struct huggingface_row rows[] = {
     {NULL},
 };
 
-/* Every place sees all before it: what sliding_window is plays no part then. */
+/* Attention is over all earlier positions; with use_sliding_window false the value of
+ * sliding_window has no effect. */
 static json_t *describe(const struct model_config *config, const struct graph *graph)
 {
     json_t *root = decoder_describe(config, graph, "qwen2", "Qwen2ForCausalLM");

@@ -1,7 +1,7 @@
-/* qwen3.c - Qwen3 (Yang et al., arXiv 2505.09388), its dense models: LLaMA with a norm of every
- * head of queries and keys, whose width is given by itself: model.head_dim. Norms add 1e-6,
- * positions turn by a base of a million: model.norm_epsilon and model.rope_theta; the small ones
- * are tied. */
+/* qwen3.c - the dense models of Qwen3 (Yang et al., arXiv 2505.09388): LLaMA with a norm on every
+ * query and key head, and a head width of its own, model.head_dim. The published models use a norm
+ * epsilon of 1e-6 and a rotary base of one million, to be set as model.norm_epsilon and
+ * model.rope_theta; in the small ones the head is tied to the embedding (model.tied). */
 #include "common/models/decoder.h"
 
 extern const struct operation operation_query, operation_keyvalue, operation_query_norm,
@@ -21,7 +21,8 @@ static const struct huggingface_row rows[] = {
     {NULL},
 };
 
-/* Every place sees all before it: what sliding_window is plays no part then. */
+/* Attention is over all earlier positions; with use_sliding_window false the value of
+ * sliding_window has no effect. */
 static json_t *describe(const struct model_config *config, const struct graph *graph)
 {
     json_t *root = decoder_describe(config, graph, "qwen3", "Qwen3ForCausalLM");

@@ -1,8 +1,8 @@
 /* vit.c - a vision transformer (Dosovitskiy et al., arXiv 2010.11929): square patches of three
- * colours in place of tokens, learned positions, norms before attention and network, and a
- * classifier of the mean of all places.
+ * colours in place of tokens, learned positions, norms before attention and MLP (pre-norm), and a
+ * classifier on the mean over all positions.
  *
- * model.seq counts the patches of an image, model.vocab the classes. */
+ * model.seq is the number of patches per image, model.vocab the number of classes. */
 #include "common/models/parts.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* goal.c - what a way to a placement costs at least, from how it cuts and how the goal does. */
+/* goal.c - the lower bound on the cost of a path, computed from how the two placements cut the
+ * tensor, without looking at single ranks. */
 #include "common/placement/goal.h"
 
 #include "common/placement/redistribute.h"
@@ -40,18 +41,21 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Elements of all ranks' pieces. */
+/* The elements of all ranks' pieces together. */
 static int64_t elements_of(const struct goal *goal, const struct cuts *cuts)
 {
     int64_t parts = 1;
     for (int dim = 0; dim < goal->shape->dims; dim++)
         parts *= cuts->parts[dim];
-    return goal->whole / parts; /* as if rounded down dim by dim */
+    return goal->whole / parts; /* the same as dividing and rounding down dim by dim */
 }
 
-/* Words that ranks have to receive on a way from there. A sum that is finished takes as much as a
- * reduce-scatter of pieces that nobody holds twice, and then what the goal has more; and it is new
- * to each rank. What is finished a rank has as far as its piece is as long as in the goal. */
+/* A lower bound on the words that all ranks together have to receive.
+ *
+ * With sums still to be reduced, every element of the goal is new to its rank, so at least all of
+ * them are received. Reducing takes at least a reduce-scatter of pieces without replicas, and then
+ * the elements that the goal has more of. Without, a rank may already hold what it needs, but along
+ * each dim at most the shorter of its two pieces. */
 static int64_t least_words(const struct goal *goal, const struct cuts *at)
 {
     int64_t wanted = goal->elements, more = wanted - elements_of(goal, at);
@@ -71,7 +75,7 @@ static int64_t least_words(const struct goal *goal, const struct cuts *at)
     return larger(larger(0, more), wanted - kept);
 }
 
-/* No step gives another duty to more than one axis. */
+/* A step changes the duty of one axis at most. */
 static int64_t least_steps(const struct goal *goal, const struct duties *at)
 {
     int64_t steps = 0;

@@ -1,22 +1,24 @@
-/* goal.h - a placement that is to be reached, and what any way to it costs at least: for the search
- * of redistribute.c, which leaves out what cannot pay. */
+/* goal.h - a target placement, and a lower bound on the cost of any path to it. The search in
+ * redistribute.c uses the bound to leave out states that cannot lead to a cheaper path. */
 #ifndef COMMON_PLACEMENT_GOAL_H
 #define COMMON_PLACEMENT_GOAL_H
 
 #include "common/placement/placement.h"
 
-/* What an axis does in a placement: it splits dim i, or is partial, or in neither. */
+/* What each axis does in a placement: it splits dim i (i), holds partial sums (DIMS_MAX), or
+ * replicates (-1). */
 struct duties {
     int8_t of[AXES_MAX];
 };
 
-/* How a placement cuts: the ranks along each dim, of the axes in neither, and of those over which
- * sums have yet to be finished. */
+/* Products of axis sizes: the pieces along each dim; the replicas (idle); and the ranks whose
+ * partial sums have yet to be reduced, because the goal is not partial over their axes
+ * (pending). */
 struct cuts {
     int64_t parts[DIMS_MAX], idle, pending;
 };
 
-/* How a placement stands to a goal. */
+/* Where a placement stands relative to a goal. */
 struct standing {
     struct duties duties;
     struct cuts cuts;
@@ -28,18 +30,19 @@ struct goal {
     const struct placement *at;
     struct duties duties;
     struct cuts cuts;
-    int64_t elements; /* of all ranks' pieces there */
-    int64_t whole;    /* of all ranks, if every one had everything */
+    int64_t elements; /* of all ranks' pieces in the goal together */
+    int64_t whole;    /* of all ranks together if each held the whole tensor */
     int64_t ranks;
-    int64_t step_price; /* of a step, besides its words */
+    int64_t step_price; /* the fixed price of one step, in words over all ranks */
 };
 
-/* All three are lent for as long as the goal is used. */
+/* The arguments are borrowed for as long as the goal is used. */
 struct goal goal_of(const struct mesh *mesh, const struct shape *shape, const struct placement *at);
 struct standing goal_standing(const struct goal *goal, const struct placement *placement);
-/* What a way on from there costs at least: steps and words, as redistribute_path counts them. */
+/* A lower bound on the cost of the remaining path, counted like redistribute_path() does: words
+ * plus the price of the steps. */
 int64_t goal_least_rest(const struct goal *goal, const struct standing *at);
-/* placement_divides() of where it stands. */
+/* The result of placement_divides() for the placement that stands here. */
 bool goal_divides(const struct goal *goal, const struct standing *at);
 
 #endif

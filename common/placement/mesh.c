@@ -1,4 +1,4 @@
-/* mesh.c - coordinates and groups. */
+/* mesh.c - coordinates of ranks, and groups of ranks along some axes. */
 #include "common/placement/mesh.h"
 
 int mesh_coordinate(const struct mesh *mesh, int rank, int axis)
@@ -21,7 +21,7 @@ int mesh_group(const struct mesh *mesh, int rank, unsigned axes, int *members)
     int stride = 1, own = 0, count = 1, at[AXES_MAX];
     mesh_coordinates(mesh, rank, at);
     members[0] = rank;
-    for (int i = 0; i < mesh->axes; i++) { /* along each axis the members so far once more */
+    for (int i = 0; i < mesh->axes; i++) { /* repeat the members so far along each axis */
         if (axes >> i & 1) {
             own += at[i] * count;
             for (int m = 0; m < count; m++)

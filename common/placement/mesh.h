@@ -1,7 +1,8 @@
-/* mesh.h - the devices of a stage as a grid of small axes, fastest link first.
+/* mesh.h - the devices of a pipeline stage as a grid of small axes, fastest link first.
  *
- * The first axis varies fastest in the rank. Devices have weights, whole numbers: their share
- * of the samples; a coordinate's share is the sum of the weights of the devices behind it. */
+ * The first axis varies fastest with the rank. Sets of axes are bit masks, bit i for axis i.
+ * Devices may have weights, positive integers that say how large their shares of the samples are;
+ * the share of a coordinate along an axis is the sum of the weights of the devices that have it. */
 #ifndef COMMON_PLACEMENT_MESH_H
 #define COMMON_PLACEMENT_MESH_H
 
@@ -13,10 +14,10 @@
 struct mesh {
     int axes;
     int size[AXES_MAX];
-    const int *weights; /* one per rank, lent; NULL: all equal */
+    const int *weights; /* one per rank, borrowed; NULL: all equal */
 };
 
-/* Ranks along these axes (a bit mask) together. */
+/* The number of ranks along these axes: the product of their sizes. */
 static inline int mesh_span(const struct mesh *mesh, unsigned axes)
 {
     int span = 1;
@@ -25,16 +26,18 @@ static inline int mesh_span(const struct mesh *mesh, unsigned axes)
     return span;
 }
 
+/* The number of ranks of the whole mesh. */
 static inline int mesh_count(const struct mesh *mesh)
 {
     return mesh_span(mesh, ~0u);
 }
 
 int mesh_coordinate(const struct mesh *mesh, int rank, int axis);
-/* On all axes. */
+/* The coordinates on all axes; `at` has room for mesh->axes. */
 void mesh_coordinates(const struct mesh *mesh, int rank, int *at);
-/* The ranks that differ from this one on no axes but these, ascending: the same list on every
- * member. Fills members (mesh_span() of them) and returns the rank's own index. */
+/* The ranks that differ from this one only on the given axes, itself included, in ascending order:
+ * the same list for every member. Fills `members` with mesh_span() ranks and returns the index of
+ * `rank` among them. */
 int mesh_group(const struct mesh *mesh, int rank, unsigned axes, int *members);
 
 #endif

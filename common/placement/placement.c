@@ -1,4 +1,4 @@
-/* placement.c - slices: the one routine that says which piece of a whole a rank holds. */
+/* placement.c - which piece of a tensor a rank holds, and what follows from it. */
 #include "common/placement/placement.h"
 
 #include "common/base/memory.h"
@@ -57,8 +57,8 @@ void placement_append(struct placement *placement, int dim, int axis)
     placement->axis[dim][placement->count[dim]++] = (uint8_t)axis;
 }
 
-/* Of the weights of all devices that share this rank's coordinates on the `fixed` axes: those
- * behind the coordinates of `axis` before this rank's, those behind its own, and all. */
+/* Sums the weights of the devices that share this rank's coordinates on the `fixed` axes: of those
+ * with a lower coordinate on `axis` than this rank's, of those with the same, and of all. */
 static void share_of(const struct mesh *mesh, int rank, int axis, unsigned fixed, int64_t *before,
                      int64_t *own, int64_t *total)
 {
@@ -78,7 +78,7 @@ static void share_of(const struct mesh *mesh, int rank, int axis, unsigned fixed
     }
 }
 
-/* One dim of the piece of a rank, whose devices have weights. */
+/* One dim of a rank's piece, cut by the weights of the devices. */
 static void slice_by_weight(const struct mesh *mesh, const struct placement *placement, int dim,
                             int rank, struct box *box)
 {
@@ -94,8 +94,9 @@ static void slice_by_weight(const struct mesh *mesh, const struct placement *pla
     }
 }
 
-/* One dim of the piece at these coordinates, where weights are equal: the part `at` of so many
- * begins at length * at / parts. Most lengths divide, and pieces are cut by the thousand. */
+/* One dim of the piece at these coordinates, with equal weights: part i begins at
+ * length * i / parts. Written so that the common case, a length that divides, avoids most
+ * divisions: planning cuts pieces by the thousand. */
 static void slice_dim(const struct mesh *mesh, const struct placement *placement, int dim,
                       const int *at, struct box *box)
 {
@@ -124,7 +125,7 @@ struct box placement_slice(const struct mesh *mesh, const struct shape *shape,
     return box;
 }
 
-/* The coordinates of the group's next member. */
+/* Advances to the coordinates of the group's next member. */
 static void go_on(const struct mesh *mesh, unsigned axes, int *at)
 {
     for (int axis = 0; axis < mesh->axes; axis++) {
@@ -136,7 +137,7 @@ static void go_on(const struct mesh *mesh, unsigned axes, int *at)
     }
 }
 
-/* Members differ along those dims alone that the axes cut. */
+/* Members differ only along the dims that the axes split; the others are sliced once. */
 static void slice_evenly(const struct mesh *mesh, const struct shape *shape,
                          const struct placement *placement, int rank, unsigned axes,
                          struct box *boxes)
@@ -204,7 +205,8 @@ unsigned placement_uneven_axes(const struct mesh *mesh, const struct shape *shap
     return axes;
 }
 
-/* Along every dim the pieces are the whole dim, cut. */
+/* The pieces along all splitting axes make up the whole tensor once; every other axis repeats it.
+ */
 int64_t placement_elements(const struct mesh *mesh, const struct shape *shape,
                            const struct placement *placement)
 {

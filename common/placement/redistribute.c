@@ -1,9 +1,9 @@
-/* redistribute.c - Dijkstra over the placements of one tensor, within a limit.
+/* redistribute.c - Dijkstra's algorithm over the placements of one tensor, within a cost limit.
  *
- * What cannot lead to the goal for less than the limit, by what goal.h says of the rest at least,
- * is not looked at. Most ways cost no more than that says of the whole, and most others a step
- * more: these limits come first, for they leave little to look at. Where there is no such way,
- * what a greedy one costs is the limit. */
+ * A state is dropped when its cost so far plus the lower bound on the rest (goal.h) is not below
+ * the limit. Low limits leave little to search, so they are tried first: the lower bound of the
+ * whole path, which most paths meet, then one step more, which suffices for most others. Only then
+ * is the limit the cost of a greedy path. */
 #include "common/placement/redistribute.h"
 
 #include "common/base/hash.h"
@@ -15,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One placement that the search has come upon. */
+/* One placement that the search has reached. */
 struct state {
     struct placement at;
-    int64_t cost, rest; /* what it took, and what a way on costs at least */
-    int from, length;
-    struct step step; /* that led here */
+    int64_t cost, rest; /* of the path so far; lower bound on what remains */
+    int from, length;   /* the state before it, -1 at the start; steps so far */
+    struct step step;   /* the step that led here */
     bool done;
 };
 
@@ -33,15 +33,15 @@ struct search {
     struct goal goal;
     struct state *states;
     size_t count, capacity;
-    int *table; /* by the hash of a placement: index of its state + 1, or 0 */
+    int *table; /* hash table by placement: index of its state + 1, or 0 */
     size_t table_size;
     struct open_state *open; /* a heap */
     size_t open_count, open_capacity;
     int current;
-    int64_t reached; /* what the cheapest way to the goal costs so far */
+    int64_t reached; /* the cost of the cheapest path to the goal so far, at first the limit */
 };
 
-/* Where a placement stands in the table, or would. */
+/* The slot of a placement in the hash table, or the free one where it belongs. */
 static int *find_slot(const struct search *search, const struct placement *placement)
 {
     int *table = search->table;
@@ -67,7 +67,7 @@ static void add_state(struct search *search, const struct state *state)
         *find_slot(search, &search->states[i].at) = (int)i + 1;
 }
 
-/* The heap of open states, the cheapest first, of equal ones that which was found first. */
+/* The order of the heap of open states: cheapest first, among equals the one found first. */
 static bool is_cheaper(const struct open_state *a, const struct open_state *b)
 {
     return a->cost != b->cost ? a->cost < b->cost : a->index < b->index;
@@ -100,7 +100,7 @@ static struct open_state pop_open(struct search *search)
     return first;
 }
 
-/* What a way on from a placement costs at least; INT64_MAX: it cannot be. */
+/* The lower bound on what remains after a placement; INT64_MAX when it does not divide. */
 static int64_t find_rest(const struct goal *goal, const struct placement *at, bool last)
 {
     struct standing there = goal_standing(goal, at);
@@ -110,7 +110,8 @@ static int64_t find_rest(const struct goal *goal, const struct placement *at, bo
     return last || rest > 0 ? rest : goal->step_price;
 }
 
-/* What is known of a state is asked for first: counting words is what takes long. */
+/* Considers one step away from the current state. The cheap tests come first, because counting
+ * words is what takes long. */
 static void relax(void *context, const struct step *step)
 {
     struct search *search = context;
@@ -140,8 +141,8 @@ static void relax(void *context, const struct step *step)
     push_open(search, (struct open_state){cost, known ? known - 1 : (int)search->count - 1});
 }
 
-/* One step of a greedy way: of those that leave less to be done the one that seems to lead to the
- * goal most cheaply. */
+/* The greedy path: among the steps that lower the bound on what remains, always take the one with
+ * the least cost plus bound. */
 struct greedy {
     const struct goal *goal;
     struct placement at, best;
@@ -165,7 +166,7 @@ static void consider(void *context, const struct step *step)
     greedy->best = step->to;
 }
 
-/* What a greedy way costs: the cheapest costs no more. INT64_MAX: it does not arrive. */
+/* The cost of the greedy path, an upper bound on the cheapest; INT64_MAX if it gets stuck. */
 static int64_t greedy_cost(const struct goal *goal, const struct placement *from)
 {
     struct greedy greedy = {.goal = goal, .at = *from, .rest = INT64_MAX};
@@ -181,14 +182,15 @@ static int64_t greedy_cost(const struct goal *goal, const struct placement *from
     return greedy.cost;
 }
 
-/* Does a way over this state end up cheaper than the one that is known? The goal's own does. */
+/* Can a path through this state be cheaper than the best known one? The goal itself always passes:
+ * its cost is the best known. */
 static bool may_lead(const struct search *search, const struct state *state)
 {
     return state->rest == 0 || state->cost + state->rest < search->reached;
 }
 
-/* The cheapest state that is not done and may lead to the goal for less, or -1. One that became
- * cheaper is on the heap again. */
+/* The cheapest open state that may still lead to a cheaper path, or -1. A state whose cost fell was
+ * pushed again; its outdated entries are recognised by their cost. */
 static int cheapest_open(struct search *search)
 {
     while (search->open_count > 0) {
@@ -200,7 +202,7 @@ static int cheapest_open(struct search *search)
     return -1;
 }
 
-/* Neighbouring steps of one kind become one over the product of their axes. */
+/* Merges neighbouring steps of one kind into one over the product of their axes. */
 static int merge(struct step *steps, int count)
 {
     int kept = 0;
@@ -217,8 +219,8 @@ static int merge(struct step *steps, int count)
     return kept;
 }
 
-/* The length of the cheapest way, whose last state is current then, if it costs less than the
- * limit; -EINVAL: there is none. */
+/* The number of steps of the cheapest path if it costs less than the limit, with search->current
+ * its last state; -EINVAL when there is none. */
 static int find_below(struct search *search, const struct placement *from, int64_t limit)
 {
     search->reached = limit;
@@ -229,7 +231,7 @@ static int find_below(struct search *search, const struct placement *from, int64
     push_open(search, (struct open_state){0, 0});
     while ((search->current = cheapest_open(search)) >= 0) {
         struct state *state = &search->states[search->current];
-        struct placement at = state->at; /* states move as they are added to */
+        struct placement at = state->at; /* a copy: relax() may reallocate the states */
         if (placement_equal(&at, search->goal.at))
             return state->length <= STEPS_MAX ? state->length : -EINVAL;
         state->done = true;

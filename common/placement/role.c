@@ -1,4 +1,4 @@
-/* role.c - from cells to placements. */
+/* role.c - turns the cells of all axes' roles into placements of operands and gradients. */
 #include "common/placement/role.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@ static const char *signs_of(const struct role *role, const struct operation *ope
     return NULL;
 }
 
-/* Does axis a stand before (major to) axis b on this dim? */
+/* Is axis a major to axis b on this dim? Higher axis numbers have slower links. */
 static bool is_major(const struct role *const *vector, int a, int b, char dim)
 {
     int first = dim == 's' ? vector[a]->order_seq : vector[a]->order;
@@ -49,7 +49,7 @@ static void place(struct placement *placement, const char *dims, char sign, int 
         insert_axis(placement, (int)(dim - dims), axis, vector, sign);
 }
 
-/* Signs of the operands, the output's without its '>'. */
+/* Splits a cell into one sign per operand. */
 static void read_signs(const char *signs, int operands, char *out)
 {
     int i = 0;

@@ -1,13 +1,17 @@
-/* role.h - what a mesh axis is used for, as a table: one file per role in roles/, one row in
- * roles.c.
+/* role.h - roles: the ways in which a mesh axis can parallelise a model, as tables.
  *
- * A role has, for every operation, a cell with one sign per operand: "b..>b" reads, inputs and
- * weights, then the output: split along that dim; '.' whole; '+' an unfinished sum. Axes
- * compose: a vector of roles takes one cell per axis, and a tensor's placement collects, per
- * dim, the axes whose cell names it.
+ * To add a role, write its file in roles/ and add its row in roles.c. For every operation a role
+ * has a cell, a string with one sign per operand: the inputs and weights, '>', the output. A letter
+ * means that the axis splits the operand along this dim, '.' that it replicates it, and '+' that it
+ * is a partial sum. "b..>b", for example, splits the first input and the output along the batch and
+ * replicates two weights.
  *
- * Gradients follow: a gradient leaves split where its tensor is split; on every other axis it
- * leaves partial exactly if the arriving gradient is split there. */
+ * Axes compose: a plan gives every axis a role, each axis contributes its own cell, and the
+ * placement of an operand collects, per dim, the axes whose cells name it.
+ *
+ * The placements of gradients follow from the cells. Where a tensor is split, so is its gradient.
+ * On any other axis the gradient of an input or weight leaves as a partial sum if the arriving
+ * gradient of the output is split there, and replicated if not. */
 #ifndef COMMON_PLACEMENT_ROLE_H
 #define COMMON_PLACEMENT_ROLE_H
 
@@ -22,35 +26,41 @@ struct role_cell {
 
 struct role {
     const char *name;
-    const char *short_name; /* in one line about a plan: "dp" */
-    /* Where its axes stand among those on one dim, major to minor; on seq, and elsewhere. */
+    const char *short_name; /* in one-line descriptions of a plan: "dp" */
+    /* Ranks roles whose axes split the same dim, major (low) to minor: `order_seq` on dim s,
+     * `order` on all others. */
     int order, order_seq;
-    /* Of several axes with this role the slow ones are major; mirrored: minor, but on seq. An
-     * all-to-all takes the minor-most axis away and makes it minor-most there. */
+    /* Of several axes with this role, those with slower links are major. Mirrored roles reverse
+     * this on all dims but s: an all-to-all can only move the minor-most axis of a dim to become
+     * the minor-most axis of another, so moving several of them reverses their order. */
     bool mirrored;
     const struct role_cell *cells; /* ends with {NULL} */
 };
 
-/* The family; ends with NULL. */
+/* All roles; ends with NULL. */
 extern const struct role *const roles[];
+/* NULL when unknown. */
 const struct role *role_find(const char *name);
-/* "batch, tensor, ...": the names there are, for a sentence; at most size characters. */
+/* Write the names of all roles as "batch, tensor, ..." for a message, truncated to `size`; returns
+ * `out`. */
 char *role_list(char *out, size_t size);
 
-/* Where the operands of an operation lie under a vector of roles, one per axis. */
+/* The placements of an operation's operands for a given role on each axis. */
 struct signature {
     struct placement operand[OPERANDS_MAX];
-    /* Of inputs and weights: as the gradient leaves; of the output: as it arrives. */
+    /* Of an input or weight: the gradient as backward produces it. Of the output: the gradient as
+     * backward expects it. */
     struct placement gradient[OPERANDS_MAX];
 };
 
-/* -EINVAL: a role has no cell for the operation. */
+/* Compute the signature; `vector` holds the role of each axis. -EINVAL when a role has no cell for
+ * the operation. */
 int signature_make(const struct operation *operation, const struct role *const *vector, int axes,
                    struct signature *out, struct error *err);
-/* The piece of a statistic that goes with these pieces of the operands. */
+/* The piece of a statistic with these dims that belongs to these pieces of the operands. */
 struct box signature_statistic_box(const struct operation *operation, const char *dims,
                                    const struct box *operands);
-/* Axes over which the statistics of the operation are reduced. */
+/* The axes over which the operation's statistics are reduced. */
 unsigned signature_exchange_axes(const struct operation *operation,
                                  const struct signature *signature);
 

@@ -1,4 +1,4 @@
-/* roles.c - the family of roles; the order of rows is the order in which plans try them. */
+/* roles.c - the table of all roles. Searches try roles in this order. */
 #include "common/placement/role.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* steps.c - the single steps that lead away from a placement. */
+/* steps.c - enumerates the single steps that lead away from a placement. */
 #include "common/placement/redistribute.h"
 
 const char *step_name(enum step_kind kind)
@@ -49,7 +49,7 @@ static void enumerate_split(const struct shape *shape, const struct placement *f
         step.to = *from;
         step.to.axis[dim][i] = from->axis[dim][i + 1];
         step.to.axis[dim][i + 1] = from->axis[dim][i];
-        step.axes = 0; /* with an uneven dim all minor axes' pieces move too */
+        step.axes = 0; /* if the dim is uneven, pieces move along all minor axes too */
         for (int j = i; j < from->count[dim]; j++)
             step.axes |= 1u << from->axis[dim][j];
         found(context, &step);

@@ -1,5 +1,7 @@
-/* words.c - how much moves in one step, in closed form or over the axes that matter: searches ask
- * for it by the thousand, on meshes of a thousand ranks. */
+/* words.c - how much data moves in one step.
+ *
+ * Searches ask for this by the thousand, on meshes of a thousand ranks, so it never compares all
+ * ranks' boxes: it is computed in closed form where possible, else over the axes that change. */
 #include "common/placement/redistribute.h"
 
 #include "common/base/memory.h"
@@ -13,7 +15,7 @@ static bool same_cut(const struct placement *a, const struct placement *b, int d
            memcmp(a->axis[dim], b->axis[dim], sizeof a->axis[dim]) == 0;
 }
 
-/* One dim of placement_slice(), for the rank at these coordinates. */
+/* One dim of placement_slice() for a rank, whose coordinates are `at`. */
 static void slice_dim(const struct mesh *mesh, const struct shape *shape,
                       const struct placement *placement, int dim, int rank, const int *at,
                       int64_t *low, int64_t *high)
@@ -34,14 +36,15 @@ static void slice_dim(const struct mesh *mesh, const struct shape *shape,
     }
 }
 
-/* Do the cuts of b begin with those of a? Then its pieces are parts of a's. */
+/* Do the axes of b begin with those of a? Then every rank's piece in b is part of its piece in a.
+ */
 static bool is_finer(const struct placement *a, const struct placement *b, int dim)
 {
     return a->count[dim] <= b->count[dim] && memcmp(a->axis[dim], b->axis[dim], a->count[dim]) == 0;
 }
 
-/* Along one dim: what a rank has before and after, summed over this rank and those that differ from
- * it on these axes alone. */
+/* Along one dim, the length that a rank has both before and after, summed over the rank's group
+ * along these axes. */
 static int64_t kept_of_dim(const struct mesh *mesh, const struct shape *shape,
                            const struct placement *from, const struct placement *to, int dim,
                            unsigned axes, int rank)
@@ -66,8 +69,9 @@ static int64_t kept_of_dim(const struct mesh *mesh, const struct shape *shape,
     return sum;
 }
 
-/* Elements of all ranks' pieces that stay, along the dims that are cut anew. The two of an
- * all-to-all have only the axis in common that moves between them. */
+/* The elements that stay on their ranks, summed over all ranks, considering only the dims that are
+ * cut differently. The two dims of an all-to-all share only the axis that moves between them, so
+ * for each of its coordinates their lengths multiply. */
 static int64_t kept_by_all(const struct mesh *mesh, const struct shape *shape,
                            const struct placement *from, const struct placement *to)
 {
@@ -91,12 +95,14 @@ static int64_t kept_by_all(const struct mesh *mesh, const struct shape *shape,
     return sum;
 }
 
-/* Pieces of a dim that is cut again and again: so many of a length, so many one longer. */
+/* The pieces of a repeatedly cut dim, which have one of two lengths: `count` of them have `length`
+ * elements and `longer` have one more. */
 struct pieces {
     int64_t length, count, longer;
 };
 
-/* A piece of n = q p + r elements is cut into p - r pieces of q and r of q + 1. */
+/* Cuts every piece into p parts. One of n = q p + r elements gives p - r parts of q elements and r
+ * parts of q + 1. */
 static struct pieces cut_pieces(const struct pieces *whole, int parts)
 {
     int64_t rest = whole->length % parts, next = (rest + 1) % parts;
@@ -109,7 +115,8 @@ static struct pieces cut_pieces(const struct pieces *whole, int parts)
     return cut;
 }
 
-/* What the ranks along a dim's other axes hold together at coordinate `at` of its minor-most. */
+/* The elements along a dim at coordinate `at` of its minor-most axis, summed over its other axes.
+ */
 static int64_t held_at(const struct pieces *whole, int parts, int at)
 {
     int64_t length = whole->length, longer = length + 1;
@@ -117,8 +124,8 @@ static int64_t held_at(const struct pieces *whole, int parts, int at)
            whole->longer * (longer * (at + 1) / parts - longer * at / parts);
 }
 
-/* kept_by_all() where one dim gives its minor-most axis to another: a rank keeps the smaller piece
- * of either. */
+/* kept_by_all() for an all-to-all, in which one dim gives its minor-most axis to another. Along
+ * each of the two dims a rank keeps the smaller of its pieces before and after. */
 static int64_t kept_by_giving(const struct mesh *mesh, const struct shape *shape,
                               const struct placement *from, const struct placement *to)
 {
@@ -142,8 +149,9 @@ static int64_t kept_by_giving(const struct mesh *mesh, const struct shape *shape
     return sum;
 }
 
-/* Of the ranks along a dim's axes, those whose equal pieces stay when two neighbouring axes of p
- * and q devices change places: x q + y = y p + x, so x (q - 1) = y (p - 1). */
+/* The ranks along a dim's axes that keep their (equal) pieces when two neighbouring axes of p and q
+ * devices change places. Coordinates x < p and y < q keep theirs if x q + y = y p + x, that is
+ * x (q - 1) = y (p - 1); this has gcd(p - 1, q - 1) + 1 solutions. */
 static int64_t ranks_that_stay(const struct mesh *mesh, const struct placement *from,
                                const struct placement *to, int dim)
 {
@@ -151,7 +159,7 @@ static int64_t ranks_that_stay(const struct mesh *mesh, const struct placement *
     while (from->axis[dim][i] == to->axis[dim][i])
         i++;
     int p = mesh->size[from->axis[dim][i]], q = mesh->size[to->axis[dim][i]];
-    int a = p - 1, b = q - 1; /* to their greatest common divisor */
+    int a = p - 1, b = q - 1; /* reduced to their greatest common divisor */
     while (b != 0) {
         int rest = a % b;
         a = b;
@@ -160,8 +168,9 @@ static int64_t ranks_that_stay(const struct mesh *mesh, const struct placement *
     return mesh_span(mesh, placement_axes(from, dim)) / ((int64_t)p * q) * (a + 1);
 }
 
-/* The same of all ranks and dims. Dims have no axes in common: what is kept along those that are
- * cut anew depends on their axes alone, and the other dims' pieces add up to the whole. */
+/* The elements that stay on their ranks in an all-to-all or permute, over all ranks and dims. Two
+ * dims have no axes in common, so what is kept along the dims that are cut differently depends on
+ * their axes only, and the pieces of the other dims add up to the whole. */
 static int64_t all_kept(const struct mesh *mesh, const struct shape *shape,
                         const struct placement *from, const struct step *step)
 {
@@ -175,7 +184,7 @@ static int64_t all_kept(const struct mesh *mesh, const struct shape *shape,
             others *= shape->size[dim];
             continue;
         }
-        /* One dim loses its minor-most axis, the other gains it: the smaller piece is kept. */
+        /* All-to-all: the rank keeps the smaller of its pieces before and after. */
         axes |= cut;
         ranks = step->kind == STEP_PERMUTE ? ranks_that_stay(mesh, from, to, dim)
                                            : mesh_span(mesh, axes);

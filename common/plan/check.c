@@ -1,4 +1,4 @@
-/* check.c - is a plan one that lowering accepts? */
+/* check.c - checks that a plan fits a model and that lowering accepts it. */
 #include "common/plan/plan.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static int check_counts(const struct plan *plan, const struct graph *graph, stru
     return 0;
 }
 
-/* ranks: of the stages before; grows by this one's. */
+/* *ranks is the number of ranks of the stages before; this stage's are added. */
 static int check_mesh(const struct plan_stage *stage, int index, int64_t *ranks, struct error *err)
 {
     int64_t count = 1, sum = 0;
@@ -87,7 +87,7 @@ static int check_chain(const struct plan *plan, struct error *err)
     return 0;
 }
 
-/* "1, 2, 3, 6": the first that would divide. */
+/* "1, 2, 3, 6": the smallest divisors of a number, at most eight. */
 static void print_divisors(char *out, size_t size, int64_t number)
 {
     int used = 0, found = 0;

@@ -1,7 +1,8 @@
-/* decode.c - a plan from JSON, which may come from a file or over the network.
+/* decode.c - reads a plan from JSON, which may come from a file or the network and is not trusted.
  *
- * What comes out is sound in itself: every number in its range, every list as long as its mesh,
- * every index of something there is. Whether it is a plan for a model is plan_check's to say. */
+ * A decoded plan is consistent in itself: numbers are in range, lists have one entry per rank or
+ * axis, indices refer to something that exists. Whether it fits a model is for plan_check() to
+ * say. */
 #include "common/plan/plan.h"
 
 #include "common/base/file.h"
@@ -13,14 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Is it a whole number in [low, high]? JSON's are 64 bits wide, most of ours are not. */
+/* Is it an integer in [low, high]? JSON's integers have 64 bits, most of our fields fewer. */
 static bool is_whole(const json_t *from, json_int_t low, json_int_t high)
 {
     return json_is_integer(from) && json_integer_value(from) >= low &&
            json_integer_value(from) <= high;
 }
 
-/* The number under a key; -EINVAL says what it would have to be. */
+/* Reads the integer under a key; -EINVAL when it is missing or out of range. */
 static int decode_whole(json_t *from, const char *key, json_int_t low, json_int_t high,
                         int64_t *out, struct error *err)
 {
@@ -32,8 +33,8 @@ static int decode_whole(json_t *from, const char *key, json_int_t low, json_int_
     return 0;
 }
 
-/* `layers` counts repeated layers; the block before the first goes with the first stage, the
- * block after the last with the last. */
+/* `layers` counts repeated layers only; the embedding is added to the first stage and the head to
+ * the last. */
 static int decode_layers(struct plan *plan, int index, json_t *from, struct error *err)
 {
     struct plan_stage *stage = &plan->stages[index];
@@ -51,7 +52,7 @@ static int decode_layers(struct plan *plan, int index, json_t *from, struct erro
     return 0;
 }
 
-/* ranks: of the stages before this one. */
+/* `ranks` is the number of ranks of the stages before this one. */
 static int decode_axes(struct mesh *mesh, int index, json_t *from, int ranks, struct error *err)
 {
     if (!json_is_array(from) || json_array_size(from) > AXES_MAX)
@@ -90,7 +91,7 @@ static int decode_weights(struct plan_stage *stage, int index, json_t *from, str
     return 0;
 }
 
-/* An empty list: not yet placed. */
+/* An empty list means that the stage has no devices assigned yet. */
 static int decode_devices(struct plan_stage *stage, int index, json_t *from, struct error *err)
 {
     size_t count = (size_t)mesh_count(&stage->mesh), found = json_array_size(from);
@@ -131,7 +132,7 @@ static int decode_stage(json_t *from, int index, struct plan *plan, struct error
     return rc;
 }
 
-/* NULL: none. */
+/* A missing member (NULL) means "none". */
 static int decode_recompute(struct plan_block *block, int index, const json_t *from,
                             struct error *err)
 {
@@ -178,7 +179,7 @@ static int decode_block(json_t *from, int index, const struct plan *plan, struct
     return 0;
 }
 
-/* The members that are no lists. */
+/* Reads the top-level members that are not lists. */
 static int decode_head(json_t *root, struct plan *plan, struct error *err)
 {
     const char *id = json_string_value(json_object_get(root, "id"));

@@ -1,4 +1,4 @@
-/* diff.c - two plans side by side, as texts that differ. */
+/* diff.c - compares two plans by formatting the same thing of both and comparing the texts. */
 #include "common/plan/diff.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ char *plan_print_block(char *out, size_t size, const struct plan *plan, int bloc
     return out;
 }
 
-/* "node-a/0, node-a/1 and 6 more": devices of a stage. */
+/* The devices of a stage: "2: node-a/0, node-a/1", "8: node-a/0, node-a/1 to node-a/7". */
 static char *print_devices(char *out, size_t size, const struct plan_stage *stage)
 {
     int count = mesh_count(&stage->mesh), shown = count > 3 ? 2 : count;
@@ -85,7 +85,7 @@ static void diff_stages(struct differ *differ)
     }
 }
 
-/* Blocks first to end - 1: the first and the last are no layers. */
+/* Names blocks first to end - 1. Block 0 is "embed", the last "head", the others layers. */
 static char *print_run(char *out, size_t size, int first, int end, int count)
 {
     if (first == 0)

@@ -1,7 +1,7 @@
-/* encode.c - a plan as JSON: the contract of `gimbal plan -o json`.
+/* encode.c - writes a plan as JSON, the stable output format of `gimbal plan -o json`.
  *
- * Base units: bytes and seconds. What is derived (dp, tp, shares) is written for reading and
- * ignored when a plan is read. */
+ * Units are bytes and seconds. Derived members (dp, tp, sp, shares) are for readers; decode.c
+ * ignores them. */
 #include "common/plan/plan.h"
 
 #include <jansson.h>
@@ -25,7 +25,7 @@ static json_t *encode_stage(const struct plan_stage *stage)
     return out;
 }
 
-/* Samples of a micro-batch that each rank of the stage works on. */
+/* How many samples of a micro-batch each rank of the stage works on. */
 static json_t *encode_shares(const struct plan *plan, int block)
 {
     const struct mesh *mesh = &plan->stages[plan->blocks[block].stage].mesh;
@@ -57,7 +57,7 @@ static json_t *encode_block(const struct plan *plan, const struct graph *graph, 
                      recompute_names[block->recompute]);
 }
 
-/* What only some searches know. */
+/* Members that only some searches fill in. */
 static void add_predictions(json_t *root, const struct plan *plan)
 {
     json_t *frontier = json_array();
@@ -88,7 +88,7 @@ char *plan_encode(const struct plan *plan, const struct graph *graph)
     json_t *stages = json_array(), *blocks = json_array();
     for (int i = 0; i < plan->stage_count; i++) {
         json_t *stage = encode_stage(&plan->stages[i]);
-        /* Repeated layers: without the first block of the model and the last. */
+        /* Count repeated layers only: without the embedding and the head. */
         int low = plan->stages[i].block_first - 1,
             high = plan->stages[i].block_first + plan->stages[i].block_count - 1;
         int layers = plan->block_count - 2;

@@ -1,4 +1,4 @@
-/* plan.c - building and measuring a plan. */
+/* plan.c - creating, copying, comparing, naming and describing plans. */
 #include "common/plan/plan.h"
 
 #include "common/base/hash.h"
@@ -189,7 +189,7 @@ bool plan_same(const struct plan *a, const struct plan *b)
 
 char *plan_print(char *out, size_t size, const struct plan *plan)
 {
-    /* The middle block speaks for the layers. */
+    /* The middle block stands for all layers. */
     int block = plan->block_count / 2, used = 0;
     const struct mesh *mesh = &plan->stages[plan->blocks[block].stage].mesh;
     used += snprintf(out, size, "pp%d", plan->stage_count);

@@ -1,4 +1,4 @@
-/* schedules.c - the family of schedules, and slots for micro-batches in flight. */
+/* schedules.c - the table of schedules, and the assignment of slots to micro-batches in flight. */
 #include "common/plan/schedule.h"
 
 #include "common/base/memory.h"
@@ -33,7 +33,7 @@ int schedule_events(const struct schedule *schedule, int stage, int stages, int 
     schedule->order(stage, stages, micro_batches, events);
     bool *taken = xcalloc((size_t)micro_batches, sizeof *taken);    /* per slot */
     int *slot_of = xcalloc((size_t)micro_batches, sizeof *slot_of); /* per micro-batch */
-    int slots = 0, lowest = 0;                                      /* below it all are taken */
+    int slots = 0, lowest = 0; /* all slots below `lowest` are taken */
     for (int i = 0; i < 2 * micro_batches; i++) {
         int *slot = &slot_of[events[i].micro_batch];
         if (events[i].direction == FORWARD) {

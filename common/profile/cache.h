@@ -1,9 +1,9 @@
-/* cache.h - what cores were measured to do, kept on disk for the next time: a folder with a file
- * per question, which is all that decides the answer.
+/* cache.h - keeps measured profiles of cores on disk for later starts: a folder with one file per
+ * question, where a question is everything that determines the answer.
  *
- * Any number of processes may read and write one folder: a file is written beside its place and
- * renamed, so it is there as a whole or not at all, and of two that answer one question at once the
- * later one stays. Folder and files are their owner's alone. Times are milliseconds since 1970. */
+ * Any number of processes may use the same folder: files are written elsewhere and renamed, so a
+ * file is either complete or missing, and of two answers to one question the later stays. Folder
+ * and files are accessible to their owner only. Times are milliseconds since 1970. */
 #ifndef COMMON_PROFILE_CACHE_H
 #define COMMON_PROFILE_CACHE_H
 
@@ -11,14 +11,14 @@
 
 #include <jansson.h>
 
-/* How long an answer is believed: no question tells that a memory module or a setting of the
- * firmware was changed; and what was measured beside other work is the worse for it. */
+/* How long an answer is valid. It expires because a question does not cover changes of memory
+ * modules or firmware settings, and sooner if it was measured while others used the cores. */
 #define PROFILE_CACHE_AGE_MS (7ull * 24 * 3600 * 1000)
 #define PROFILE_CACHE_BUSY_AGE_MS (3600ull * 1000)
-/* Of the name of an answer, with its final NUL. */
+/* The size of an answer's name, including the NUL. */
 #define PROFILE_CACHE_NAME_SIZE 17
 
-/* Lent texts. */
+/* The texts are borrowed. */
 struct profile_question {
     const char *host;      /* a home folder may be shared by machines that differ, */
     const char *processor; /* and a machine's name and disk may move to another processor */
@@ -36,20 +36,21 @@ struct profile_answer {
     struct profile *profiles;
 };
 
-/* Accepts a zeroed one. */
+/* Free what the answer owns. Accepts a zeroed one. */
 void profile_answer_finish(struct profile_answer *answer);
 
-/* 1: there is an answer that is not too old, *out is yours; 0: there is none. A file that cannot be
- * read, is damaged, or answers another question: -EINVAL or -errno, with its path. */
+/* Returns 1 with *out, owned by the caller, when there is an answer that has not expired; 0 when
+ * there is none. -EINVAL or another negative errno, with the path, when the file cannot be read, is
+ * damaged, or answers another question. */
 int profile_cache_find(const char *folder, const struct profile_question *question,
                        uint64_t now_unix_ms, struct profile_answer *out, struct error *err);
-/* Keep it in the place of what was kept, and take away what is too old by then, whatever it
- * answers: files of this module alone. Makes the folder. -errno; -EINVAL: a text of the question is
- * no UTF-8. */
+/* Store an answer in place of an earlier one, and delete all expired answers (files of this module
+ * only). Makes the folder if needed. Negative errno; -EINVAL when a text of the question is not
+ * UTF-8. */
 int profile_cache_keep(const char *folder, const struct profile_question *question,
                        const struct profile_answer *answer, struct error *err);
 
-/* An answer of a folder, with its question, which is lent by `file`. */
+/* An answer found in a folder, with its question, whose texts are borrowed from `file`. */
 struct profile_kept {
     char name[PROFILE_CACHE_NAME_SIZE]; /* of the question, 16 hexadecimal digits */
     json_t *file;                       /* NULL: it is damaged, */
@@ -58,8 +59,8 @@ struct profile_kept {
     struct profile_answer answer;
 };
 
-/* All answers of the folder that are not too old, the newest first, and files that are damaged
- * behind them; none where there is no folder. *out is yours, for profile_cache_free(). -errno. */
+/* List all answers that have not expired, newest first, then damaged files. Without a folder the
+ * list is empty. To be freed with profile_cache_free(). Negative errno. */
 int profile_cache_list(const char *folder, uint64_t now_unix_ms, struct profile_kept **out,
                        size_t *count, struct error *err);
 void profile_cache_free(struct profile_kept *kept, size_t count);

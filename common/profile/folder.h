@@ -1,5 +1,5 @@
-/* folder.h - the one JSON file of a folder whose name begins with some words, where what follows in
- * it is of no interest. */
+/* folder.h - finds and reads the JSON file in a folder whose name begins with a prefix, whatever
+ * the rest of its name is. */
 #ifndef COMMON_PROFILE_FOLDER_H
 #define COMMON_PROFILE_FOLDER_H
 
@@ -7,9 +7,9 @@
 
 #include <jansson.h>
 
-/* *path is its name, and *out the object in it; both are the caller's, also after a failure, which
- * leaves untouched what it did not come to. -ENOENT: there is none; -EINVAL: there are two, or it
- * is no JSON object. */
+/* *path becomes the path of the file and *out its object. The caller frees both, even after a
+ * failure, which leaves what it did not get to unchanged. -ENOENT when there is no such file;
+ * -EINVAL when there are two, or it is not a JSON object. */
 int folder_read_json(const char *folder, const char *prefix, char **path, json_t **out,
                      struct error *err);
 

@@ -1,8 +1,8 @@
-/* profile.h - how fast a device and its links are: what a probe measured, or a datasheet says.
+/* profile.h - how fast a device and its links are, as a probe measured it or a datasheet says.
  *
- * It prices the instructions of a program: kernels by the measured rate of their operation, with
- * the graph's element or else in f32, everything else by bytes, messages by latency and bytes.
- * Times in seconds. */
+ * A profile prices the instructions of a program: kernels by the measured rate of their operation,
+ * with the graph's element type or else in f32; collectives and messages by latency and bytes;
+ * everything else by bytes. Times are in seconds. */
 #ifndef COMMON_PROFILE_PROFILE_H
 #define COMMON_PROFILE_PROFILE_H
 
@@ -35,30 +35,31 @@ struct profile {
     double overlap;    /* how many times as long computing and moving data take beside each other */
 };
 
-/* Where nobody has measured it: between the 1.13 and 1.30 of arXiv 2211.13878. */
+/* The overlap slowdown if it was not measured: between the 1.13 and 1.30 of arXiv 2211.13878. */
 #define PROFILE_OVERLAP 1.2
-/* Beyond it one after the other would be faster. */
+/* With a larger slowdown, running one after the other would be faster. */
 #define PROFILE_OVERLAP_MAX 2
 
-/* A device known by its peak rates only: kernels reach `share` of them. */
+/* The profile of a device of which only the peak rates are known; kernels reach `share` of them. */
 struct profile profile_analytic(double flops_per_s, double bytes_per_s, double share,
                                 struct profile_link host, struct profile_link network);
-/* All that the device itself does takes so many times as long. */
+/* Multiply the time of everything that the device itself does by this factor. */
 void profile_slow_down(struct profile *profile, double factor);
-/* Seconds of an instruction on a device with this profile; a collective or a message goes over
- * `link`. */
+/* The seconds that an instruction takes on a device with this profile; collectives and messages go
+ * over `link`. */
 double profile_seconds(const struct profile *profile, const struct profile_link *link,
                        const struct program *program, const struct instruction *instruction);
 
-/* Of these what every kernel takes however little it has to do. */
+/* The part of these seconds that a kernel takes however little it has to do. */
 double profile_fixed_seconds(const struct profile *profile, const struct program *program,
                              const struct instruction *instruction);
 
-/* Whether two devices are equally fast, to the last bit. */
+/* Are two profiles equal, to the last bit? */
 bool profile_equal(const struct profile *a, const struct profile *b);
 
-/* JSON of one line, the caller's to free. Reading: -EINVAL with the member that is wrong. */
+/* The profile as one line of JSON, freed by the caller. */
 char *profile_encode(const struct profile *profile);
+/* -EINVAL with the member that is wrong. */
 int profile_decode(const char *text, struct profile *out, struct error *err);
 
 #endif

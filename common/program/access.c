@@ -11,7 +11,7 @@ static struct access access_of(const struct program *program, const struct piece
                            writes};
 }
 
-/* A kernel writes its output and its statistics, or the gradients. */
+/* Forward writes the output and the statistics, backward the gradients. */
 static bool kernel_writes(const struct program *program, const struct instruction *instruction,
                           const struct piece *piece)
 {

@@ -1,12 +1,15 @@
-/* across.c - how a tensor gets from one stage to another: messages, of which each rank of the one
- * sends the parts that ranks of the other want, and replicas take turns in sending. */
+/* across.c - sends a tensor from one stage to another.
+ *
+ * Every receiving rank gets the intersections of its slice with those of the sending ranks, one
+ * message each. Replicas on the sending stage take turns, so that the load is spread. */
 #include "common/program/lowering.h"
 
 #include "common/base/memory.h"
 
 #include <stdlib.h>
 
-/* The sender of the box that `holder` has to the receiver: the n-th of those that hold it. */
+/* The rank that sends the box of `holder` to this receiver: one of its replicas, chosen in turn by
+ * the receiver's number. */
 static int sender_of(const struct lowering *l, int stage, const struct placement *placement,
                      int holder, int receiver)
 {
@@ -41,7 +44,8 @@ static void receive_part(struct lowering *l, int tensor, uint32_t tag, int peer,
     int64_t offset;
     struct piece message = *piece;
     enum queue queue = l->queue;
-    /* Beside computing it is received before there is room where it is wanted. */
+    /* On the communication queue it may arrive before its destination is free, so it gets a buffer
+     * of its own. */
     bool ahead = queue == QUEUE_COMPUTE && l->plan->overlap;
     bool direct = !ahead && box_contiguous(&piece->box, part, &offset);
     if (direct)
@@ -59,14 +63,15 @@ static void receive_part(struct lowering *l, int tensor, uint32_t tag, int peer,
         emit_copy(l, &message, piece, part);
 }
 
-/* The first use of all belongs to its weight's owner and never travels: 0 is an activation. */
+/* Unique per tensor or weight use, and purpose. Use 0 is the first of all, so it is its weight's
+ * owner and never travels; 0 can therefore stand for "an activation". */
 static uint32_t tag_of(const struct lowering *l, int tensor, enum purpose purpose, int use)
 {
     uint32_t name = use ? (uint32_t)l->graph->tensor_count + (uint32_t)use : (uint32_t)tensor;
     return name * PURPOSES + (uint32_t)purpose;
 }
 
-/* The ranks of a mesh that hold a placement's pieces first, with these: replicas left out. */
+/* One rank for every distinct piece of a placement (the first of its replicas), with the piece. */
 struct holders {
     int *ranks;
     struct box *boxes;
@@ -96,7 +101,7 @@ void move_across(struct lowering *l, const struct shape *shape, int tensor, enum
     uint32_t tag = tag_of(l, tensor, purpose, use);
     struct holders holders = find_holders(senders, shape, from);
     struct piece made = {0};
-    emit_apart(l); /* not all ranks of a stage send */
+    emit_apart(l); /* some ranks of a stage send, others not */
     if (l->stage == to_stage) {
         struct box box = own_slice(l, shape, to);
         made = emit_new(l, REGION_TRANSIENT, tensor, &box);

@@ -1,12 +1,13 @@
-/* arena.c - the offset of every buffer, and the size of every region.
+/* arena.c - assigns an offset to every buffer and a size to every region.
  *
- * The reservation is additive over blocks and joints, so that a planner can sum it: state |
- * slots x the saved frames of all | the transients of the largest room | communication buffers.
- * Lifetimes matter only inside one room; what passes from room to room is there in all of them.
+ * The layout is simple enough for a planner to sum it up over blocks and joints: the state; slots x
+ * the saved buffers of all blocks; the transients of the largest room; and the communication
+ * buffers. Lifetimes matter only inside a room; a buffer that passes from room to room takes its
+ * space in all of them.
  *
- * What a room has beside computing (gathered weights, gradients on their way) is there while the
- * room before or after is computed: two sides of the communication region, each as large as the
- * largest room needs, are taken in turn. */
+ * What moves beside computation (gathered weights, gradients being reduced) exists while the room
+ * before or after is computed. For it the communication region has two sides, each as large as the
+ * largest room needs, which rooms use in turn. */
 #include "common/program/lowering.h"
 
 #include "common/base/memory.h"
@@ -21,7 +22,8 @@ uint64_t arena_align(uint64_t bytes)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* One after the other, in the order in which they were made; not what is beside computing. */
+/* Places the buffers of a region one after another, in the order in which they were made, leaving
+ * out those beside computation. Returns the size. */
 static uint64_t stack(struct program *p, enum region region)
 {
     uint64_t top = 0;
@@ -48,7 +50,8 @@ static bool alive_together(const struct buffer *a, const struct buffer *b)
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* The lowest offset at which buffers[index] disturbs none of those placed before it. */
+/* The lowest offset at which buffers[index] overlaps none of buffers[0 .. index - 1] that are alive
+ * at the same time. */
 static uint64_t lowest_gap(struct buffer **buffers, size_t index)
 {
     uint64_t offset = 0;
@@ -66,7 +69,8 @@ static uint64_t lowest_gap(struct buffer **buffers, size_t index)
     return offset;
 }
 
-/* Greedy by size: the largest first, each as low as it can lie. */
+/* Places the buffers of one room greedily: the largest first, each as low as possible. Returns the
+ * size. */
 static uint64_t pack(struct buffer **buffers, size_t count)
 {
     uint64_t top = 0;
@@ -79,8 +83,8 @@ static uint64_t pack(struct buffer **buffers, size_t count)
     return top;
 }
 
-/* Buffers by their rooms: those that live in one room lie in order at [first[room],
- * first[room + 1]), those that pass from room to room after them all. */
+/* Transient buffers by their rooms. Tenants live in one room; those of a room are
+ * tenants[first[room]] to tenants[first[room + 1] - 1]. Passing buffers live in several rooms. */
 struct house {
     struct buffer **tenants, **passing;
     size_t *first, passing_count;
@@ -129,7 +133,8 @@ static bool is_in(const struct buffer *buffer, int room)
     return buffer->room_first <= room && room <= buffer->room_last;
 }
 
-/* Who comes first, and of those who come together who stays longer, lies further out. */
+/* The order in which passing buffers are placed, from the ends of the region inwards: by first
+ * room, and among equals those that stay longer first. */
 static int outer_first(const void *a, const void *b)
 {
     const struct buffer *first = *(struct buffer *const *)a, *second = *(struct buffer *const *)b;
@@ -140,8 +145,9 @@ static int outer_first(const void *a, const void *b)
     return first < second ? -1 : first > second;
 }
 
-/* What passes at this end of the region while the buffer does: *bytes of it. Does all of it stay as
- * long, so that nothing is ever left of the buffer but a gap beside the others? */
+/* Can the buffer be placed at this end of the region, inside of those already there? *bytes is what
+ * they take while the buffer is alive. It can if all of them stay at least as long as the buffer,
+ * so that no gap opens outside of it. */
 static bool has_room(const struct house *house, size_t index, bool bottom, uint64_t *bytes)
 {
     const struct buffer *buffer = house->passing[index];
@@ -158,10 +164,10 @@ static bool has_room(const struct house *house, size_t index, bool bottom, uint6
     return true;
 }
 
-/* What passes lies at the ends of the region, so that tenants have all that is left in one piece:
- * inside of what stays longer, else at an end that nothing is at. What finds neither lies above,
- * and the region is larger than its largest room; a chain of blocks, which have one input each, has
- * no such thing. */
+/* Places passing buffers at the two ends of the region, so that tenants get the rest in one piece:
+ * inside of those that stay longer, or else at an empty end. If neither is possible the buffer goes
+ * on top, and the region grows beyond its largest room; in a chain of blocks with one input each
+ * this does not happen. Returns the size. */
 static uint64_t place_passing(struct house *house, uint64_t total)
 {
     uint64_t within = total;
@@ -180,7 +186,7 @@ static uint64_t place_passing(struct house *house, uint64_t total)
     return total;
 }
 
-/* Where what passes through the room at the bottom ends. */
+/* The offset at which a room's tenants begin: above what passes through it at the bottom. */
 static uint64_t bottom_of(const struct house *house, int room)
 {
     uint64_t bytes = 0;
@@ -218,7 +224,8 @@ static uint64_t pack_transients(struct lowering *l)
     return total;
 }
 
-/* Bytes beside computing, per room; buffers are placed from the beginning of their side. */
+/* Places buffers beside computation from the beginning of their side. Fills in the bytes of every
+ * room and returns the most. */
 static uint64_t stack_beside(struct program *p, uint64_t *tops)
 {
     uint64_t most = 0;
@@ -234,7 +241,8 @@ static uint64_t stack_beside(struct program *p, uint64_t *tops)
     return most;
 }
 
-/* The first room lies at the end of what follows the messages, the second at its beginning. */
+/* Puts the two sides behind the messages. Rooms that use them alternate: the first lies at the very
+ * end, the second at the beginning, and so on. */
 static void place_beside(struct lowering *l)
 {
     struct program *p = l->program;

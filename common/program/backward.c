@@ -1,9 +1,9 @@
-/* backward.c - a block's backward: gradients through its nodes, the last one first.
+/* backward.c - lowers a block's backward: gradients through its nodes, last node first.
  *
- * Gradients of one tensor from several users that leave in the same placement are summed before
- * they are redistributed, once per distinct placement. A gradient that passes through (the
- * residual stream) is the same buffer under another name, until somebody adds to it while
- * another still reads it. */
+ * A tensor with several users gets a gradient contribution from each. Contributions in the same
+ * placement are summed first and then redistributed once. A gradient that passes through a node
+ * unchanged (the residual stream) stays in the same buffer; it is copied only when somebody would
+ * add to it while another still needs to read it. */
 #include "common/program/lowering.h"
 
 #include "common/base/memory.h"
@@ -30,7 +30,7 @@ void backward_arrive(struct lowering *l, int tensor, const struct placement *pla
     l->shares[piece->buffer]++;
 }
 
-/* Take the entry out of the list; order is kept, since sums are taken in it. */
+/* Removes the entry from the list. The order is kept because it is the order of summation. */
 static struct held take(struct lowering *l, struct held *held)
 {
     struct held taken = *held;
@@ -48,7 +48,8 @@ void backward_pass(struct lowering *l, int tensor)
             emit_use(l, l->arriving.items[i].piece.buffer);
 }
 
-/* May this piece be written, or does its buffer have other readers? If so, a copy. */
+/* The piece if it may be written, else a copy: when more than `shares` contributions share its
+ * buffer, others still need its content. */
 static struct piece own(struct lowering *l, int tensor, const struct piece *piece, int shares)
 {
     if (l->shares[piece->buffer] <= shares)
@@ -80,7 +81,8 @@ int backward_collect(struct lowering *l, int tensor, const struct placement *wan
     return 0;
 }
 
-/* Saved operands, as forward had them or gathered again; weights. */
+/* Finds what backward reads: saved operands and statistics, gathered again where needed, and the
+ * weights. Sets bit i of *present for every piece that is there. */
 static int operand_pieces(struct lowering *l, int node, struct piece *pieces, unsigned *present)
 {
     const struct node *n = &l->graph->nodes[node];
@@ -114,7 +116,7 @@ static int operand_pieces(struct lowering *l, int node, struct piece *pieces, un
     return 0;
 }
 
-/* The kernel's gradients: where each goes, and which are added to. */
+/* The gradient pieces of a kernel, present ones as bits, and those that it adds to. */
 struct leaving {
     struct piece pieces[VIEWS_MAX];
     unsigned present, accumulate;
@@ -128,7 +130,7 @@ static void input_gradient(struct lowering *l, int node, int operand, const stru
     int tensor = n->operands[operand];
     struct held *held = find_arriving(l, tensor, placement);
     if (held) {
-        /* Held once in the list; whoever else holds the buffer still wants it as it is. */
+        /* One share is this entry itself; any other still needs the buffer as it is. */
         struct piece piece = own(l, tensor, &held->piece, 1);
         if (piece.buffer != held->piece.buffer) {
             l->shares[held->piece.buffer]--;
@@ -155,7 +157,7 @@ static void input_gradient(struct lowering *l, int node, int operand, const stru
     backward_arrive(l, tensor, placement, &leaving->pieces[operand]);
 }
 
-/* Kernels are told the boxes of all operands, also of those whose data they do not read. */
+/* Kernels get the boxes of all operands, including those whose data they do not read. */
 static void emit_phase(struct lowering *l, int node, int phase, const struct box *boxes,
                        const struct piece *operands, unsigned present,
                        const struct leaving *leaving, int workspace)
@@ -184,7 +186,7 @@ static void emit_phase(struct lowering *l, int node, int phase, const struct box
     emit_use(l, workspace);
 }
 
-/* Does backward compute anything, or is every gradient the arriving one? */
+/* Does backward need a kernel, or does every gradient pass through unchanged? */
 static bool computes(const struct operation *operation)
 {
     for (int i = 0; i < operation_output(operation); i++)
@@ -229,8 +231,8 @@ static int backward_node(struct lowering *l, int node)
         rc = backward_collect(l, n->operands[last], &l->signatures[node].gradient[last], &any,
                               &gradient);
         if (rc < 0 || !any)
-            return rc;                /* nobody wants its gradient */
-        l->shares[gradient.buffer]++; /* read until the end of this node */
+            return rc;                /* no user of the output passed a gradient back */
+        l->shares[gradient.buffer]++; /* this node reads it until its end */
         leaving.pieces[last] = gradient;
         leaving.present |= 1u << last;
     }

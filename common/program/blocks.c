@@ -1,8 +1,8 @@
-/* blocks.c - a block's forward, one micro-batch.
+/* blocks.c - lowers a block's forward for one micro-batch.
  *
- * Every tensor has a home: the placement in which it was made (or arrived). A node fetches its
- * inputs in the placements of its roles; a redistributed version is shared by all users inside
- * the block. */
+ * Every tensor has a home: the placement in which it was made or arrived. A node fetches its inputs
+ * in the placements that its roles ask for; a redistributed version is shared by all nodes of the
+ * block. */
 #include "common/program/lowering.h"
 
 #include "common/base/memory.h"
@@ -68,7 +68,7 @@ int blocks_fetch(struct lowering *l, int tensor, const struct placement *placeme
         int rc = move_within(l, &shape, tensor, &home->placement, placement, out);
         if (rc < 0)
             return error_prefix(l->err, rc, "tensor %s", l->graph->tensors[tensor].name);
-        /* An all-reduce worked in place: what lies at home is now the finished sum. */
+        /* An all-reduce worked in place, so the home now holds the complete sum. */
         if (out->buffer == home->piece.buffer && home->placement.partial) {
             *home = (struct held){tensor, *placement, *out};
             return 0;
@@ -102,7 +102,8 @@ int blocks_gather_all(struct lowering *l, int index, bool (*needs)(const struct 
     return rc;
 }
 
-/* Can backward have it again from a smaller piece, by gathering alone? */
+/* Is the path only all-gathers? Then backward can gather again from the smaller piece, instead of
+ * keeping the larger one. */
 static bool only_gathers(struct lowering *l, int tensor, const struct placement *from,
                          const struct placement *to)
 {
@@ -138,13 +139,13 @@ static int fetch_inputs(struct lowering *l, int node)
     return 0;
 }
 
-/* The loss is summed over all ranks: of those that have the same summand one counts. */
+/* The loss is summed over all ranks, so of those with the same summand only one may count it. */
 static bool counts_loss(const struct lowering *l, const struct placement *loss)
 {
     return does_for_all(l, ~(unsigned)loss->partial);
 }
 
-/* One phase of a node in forward; statistics of the phases so far come after the output. */
+/* Emits one forward phase of a node. Pieces: operands, output, statistics of the phases so far. */
 static void emit_phase(struct lowering *l, int node, int phase, const struct piece *output,
                        const struct piece *statistics, int workspace)
 {
@@ -177,7 +178,7 @@ int forward_node(struct lowering *l, int node)
     int last = operation_output(operation), tensor = n->operands[last];
     struct piece output, *statistics = l->statistics[node];
     bool is_loss = operation->is_loss &&
-                   l->section == SECTION_FORWARD; /* not again where backward recomputes it */
+                   l->section == SECTION_FORWARD; /* recomputation must not count it again */
     if (is_loss && counts_loss(l, &l->signatures[node].operand[last]))
         output = (struct piece){.buffer = l->program->metrics, .offset = METRIC_LOSS};
     else

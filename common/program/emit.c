@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Masters and moments are state, finished gradients are summed up as such, and what is no tensor
- * are statistics and scratch: all of it f32. */
+/* f32 for everything that is kept or summed up: state (masters, moments), gradients in the reduce
+ * section, and buffers without a tensor (statistics, scratch). Activations and weights otherwise
+ * have the element size of the graph. */
 static int element_bytes(const struct lowering *l, enum region region, int tensor)
 {
     if (region == REGION_STATE || l->section == SECTION_REDUCE || tensor < 0)
@@ -62,7 +63,8 @@ struct instruction *emit(struct lowering *l, enum instruction_kind kind)
     return instruction;
 }
 
-/* What forward makes and backward touches has to be saved between them. */
+/* Notes that the last instruction touches the buffer. A transient buffer that forward made and
+ * backward touches becomes a saved one. */
 static void touch(struct lowering *l, int index)
 {
     struct program *p = l->program;
@@ -83,7 +85,7 @@ void emit_use(struct lowering *l, int buffer)
 int emit_workspace(struct lowering *l, const struct operation *operation, const struct box *boxes,
                    enum direction direction)
 {
-    bool computes = box_count(&boxes[0]) > 0; /* an empty share does not */
+    bool computes = box_count(&boxes[0]) > 0; /* false for a rank whose share of samples is empty */
     uint64_t bytes = operation->workspace && computes ? operation->workspace(boxes, direction) : 0;
     return bytes ? emit_buffer(l, REGION_TRANSIENT, (int64_t)(bytes / ELEMENT_BYTES), -1) : -1;
 }
@@ -106,7 +108,7 @@ struct piece emit_new(struct lowering *l, enum region region, int tensor, const 
 void emit_copy(struct lowering *l, const struct piece *from, const struct piece *to,
                const struct box *part)
 {
-    emit_apart(l); /* on the ranks that have nothing to copy, too */
+    emit_apart(l); /* also on ranks that have nothing to copy */
     if (box_count(part) == 0)
         return;
     emit(l, INSTRUCTION_COPY)->part = *part;
@@ -153,7 +155,7 @@ void emit_section(struct lowering *l, enum section section)
     l->program->sections[section].first = (int)l->program->instruction_count;
 }
 
-/* Takes `ranks`. A group that the program has already is used again. */
+/* Takes ownership of `ranks`. Reuses a group that the program already has. */
 static int add_group(struct lowering *l, int *ranks, int count, int own)
 {
     struct program *p = l->program;
@@ -188,7 +190,8 @@ int emit_group_all(struct lowering *l)
     return add_group(l, ranks, l->program->ranks, l->program->rank);
 }
 
-/* Does the collective before take a further part? On all members of the group, or on none. */
+/* Can the collective become a further part of the last instruction? All members of the group have
+ * to come to the same answer, so it depends only on what is the same for all of them. */
 static bool joins(const struct lowering *l, enum collective kind, int group,
                   const struct piece *source)
 {
@@ -221,7 +224,7 @@ void emit_collective(struct lowering *l, enum collective kind, int group, int co
     }
     struct buffer *made = &l->program->buffers[destination->buffer];
     if (made->first ==
-        (int)l->program->instruction_count) /* for this part: earlier than it seems */
+        (int)l->program->instruction_count) /* made by the collective that this part joins */
         made->first--;
     emit_piece(l, 0, source);
     emit_piece(l, 1, destination);

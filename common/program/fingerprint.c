@@ -1,7 +1,7 @@
-/* fingerprint.c - the hash of a program: everything that two builds could execute differently.
+/* fingerprint.c - the hash of a program, over everything that affects how it is executed.
  *
- * Buffers go in by where they lie, groups by their ranks; names of indexes alone would not tell
- * two programs apart. Nothing is hashed as raw structs: their padding has no value. */
+ * Buffers are hashed by where they lie and groups by their ranks, since their numbers alone would
+ * not tell two programs apart. Structs are hashed field by field because padding is undefined. */
 #include "common/program/program.h"
 
 #include "common/base/hash.h"

@@ -1,8 +1,8 @@
 /* gradients.c - the gradients of weights: where they are summed, and how they get to the optimizer.
  *
- * Gradients of a block that one all-reduce finishes where they are lie side by side in a bucket.
- * Others travel to the storage placement: once per step, or (zero 2 and 3) in every micro-batch,
- * block by block. All this goes beside the backward of the blocks before. */
+ * Gradients of a block that a single all-reduce completes in place lie side by side in a bucket.
+ * Others travel to the storage placement: once per step, or, under ZeRO 2 and 3, in every
+ * micro-batch, block by block. All of this overlaps with the backward of the blocks before. */
 #include "common/program/lowering.h"
 
 #include "common/base/memory.h"
@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* Is the gradient finished where it is by one all-reduce, or by nothing? */
+/* Is the gradient complete after at most one all-reduce in place? */
 static bool stays(const struct lowering *l, const struct weight_use *use)
 {
     struct placement settled = placement_settled(&use->leaving);
@@ -25,7 +25,8 @@ static bool scatters(const struct lowering *l, const struct weight_use *use)
     return weights_zero(l, owner) >= 2 && owner->stage == use->stage && !stays(l, use);
 }
 
-/* The bucket of a use, made if there is none yet. Uses come block by block, and so do buckets. */
+/* The bucket of a use: one for each block and set of axes to reduce over. Added if there is none
+ * yet. Uses come block by block, and so do buckets. */
 static int find_bucket(struct lowering *l, const struct weight_use *use)
 {
     int block = l->graph->nodes[use->node].block;
@@ -42,8 +43,6 @@ static int find_bucket(struct lowering *l, const struct weight_use *use)
     return (int)l->bucket_count - 1;
 }
 
-/* Gradients of a block that one all-reduce finishes lie side by side: a bucket for each set of
- * axes. */
 void gradients_place(struct lowering *l, struct weight_use *use)
 {
     struct shape shape = tensor_shape(l, use->tensor);
@@ -59,7 +58,7 @@ void gradients_place(struct lowering *l, struct weight_use *use)
     use->bucket = find_bucket(l, use);
     struct bucket *bucket = &l->buckets[use->bucket];
     use->gradient = (struct piece){.buffer = bucket->buffer, .offset = bucket->count, .box = box};
-    bucket->count += (box_count(&box) + 15) / 16 * 16; /* every gradient on its own cache lines */
+    bucket->count += (box_count(&box) + 15) / 16 * 16; /* no two gradients share a cache line */
     l->program->buffers[bucket->buffer].bytes = (uint64_t)bucket->count * ELEMENT_BYTES;
 }
 
@@ -76,7 +75,7 @@ void gradients_clear(struct lowering *l)
     }
 }
 
-/* The use is one of this block's; calls with each, once. */
+/* Calls call() once with each use of this block whose gradient is scattered. */
 static int each_scattered(struct lowering *l, int block,
                           int (*call)(struct lowering *l, struct weight_use *use))
 {
@@ -137,8 +136,8 @@ int gradients_close_block(struct lowering *l, int block)
     return rc;
 }
 
-/* One user's gradient, finished, in the owner's storage placement. On the owner's stage `piece`
- * is the result; a stage that only uses the weight sends. */
+/* Brings the gradient of one use, fully reduced, to the owner's storage placement. On the owner's
+ * stage *piece is the result; another stage sends. */
 static int settle(struct lowering *l, size_t index, struct piece *piece)
 {
     struct weight_use *use = &l->uses[index];
@@ -165,7 +164,7 @@ static int settle(struct lowering *l, size_t index, struct piece *piece)
     return 0;
 }
 
-/* Those of the block, the last ones before *end, which moves to where they begin. */
+/* Reduces the buckets of the block, which are the last before *end, and moves *end before them. */
 static void reduce_buckets(struct lowering *l, int block, size_t *end)
 {
     size_t last = *end;
@@ -180,7 +179,7 @@ static void reduce_buckets(struct lowering *l, int block, size_t *end)
     }
 }
 
-/* The gradients of all uses of a weight, in one. */
+/* Sums the gradients of all uses of a weight on the owner's stage. */
 static int unite(struct lowering *l, int tensor, struct piece *sum)
 {
     for (int u = l->owner[tensor]; u >= 0; u = l->uses[u].next) {
@@ -198,7 +197,8 @@ static int unite(struct lowering *l, int tensor, struct piece *sum)
     return 0;
 }
 
-/* As backward leaves them: those of the last block first, the others while it goes on. */
+/* Reduces the gradients of one block. Called from the last block to the first, in the order in
+ * which backward completes them, so that reduction overlaps with the rest of backward. */
 static int reduce_block(struct lowering *l, int block, size_t *buckets, struct piece *gradients)
 {
     const struct block *b = &l->graph->blocks[block];

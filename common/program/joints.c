@@ -1,11 +1,11 @@
-/* joints.c - what lies between blocks: a stage's chain of them, and its ends.
+/* joints.c - what lies between blocks: the joints inside a stage, and the crossings between stages.
  *
- * A block finds its input in its entry placement, in a buffer of just its size that is kept for
- * backward, and leaves its output as its last node made it; the joint between two blocks
- * redistributes where the two differ, forward the tensor and backward its gradient. So a block
- * is lowered in the same way whatever stands before and after it, and a program's costs are the
- * sum over its blocks and joints. Joints are rooms of their own: nothing inside a block is alive
- * meanwhile. */
+ * A block finds its input in its entry placement, in a buffer of exactly its size that is kept for
+ * backward, and leaves its output as its last node made it. The joint between two blocks
+ * redistributes where these differ: the tensor in forward, its gradient in backward. So a block is
+ * lowered in the same way whatever stands before and after it, and the cost of a program is the sum
+ * over its blocks and joints. Joints are rooms of their own, in which nothing inside a block is
+ * alive. */
 #include "common/program/lowering.h"
 
 #include <assert.h>
@@ -26,7 +26,7 @@ struct placement joint_entry(const struct lowering *l, int index)
     return (struct placement){0};
 }
 
-/* How the block's last node makes its output. */
+/* The placement in which a block's output leaves the stage: as its last node makes it, reduced. */
 static struct placement exit_placement(const struct lowering *l, int block)
 {
     int producer = l->graph->tensors[l->graph->blocks[block].output].producer;
@@ -40,7 +40,7 @@ const struct placement *joint_wanted(const struct lowering *l, int block)
     return &l->signatures[producer].gradient[operation_output(l->graph->nodes[producer].operation)];
 }
 
-/* A slice may still lie in the whole's buffer: into one of its own size. */
+/* Copies a slice that still lies in the buffer of the whole into one of its own size. */
 static void fit(struct lowering *l, int tensor, struct piece *piece)
 {
     const struct buffer *buffer = &l->program->buffers[piece->buffer];
@@ -51,7 +51,7 @@ static void fit(struct lowering *l, int tensor, struct piece *piece)
     *piece = own;
 }
 
-/* The block's input is here; backward will want it. */
+/* Makes the piece the home of a block's input, and saves it for backward. */
 static void enter(struct lowering *l, int tensor, const struct placement *entry,
                   const struct piece *piece)
 {
@@ -66,7 +66,7 @@ int joint_forward(struct lowering *l, int block)
     struct shape shape = tensor_shape(l, tensor);
     struct piece piece = l->homes[tensor].piece;
     emit_room(l, block);
-    emit_use(l, piece.buffer); /* here also where nothing of it is wanted: no samples */
+    emit_use(l, piece.buffer); /* alive up to here even on a rank without samples */
     int rc = move_within(l, &shape, tensor, &l->homes[tensor].placement, &entry, &piece);
     if (rc < 0)
         return error_prefix(l->err, rc, "tensor %s", l->graph->tensors[tensor].name);
@@ -82,7 +82,7 @@ int joint_backward(struct lowering *l, int block)
     struct piece piece;
     bool any;
     emit_room(l, block);
-    backward_pass(l, tensor); /* as in joint_forward */
+    backward_pass(l, tensor); /* alive up to here, as in joint_forward() */
     int rc = backward_collect(l, tensor, wanted, &any, &piece);
     if (rc < 0 || !any)
         return rc;
@@ -91,7 +91,6 @@ int joint_backward(struct lowering *l, int block)
     return 0;
 }
 
-/* The last tensor of a stage goes to the next one. */
 int joint_leave(struct lowering *l, int stage)
 {
     int next = l->plan->stages[stage + 1].block_first, tensor = joint_tensor(l, next);
@@ -106,13 +105,12 @@ int joint_leave(struct lowering *l, int stage)
             return rc;
     }
     move_across(l, &shape, tensor, PURPOSE_ACTIVATION, 0, stage, &from, stage + 1, &to, &piece);
-    emit_use(l, piece.buffer); /* here on all ranks, also where a replica sends it */
+    emit_use(l, piece.buffer); /* alive up to here on all ranks, even if a replica sends it */
     if (l->stage == stage + 1)
         enter(l, tensor, &to, &piece);
     return 0;
 }
 
-/* The gradient of the tensor that joins two stages goes back to the stage that made it. */
 int joint_return(struct lowering *l, int stage)
 {
     int next = l->plan->stages[stage + 1].block_first, tensor = joint_tensor(l, next);

@@ -1,4 +1,4 @@
-/* lower.c - the parts of lowering in their order. */
+/* lower.c - runs the steps of lowering in order, and manages their shared state. */
 #include "common/program/lower.h"
 
 #include "common/base/memory.h"
@@ -63,12 +63,11 @@ int lowering_build(struct lowering *l)
         return rc;
     weights_update(l);
     arena_layout(l);
-    if (!l->part) /* what nobody runs waits for nobody */
+    if (!l->part) /* parts are priced, never executed */
         waits_find(l->program);
     return 0;
 }
 
-/* ways: (optional) those of many parts. */
 void lowering_init(struct lowering *l, const struct graph *graph, const struct plan *plan, int rank,
                    struct ways *ways, struct error *err)
 {
@@ -81,7 +80,7 @@ void lowering_init(struct lowering *l, const struct graph *graph, const struct p
     l->homes = xcalloc(graph->tensor_count, sizeof *l->homes);
     for (size_t t = 0; t < graph->tensor_count; t++)
         l->homes[t].tensor = -1;
-    /* Large, and written before they are read: not cleared, since parts are lowered by the
+    /* Not cleared: they are large, written before they are read, and parts are lowered by the
      * thousand. */
     l->fetched = xrealloc(NULL, graph->node_count * sizeof *l->fetched);
     l->statistics = xrealloc(NULL, graph->node_count * sizeof *l->statistics);

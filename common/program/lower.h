@@ -1,75 +1,83 @@
-/* lower.h - graph + plan -> the program of one rank.
+/* lower.h - lowering: turns a graph and a plan into the program of one rank.
  *
- * Redistribution is inserted by one routine: between operations, between gradients, between
- * stages, and from where gradients arise to where the optimizer keeps its slices. The same
- * input gives the same program everywhere: its hash travels with an assignment. */
+ * Wherever a tensor is wanted in another placement than it has, the same routine inserts the
+ * redistribution: between operations, between gradients, between stages, and from where gradients
+ * arise to where the optimizer keeps its slices. Lowering is deterministic: the same input gives
+ * the same program on every machine, so a program is never sent, only its hash with the assignment.
+ */
 #ifndef COMMON_PROGRAM_LOWER_H
 #define COMMON_PROGRAM_LOWER_H
 
 #include "common/program/program.h"
 
-/* The graph is lent to the program. -EINVAL: the plan is not one that can be lowered; the
- * sentence is plan_check's. */
+/* Lower the program of `rank`, which the caller destroys with program_destroy(). The program
+ * borrows the graph. -EINVAL when the plan cannot be lowered, with the text of plan_check(). */
 int lower(const struct graph *graph, const struct plan *plan, int rank, struct program **out,
           struct error *err);
 
-/* What many ranks' programs, or many parts, share: ways between placements, found once, on any mesh
- * whose weights (if it has some) stay where they are meanwhile; and the memory of a part that is
- * done with. */
+/* A cache for lowering many ranks or many parts: redistribution paths and signatures found so far,
+ * and the memory of the last part that is done with. It may be used with any mesh; if one has
+ * weights, they are told apart by their address and must stay there while the cache is used. Not
+ * thread-safe. */
 struct ways;
 struct ways *ways_create(void);
+/* Accepts NULL. */
 void ways_destroy(struct ways *ways);
-/* lower(), for many ranks: the same programs, sooner. ways: may be NULL. */
+/* lower() with a cache, which may be NULL: the same programs in less time. */
 int lower_with(struct ways *ways, const struct graph *graph, const struct plan *plan, int rank,
                struct program **out, struct error *err);
 
-/* Part of a rank's program, by itself. What a stage's blocks and joints take is the sum of its
- * parts', and its transient region the largest of theirs, so a planner lowers every part once. */
+/* A part of a rank's program, lowered on its own. The time and memory of a stage are the sum over
+ * its parts, except for the transient region, which is the largest of theirs. So a planner can
+ * lower every distinct part once and combine the results. */
 enum part_kind {
     PART_BASE,     /* what a step needs besides blocks: the metrics */
-    PART_BLOCK,    /* block `index`: weights, forward, backward, without its input */
-    PART_JOINT,    /* between blocks `index` and the next, of one stage */
-    PART_CROSSING, /* between stages `index` and the next, on a rank of either */
+    PART_BLOCK,    /* block `index`: weights, forward and backward, without its input */
+    PART_JOINT,    /* between block `index` and the next in the same stage */
+    PART_CROSSING, /* between stage `index` and the next, on a rank of either */
 };
 
 struct part {
     enum part_kind kind;
     int index;
-    /* Of a block: its weights are tied to those of this one, which are lowered too; else -1. */
-    int tied;
+    int tied; /* PART_BLOCK: the block whose weights it shares, lowered along with it; or -1 */
 };
 
 struct lowered_part {
-    struct program *program; /* its regions hold this part alone */
-    uint64_t forward_bytes;  /* of a block: transients of its forward, without its output */
-    uint64_t other_bytes;    /* transients of all other rooms */
-    uint64_t passing_bytes;  /* of the output that a joint or crossing finds: kept no longer */
+    struct program *program; /* its regions hold this part only */
+    uint64_t forward_bytes;  /* transients of a block's forward, without its output */
+    uint64_t other_bytes;    /* transients of the largest of all other rooms */
+    uint64_t passing_bytes;  /* of the block output that a joint or crossing consumes */
 };
 
-/* `rank` of a plan that plan_check accepted, at least in the blocks that the part touches.
- * The program is the caller's. */
+/* Lower one part as it is on `rank`. The plan must have passed plan_check(), or plan_check_block()
+ * for the blocks that the part touches. The caller owns out->program and ends with
+ * lower_part_done() or program_destroy(). */
 int lower_part(const struct graph *graph, const struct plan *plan, int rank,
                const struct part *part, struct ways *ways, struct lowered_part *out,
                struct error *err);
-/* In place of program_destroy(): the next part's program is written over this one. */
+/* Return a part's program to the cache, where the next part reuses its memory. */
 void lower_part_done(struct ways *ways, struct lowered_part *part);
 
-/* The first recomputation that makes the same programs of the block, whatever its roles: what it
- * would run again may be nothing, or no more than another does. */
+/* The first kind of recomputation that leads to the same program of a block, whatever its roles:
+ * a kind may recompute nothing in this block, or no more than another kind does. */
 enum recompute recompute_like(const struct graph *graph, int block, enum recompute recompute);
 
-/* Where a block meets its neighbours: how it finds its input and leaves that one's gradient (one
- * placement for each way in which it leaves), how it makes its output and wants its gradient.
- * Compared by memcmp. */
+/* The placements at which a block meets its neighbours. Compared by memcmp. */
 struct part_ends {
     struct {
-        struct placement entry, leaves[4];
+        struct placement entry; /* in which it expects its input */
+        struct placement
+            leaves[4]; /* in which it produces the input's gradient: all distinct ones */
     } input;
     struct {
-        struct placement made, wanted;
+        struct placement made;   /* in which it produces its output */
+        struct placement wanted; /* in which it expects the output's gradient */
     } output;
 };
 
+/* Find the ends of a block. What it has not (the first block's input, the last one's output) stays
+ * zero. -EINVAL when a role does not know an operation. */
 int lower_ends(const struct graph *graph, const struct plan *plan, int block, struct part_ends *out,
                struct error *err);
 

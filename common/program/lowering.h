@@ -1,17 +1,22 @@
-/* lowering.h - what the parts of lowering share; nobody else includes it.
+/* lowering.h - the internal interface between the files of lowering; nobody else includes it.
  *
- * emit.c appends buffers and instructions, move.c inserts redistribution and sends, blocks.c
- * runs a block forward and backward.c backward, joints.c brings tensors from block to block and
- * from stage to stage, weights.c brings weights to their users and gradients.c gradients to the
- * optimizer, arena.c lays the buffers out, waits.c finds what the queues need of each other, and
- * lower.c calls them in order. */
+ * emit.c appends buffers and instructions. move.c redistributes tensors inside a stage, across.c
+ * between stages. blocks.c lowers a block's forward, backward.c its backward, recompute.c what runs
+ * again between them. joints.c brings tensors from block to block and from stage to stage.
+ * weights.c brings weights to their users, gradients.c gradients to the optimizer. arena.c assigns
+ * offsets to buffers, waits.c finds what the two queues have to wait for, and lower.c calls all of
+ * them in order. part.c does the same for a part of a program.
+ *
+ * A room is a stretch of the program in which transient buffers live: one block's forward or
+ * backward, the joint between two blocks, or a section outside of the blocks. Functions that return
+ * int return 0 or a negative errno with the text in lowering.err, unless noted. */
 #ifndef COMMON_PROGRAM_LOWERING_H
 #define COMMON_PROGRAM_LOWERING_H
 
 #include "common/placement/redistribute.h"
 #include "common/program/lower.h"
 
-/* A tensor, or a version of it, as this rank holds it. */
+/* A tensor, or a redistributed version of it, as this rank holds it. */
 struct held {
     int tensor;
     struct placement placement;
@@ -23,14 +28,14 @@ struct held_list {
     size_t count, capacity;
 };
 
-/* Where a node's input was fetched from in forward. */
+/* The piece that a node read as one of its operands in forward. */
 struct fetched {
     struct placement placement;
     struct piece piece;
-    bool again; /* backward gathers it anew from the smaller piece that is saved */
+    bool again; /* not saved: backward gathers it again from the smaller piece that is */
 };
 
-/* A way between placements on this rank's mesh: searched once, taken in every block. */
+/* A redistribution path on this rank's mesh: searched once, used in every block. */
 struct route {
     const char *dims;
     bool uneven;
@@ -39,17 +44,18 @@ struct route {
     int count;
 };
 
-/* One way in which a stage uses a weight; several nodes may share it. */
+/* One way in which a stage uses a weight: a stage, a placement of the weight and one of its
+ * gradient. Nodes that agree in all three share a use. */
 struct weight_use {
     int tensor, stage, node;
-    struct placement compute, leaving; /* of the weight; of its gradient */
-    struct piece weight, gradient;     /* on this rank, if the stage is its own */
-    struct piece shard;                /* scattered gradients: their sum, in storage placement */
-    int bucket;                        /* -1: reduced by itself */
-    int next;                          /* use of the same weight; -1: none */
+    struct placement compute, leaving; /* of the weight in kernels; of the gradient they produce */
+    struct piece weight, gradient;     /* on this rank, if it belongs to the stage */
+    struct piece shard;                /* ZeRO 2, 3: the gradient's sum, in storage placement */
+    int bucket;                        /* that holds the gradient; -1: it is reduced by itself */
+    int next;                          /* the next use of the same weight; -1: none */
 };
 
-/* Gradients of a block that one all-reduce finishes. */
+/* Gradients of a block that lie side by side, so that a single all-reduce completes them. */
 struct bucket {
     int block;
     unsigned axes;
@@ -61,199 +67,246 @@ struct lowering {
     const struct graph *graph;
     const struct plan *plan;
     struct program *program;
-    int stage, inside; /* of this rank */
-    const struct mesh *mesh;
-    int section, block, room;
-    enum queue queue;        /* of the instructions to come */
-    bool joins;              /* the last instruction takes further parts, */
-    int joins_room;          /* and was made in this room */
-    const struct part *part; /* all that is lowered; NULL: the whole */
-    int found, forward_room; /* of a part: the buffer it finds, the room of its forward; or -1 */
-    uint64_t *room_bytes;    /* of a part: transients of every room */
-    struct signature *signatures; /* per node, in its block's roles */
-    struct held *homes; /* per tensor: as it was made, or as it came; tensor -1: not here */
+    int stage, inside;        /* of this rank, and its rank inside the stage */
+    const struct mesh *mesh;  /* of the stage */
+    int section, block, room; /* being emitted */
+    enum queue queue;         /* of the instructions to come */
+    bool joins;               /* the last instruction is a collective that can take further parts */
+    int joins_room;           /* the room in which that one was emitted */
+    const struct part *part;  /* the only part to lower; NULL: the whole program */
+    int found, forward_room;  /* part: the buffer it finds, the room of its forward; or -1 */
+    uint64_t *room_bytes;     /* part: transients of every room */
+    struct signature *signatures; /* per node, under its block's roles */
+    struct held *homes; /* per tensor: as it was made or arrived; tensor -1: not on this rank */
     struct fetched (*fetched)[OPERANDS_MAX];    /* per node */
     struct piece (*statistics)[STATISTICS_MAX]; /* per node, of forward */
     struct route *routes;
-    struct ways *ways; /* (optional) those of many parts, in place of routes */
+    struct ways *ways; /* (optional) a cache shared with other programs, used instead of routes */
     size_t route_count, route_capacity;
     struct held_list versions; /* redistributed copies inside the open block */
-    struct held_list arriving; /* gradients of tensors, by placement */
-    int *shares;               /* per buffer: how many arriving gradients it holds */
+    struct held_list arriving; /* gradients of tensors that nobody has collected yet */
+    int *shares;               /* per buffer: how many of `arriving` it holds */
     size_t shares_capacity;
     struct weight_use *uses;
     size_t use_count, use_capacity;
-    struct placement *storage; /* per weight tensor */
-    int *owner;                /* per weight tensor: its first use */
+    struct placement *storage; /* per weight tensor: where the optimizer keeps it */
+    int *owner;                /* per weight tensor: its first use; -1: none */
     struct bucket *buckets;
     size_t bucket_count, bucket_capacity;
     struct error *err;
 };
 
-/* What a message carries: with the tensor or the use of a weight, its tag. */
+/* What a message carries. Together with the tensor or weight use it makes the message's tag. */
 enum purpose { PURPOSE_ACTIVATION, PURPOSE_GRADIENT, PURPOSE_WEIGHT, PURPOSES };
 
 /* emit.c */
+
+/* Add a buffer for `count` elements in the current room; returns its number. */
 int emit_buffer(struct lowering *l, enum region region, int64_t count, int tensor);
+/* Append an instruction to the current section; the pointer is valid until the next one. */
 struct instruction *emit(struct lowering *l, enum instruction_kind kind);
 /* Append a piece to the last instruction. */
 void emit_piece(struct lowering *l, int operand, const struct piece *piece);
-/* The last instruction touches this buffer too; -1: none. */
+/* Note that the last instruction touches this buffer, too; -1: none. */
 void emit_use(struct lowering *l, int buffer);
-/* Scratch of a kernel, or -1. */
+/* Add a kernel's scratch buffer; -1 if it needs none. */
 int emit_workspace(struct lowering *l, const struct operation *operation, const struct box *boxes,
                    enum direction direction);
-/* A new buffer that holds exactly this box. */
+/* Add a buffer that holds exactly this box. */
 struct piece emit_new(struct lowering *l, enum region region, int tensor, const struct box *box);
+/* Copy the box `part`, which lies in both pieces. */
 void emit_copy(struct lowering *l, const struct piece *from, const struct piece *to,
                const struct box *part);
+/* to += from. */
 void emit_add(struct lowering *l, const struct piece *from, const struct piece *to);
 void emit_clear(struct lowering *l, int buffer, int64_t count);
+/* Begin a section, and with it a room. */
 void emit_section(struct lowering *l, enum section section);
-/* What comes is not wanted at once: if the plan says so it goes beside computing, on the queue of
- * communication and in buffers that the next room leaves alone. */
+/* The results of the instructions to come are not needed at once. If the plan overlaps, put them on
+ * the communication queue, and their transient buffers where the next room leaves them alone. */
 void emit_beside(struct lowering *l);
-/* What comes is in computing's way. */
+/* The instructions to come go on the compute queue again. */
 void emit_at_once(struct lowering *l);
-/* Begin a room: what comes is for this block. */
+/* Begin a room of this block. */
 void emit_room(struct lowering *l, int block);
-/* An exchange of the piece with all members, counts: where its chunks begin. One that follows
- * another of its kind, group and room becomes part of that, unless they are told apart: where some
- * members of the group have something to do between the two, and others have not. */
+/* Emit an exchange between all members of a group; `counts` is the index in program.counts where
+ * the lengths of its chunks begin. A gather or scatter that directly follows another of the same
+ * kind, group and room becomes a further part of that one, so that both cost one call. */
 void emit_collective(struct lowering *l, enum collective kind, int group, int counts,
                      const struct piece *source, const struct piece *destination);
+/* Keep the collectives before and after from being joined. Needed wherever only some members of a
+ * group emit instructions in between, because all of them have to join or none. */
 void emit_apart(struct lowering *l);
-int emit_group(struct lowering *l, unsigned axes); /* of this rank's mesh */
+/* The number of the group of this rank along these axes of its mesh, on the current queue. */
+int emit_group(struct lowering *l, unsigned axes);
+/* The number of the group of all ranks. */
 int emit_group_all(struct lowering *l);
+/* Reduce a piece in place; nothing if the group has one member. */
 void emit_all_reduce(struct lowering *l, int group, enum reduction reduction,
                      const struct piece *piece);
 const struct mesh *stage_mesh(const struct lowering *l, int stage);
 struct shape tensor_shape(const struct lowering *l, int tensor);
-/* What this rank holds of a tensor. What tells ranks apart, here and in does_for_all(), is noted in
- * the program. */
+/* The box that this rank holds of a tensor. This and does_for_all() note in the program along which
+ * axes ranks differ (uneven_axes, first_axes). */
 struct box own_slice(const struct lowering *l, const struct shape *shape,
                      const struct placement *placement);
 /* Is this rank at coordinate 0 of all these axes? */
 bool at_first_of(const struct lowering *l, unsigned axes);
-/* Then it alone does, for all along these axes, what is to be done once: it has more to do. */
+/* Does this rank do what only one of the ranks along these axes is to do? The one at coordinate 0
+ * does. */
 bool does_for_all(const struct lowering *l, unsigned axes);
 
-/* ways.c: redistribute_path(), remembered; *steps are lent as long as the ways are. */
+/* ways.c */
+
+/* redistribute_path() with a cache; *steps are valid as long as `ways`. */
 int ways_find(struct ways *ways, const struct mesh *mesh, const struct shape *shape,
               const struct placement *from, const struct placement *to, const struct step **steps,
               struct error *err);
 
-/* signature_make(), remembered. */
+/* signature_make() with a cache. */
 int ways_signature(struct ways *ways, const struct operation *operation,
                    const struct role *const *vector, int axes, struct signature *out,
                    struct error *err);
 
-/* An empty program with the arrays of the one that was given back last; gives one back. */
+/* An empty program that reuses the arrays of the one returned last. */
 struct program *ways_program(struct ways *ways);
+/* Return a program for reuse. */
 void ways_give_back(struct ways *ways, struct program *program);
 
-/* move.c: redistribute_path() for a tensor on this rank's mesh; *steps are lent until the next
- * call. */
+/* move.c */
+
+/* The path of a tensor between two placements on this rank's mesh; returns the number of steps.
+ * *steps are valid until the next call. */
 int move_route(struct lowering *l, int tensor, const struct placement *from,
                const struct placement *to, const struct step **steps);
-/* Redistribute a piece on this rank's mesh. A first all-reduce works in place, so the
- * source must be of no other use. */
+/* Redistribute a piece on this rank's mesh; *piece becomes the result. An all-reduce in the path
+ * works in place, so nobody else may still need the source. */
 int move_within(struct lowering *l, const struct shape *shape, int tensor,
                 const struct placement *from, const struct placement *to, struct piece *piece);
-/* across.c: between stages, by the intersection of slices; replicas take turns in sending. `piece`
- * is read on the sending stage and made on the receiving one. use: of a weight; 0 for an
- * activation. */
+
+/* across.c */
+
+/* Send a tensor from one stage to another, by the intersections of the ranks' slices; replicas take
+ * turns in sending. On the sending stage *piece is read, on the receiving one it becomes the
+ * result. `use` is the number of the weight use, 0 for an activation. */
 void move_across(struct lowering *l, const struct shape *shape, int tensor, enum purpose purpose,
                  int use, int from_stage, const struct placement *from, int to_stage,
                  const struct placement *to, struct piece *piece);
 
 /* weights.c */
+
+/* Find all uses of weights, their owners and storage placements. */
 int weights_find(struct lowering *l);
+/* Add the buffers that live between steps: metrics, parameters, moments and gradients. */
 void weights_buffers(struct lowering *l);
+/* Emit SECTION_WEIGHTS: bring weights from their owners to their users. */
 int weights_travel(struct lowering *l);
+/* Emit SECTION_METRICS and SECTION_UPDATE. */
 void weights_update(struct lowering *l);
+/* The use to which a node's weight operand belongs. */
 struct weight_use *weights_use(struct lowering *l, int node, int operand);
-/* The use whose stage keeps the weight, and that one's zero; is a use of this rank's stage? */
+/* The use whose stage keeps the weight. */
 const struct weight_use *weights_owner(const struct lowering *l, int tensor);
+/* The ZeRO stage of the block of a weight's owner. */
 int weights_zero(const struct lowering *l, const struct weight_use *owner);
+/* Does the use belong to this rank's stage? */
 bool weights_here(const struct lowering *l, const struct weight_use *use);
-/* Is the weight gathered for every block that uses it, not once per step? (zero 3) */
+/* Is the weight gathered for every block that uses it, rather than once per step (ZeRO 3)? */
 bool weights_gathered(const struct lowering *l, const struct weight_use *use);
-/* A new buffer between steps; one that a move made, to be kept like that. */
+/* Add a buffer of this rank's slice that lives between steps. */
 struct piece weights_state(struct lowering *l, int tensor, const struct placement *placement);
+/* Let a buffer that a move made live between steps as well. */
 void weights_keep(struct lowering *l, const struct piece *piece);
 
 /* gradients.c */
+
+/* Decide where a use's gradient is summed, and add the buffer for it. */
 void gradients_place(struct lowering *l, struct weight_use *use);
+/* Emit SECTION_CLEAR. */
 void gradients_clear(struct lowering *l);
+/* Emit SECTION_REDUCE: bring gradients to the optimizer and add up their squares. */
 int gradients_reduce(struct lowering *l);
-/* Gradients of zero 2 and 3 live in one block's backward: made at its beginning, reduced and
- * added to their shard at its end. */
+/* Under ZeRO 2 and 3 gradients live only during one block's backward: they are made at its
+ * beginning, and reduced and added to their shard at its end. */
 void gradients_open_block(struct lowering *l, int block);
 int gradients_close_block(struct lowering *l, int block);
 
-/* blocks.c, backward.c: one block, which finds its input in its entry placement, and the
- * gradient of its output in the placement in which it wants it. */
+/* blocks.c, backward.c: lower one block, which finds its input in its entry placement and the
+ * gradient of its output in the placement that it wants. */
+
 int forward_node(struct lowering *l, int node);
 int block_forward(struct lowering *l, int block);
 int block_backward(struct lowering *l, int block);
-/* A tensor in this placement, redistributed if it is not there yet. */
+/* Get a tensor in this placement, redistributing it unless a version is at hand. */
 int blocks_fetch(struct lowering *l, int tensor, const struct placement *placement,
                  struct piece *out);
-/* It is in this placement, too, until the block is left. */
+/* Note that the tensor is at hand in this placement too, until the block ends. */
 void blocks_add(struct lowering *l, int tensor, const struct placement *placement,
                 const struct piece *piece);
-/* A weight that is gathered for every block that uses it: beside what comes before. */
+/* Gather a weight for the block that uses it (ZeRO 3), beside the computation before it. */
 int blocks_gather(struct lowering *l, const struct weight_use *use, struct piece *out);
-/* All of them that a block's operations use, or those that need theirs, in few calls. */
+/* Gather all such weights of a block in few calls; only of operations for which needs() is true,
+ * unless it is NULL. */
 int blocks_gather_all(struct lowering *l, int block, bool (*needs)(const struct operation *));
-/* Boxes of a node's operands on this rank. */
+/* The boxes of a node's operands on this rank. */
 void node_boxes(const struct lowering *l, int node, struct box *boxes);
-/* A gradient has come that nobody has to be asked for again. */
+/* Note that a contribution to the tensor's gradient has been computed or received. */
 void backward_arrive(struct lowering *l, int tensor, const struct placement *placement,
                      const struct piece *piece);
-/* Gradients of the tensor have arrived, and are another part's to take. */
+/* Keep the tensor's gradient contributions alive up to here: another part collects them. */
 void backward_pass(struct lowering *l, int tensor);
-/* The whole gradient of a tensor in the placement `wanted`: every contribution redistributed,
- * then summed. *any: is there one? */
+/* Collect the whole gradient of a tensor in the placement `wanted`: redistribute every contribution
+ * and sum them. *any says whether there was one. */
 int backward_collect(struct lowering *l, int tensor, const struct placement *wanted, bool *any,
                      struct piece *out);
 
-/* joints.c: the walk over a stage's blocks, forward and backward. */
+/* joints.c */
+
+/* Emit SECTION_FORWARD and SECTION_BACKWARD: all blocks of the stage and what joins them. */
 int joints_forward(struct lowering *l);
 int joints_backward(struct lowering *l);
-/* The tensor that a block reads of the one before it, or -1. */
+/* The output of the block before, which this block reads; -1 for the first block. */
 int joint_tensor(const struct lowering *l, int block);
-/* Where a block finds its input: as its first user wants it. */
+/* The placement in which a block finds its input: the one its first user wants. */
 struct placement joint_entry(const struct lowering *l, int block);
-/* How a block wants the gradient of its output. */
+/* The placement in which a block wants the gradient of its output. */
 const struct placement *joint_wanted(const struct lowering *l, int block);
+/* Bring the input of this block from the block before, inside a stage. */
 int joint_forward(struct lowering *l, int block);
+/* Bring the gradient of this block's output from the block after, inside a stage. */
 int joint_backward(struct lowering *l, int block);
+/* Bring a stage's output to the next stage; emits the part of this rank, on either stage. */
 int joint_leave(struct lowering *l, int stage);
+/* Bring the output's gradient back to the stage. */
 int joint_return(struct lowering *l, int stage);
 
 /* recompute.c: before a block's backward, run again what its forward did not save. */
 int recompute_block(struct lowering *l, int block);
 
-/* lower.c */
+/* lower.c: the steps of lower_with(), for part.c too. `ways` may be NULL. */
 void lowering_init(struct lowering *l, const struct graph *graph, const struct plan *plan, int rank,
                    struct ways *ways, struct error *err);
 int lowering_signatures(struct lowering *l);
 int lowering_build(struct lowering *l);
 void lowering_finish(struct lowering *l);
 
-/* part.c: are this block's weights lowered here; its placements asked for; and the sections of
- * a micro-batch for one part. */
+/* part.c */
+
+/* Does what is lowered include this block's weights? Always true without a part. */
 bool part_has_weights(const struct lowering *l, int block);
+/* Are this block's signatures needed? Always true without a part. */
 bool part_concerns(const struct lowering *l, int block);
+/* Emit SECTION_FORWARD and SECTION_BACKWARD of the part. */
 int part_events(struct lowering *l);
 
-/* waits.c: what each instruction waits for; buffers lie where they will. */
+/* waits.c: find what each instruction waits for. Buffers must have their offsets. */
 void waits_find(struct program *program);
 
 /* arena.c */
+
+/* Round up to the alignment of buffers. */
 uint64_t arena_align(uint64_t bytes);
+/* Assign an offset to every buffer and a size to every region. */
 void arena_layout(struct lowering *l);
 
 #endif

@@ -1,7 +1,7 @@
-/* move.c - how a tensor gets from one placement to another inside a stage: copies, collectives.
+/* move.c - redistributes a tensor inside a stage: emits the collectives and copies of a path.
  *
- * A collective works on contiguous chunks, one per member. Where a member's chunk is not one run
- * of memory, in the members' order, it is packed before or unpacked after. */
+ * A collective works on contiguous chunks, one per member, in the members' order. Where the chunks
+ * do not lie like this in memory, they are packed before or unpacked afterwards. */
 #include "common/program/lowering.h"
 
 #include "common/base/memory.h"
@@ -21,8 +21,8 @@ static struct box overlap_or_empty(const struct box *a, const struct box *b)
     return box_overlap(a, b, &both) ? both : (struct box){.dims = a->dims};
 }
 
-/* What each member of the group along these axes has in the placement. The boxes are the caller's
- * to free. */
+/* Sets the boxes to what each member of the group along these axes holds in the placement. The
+ * caller frees them. */
 static void slice_chunks(const struct lowering *l, const struct shape *shape,
                          const struct placement *placement, unsigned axes, struct chunks *chunks)
 {
@@ -30,7 +30,7 @@ static void slice_chunks(const struct lowering *l, const struct shape *shape,
     placement_slices(l->mesh, shape, placement, l->inside, axes, chunks->boxes);
 }
 
-/* What of each chunk is in the outer box. */
+/* Reduces each chunk to its part inside the outer box. */
 static void clip(struct chunks *chunks, const struct box *outer)
 {
     for (int i = 0; i < chunks->count; i++)
@@ -68,14 +68,14 @@ static bool in_order(const struct box *outer, const struct chunks *chunks)
     return next == box_count(outer);
 }
 
-/* A flat run of `count` elements in a new buffer: what a collective reads or writes. */
+/* A new one-dimensional buffer of `count` elements, for a collective to read or write. */
 static struct piece flat(struct lowering *l, int tensor, int64_t count)
 {
     struct box box = {.dims = 1, .high = {count}};
     return emit_new(l, REGION_TRANSIENT, tensor, &box);
 }
 
-/* Chunk after chunk between the outer piece and a flat one. */
+/* Copies chunk after chunk from the outer piece to the packed one, or back. */
 static void copy_chunks(struct lowering *l, const struct piece *outer, const struct piece *packed,
                         const struct chunks *chunks, bool pack)
 {
@@ -99,9 +99,9 @@ static void add_counts(struct lowering *l, const struct chunks *chunks)
     }
 }
 
-/* sends: chunks of the piece at hand; receives: chunks of the piece to be made. For an
- * all-gather sends is NULL: the piece goes whole to everybody; for a reduce-scatter receives
- * is. */
+/* Emits one collective with its packing and unpacking. `sends` are the chunks of the source piece;
+ * NULL for an all-gather, which sends the whole piece to everybody. `receives` are the chunks of
+ * the result; NULL for a reduce-scatter. */
 static struct piece exchange(struct lowering *l, enum collective kind, int group, int tensor,
                              const struct piece *piece, const struct box *target,
                              const struct chunks *sends, const struct chunks *receives)
@@ -136,7 +136,7 @@ static struct piece one_step(struct lowering *l, const struct shape *shape, int 
     if (step->kind == STEP_SLICE) {
         struct piece part = *piece;
         part.box = target;
-        emit_apart(l); /* some ranks have something to copy */
+        emit_apart(l); /* some ranks may have something to copy, others not */
         if (box_count(&target) == 0 || box_contiguous(&piece->box, &target, &offset)) {
             part.offset += box_count(&target) ? offset : 0;
             return part;
@@ -146,7 +146,7 @@ static struct piece one_step(struct lowering *l, const struct shape *shape, int 
         return part;
     }
     int members = mesh_span(l->mesh, step->axes);
-    if (members == 1) /* an axis of size 1: the piece is what it was, under another name */
+    if (members == 1) /* axes of size 1: nothing moves */
         return *piece;
     int group = emit_group(l, step->axes);
     if (step->kind == STEP_ALL_REDUCE) {
@@ -160,15 +160,15 @@ static struct piece one_step(struct lowering *l, const struct shape *shape, int 
     if (step->kind != STEP_REDUCE_SCATTER)
         slice_chunks(l, shape, from, step->axes, &receives);
     struct piece result;
-    if (step->kind == STEP_REDUCE_SCATTER) { /* chunks are cut out of the piece */
+    if (step->kind == STEP_REDUCE_SCATTER) { /* chunks are parts of the source */
         result =
             exchange(l, COLLECTIVE_REDUCE_SCATTER, group, tensor, piece, &target, &sends, NULL);
-    } else if (step->kind == STEP_ALL_GATHER) { /* and out of the target */
+    } else if (step->kind == STEP_ALL_GATHER) { /* chunks are parts of the target */
         result = exchange(l, COLLECTIVE_ALL_GATHER, group, tensor, piece, &target, NULL, &receives);
     } else {
         clip(&sends, &piece->box);
         clip(&receives, &target);
-        if (!are_equal(&sends) || !are_equal(&receives)) /* other members have other neighbours */
+        if (!are_equal(&sends) || !are_equal(&receives)) /* then members differ from each other */
             l->program->uneven_axes |= step->axes;
         result =
             exchange(l, COLLECTIVE_ALL_TO_ALL, group, tensor, piece, &target, &sends, &receives);

@@ -1,8 +1,9 @@
-/* part.c - a block, a joint or a crossing by itself, lowered as in a whole program.
+/* part.c - lowers a block, a joint or a crossing on its own, exactly as in a whole program.
  *
- * What a part finds (the output of the block before, the gradient from the block after) is a
- * buffer that nobody makes. Every byte and every instruction belongs to one part: a block's
- * input is kept by the joint that brings it, its output passes to the joint that takes it. */
+ * What a part finds (the output of the block before, the gradient from the block after) is a buffer
+ * that no instruction makes. Every byte and every instruction of a program belongs to exactly one
+ * part: a block's input counts with the joint that brings it, its output with the joint that takes
+ * it. */
 #include "common/program/lowering.h"
 
 #include <assert.h>
@@ -26,7 +27,7 @@ bool part_concerns(const struct lowering *l, int block)
     return block == after - 1 || block == after;
 }
 
-/* A buffer that the part finds: made outside of it. */
+/* A buffer that the part finds, made outside of it. */
 static struct piece find_given(struct lowering *l, int tensor, const struct placement *placement)
 {
     struct shape shape = tensor_shape(l, tensor);
@@ -34,7 +35,7 @@ static struct piece find_given(struct lowering *l, int tensor, const struct plac
     return emit_new(l, REGION_TRANSIENT, tensor, &box);
 }
 
-/* As the block before the joint left its output. Returns the buffer. */
+/* Sets up a block's output as that block leaves it. Returns the buffer. */
 static int find_output(struct lowering *l, int block)
 {
     int tensor = l->graph->blocks[block].output;
@@ -46,7 +47,8 @@ static int find_output(struct lowering *l, int block)
     return piece.buffer;
 }
 
-/* The ways in which a block leaves its input's gradient, in order: at most `most`. */
+/* The distinct placements in which a block produces its input's gradient, in order of backward.
+ * Returns how many, at most `most`. */
 static int gradient_ways(const struct lowering *l, int index, struct placement *ways, int most)
 {
     const struct block *block = &l->graph->blocks[index];
@@ -69,7 +71,8 @@ static int gradient_ways(const struct lowering *l, int index, struct placement *
     return count;
 }
 
-/* As the block after the joint left its input's gradient: a contribution for each way. */
+/* Sets up the gradient of a block's input as that block leaves it: one contribution for each
+ * placement. */
 static void find_gradients(struct lowering *l, int block)
 {
     struct placement ways[WAYS_MAX] = {0};
@@ -80,7 +83,8 @@ static void find_gradients(struct lowering *l, int block)
     }
 }
 
-/* A block between its neighbours: its input is the joint's to keep, its output the next one's. */
+/* Lowers a block. The bytes of its input, and of its output unless saved, count with its
+ * neighbours, so they are set to 0. */
 static int build_block(struct lowering *l, int block)
 {
     int input = joint_tensor(l, block), output = l->graph->blocks[block].output, rc;

@@ -1,4 +1,4 @@
-/* print.c - a program for people: one line per instruction. */
+/* print.c - prints a program for people, one line per instruction, and names its parts. */
 #include "common/program/program.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
-/* program.c - reading a program: sizes, words, work, and the walk over a step. */
+/* program.c - what can be read off a program: sizes, words moved, work done, and the order of
+ * instructions in a step. */
 #include "common/program/program.h"
 
 #include <assert.h>
@@ -69,7 +70,8 @@ int collective_parts(const struct instruction *instruction)
     return instruction->collective.kind == COLLECTIVE_ALL_REDUCE ? 1 : instruction->piece_count / 2;
 }
 
-/* All chunks but a member's own to be added, its own to all others. */
+/* What one member sends: first all chunks but its own, to be added up elsewhere, then its own
+ * result to all others. */
 static int64_t all_reduce_words(int64_t count, int64_t own, int64_t members)
 {
     return count - own + (members - 1) * own;
@@ -168,7 +170,7 @@ double instruction_flops(const struct program *program, const struct instruction
     return direction == FORWARD ? flops : flops * operation->backward_flops;
 }
 
-/* Of this part of the piece. */
+/* The bytes of this part of the piece; 0 if it has no data. */
 static double piece_bytes(const struct program *program, const struct piece *piece,
                           const struct box *part)
 {
@@ -191,7 +193,7 @@ double instruction_bytes(const struct program *program, const struct instruction
     return bytes;
 }
 
-/* What a kind of step runs, in order; EVENTS stands for the schedule. */
+/* The sections of each kind of step, in order; EVENTS stands for the schedule's events. */
 enum { EVENTS = SECTIONS, END };
 static const int steps_of[][8] = {
     [PROGRAM_TRAIN] = {SECTION_WEIGHTS, SECTION_CLEAR, EVENTS, SECTION_REDUCE, SECTION_METRICS,
@@ -199,8 +201,8 @@ static const int steps_of[][8] = {
     [PROGRAM_EVALUATE] = {SECTION_WEIGHTS, EVENTS, SECTION_METRICS, END},
 };
 
-/* The section that the cursor is in, and the event's micro-batch and slot; false: past the
- * events. */
+/* Sets *section and the cursor's micro-batch and slot to those of its event; false when there are
+ * no more events. Evaluation skips backwards. */
 static bool event_section(const struct program *program, enum program_kind kind,
                           struct program_cursor *cursor, int *section)
 {

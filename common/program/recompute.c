@@ -1,8 +1,9 @@
-/* recompute.c - the part of a block's forward that runs again before its backward.
+/* recompute.c - activation recomputation: the part of a block's forward that runs again before its
+ * backward.
  *
- * What runs again writes new buffers, which live only until the block's backward has read them;
- * what the first run wrote is then touched by forward alone and is not saved. Only what backward
- * reads is made again, and what that is made from. */
+ * The second run writes new buffers, which live only until the block's backward has read them. The
+ * buffers of the first run are then touched by forward only and so are not saved. Only nodes whose
+ * output backward reads, and those they depend on, run again. */
 #include "common/program/lowering.h"
 
 #include "common/base/memory.h"
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* May this node run again under the block's choice? */
+/* May this operation run again with the block's kind of recomputation? */
 static bool may_run_again(enum recompute recompute, const struct operation *operation)
 {
     return recompute == RECOMPUTE_FULL || (recompute == RECOMPUTE_SELECTIVE && operation->cheap);
@@ -22,8 +23,9 @@ static bool reads_own(const struct operation *operation)
     return operation->saved >> operation_output(operation) != 0;
 }
 
-/* Of the block's nodes, those that run again: from the last to the first, whose output is read
- * by backward or by another that runs again. `wanted` is per tensor. */
+/* Chooses the block's nodes that run again, from the last to the first: those whose output is read
+ * by backward or by another node that runs again. wanted[] is per tensor, again[] per node; both
+ * start out false. */
 static void choose(const struct graph *graph, const struct block *block, enum recompute recompute,
                    bool *wanted, bool *again)
 {
@@ -43,7 +45,7 @@ static void choose(const struct graph *graph, const struct block *block, enum re
     }
 }
 
-/* Nodes that do not run again read what those that do have made anew. */
+/* Lets a node that does not run again read in backward what the others have recomputed. */
 static int refresh(struct lowering *l, int node, const bool *again)
 {
     const struct node *n = &l->graph->nodes[node];
@@ -59,8 +61,8 @@ static int refresh(struct lowering *l, int node, const bool *again)
     return 0;
 }
 
-/* A sum that forward has finished is not finished once more: what the node has read of it is no
- * larger than the summand, and is saved in its place. */
+/* Avoids repeating a reduction: where forward has reduced a partial sum that is not recomputed, the
+ * reduced piece that the node read is kept instead. It is no larger than the summand. */
 static void keep_sums(struct lowering *l, int node, const bool *again)
 {
     const struct node *n = &l->graph->nodes[node];
@@ -97,7 +99,7 @@ int recompute_block(struct lowering *l, int index)
     return rc;
 }
 
-/* Do the same nodes run again? */
+/* Do two kinds of recomputation run the same nodes again? */
 static bool is_like(const struct graph *graph, const struct block *block, enum recompute a,
                     enum recompute b)
 {

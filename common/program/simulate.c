@@ -1,4 +1,5 @@
-/* simulate.c - the event loop: every lane goes on until it has to wait, then time does. */
+/* simulate.c - the event loop: every lane proceeds until it has to wait, then time advances to the
+ * next end of an activity. */
 #include "common/program/simulate_internal.h"
 
 #include "common/base/memory.h"
@@ -32,7 +33,7 @@ static void come_to_next(struct lane *lane)
     lane->state = walk_next(&lane->walk) ? LANE_READY : LANE_FINISHED;
 }
 
-/* The lane is through with its instruction, and the other one of its rank may go on. */
+/* The lane has finished its instruction; the other lane of its rank may have waited for that. */
 static void pass(struct world *world, struct lane *lane)
 {
     if (world->trace)
@@ -44,7 +45,8 @@ static void pass(struct world *world, struct lane *lane)
         world_wake(world, sibling(world, lane));
 }
 
-/* 1 done, 0 it waits or runs, or an error. */
+/* Begins the lane's instruction. Returns 1 when it is done at once, 0 when the lane waits or runs,
+ * or a negative errno. */
 static int begin(struct world *world, struct lane *lane)
 {
     switch (lane_instruction(lane)->kind) {
@@ -67,7 +69,7 @@ static bool may_go_on(const struct lane *lane)
     return lane->state == LANE_READY || lane->state == LANE_AWAITS || lane->state == LANE_BLOCKED;
 }
 
-/* As far as the lane gets without time. */
+/* Lets the lane proceed as far as it can without time passing. */
 static int proceed(struct world *world, struct lane *lane)
 {
     int rc = 1;

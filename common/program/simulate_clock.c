@@ -1,11 +1,11 @@
-/* simulate_clock.c - what runs now, and when it ends.
+/* simulate_clock.c - keeps track of what runs and when it ends.
  *
- * The two lanes of a rank share its cores and links: while both run, each is slowed by a factor
- * of the timing. A collective goes as slowly as its slowest member. An activity has work left; a
- * change of its factor settles what it has done so far and moves its end. */
+ * The two lanes of a rank share its cores and links, so while both run, each is slowed by a factor
+ * that the timing gives. A collective is as slow as its slowest member. When the factor of an
+ * activity changes, the work done so far is subtracted and its end recomputed. */
 #include "common/program/simulate_internal.h"
 
-/* ---- a heap: the earliest end first, of several the lowest rank's ---- */
+/* ---- a heap: earliest end first, ties by the lowest rank ---- */
 
 static bool earlier(const struct activity *a, const struct activity *b)
 {

@@ -1,4 +1,5 @@
-/* simulate_meet.c - where ranks meet: collectives are barriers, messages a rendezvous. */
+/* simulate_meet.c - where ranks meet: collectives as barriers, messages as rendezvous, and the
+ * report of a deadlock. */
 #include "common/program/simulate_internal.h"
 
 #include "common/base/memory.h"
@@ -60,7 +61,7 @@ static int64_t element_count(const struct lane *lane)
     return count;
 }
 
-/* Do two members mean the same collective, and expect of each other what the other gives? */
+/* Are two members at the same collective, and does each expect from the other what it gives? */
 static bool agree(const struct lane *a, const struct lane *b)
 {
     const struct program *p = a->walk.program, *q = b->walk.program;
@@ -105,7 +106,8 @@ static int check_agreement(struct world *world, const struct lane *lane,
     return 0;
 }
 
-/* The last to arrive lets all begin; the longest time of a member counts. */
+/* The last member to arrive starts the collective, which takes the longest of its members' times.
+ */
 int meet_collective(struct world *world, struct lane *lane)
 {
     struct meeting *meeting = meeting_of(world, lane);
@@ -148,7 +150,7 @@ static struct message *awaited_message(const struct world *world, const struct l
     return find_message(world, instruction->message.peer, lane->rank, instruction->message.tag);
 }
 
-/* Whoever of the rank waits for a message looks again. */
+/* Wakes the lanes of a rank that wait for a message to come or to be taken. */
 static void wake_blocked(struct world *world, int rank)
 {
     for (int queue = 0; queue < QUEUES; queue++)
@@ -212,7 +214,7 @@ int meet_wait(struct world *world, struct lane *lane)
     return 1;
 }
 
-/* ---- the end of a step that does not end ---- */
+/* ---- deadlocks ---- */
 
 static int say_members(const struct world *world, const struct lane *lane, char *text, int size)
 {
@@ -232,7 +234,7 @@ static int say_members(const struct world *world, const struct lane *lane, char 
     return used;
 }
 
-/* A lane that awaits the other one of its rank has nothing to say of its own. */
+/* Lanes that wait for the other lane of their rank are left out: that one tells the reason. */
 int meet_deadlock(const struct world *world)
 {
     char text[ERROR_SIZE] = "";

@@ -1,10 +1,10 @@
-/* waits.c - what an instruction of one queue waits for on the other: whoever touched the same
- * memory before it, if one of the two writes.
+/* waits.c - finds what an instruction of one queue has to wait for on the other: earlier accesses
+ * to the same memory, if one of the two writes.
  *
- * Memory that the queue of communication touches is cut into atoms at the ends of all its
- * accesses. For each atom the last access and the last write of a section are known: the queue
- * runs in order, so an instruction that waits for the last waits for all before it. Sections of
- * events run again for every micro-batch; then the last of a section is its latest run's. */
+ * Memory that the communication queue touches is cut into atoms at the ends of all its accesses.
+ * For each atom and section, the last access and the last write are recorded. Since a queue runs in
+ * order, waiting for the last one means waiting for all before it. The forward and backward
+ * sections run again for every micro-batch; there an instruction stands for its latest run. */
 #include "common/program/lowering.h"
 
 #include "common/base/memory.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the atoms of a region begin, ascending; the last number is where the last one ends. */
+/* The boundaries of a region's atoms, ascending: where each begins, and where the last one ends. */
 struct atoms {
     uint64_t *ends;
     size_t count, capacity;
@@ -34,11 +34,11 @@ struct finder {
     struct program *program;
     struct atoms atoms[REGIONS];
     int atom_count;
-    struct span *spans; /* those of instruction i from of[i] on, to of[i + 1] */
+    struct span *spans; /* those of instruction i are spans[of[i]] to spans[of[i + 1] - 1] */
     size_t span_count, span_capacity;
     size_t *of;
     struct last *whole;   /* [(section * QUEUES + queue) * atom_count + atom] */
-    struct last *running; /* [queue * atom_count + atom], of the section so far */
+    struct last *running; /* [queue * atom_count + atom]: in the current section so far */
 };
 
 static int by_value(const void *a, const void *b)
@@ -80,7 +80,7 @@ static void cut(struct finder *finder)
     }
 }
 
-/* How many ends lie at or below this place. */
+/* How many boundaries lie at or below this offset. */
 static size_t ends_to(const struct atoms *atoms, uint64_t place)
 {
     size_t low = 0, high = atoms->count;
@@ -94,7 +94,7 @@ static size_t ends_to(const struct atoms *atoms, uint64_t place)
     return low;
 }
 
-/* The atoms that an access meets; none: nothing that the queue of communication touches. */
+/* The atoms that an access touches; none if the communication queue never touches this memory. */
 static struct span span_of(const struct finder *finder, const struct access *access)
 {
     const struct atoms *atoms = &finder->atoms[access->region];
@@ -184,8 +184,8 @@ static bool is_event(int section)
     return section == SECTION_FORWARD || section == SECTION_BACKWARD;
 }
 
-/* May a run of `other` come before one of `section` in a step? Forwards and backwards take turns
- * and repeat themselves; all else runs once, in order. */
+/* Can a run of section `other` come before one of `section` in a step? Forwards and backwards
+ * alternate and repeat; all other sections run once, in order. */
 static bool may_precede(int other, int section)
 {
     return is_event(section) ? other <= SECTION_BACKWARD : other < section;
@@ -198,8 +198,9 @@ static void add_wait(struct program *p, struct instruction *instruction, int ind
     instruction->wait_count++;
 }
 
-/* A rank that gives its sums away has all its gradients, also those that it does not count: the
- * step can then be finished without the others. Returns -1: there is nothing to wait for. */
+/* The last instruction of the communication queue in the reduce section, or -1. The metrics wait
+ * for it: a rank that has contributed its sums then has all of its gradients, including those that
+ * it does not count, and can finish the step without the others. */
 static int last_reduction(const struct program *p)
 {
     struct range reduce = p->sections[SECTION_REDUCE];
@@ -209,7 +210,8 @@ static int last_reduction(const struct program *p)
     return last >= reduce.first ? last : -1;
 }
 
-/* settled: of the other queue, what an instruction of this section has waited for already. */
+/* Finds the waits of one instruction. *settled is the last instruction of the other queue for which
+ * an earlier one of this section has already waited. */
 static void find_waits(struct finder *finder, int section, int index, int *settled)
 {
     struct program *p = finder->program;

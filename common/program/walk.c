@@ -1,4 +1,4 @@
-/* walk.c - counting through a step. */
+/* walk.c - takes one queue through a step, and numbers the instructions of both. */
 #include "common/program/walk.h"
 
 #include "common/base/memory.h"

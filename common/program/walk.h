@@ -1,7 +1,8 @@
-/* walk.h - the way of one queue through a step, and what it has to wait for on it.
+/* walk.h - takes one queue through a step, and says what it has to wait for.
  *
- * Every instruction of a step has a number, from 1 on in the order of the step. A queue that says
- * which number it has finished last has said all that the other needs to know. */
+ * All instructions that run in a step, on both queues, are numbered from 1 in the order of the
+ * step. Because each queue runs in this order, the number of the last instruction that a queue has
+ * finished tells the other all it needs to know. Used by the executor and the simulation. */
 #ifndef COMMON_PROGRAM_WALK_H
 #define COMMON_PROGRAM_WALK_H
 
@@ -13,18 +14,18 @@ struct program_walk {
     enum program_kind kind;
     struct program_cursor cursor;
     uint64_t number; /* of the instruction at the cursor */
-    uint64_t *runs;  /* per instruction of the other queue: the number of its latest run, or 0 */
+    uint64_t *runs;  /* per instruction of the other queue: number of its latest run, or 0 */
 };
 
-/* The program is lent. */
+/* Borrows the program. */
 void walk_init(struct program_walk *walk, const struct program *program, enum queue queue);
 void walk_finish(struct program_walk *walk);
-/* To the beginning of a step; walk_next leads to the first instruction. Allocates nothing. */
+/* Go to the beginning of a step, before its first instruction. Allocates nothing. */
 void walk_begin(struct program_walk *walk, enum program_kind kind);
-/* The next instruction of this queue; false at the end of the step. */
+/* Advance the cursor to this queue's next instruction; false at the end of the step. */
 bool walk_next(struct program_walk *walk);
-/* What the other queue must have finished before the instruction at the cursor begins; 0: it may
- * begin. */
+/* The number that the other queue must have finished before the instruction at the cursor may
+ * begin; 0: none. */
 uint64_t walk_awaits(const struct program_walk *walk);
 
 #endif

@@ -1,5 +1,5 @@
-/* ways.c - what many programs share: tables of ways between placements, by mesh and shape, and of
- * signatures, by roles; and the memory of the last part's. */
+/* ways.c - a cache shared by many lowerings: hash tables of redistribution paths, by mesh and
+ * shape, and of signatures, by operation and roles; and the memory of the last part's program. */
 #include "common/program/lowering.h"
 
 #include "common/base/hash.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Compared by its bytes. */
+/* Compared with memcmp. */
 struct way_key {
     const int *weights;
     int64_t size[DIMS_MAX];
@@ -24,7 +24,7 @@ struct way {
     struct way *next; /* with the same hash */
 };
 
-/* Where the operands of an operation lie under a vector of roles; compared by its bytes. */
+/* The arguments of signature_make(); compared with memcmp. */
 struct signature_key {
     const struct operation *operation;
     const struct role *vector[AXES_MAX]; /* NULL beyond the last axis */
@@ -123,7 +123,7 @@ int ways_find(struct ways *ways, const struct mesh *mesh, const struct shape *sh
     key.to = *to;
     struct way **bucket = &ways->buckets[hash_words(HASH_START, &key, sizeof key) % BUCKETS];
     for (const struct way *way = *bucket; way; way = way->next)
-        /* Unlike padding would only find the path once more.
+        /* If padding differed, the path would only be searched once more.
          * NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
         if (memcmp(&way->key, &key, sizeof key) == 0) {
             *steps = way->steps;

@@ -1,9 +1,9 @@
-/* weights.c - weights to their users once per step, and the optimizer at its end.
+/* weights.c - brings weights to their users once per step, and runs the optimizer at its end.
  *
- * The first user of a weight owns it: its stage keeps master, moments and the finished gradient
- * in the storage placement, where `zero` appends the axes over which this weight's gradient is
- * partial, minor-most, to the first dim. Every other way in which a stage uses the weight is a
- * copy that travels there, and a gradient that travels back. */
+ * The first user of a weight owns it: its stage keeps the master, the moments and the reduced
+ * gradient in the storage placement. With ZeRO the storage placement also splits the weight's first
+ * dim by the axes over which its gradient is partial, minor-most. For every other way in which a
+ * stage uses the weight, a copy travels there and a gradient travels back. */
 #include "common/program/lowering.h"
 
 #include "common/base/memory.h"
@@ -17,7 +17,7 @@ static int add_use(struct lowering *l, int node, int operand)
     const struct placement *compute = &l->signatures[node].operand[operand];
     const struct placement *leaving = &l->signatures[node].gradient[operand];
     int last = -1;
-    /* The first use of a tensor is its owner; of a tensor without one there is none yet. */
+    /* The chain of a tensor's uses begins with its owner; without an owner it is empty. */
     for (int i = l->owner[tensor]; i >= 0; i = l->uses[i].next) {
         if (l->uses[i].stage == stage && placement_equal(&l->uses[i].compute, compute) &&
             placement_equal(&l->uses[i].leaving, leaving))
@@ -59,7 +59,6 @@ struct piece weights_state(struct lowering *l, int tensor, const struct placemen
     return emit_new(l, REGION_STATE, tensor, &box);
 }
 
-/* What a move made stays for the whole step. */
 void weights_keep(struct lowering *l, const struct piece *piece)
 {
     struct buffer *buffer = &l->program->buffers[piece->buffer];
@@ -139,7 +138,7 @@ static struct piece master_piece(const struct lowering *l, int tensor)
     return (struct piece){.buffer = parameter->master, .box = parameter->box};
 }
 
-/* A program's metrics are no block's: they are lowered with the whole, or by themselves. */
+/* The metrics belong to no block: they are part of a whole program, and of PART_BASE. */
 static bool has_metrics(const struct lowering *l)
 {
     return !l->part || l->part->kind == PART_BASE;
@@ -163,7 +162,8 @@ void weights_buffers(struct lowering *l)
     }
 }
 
-/* What the weight is computed with: the master, or where that is wider a copy for this step. */
+/* What kernels read: the master itself, or, if the graph computes with narrower elements, a copy
+ * that is made every step. */
 static struct piece narrow(struct lowering *l, int tensor)
 {
     struct piece master = master_piece(l, tensor);
@@ -175,7 +175,7 @@ static struct piece narrow(struct lowering *l, int tensor)
     return copy;
 }
 
-/* To this use, from where the weight is kept. */
+/* Brings the weight from its owner to this use. */
 static int travel(struct lowering *l, struct weight_use *use)
 {
     const struct weight_use *owner = weights_owner(l, use->tensor);
@@ -212,7 +212,7 @@ int weights_travel(struct lowering *l)
         if (weights_gathered(l, &l->uses[u]))
             continue;
         if (l->graph->nodes[l->uses[u].node].block != block)
-            emit_room(l, -1); /* a block does not wait for another's */
+            emit_room(l, -1); /* so that a block waits for its own weights only */
         block = l->graph->nodes[l->uses[u].node].block;
         int rc = travel(l, &l->uses[u]);
         if (rc < 0)

@@ -1,4 +1,4 @@
-/* address.c - reading an address, and refusing to leave the machine. */
+/* address.c - parses addresses, and refuses to leave the machine without TLS. */
 #include "common/rpc/address.h"
 
 #include "common/rpc/method.h"
@@ -17,7 +17,7 @@ static bool is_loopback(const char *host)
     return strcmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0;
 }
 
-/* The text after the last ':', digits only. */
+/* Parses a port, digits only. */
 static int parse_port(const char *text, uint16_t *port)
 {
     size_t digits = strspn(text, "0123456789");
@@ -27,7 +27,7 @@ static int parse_port(const char *text, uint16_t *port)
     return 0;
 }
 
-/* What follows the scheme; NULL where it is none of ours. */
+/* The text behind the scheme; NULL if the scheme is not one of ours. */
 static const char *skip_scheme(const char *text, bool *tls)
 {
     static const char plain[] = "tcp://", secure[] = "tls+tcp://";

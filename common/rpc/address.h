@@ -1,9 +1,9 @@
-/* address.h - where a coordinator listens: tcp://HOST:PORT, loopback only, or
+/* address.h - the address of a coordinator: tcp://HOST:PORT, on loopback only, or
  * tls+tcp://HOST:PORT.
  *
- * With TLS a coordinator listens three times, since a connection's role is that of the listener
- * it came in by: workers at PORT, users two above and administrators four above, and one above
- * each of these for held calls. So everybody is told one address, and finds its own port. */
+ * With TLS a coordinator has three listeners, because the role of a caller is told by the listener
+ * it came in by: workers at PORT, users at PORT + 2, administrators at PORT + 4, and held calls of
+ * each at one port above. So everybody is given the same address and finds its own port. */
 #ifndef COMMON_RPC_ADDRESS_H
 #define COMMON_RPC_ADDRESS_H
 
@@ -13,25 +13,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How many ports a coordinator with TLS takes. */
+/* How many consecutive ports a coordinator with TLS takes. */
 #define RPC_TLS_PORTS 6
 
 struct rpc_address {
     bool tls;
     char host[64]; /* "127.0.0.1", "[::1]", "localhost" */
-    uint16_t port; /* 0: whichever is free, to listen on */
+    uint16_t port; /* 0: listen on any free port */
 };
 
-/* -EINVAL for what is no such address; -EACCES for tcp:// and a host that is not loopback, since
- * without TLS nobody else may call. */
+/* -EINVAL when the text is not such an address; -EACCES for tcp:// with a host that is not
+ * loopback, since without TLS nobody from another machine may call. */
 int rpc_address_parse(const char *text, struct rpc_address *address, struct error *err);
-/* "tcp://HOST:PORT" with that port, for NNG; writes at most size characters, returns out. */
+/* Format for NNG, with this port in place of the address's. Writes at most `size` bytes; returns
+ * `out`. */
 char *rpc_address_print(char *out, size_t size, const struct rpc_address *address, uint16_t port);
 
-/* -EINVAL in words where the address wants TLS and there is no bundle for it, or has none and there
- * is one: nobody who set up TLS shall talk in the clear by a slip. */
+/* -EINVAL when the address wants TLS and there is no bundle (trust/bundle.h), or the other way
+ * round: nobody who has set up TLS should talk in the clear by mistake. */
 int rpc_address_check_tls(const struct rpc_address *address, bool has_bundle, struct error *err);
-/* How far above PORT the listener of the role is, with TLS; role is one of enum rpc_role. */
+/* With TLS: how far above PORT the listener for this role (one of enum rpc_role) is. */
 uint16_t rpc_address_offset(unsigned role);
 
 #endif

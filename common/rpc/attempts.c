@@ -1,6 +1,6 @@
-/* attempts.c - the steps of a call: wait, send, receive, and perhaps all again.
+/* attempts.c - the steps of a call: wait, send, receive, and perhaps all of them again.
  *
- * Each step ends in progress(), on one of NNG's threads, which begins the next. */
+ * Each step ends in progress(), which runs on one of NNG's threads and begins the next step. */
 #include "common/rpc/attempts.h"
 
 #include "common/base/random.h"
@@ -53,7 +53,7 @@ static nng_msg *encode_request(const struct rpc_pending *pending, uint32_t left_
     return envelope_encode(&request);
 }
 
-/* A timeout for NNG; deadlines beyond its range are cut, to 24 days. */
+/* A timeout for NNG, capped at its maximum of 24 days. */
 static nng_duration duration(uint32_t left_ms)
 {
     return left_ms > INT32_MAX ? INT32_MAX : (nng_duration)left_ms;
@@ -71,7 +71,7 @@ static void wait_then_send(struct rpc_pending *pending, uint32_t wait_ms)
     nng_sleep_aio(duration(wait_ms), pending->aio);
 }
 
-/* The call has failed with pending's status; try again where that may help and is allowed. */
+/* The attempt failed with pending->status: try again if that may help and is allowed. */
 static void fail(struct rpc_pending *pending)
 {
     if (pending->may_repeat && pending->status == RPC_UNAVAILABLE) {
@@ -103,7 +103,7 @@ static void send_request(struct rpc_pending *pending)
     nng_ctx_send(pending->ctx, pending->aio);
 }
 
-/* What NNG's error means for the call. */
+/* Translates an error of NNG into the call's status and text. */
 static void explain(struct rpc_pending *pending, int rc)
 {
     const char *name = pending->method->name, *address = pending->client->address_text;
@@ -116,8 +116,8 @@ static void explain(struct rpc_pending *pending, int rc)
         error_set(&pending->err, 0, "%s: %s did not answer within %" PRIu32 " ms", name, address,
                   pending->deadline_ms);
     } else if (rc == NNG_ETIMEDOUT) {
-        /* There is no connection, or one that takes nothing: a call that was cancelled may have
-         * got stuck in it, and will suspect nobody. */
+        /* There is no connection, or one that takes nothing, perhaps because a cancelled call got
+         * stuck in it; that call will not report it. */
         connection_suspect(pending->connection, pending->sent_ms);
         pending->status = RPC_UNAVAILABLE;
         error_set(&pending->err, 0,
@@ -132,7 +132,7 @@ static void explain(struct rpc_pending *pending, int rc)
     }
 }
 
-/* Whether the answer is one, and to this call. */
+/* Checks that the frame is an answer, and to this call. */
 static int check_answer(const struct rpc_pending *pending, nng_msg *frame,
                         Gimbal__Envelope **answer, struct error *err)
 {

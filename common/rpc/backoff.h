@@ -7,9 +7,9 @@
 #define BACKOFF_MS_MIN 50
 #define BACKOFF_MS_MAX 2000
 
-/* Wait after the attempt-th failure, counted from 0: it doubles from BACKOFF_MS_MIN up to
- * BACKOFF_MS_MAX, and uniform, a random number in [0, 1), takes up to half of it away so that
- * those who failed together do not come back together. */
+/* The pause after failure number `attempt`, counted from 0, in milliseconds. It doubles from
+ * BACKOFF_MS_MIN up to BACKOFF_MS_MAX. `uniform`, a random number in [0, 1), takes up to half of it
+ * away, so that callers that failed together do not come back together. */
 uint32_t backoff_ms(unsigned attempt, double uniform);
 
 #endif

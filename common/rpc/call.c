@@ -1,4 +1,4 @@
-/* call.c - a context's round: receive, be handled, send, receive. */
+/* call.c - the cycle of a call object: receive, be handled, send, receive again. */
 #include "common/rpc/call.h"
 
 #include "common/base/memory.h"
@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Contexts of a socket that wait for a call. More calls than these at once wait in their
- * connections, which holds their senders back. */
+/* How many contexts of a socket wait for calls. More calls than this at a time wait in their
+ * connections, which slows their senders down. */
 #define RECEIVING_COUNT 32
-/* A caller that does not read its answer for so long does not get it. */
+/* A caller that does not read its answer for this long does not get it. */
 #define SEND_TIMEOUT_MS 10000
 
 static void receive(struct rpc_call *call)
@@ -25,7 +25,7 @@ static void receive(struct rpc_call *call)
     nng_ctx_recv(call->ctx, call->aio);
 }
 
-/* On one of NNG's threads. A closed socket ends the round; anything else starts the next. */
+/* Runs on one of NNG's threads. A closed socket ends the cycle, anything else continues it. */
 static void progress(void *data)
 {
     struct rpc_call *call = data;
@@ -81,7 +81,7 @@ int call_open_spares(struct endpoint *endpoint, struct error *err)
     return 0;
 }
 
-/* It is answered, and so need not be counted among those that keep a context. */
+/* The call is answered and no longer counts among those that keep a context. */
 static void unkeep(struct rpc_call *call)
 {
     if (call->kept)
@@ -89,7 +89,7 @@ static void unkeep(struct rpc_call *call)
     call->kept = false;
 }
 
-/* Give back everything that belongs to one round. */
+/* Frees everything that belongs to one cycle. */
 static void forget(struct rpc_call *call)
 {
     if (call->frame)
@@ -165,7 +165,7 @@ static void gather(struct rpc_call *call, nng_msg *answer)
     server->answered_end = &call->next;
 }
 
-/* The first of those that are gathered, which it then is not; NULL when there is none. */
+/* Removes and returns the first gathered call; NULL when there is none. */
 static struct rpc_call *take_answered(struct rpc_server *server)
 {
     struct rpc_call *call = server->answered;

@@ -1,4 +1,4 @@
-/* client.c - sockets, Hello, and the ends of calls. */
+/* client.c - opening and closing a client, what Hello changes, and handing over finished calls. */
 #include "common/rpc/client.h"
 
 #include "common/base/memory.h"
@@ -16,7 +16,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* The host as a certificate names it: IPv6 addresses without their brackets. */
+/* Certificates name IPv6 addresses without brackets. */
 static int set_up_tls(struct rpc_client *client, const struct rpc_tls *tls, struct error *err)
 {
     char host[sizeof client->address.host];
@@ -42,7 +42,7 @@ static int set_up_address(struct rpc_client *client, const struct rpc_client_opt
     return set_up_tls(client, options->tls, err);
 }
 
-/* What cannot be copied from the options alone. */
+/* Sets up everything that can fail. */
 static int set_up(struct rpc_client *client, const struct rpc_client_options *options,
                   struct error *err)
 {
@@ -106,7 +106,7 @@ void rpc_client_close(struct rpc_client *client)
     free(client);
 }
 
-/* Held calls go to another port of the same host; it changes when the coordinator does. */
+/* Held calls go to another port of the same host, which a restarted coordinator may change. */
 static int dial_held(struct rpc_client *client, uint32_t port, struct error *err)
 {
     char address[96];
@@ -122,7 +122,7 @@ static int dial_held(struct rpc_client *client, uint32_t port, struct error *err
     return rc;
 }
 
-/* Whether the coordinator that answered Hello may be obeyed. */
+/* Checks that the coordinator that answered Hello is the known one, or a later start of it. */
 static int check_fence(const struct rpc_client *client, const Gimbal__HelloReply *hello,
                        struct error *err)
 {
@@ -185,7 +185,7 @@ void rpc_pending_cancel(struct rpc_pending *pending)
     pending_destroy(pending);
 }
 
-/* The first call that is done, or NULL. */
+/* Takes the first finished call; NULL when there is none. */
 static struct rpc_pending *next_finished(struct rpc_client *client)
 {
     pthread_mutex_lock(&client->lock);

@@ -1,4 +1,4 @@
-/* clock.c - CLOCK_MONOTONIC. */
+/* clock.c - reads CLOCK_MONOTONIC. */
 #include "common/rpc/clock.h"
 
 #include <time.h>

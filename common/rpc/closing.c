@@ -1,20 +1,20 @@
-/* closing.c - in the place of NNG's nng_stream_send and nng_stream_recv.
+/* closing.c - replaces NNG's nng_stream_send() and nng_stream_recv().
  *
- * The transport calls them by their public names, and a program's own functions of these names
- * come before a library's. They do as NNG's do and add what its pull request 1636 adds: a part
- * that is refused ends with an error, like any other part that fails.
+ * The transport calls them by their public names, and functions of these names in the program take
+ * precedence over a library's. They do what NNG's do and add what its pull request 1636 adds: a
+ * part that is refused ends with an error, like any other part that fails.
  *
- * The error is not NNG_ECLOSED, as it is there: a connection that fails so while it is being made
- * is taken for the listener itself, which then accepts nobody any more, for good. The same happens
- * when the other side has hung up before the handshake's answer is written: EPIPE, which NNG reads
- * as NNG_ECLOSED as well. That one becomes ECONNRESET here, in the place of the C library's
- * sendmsg. Without both, any stranger who hangs up at the right moment of a TLS handshake ends a
- * listener; within a dozen attempts by chance.
+ * The error is not NNG_ECLOSED, as it is there: if a connection fails with that while it is being
+ * made, NNG takes it for the end of the listener, which then never accepts again. The same happens
+ * when the other side hangs up before the answer of the handshake is written: that is EPIPE, which
+ * NNG also maps to NNG_ECLOSED. So the C library's sendmsg() is replaced too, and returns
+ * ECONNRESET instead. Without both, any stranger who hangs up at the right moment of a TLS
+ * handshake stops a listener; by chance this takes about a dozen attempts.
  *
- * A part was refused if its result is NNG_ECANCELED on return. One that was accepted has 0 while
- * it runs and another result afterwards: closing a connection, which comes before anything that
- * stops it, ends its parts with NNG_ECLOSED. Nobody else changes the result meanwhile, for the
- * transport holds the connection's lock, and the end of a part waits for that lock. */
+ * A part was refused if its result is NNG_ECANCELED on return. One that was accepted has result 0
+ * while it runs, and later another one: closing a connection, which precedes anything that stops
+ * it, ends its parts with NNG_ECLOSED. Nobody else changes the result in the meantime, because the
+ * transport holds the connection's lock and the end of a part waits for that lock. */
 #include "common/rpc/closing.h"
 
 #include "common/rpc/handshakes.h"

@@ -1,4 +1,4 @@
-/* connection.c - dialling, and giving up what is silent. */
+/* connection.c - dials, and gives up connections that are silent. */
 #include "common/rpc/connection.h"
 
 #include "common/rpc/clock.h"
@@ -26,7 +26,7 @@ static void connected(nng_pipe pipe, nng_pipe_ev event, void *data)
 
 static int set_options(nng_socket socket)
 {
-    /* Deadlines and retries are ours. */
+    /* Retries are done in attempts.c, not by NNG. */
     int rc = nng_socket_set_ms(socket, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE);
     if (rc == 0)
         rc = nng_socket_set_ms(socket, NNG_OPT_RECONNMINT, REDIAL_MS_MIN);
@@ -62,7 +62,7 @@ void connection_close(struct connection *connection)
     pthread_mutex_destroy(&connection->lock);
 }
 
-/* Why NNG cannot dial, in words and as an errno. */
+/* Translates an error of nng_dialer_start() into a negative errno and a text. */
 static int dial_error(int rc, const char *address, bool tls, struct error *err)
 {
     if (rc == NNG_ECONNREFUSED)

@@ -1,9 +1,9 @@
-/* connection.h - inside the client: one REQ socket and the connection it keeps making.
+/* connection.h - internal to the client: one REQ socket, and the connection it maintains.
  *
- * NNG dials again when a connection closes, but a peer that was stopped, or that a cut cable
- * separates, closes nothing. So a connection is given up when a call runs out on it and nothing
- * at all was heard since that call was sent, or since it began to wait for being sent; a server
- * that is slow for one call and answers others keeps it. */
+ * NNG redials when a connection closes, but a peer that is stopped or behind a cut cable never
+ * closes it. So the connection is given up when a call times out on it and nothing at all was heard
+ * since that call was sent, or since it began waiting to be sent. A server that is slow with one
+ * call but answers others keeps its connection. */
 #ifndef COMMON_RPC_CONNECTION_H
 #define COMMON_RPC_CONNECTION_H
 
@@ -17,10 +17,11 @@
 
 struct connection {
     nng_socket socket;
-    nng_dialer dialer; /* the last one */
+    nng_dialer dialer; /* the current one */
     pthread_mutex_t lock;
-    nng_pipe pipe;     /* under lock, as heard_ms: the last one made */
-    uint64_t heard_ms; /* being connected counts */
+    /* Protected by lock. */
+    nng_pipe pipe;     /* the latest connection */
+    uint64_t heard_ms; /* when something last came in; connecting counts */
 };
 
 /* After a failure there is nothing to close. */
@@ -33,7 +34,7 @@ int connection_dial(struct connection *connection, const char *address, nng_tls_
                     bool wait, uint32_t patience_ms, struct error *err);
 /* Something came in; on any thread. */
 void connection_heard(struct connection *connection);
-/* A call that was sent, or wanted to be, at that time has run out; on any thread. */
+/* Note that a call has timed out that was sent, or waited to be sent, at that time. Any thread. */
 void connection_suspect(struct connection *connection, uint64_t sent_ms);
 
 #endif

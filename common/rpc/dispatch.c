@@ -1,6 +1,6 @@
-/* dispatch.c - from a frame to its handler: the checks, in order, and what each answers.
+/* dispatch.c - from a frame to its handler: the checks, in order, and what each of them answers.
  *
- * Nothing of a call is believed before it is checked, and what costs memory comes last: frame,
+ * Nothing in a call is trusted before it is checked, and what costs memory comes last: frame,
  * version, method, role, identity, deadline, term, size, and only then the request itself. */
 #include "common/rpc/call.h"
 
@@ -16,7 +16,7 @@ static const struct rpc_method *method_of(const struct rpc_call *call)
     return &call->server->options.service->methods[call->method];
 }
 
-/* The listener that the call's connection came in by; NULL when that has closed. */
+/* The listener that accepted the call's connection; NULL when it has closed. */
 static const struct listener *find_listener(const struct rpc_call *call)
 {
     int id = nng_listener_id(nng_pipe_listener(call->pipe));
@@ -153,13 +153,13 @@ void call_run(struct rpc_call *call)
 {
     struct endpoint *endpoint = call->endpoint;
     const struct handler *handler = &call->server->handlers[call->method];
-    /* Counted as kept beforehand: after the handler the call may be another's. */
+    /* Counted before the handler runs, because afterwards the object may be another call. */
     if (!call->kept)
         endpoint->kept_count++;
     call->kept = true;
     call->state = CALL_RUNNING;
     handler->cb(call, handler->data);
-    /* Without memory for more contexts, those that are there must do. */
+    /* On failure the existing contexts have to do. */
     call_open_spares(endpoint, NULL);
 }
 
@@ -184,7 +184,7 @@ void call_dispatch(struct rpc_call *call)
     const struct rpc_server_options *options = &call->server->options;
     if (options->heard_cb)
         options->heard_cb(options->data, call->listener->roles, call->envelope);
-    /* After the handler the call may be another's. */
+    /* Read before the handler runs, because afterwards the object may be another call. */
     struct histogram *handling = &call->server->handling[call->method];
     uint64_t arrived_ns = call->arrived_ns;
     call_run(call);

@@ -1,4 +1,4 @@
-/* envelope.c - packs straight into the frame, so that a large payload is not copied again. */
+/* envelope.c - packs directly into the frame, which saves a copy of large payloads. */
 #include "common/rpc/envelope.h"
 
 #include "common/rpc/message.h"
@@ -16,7 +16,8 @@ nng_msg *envelope_encode(const Gimbal__Envelope *envelope)
 
 int envelope_decode(nng_msg *frame, Gimbal__Envelope **out, struct error *err)
 {
-    /* Its fields are copies of parts of the frame: no more than a few times its size. */
+    /* Its fields are copies of parts of the frame, so memory is bounded by a multiple of its size.
+     */
     size_t size = nng_msg_len(frame);
     ProtobufCMessage *message;
     int rc = message_unpack(&gimbal__envelope__descriptor, nng_msg_body(frame), size,

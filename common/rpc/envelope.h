@@ -1,4 +1,4 @@
-/* envelope.h - the frame around a call: to and from NNG messages, and the protocol's version. */
+/* envelope.h - encodes and decodes the frame around a call, and checks the protocol's version. */
 #ifndef COMMON_RPC_ENVELOPE_H
 #define COMMON_RPC_ENVELOPE_H
 
@@ -10,15 +10,16 @@
 #define RPC_PROTOCOL_MAJOR 1
 #define RPC_PROTOCOL_MINOR 0
 
-/* What a frame may weigh beside its payload: names, credential, status text. */
+/* The most bytes that a frame may have besides its payload: names, credential, status text. */
 #define ENVELOPE_BYTES_MAX ((size_t)16 << 10)
 
-/* A frame, yours; NULL when NNG has no memory for it. */
+/* A new frame, owned by the caller; NULL when NNG is out of memory. */
 nng_msg *envelope_encode(const Gimbal__Envelope *envelope);
-/* *out is yours, to be freed with message_free(&(*out)->base). Does not consume the frame.
- * Errors as those of message_unpack. */
+/* Decode a frame, which is not consumed. The caller frees *out with message_free(&(*out)->base).
+ * Errors as message_unpack(). */
 int envelope_decode(nng_msg *frame, Gimbal__Envelope **out, struct error *err);
-/* Same major version, and minor versions at most one apart; else -ESTALE, naming both. */
+/* 0 when the major versions are equal and the minor ones at most one apart; else -ESTALE, with a
+ * text that names both versions. */
 int envelope_check_version(const Gimbal__Envelope *envelope, struct error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* handshakes.c - a time for each descriptor: when it was accepted, 0 once it is a connection. */
+/* handshakes.c - keeps for every descriptor the time at which it was accepted; 0 once its handshake
+ * is done. */
 #include "common/rpc/handshakes.h"
 
 #include "common/rpc/clock.h"
@@ -11,9 +12,9 @@
 #include <stdbool.h>
 
 #define DESCRIPTORS_MAX 65536
-/* First byte of a TLS record of the handshake, and of an alert (RFC 5246, 6.2.1). The first of a
- * server's that is neither changes the cipher: it comes when the client's certificate was verified
- * and its end of the handshake has arrived. NNG without TLS begins with a 0. */
+/* The first byte of a TLS handshake record, and of an alert (RFC 5246, 6.2.1). The first record of
+ * a server that is neither is ChangeCipherSpec, which it sends after it has verified the client's
+ * certificate and received the end of its handshake. Without TLS, NNG's first byte is 0. */
 #define TLS_HANDSHAKE 0x16
 #define TLS_ALERT 0x15
 
@@ -52,7 +53,7 @@ void handshakes_sent(int fd, const struct msghdr *message)
         atomic_store(&accepted_ms[fd], 0);
 }
 
-/* Of a descriptor that may have become anything since. */
+/* Is the descriptor a socket at one of these ports? It may have been closed and reused since. */
 static bool is_at(int fd, const uint16_t *ports, size_t count)
 {
     struct sockaddr_storage address = {0};
@@ -78,7 +79,7 @@ size_t handshakes_end(const uint16_t *ports, size_t count, uint64_t older_ms)
         uint64_t since_ms = atomic_load(&accepted_ms[fd]);
         if (since_ms == 0 || now_ms - since_ms < older_ms || !is_at(fd, ports, count))
             continue;
-        /* Unless it has become a connection, or another one, just now. */
+        /* Only if its handshake has not ended, or the descriptor been reused, just now. */
         if (atomic_compare_exchange_strong(&accepted_ms[fd], &since_ms, 0) &&
             shutdown(fd, SHUT_RDWR) == 0)
             ended++;

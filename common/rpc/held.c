@@ -1,7 +1,8 @@
-/* held.c - parked calls: one per (client, stream, lane), until woken, replaced, reaped or due.
+/* held.c - parked calls: at most one per (client, stream, lane), until it is woken, replaced,
+ * reaped or due.
  *
- * A plain array, searched from end to end: a thousand workers park some fifty calls a second,
- * and comparing a thousand hashes takes microseconds. */
+ * They are kept in an array that is searched linearly: a thousand workers park some fifty calls a
+ * second, and comparing a thousand hashes takes microseconds. */
 #include "common/rpc/call.h"
 
 #include "common/base/hash.h"
@@ -18,7 +19,7 @@ static bool on_stream(const struct rpc_call *call, uint64_t hash, const char *st
     return call->stream_hash == hash && strcmp(call->stream, stream) == 0;
 }
 
-/* Take the call at index out; it is running again. */
+/* Removes the call at this index from the array; it is running again. */
 static struct rpc_call *take(struct rpc_server *server, size_t index)
 {
     struct rpc_call *call = server->parked[index];
@@ -42,7 +43,8 @@ static void replace_older(const struct rpc_call *newer)
     }
 }
 
-/* Not longer than the server holds calls, and so that the answer is back before the deadline. */
+/* When to answer empty: within the server's hold_ms, and early enough to meet the caller's
+ * deadline. */
 static uint64_t hold_until(const struct rpc_call *call)
 {
     uint32_t patience = call->envelope->deadline_ms - call->envelope->deadline_ms / 4;
@@ -84,7 +86,7 @@ void rpc_server_wake(struct rpc_server *server, const char *stream)
 {
     uint64_t hash = hash_text(HASH_START, stream);
     struct rpc_call *woken = NULL;
-    /* First all are taken out: their handlers may park them again. */
+    /* Take all of them out before any handler runs, because handlers may park them again. */
     for (size_t i = 0; i < server->parked_count;) {
         if (!on_stream(server->parked[i], hash, stream)) {
             i++;
@@ -125,7 +127,7 @@ void rpc_server_dismiss(struct rpc_server *server, unsigned roles, const char *c
     }
 }
 
-/* "Nothing came": the method's reply with every field left out. */
+/* Answers "nothing came": the method's reply with all fields at their defaults. */
 static void answer_empty(struct rpc_call *call)
 {
     const ProtobufCMessageDescriptor *type =

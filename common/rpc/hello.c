@@ -1,4 +1,4 @@
-/* hello.c - what a caller learns first: the term, and where held calls go. */
+/* hello.c - the handler of Hello, which tells a caller the term and the port for held calls. */
 #include "common/rpc/call.h"
 
 void rpc_hello(struct rpc_call *call, void *data)

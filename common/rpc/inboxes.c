@@ -1,4 +1,5 @@
-/* inboxes.c - an array searched from end to end: some thousand entries, some batches a second. */
+/* inboxes.c - an array that is searched linearly: it has some thousand entries and takes a few
+ * batches a second. */
 #include "common/rpc/inboxes.h"
 
 #include "common/base/hash.h"
@@ -36,7 +37,7 @@ void inboxes_destroy(struct inboxes *inboxes)
     free(inboxes);
 }
 
-/* A place for a new entry: behind the last, or that of the one used least recently. */
+/* The place for a new entry: behind the last, or that of the least recently used. */
 static struct entry *make_room(struct inboxes *inboxes)
 {
     if (inboxes->count < inboxes->count_max) {

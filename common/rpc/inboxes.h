@@ -1,7 +1,7 @@
-/* inboxes.h - the inbox of every (client, stream) that pushes records to us.
+/* inboxes.h - the inboxes (sequence.h) of all (client, stream) pairs that push records to us.
  *
- * The ones used least recently make room for new ones. A client whose inbox was forgotten is
- * taken up where it is, so that at worst a batch under way counts twice. */
+ * When there are too many, the least recently used one is dropped. A client whose inbox was dropped
+ * continues wherever it is, so at worst one batch in flight is counted twice. */
 #ifndef COMMON_RPC_INBOXES_H
 #define COMMON_RPC_INBOXES_H
 
@@ -12,7 +12,7 @@ struct inboxes;
 struct inboxes *inboxes_create(size_t count_max);
 /* Accepts NULL. */
 void inboxes_destroy(struct inboxes *inboxes);
-/* Lent until the next call; made where there was none. */
+/* The inbox of a pair, created if there is none. Valid until the next call. */
 struct inbox *inboxes_get(struct inboxes *inboxes, uint64_t client, const char *stream);
 
 #endif

@@ -1,4 +1,4 @@
-/* message.c - unpacking under a quota, and a walk over every field. */
+/* message.c - unpacks with an allocator that enforces the quota, then checks every field. */
 #include "common/rpc/message.h"
 
 #include "common/base/memory.h"
@@ -54,7 +54,8 @@ void message_mend_text(char *text)
 
 static int check_message(const ProtobufCMessage *message, struct error *err);
 
-/* One value of a field: a text is checked, a message walked; value points to the pointer. */
+/* Checks one value of a field: a string is validated, a message checked recursively. `value` points
+ * to the pointer. */
 static int check_value(const ProtobufCFieldDescriptor *field, void *const *value, struct error *err)
 {
     if (!*value)
@@ -66,8 +67,8 @@ static int check_value(const ProtobufCFieldDescriptor *field, void *const *value
     return 0;
 }
 
-/* Numbers of fields are 1 to 2^29 - 1. protobuf-c takes others too, if they are written in more
- * bytes than they need, but could not read again what it then writes. */
+/* Field numbers are 1 to 2^29 - 1. protobuf-c accepts others in an overlong encoding, but could not
+ * read back what it would then write. */
 static int check_unknown(const ProtobufCMessage *message, struct error *err)
 {
     for (unsigned i = 0; i < message->n_unknown_fields; i++) {

@@ -1,4 +1,4 @@
-/* method.h - what can be called, and by whom: one static table per service. */
+/* method.h - the methods of a service and who may call them: one static table per service. */
 #ifndef COMMON_RPC_METHOD_H
 #define COMMON_RPC_METHOD_H
 
@@ -7,12 +7,12 @@
 #include <stddef.h>
 
 enum rpc_kind {
-    RPC_UNARY,         /* answered at once, or as soon as the work is done */
-    RPC_HELD,          /* parked until there is something to say; on a socket of its own */
-    RPC_CLIENT_STREAM, /* a batch of numbered records, acknowledged cumulatively */
+    RPC_UNARY,         /* answered as soon as the work is done */
+    RPC_HELD,          /* may be parked until there is something to tell; has a socket of its own */
+    RPC_CLIENT_STREAM, /* carries a batch of numbered records, acknowledged cumulatively */
 };
 
-/* Whom a listener lets in; a method is open to a set of them. */
+/* The roles of callers. A listener lets a set of them in, a method is open to a set of them. */
 enum rpc_role {
     RPC_WORKER = 1,
     RPC_USER = 2,
@@ -21,13 +21,13 @@ enum rpc_role {
 };
 
 struct rpc_method {
-    const char *name; /* as the descriptor has it */
+    const char *name; /* as in the descriptor */
     enum rpc_kind kind;
-    unsigned roles;
-    bool idempotent; /* may be sent twice; any other call must carry an idempotency key */
-    bool any_term;   /* open to a caller that does not know the term yet */
+    unsigned roles;  /* that may call it */
+    bool idempotent; /* may be sent twice; a call of any other method needs an idempotency key */
+    bool any_term;   /* may be called without knowing the term */
     size_t request_bytes_max;
-    bool to_strangers; /* open to a caller of the role that has no credential yet */
+    bool to_strangers; /* may be called by one of these roles without a credential */
 };
 
 struct rpc_service {
@@ -35,12 +35,12 @@ struct rpc_service {
     const struct rpc_method *methods; /* in the descriptor's order */
 };
 
-/* Index of the method, or -1. */
+/* The index of a method, or -1. */
 int rpc_service_find(const struct rpc_service *service, const char *name);
 /* The largest request that any method takes. */
 size_t rpc_service_request_bytes_max(const struct rpc_service *service);
 
-/* A reply may not be larger; a method that has more to say answers in parts. */
+/* The largest reply; a method that has more to tell answers in parts. */
 #define RPC_REPLY_BYTES_MAX ((size_t)16 << 20)
 
 #endif

@@ -1,4 +1,4 @@
-/* pending.c - a call on its client's thread: made, given up, and taken when it is done. */
+/* pending.c - what happens to a call on its client's thread: start, cancellation, and result. */
 #include "common/rpc/pending.h"
 
 #include "common/base/memory.h"
@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Open what the call needs; what cannot be sent at all ends here. */
+/* Checks that the call can be sent at all, and opens what it needs. */
 static enum rpc_status prepare(struct rpc_pending *pending)
 {
     struct rpc_client *client = pending->client;
@@ -91,7 +91,7 @@ struct rpc_pending *pending_start(struct rpc_client *client, unsigned method,
     return pending;
 }
 
-/* Out of the list of those whose callbacks are to run. */
+/* Removes the call from the list of those whose callbacks are to run. */
 static void leave_finished(struct rpc_pending *pending)
 {
     struct rpc_client *client = pending->client;

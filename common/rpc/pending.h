@@ -1,7 +1,7 @@
-/* pending.h - inside the client: one call from its start to its end.
+/* pending.h - internal to the client: one call from its start to its end.
  *
- * It belongs to NNG's threads, which run its steps one after the other, until it is done; then
- * to the client's thread. */
+ * Until it is done a call belongs to NNG's threads, which run its steps one after another; then it
+ * belongs to the client's thread. */
 #ifndef COMMON_RPC_PENDING_H
 #define COMMON_RPC_PENDING_H
 
@@ -19,14 +19,14 @@ struct rpc_pending {
     struct rpc_client *client;
     const struct rpc_method *method;
     unsigned method_index;
-    rpc_done_cb done; /* NULL: somebody waits in rpc_client_call */
+    rpc_done_cb done; /* NULL: rpc_client_call() waits for it */
     void *data;
-    struct rpc_pending *next, *previous; /* among all calls of the client */
-    struct rpc_pending *next_done;
-    bool is_done; /* under the client's lock */
+    struct rpc_pending *next, *previous; /* in the list of all calls of the client */
+    struct rpc_pending *next_done;       /* in client.finished */
+    bool is_done;                        /* protected by the client's lock */
 
     struct connection *connection;
-    uint64_t sent_ms; /* or while it is being sent: since when */
+    uint64_t sent_ms; /* when it was sent; while sending, when that began */
     nng_ctx ctx;
     bool ctx_open;
     nng_aio *aio;
@@ -39,12 +39,12 @@ struct rpc_pending {
     uint32_t deadline_ms;
     uint64_t deadline_at_ms;
     bool may_repeat;
-    bool unsendable;  /* it fails with what its status says, after its delay */
+    bool unsendable;  /* cannot be sent: fails with its status after its delay */
     unsigned attempt; /* failures so far */
 
     enum rpc_status status;
     struct error err;
-    Gimbal__Envelope *answer; /* when one came */
+    Gimbal__Envelope *answer; /* NULL: none came */
 };
 
 struct rpc_client {
@@ -52,7 +52,7 @@ struct rpc_client {
     struct rpc_address address;
     char address_text[96];
     char *caller, *credential;
-    nng_tls_config *tls; /* NULL: without */
+    nng_tls_config *tls; /* NULL: no TLS */
     uint64_t id;
     struct connection unary, held;
     bool unary_open, held_open;
@@ -60,22 +60,22 @@ struct rpc_client {
     uint64_t next_call_id;
     struct rpc_pending *calls;
 
-    int fd; /* an eventfd, raised when a call with a callback is done */
+    int fd; /* an eventfd, signalled when a call with a callback is done */
     pthread_mutex_t lock;
-    pthread_cond_t done;
-    /* Under lock. */
+    pthread_cond_t done; /* a call without a callback is done */
+    /* Protected by lock. */
     struct rpc_fence fence;
     struct rpc_pending *finished, **finished_end;
 };
 
-/* Make a call and take its first step. */
+/* Create a call and begin its first step; never NULL. Arguments as rpc_client_start(). */
 struct rpc_pending *pending_start(struct rpc_client *client, unsigned method,
                                   const ProtobufCMessage *request,
                                   const struct rpc_call_options *options, rpc_done_cb done,
                                   void *data);
-/* Stop it, whatever it does, and free it. */
+/* Stop a call, whatever it is doing, and free it. */
 void pending_destroy(struct rpc_pending *pending);
-/* Of a call that is done: its status, and on RPC_OK its reply, yours. */
+/* The status of a call that is done; on RPC_OK the caller owns *reply. */
 enum rpc_status pending_settle(struct rpc_pending *pending, ProtobufCMessage **reply);
 
 #endif

@@ -1,4 +1,4 @@
-/* push.c - the outbox meets the wire. */
+/* push.c - sends the outbox of sequence.h batch by batch, and retries what is worth retrying. */
 #include "common/rpc/push.h"
 
 #include "common/base/memory.h"
@@ -45,7 +45,7 @@ static void send_batch(struct rpc_push *push, uint32_t delay_ms)
         rpc_client_start(push->client, push->method, &batch.base, &options, answered, push);
 }
 
-/* Nothing is wrong with the records: they wait for better times. */
+/* Is the failure temporary, and not due to the records? Then they are kept and sent again. */
 static bool will_pass(enum rpc_status status)
 {
     return status == RPC_UNAVAILABLE || status == RPC_DEADLINE_EXCEEDED ||
@@ -65,7 +65,7 @@ static void answered(void *data, const struct rpc_result *result)
         outbox_acknowledge(push->outbox, push->last_sent);
         push->refused += waiting - outbox_count(push->outbox);
     }
-    /* Whoever acknowledges nothing is not asked again at once. */
+    /* Back off from a server that acknowledges nothing. */
     uint32_t delay_ms = 0;
     if (outbox_count(push->outbox) < waiting) {
         push->failures = 0;

@@ -1,4 +1,4 @@
-/* reach.c - a connection that is begun and waited for; a refusal comes from the machine as well. */
+/* reach.c - starts a non-blocking connection and waits for its end; a refusal is an answer, too. */
 #include "common/rpc/reach.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* What became of a connection that was begun: 0, or its errno. */
+/* Waits for a connection that was begun; returns 0 or its errno. */
 static int await(int fd, int timeout_ms)
 {
     struct pollfd connected = {.fd = fd, .events = POLLOUT};
@@ -28,7 +28,7 @@ static int await(int fd, int timeout_ms)
     return ready < 0 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0 ? errno : error;
 }
 
-/* An errno. */
+/* Tries one address; returns 0 or an errno. */
 static int try_one(const struct addrinfo *to, int timeout_ms, struct reach *out)
 {
     int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -1,4 +1,4 @@
-/* reach.h - whether packets come to a port of another machine, and how long they take. */
+/* reach.h - tests if packets get to a port of another machine, and how long they take. */
 #ifndef COMMON_RPC_REACH_H
 #define COMMON_RPC_REACH_H
 
@@ -8,14 +8,14 @@
 #include <stdint.h>
 
 struct reach {
-    bool listens;   /* somebody took the connection; else its machine said that nobody does */
-    double seconds; /* until it said so: once there and back */
+    bool listens;   /* the connection was accepted; false: the machine refused it */
+    double seconds; /* until the answer: one round trip */
 };
 
-/* Have a TCP connection made to HOST:PORT and closed again. host is a name or an address, one of
- * IPv6 with or without brackets. 0: its machine has answered, whatever it said. -EHOSTUNREACH where
- * there is no such name or no way; -ETIMEDOUT where nothing came back, as of what a firewall drops.
- */
+/* Make a TCP connection to HOST:PORT and close it again. host is a name or an address; an IPv6
+ * address may have brackets. Returns 0 when the machine has answered, even if it refused.
+ * -EHOSTUNREACH when there is no such name or no route; -ETIMEDOUT when nothing came back, as when
+ * a firewall drops packets. */
 int reach_port(const char *host, uint16_t port, int timeout_ms, struct reach *out,
                struct error *err);
 

@@ -1,12 +1,12 @@
-/* refused.c - who was turned away at the door, or stands in it: NNG hands over no such connection,
- * and only counts them. What it counts as lost otherwise may as well be a connection that had been
- * good. */
+/* refused.c - connections that failed their TLS handshake, or have not finished it. NNG never hands
+ * these over and only counts them in its statistics. Only the count of failed authentications is
+ * used, since its other counts include connections that had been good. */
 #include "common/rpc/call.h"
 #include "common/rpc/handshakes.h"
 
 #include <string.h>
 
-/* One for each role, and some. */
+/* One for each role, and spares. */
 #define LISTENERS_MAX 8
 
 static uint64_t value(nng_stat *scope, const char *name)
@@ -17,7 +17,7 @@ static uint64_t value(nng_stat *scope, const char *name)
     return stat ? nng_stat_value(stat) : 0;
 }
 
-/* nng_stat_find_listener of release 1.5.2 finds the first listener of a socket only. */
+/* Needed because nng_stat_find_listener() of release 1.5.2 finds a socket's first listener only. */
 static uint64_t count_refused(nng_stat *root, nng_listener listener)
 {
     for (nng_stat *scope = nng_stat_child(root); scope; scope = nng_stat_next(scope))

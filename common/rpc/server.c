@@ -1,4 +1,4 @@
-/* server.c - sockets and listeners, and the queue between NNG's threads and the polling one. */
+/* server.c - sockets and listeners, and the queue from NNG's threads to the polling thread. */
 #include "common/rpc/server.h"
 
 #include "common/base/memory.h"
@@ -116,7 +116,7 @@ void rpc_server_handle(struct rpc_server *server, unsigned method, rpc_handler_c
     server->handlers[method] = (struct handler){handler, data};
 }
 
-/* Why NNG cannot listen, in words and as an errno. */
+/* Translates an error of NNG's listener into a negative errno and a text. */
 static int listen_error(int rc, const char *address, struct error *err)
 {
     switch (rc) {
@@ -133,7 +133,7 @@ static int listen_error(int rc, const char *address, struct error *err)
     }
 }
 
-/* Listen, and learn the port that the listener really has. */
+/* Listens, and finds out the real port of the listener. */
 static int listen_on(struct endpoint *endpoint, const struct rpc_address *address, unsigned port,
                      nng_tls_config *tls, nng_listener *out, uint16_t *bound, struct error *err)
 {
@@ -158,7 +158,7 @@ static int listen_on(struct endpoint *endpoint, const struct rpc_address *addres
     return call_open_spares(endpoint, err);
 }
 
-/* Of one that may not have come to be. */
+/* Accepts a listener that was set up only in part. */
 static void close_listener(struct listener *listener)
 {
     for (unsigned i = 0; i < 2; i++)
@@ -252,8 +252,8 @@ void server_arrived(struct rpc_server *server, struct rpc_call *call)
     server_raise(server);
 }
 
-/* The connections that closed: their parked calls go, and the owner is told of clients that have no
- * other. */
+/* Ends the parked calls of closed connections, and reports clients that have no other connection.
+ */
 static void reap(struct rpc_server *server, struct peer *gone, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -284,7 +284,7 @@ size_t rpc_server_poll(struct rpc_server *server, int timeout_ms)
     server->gone_count = server->gone_capacity = 0;
     pthread_mutex_unlock(&server->lock);
 
-    /* Calls before closed connections: what the dead still asked is parked, then reaped. */
+    /* Calls before closed connections: so a last call of a dead client is parked, then reaped. */
     while (arrived) {
         struct rpc_call *call = arrived;
         arrived = call->next;

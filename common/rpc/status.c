@@ -1,11 +1,11 @@
-/* status.c - the one table of codes, names and errnos. */
+/* status.c - the table of status codes, names and errnos. */
 #include "common/rpc/status.h"
 
 #include <errno.h>
 #include <stddef.h>
 
-/* Indexed by status. Two errnos stand for one status at most; the first row that has an errno
- * answers for it. */
+/* Indexed by status. At most two errnos map to one status; an errno maps to the first row that has
+ * it. */
 static const struct {
     const char *name;
     int error;

@@ -1,4 +1,4 @@
-/* status.h - how a call ended: gRPC's codes and names. */
+/* status.h - the result of a call: gRPC's status codes and names. */
 #ifndef COMMON_RPC_STATUS_H
 #define COMMON_RPC_STATUS_H
 
@@ -23,11 +23,11 @@ enum rpc_status {
     RPC_STATUS_COUNT
 };
 
-/* "FAILED_PRECONDITION"; "UNKNOWN" for a number that is no status. */
+/* "FAILED_PRECONDITION"; "UNKNOWN" for a number that is not a status. */
 const char *rpc_status_name(enum rpc_status status);
-/* The status that tells a caller of a handler's negative errno; RPC_OK for 0. */
+/* The status that corresponds to a handler's negative errno; RPC_OK for 0. */
 enum rpc_status rpc_status_of_errno(int rc);
-/* A status as it came off the wire: RPC_UNKNOWN where we know no such number. */
+/* A status received from the network; RPC_UNKNOWN for a number we do not know. */
 enum rpc_status rpc_status_of_number(unsigned number);
 
 #endif

@@ -1,8 +1,9 @@
 /* stream.h - a server-stream: numbered records, of which the newest are kept.
  *
- * A reader says what it has, (term, revision), and gets what came after it: nothing is lost and
- * nothing repeated. Whoever comes from another term, or from before the oldest record kept, is
- * told -ERANGE, reads a snapshot and goes on from the revision of that. Pure: no I/O, no clock. */
+ * A reader tells what it has, as (term, revision), and gets the records that follow, so that
+ * nothing is lost or repeated. A reader from another term, or from before the oldest record kept,
+ * gets -ERANGE; it then reads a snapshot and continues from the revision of that. Pure: no I/O, no
+ * clock. */
 #ifndef COMMON_RPC_STREAM_H
 #define COMMON_RPC_STREAM_H
 
@@ -23,20 +24,20 @@ struct stream *stream_create(uint64_t term, size_t keep_count);
 /* Accepts NULL. */
 void stream_destroy(struct stream *stream);
 
-/* Begin behind what was written before, as the next append's predecessor; the stream is empty. */
+/* Continue an empty stream after this revision, which the next append will follow. */
 void stream_resume(struct stream *stream, uint64_t revision);
-/* Copies the record and returns its revision; the first has 1. */
+/* Append a copy of a record. Returns its revision; the first has 1. */
 uint64_t stream_append(struct stream *stream, const void *data, size_t size);
-/* Nobody will ask for what follows a revision before this one any more: records up to it are let
- * go. Harmless where they are gone, or were never there. */
+/* Drop all records up to this revision, because no reader needs them any more. Harmless if they are
+ * gone already. */
 void stream_forget(struct stream *stream, uint64_t revision);
 uint64_t stream_term(const struct stream *stream);
-/* Of the newest record; 0 when there was none. */
+/* The revision of the newest record; 0 when there was none. */
 uint64_t stream_revision(const struct stream *stream);
-/* Lent until the next append or forget; NULL when it is not kept. */
+/* The record of a revision, valid until the next append or forget; NULL when it is not kept. */
 const struct stream_record *stream_get(const struct stream *stream, uint64_t revision);
-/* How many records follow (term, revision): as many as fit into bytes_max, but one if there is
- * any. -ERANGE when they are not all kept, or the reader has what we never wrote. */
+/* Count the records that follow (term, revision) and fit into bytes_max, at least one if there is
+ * any. -ERANGE when some of them are no longer kept, or the reader is ahead of the stream. */
 int stream_after(const struct stream *stream, uint64_t term, uint64_t revision, size_t bytes_max,
                  size_t *count, struct error *err);
 

@@ -1,4 +1,4 @@
-/* stream_call.c - a held poll meets its stream. */
+/* stream_call.c - answers a StreamPoll from a stream, or parks it. */
 #include "common/rpc/call.h"
 
 #include "common/base/memory.h"
@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* A batch is cut here; what is left is there at the next poll. */
+/* The largest batch; the rest is for the next poll. */
 #define BATCH_BYTES_MAX ((size_t)4 << 20)
 
 static void reply_batch(struct rpc_call *call, const struct stream *stream, uint64_t revision,

@@ -1,7 +1,7 @@
-/* tls.c - NNG's configuration of TLS.
+/* tls.c - configures TLS for NNG.
  *
- * NNG is made with mbedTLS 2.28 here, which speaks TLS 1.2. A server of NNG asks for no
- * certificate of its clients unless it is told to: that line is the lock on the door. */
+ * NNG is built with mbedTLS 2.28, which speaks TLS 1.2. By default an NNG server does not ask its
+ * clients for certificates; setting the authentication mode to required is what makes it secure. */
 #include "common/rpc/tls.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* watch.c - poll, hand over, poll again behind what was handed over. */
+/* watch.c - polls, delivers the records, and polls again after the last one delivered. */
 #include "common/rpc/watch.h"
 
 #include "common/base/memory.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The server answers after 20 s at most, and a silent server is given up after this. */
+/* The server answers within 20 s; one that is silent is given up after this. */
 #define POLL_DEADLINE_MS 30000
 
 struct rpc_watch {
@@ -40,7 +40,7 @@ static void ask(struct rpc_watch *watch, uint32_t delay_ms)
         rpc_client_start(watch->client, watch->method, &poll.base, &options, answered, watch);
 }
 
-/* Run the callback; false when that has stopped the watch, which is then gone. */
+/* Runs the callback; false when it has stopped the watch, which is then freed. */
 static bool tell(struct rpc_watch *watch, const struct rpc_watch_event *event)
 {
     watch->in_callback = true;
@@ -52,7 +52,7 @@ static bool tell(struct rpc_watch *watch, const struct rpc_watch_event *event)
     return false;
 }
 
-/* Records must follow on what is known: revision + 1, + 2, ... of our term. */
+/* Do the records continue what was delivered: our term, revision + 1, + 2, ...? */
 static bool follows(const struct rpc_watch *watch, const Gimbal__StreamBatch *batch)
 {
     for (size_t i = 0; i < batch->n_records; i++)

@@ -1,4 +1,4 @@
-/* add.c - y = x + z: the residual stream. Both gradients are the gradient of y. */
+/* add.c - y = x + z: the residual connection. Both inputs' gradients are the gradient of y. */
 #include "common/graph/operation.h"
 
 const struct operation operation_add = {

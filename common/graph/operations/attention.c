@@ -1,14 +1,17 @@
-/* attention.c - y = softmax(q k' / sqrt(d)) v over the keys that a query sees: those not after it
- * (core), the same with g heads of queries for each head of keys and values (grouped: Ainslie et
- * al., arXiv 2305.13245), or all (attend: an encoder's, Devlin et al., arXiv 1810.04805).
+/* attention.c - y = softmax(q k' / sqrt(d)) v, in three variants:
  *
- * Positions are those of the whole sequence: the boxes of q and of k, v tell where a piece begins.
- * Saved is the logarithm of each row's sum of exponentials, from which backward makes the
- * probabilities again (FlashAttention, arXiv 2205.14135, algorithm 4). Grouped heads are two dims,
- * k of keys and values and g in each, so that one dim is split wherever heads are. */
+ *   core     causal: a query sees the keys at its own and earlier positions;
+ *   grouped  causal, with g query heads per key/value head (Ainslie et al., arXiv 2305.13245);
+ *   attend   an encoder's: a query sees all keys (Devlin et al., arXiv 1810.04805).
+ *
+ * Positions are those of the whole sequence; the boxes of q and of k, v tell where a piece begins.
+ * Forward saves the logarithm of each row's sum of exponentials, from which backward recomputes the
+ * probabilities (FlashAttention, arXiv 2205.14135, algorithm 4). Grouped query heads are two dims,
+ * k (key/value heads) and g (query heads of each), so that splitting by heads always means
+ * splitting the same dim of q, k and v. */
 #include "common/graph/operation.h"
 
-/* Two products: 2 x 2 b n s s d. */
+/* Two matrix products of 2 b n s s d each: q k' and the probabilities times v. */
 static double flops(const struct operation *operation, const struct box *operands)
 {
     (void)operation;
@@ -24,22 +27,22 @@ static double causal_flops(const struct operation *operation, const struct box *
     return keys > 0 ? flops(operation, operands) * (1 - queries / keys / 2) : 0;
 }
 
-/* One head's matrix of scores: forward needs it once, backward also its gradient. */
+/* The score matrix of one head, s by s in f32; backward also needs its gradient. */
 static uint64_t workspace(const struct box *operands, enum direction direction)
 {
     uint64_t scores = (uint64_t)(box_length(&operands[0], 1) * box_length(&operands[1], 1));
     return scores * sizeof(float) * (direction == FORWARD ? 1 : 2);
 }
 
-/* Saved are q, k, v, y and the sums. */
+/* Saved: q, k, v, y and the statistic "logsum". */
 #define ATTENTION(operation_name, query, key, sums)                                                \
     .name = operation_name, .input_count = 3, .dims = {query, key, key, query},                    \
     .saved = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4, .phases = {1, 1},                         \
     .statistics = {{{"logsum", sums, 0, REDUCTION_SUM}}}, .statistic_count = {1, 0},               \
     .backward_flops = 2.5, .workspace = workspace
 
-/* Heads are apart from each other; keys and values of all places go to each piece of the queries.
- */
+/* Heads are independent of each other. With the sequence split (context), every piece of the
+ * queries needs the keys and values of all positions. */
 #define CELLS(heads)                                                                               \
     .cells = {{"batch", "bbb>b"},                                                                  \
               {"tensor", heads heads heads ">" heads},                                             \
@@ -48,7 +51,7 @@ static uint64_t workspace(const struct box *operands, enum direction direction)
               {"context", "s..>s"},                                                                \
               {"hidden", heads heads heads ">" heads}}
 
-/* Its cells are in the roles' own files. */
+/* Its cells are in the files of the roles, placement/roles/. */
 const struct operation operation_core = {
     ATTENTION("core", "bsnd", "bsnd", "bns"),
     .flops = causal_flops,

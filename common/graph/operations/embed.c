@@ -1,6 +1,7 @@
-/* embed.c - y[b,s] = w[token[b,s]]: a row of the table for every token.
+/* embed.c - y[b,s] = w[token[b,s]]: token embedding, one row of the table per token.
  *
- * A rank that holds only some rows of the vocabulary writes zeros for the others' tokens. */
+ * A rank that holds only part of the vocabulary writes zeros for tokens outside its part, so the
+ * sum over ranks is the embedding. */
 #include "common/graph/operation.h"
 
 const struct operation operation_embed = {

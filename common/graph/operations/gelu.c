@@ -1,4 +1,5 @@
-/* gelu.c - y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): the tanh form, GPT-2's. */
+/* gelu.c - GELU in the tanh approximation that GPT-2 uses:
+ * y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). */
 #include "common/graph/operation.h"
 
 static double flops(const struct operation *operation, const struct box *operands)

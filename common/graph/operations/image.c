@@ -1,8 +1,8 @@
-/* image.c - what a vision transformer has at its ends (Dosovitskiy et al., arXiv 2010.11929):
- * patches of an image become the places of a sequence; their mean is classified (class_loss:
- * loss.c).
+/* image.c - the first and last operations of a vision transformer (Dosovitskiy et al.,
+ * arXiv 2010.11929): image patches are projected to the positions of a sequence; the mean over all
+ * positions is classified. Its loss, class_loss, is in loss.c.
  *
- * p: the numbers of a patch, 3 x edge x edge. v: the classes. */
+ * Dims: p is the numbers in a patch, 3 x edge x edge; v the classes. */
 #include "common/graph/operations/product.h"
 
 const struct operation operation_patch = {
@@ -24,7 +24,7 @@ const struct operation operation_patch = {
               {"hidden", ".hh>h"}},
 };
 
-/* y = the mean of x over all places. */
+/* y = the mean of x over all positions. */
 const struct operation operation_pool = {
     .name = "pool",
     .input_count = 1,

@@ -1,8 +1,9 @@
-/* loss.c - cross entropy of the logits against targets, summed and divided by the step's count
- * of targets; a target below 0 is ignored.
+/* loss.c - cross entropy of logits and targets, summed and divided by the step's number of targets.
+ * Targets below 0 are ignored.
  *
- * With the vocabulary split: the maximum first, then the sum of exponentials and the target's
- * logit, each from the ranks that hold the other pieces. Logits are taken less the maximum. */
+ * With a split vocabulary, ranks first reduce the maximum of their logits, then the sum of
+ * exponentials and the target's logit. The maximum is subtracted from all logits, so that no
+ * exponential overflows. */
 #include "common/graph/operation.h"
 
 static double flops(const struct operation *operation, const struct box *operands)
@@ -10,7 +11,7 @@ static double flops(const struct operation *operation, const struct box *operand
     return 20 * operation_pass_flops(operation, operands);
 }
 
-/* Saved are logits, targets, largest and exponentials. */
+/* Saved: logits, targets and the statistics "largest" and "exponentials". */
 #define LOSS(operation_name, logits, rows)                                                         \
     .name = operation_name, .input_count = 2, .dims = {logits, rows, ""},                          \
     .saved = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4, .constant = 1 << 1, .is_loss = true,               \
@@ -20,10 +21,10 @@ static double flops(const struct operation *operation, const struct box *operand
                     {"target", rows, 1, REDUCTION_SUM}}},                                          \
     .statistic_count = {3, 0}, .flops = flops, .backward_flops = 1
 
-/* Of every place. Its cells are in the roles' own files. */
+/* One target per position. Its cells are in placement/roles/. */
 const struct operation operation_loss = {LOSS("loss", "bsv", "bs")};
 
-/* Of every sample. */
+/* One target per sample. */
 const struct operation operation_class_loss = {
     LOSS("class_loss", "bv", "b"),
     .planned = true,

@@ -1,8 +1,8 @@
 /* norm.c - layer normalisation over h: y = (x - mean) / sqrt(variance + epsilon) * w + b.
  *
- * With h split, each rank sums its piece: first the elements, then the squared deviations from
- * the reduced mean; backward needs the sums of dy w and of dy w u (u the normalised x).
- * Statistics hold plain sums over h, not yet divided. */
+ * With h split, each rank sums over its piece: first the elements, then the squared deviations from
+ * the reduced mean. Backward needs the sums of dy w and of dy w u, where u is the normalised x.
+ * Statistics hold plain sums over h, not yet divided by its size. */
 #include "common/graph/operation.h"
 
 const struct operation operation_norm = {

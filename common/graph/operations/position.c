@@ -1,5 +1,4 @@
-/* position.c - y = x + w[s]: learned positions, a row of the table for every place in the
- * sequence. */
+/* position.c - y = x + w[s]: learned position embedding, one row of the table per position. */
 #include "common/graph/operation.h"
 
 const struct operation operation_position = {

@@ -1,19 +1,20 @@
 /* product.c - the matrix products of LLaMA (Touvron et al., arXiv 2302.13971), y = x w, and those
- * of Qwen2 that have a bias (arXiv 2407.10671). Heads of queries lie in groups, one for each head
- * of keys and values: attention.c. */
+ * of Qwen2 that add a bias (arXiv 2407.10671). Query heads are grouped by the key/value head they
+ * share, see attention.c. */
 #include "common/graph/operations/product.h"
 
-/* From the residual stream into heads, or into the network: the output's own dim is split. */
+/* From the residual stream into heads or into the MLP: tensor parallelism splits `own`, a dim that
+ * only the output has. */
 #define OUT_OF_STREAM(own)                                                                         \
     .cells = {{"batch", "b.>b"},   {"tensor", "." own ">" own}, {"tensor_seq", "." own ">" own},   \
               {"ulysses", "s.>s"}, {"context", "s.>s"},         {"hidden", "hh>+"}}
 
-/* Into heads, with a bias. */
+/* The same into heads, with a bias. */
 #define INTO_HEADS                                                                                 \
     .cells = {{"batch", "b..>b"},   {"tensor", ".kk>k"},  {"tensor_seq", ".kk>k"},                 \
               {"ulysses", "s..>s"}, {"context", "s..>s"}, {"hidden", "hh.>+"}}
 
-/* And back: every rank holds a part of the sum. */
+/* Back into the residual stream: `own` is contracted, so every rank ends with a partial sum. */
 #define INTO_STREAM(own)                                                                           \
     .cells = {{"batch", "b.>b"},   {"tensor", own own ">+"}, {"tensor_seq", own own ">+"},         \
               {"ulysses", "s.>s"}, {"context", "s.>s"},      {"hidden", own own ">+"}}
@@ -23,7 +24,7 @@ const struct operation operation_query = {
     OUT_OF_STREAM("k"),
 };
 
-/* Keys and values alike. */
+/* Used for both keys and values. */
 const struct operation operation_keyvalue = {
     PRODUCT("keyvalue", "bsh", "hkd", "bskd"),
     OUT_OF_STREAM("k"),

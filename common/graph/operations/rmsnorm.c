@@ -1,14 +1,15 @@
 /* rmsnorm.c - root-mean-square normalisation over h (Zhang and Sennrich, arXiv 1910.07467):
  * y = x / sqrt(mean of x^2 + epsilon) * w.
  *
- * With h split, each rank sums the squares of its piece; backward needs the sum of dy w u (u the
- * normalised x).
+ * With h split, each rank sums the squares of its piece; backward needs the sum of dy w u, where u
+ * is the normalised x.
  *
- * Of every head by itself, by one weight for all heads: Henry et al., arXiv 2010.04245, in Qwen3.
- * Queries and keys have dims of their own. */
+ * query_norm and key_norm normalise every head by itself, over d, with one weight shared by all
+ * heads (Henry et al., arXiv 2010.04245; used by Qwen3). They are two operations because queries
+ * and keys have different dims. */
 #include "common/graph/operation.h"
 
-/* Over the last dim of x, which has these dims before it. */
+/* Normalises over dim `last` of x; `before` are the dims in front of it. */
 #define RMSNORM(called, before, last, splits)                                                      \
     .name = (called), .kernel = "rmsnorm", .input_count = 1, .weight_count = 1,                    \
     .dims = {before last, last, before last}, .saved = 1 << 0 | 1 << 3, /* x, squares */           \

@@ -1,6 +1,7 @@
-/* rotary.c - rotary positions (Su et al., arXiv 2104.09864): in every head, element i of the first
- * half of its width and element i of the second turn together, by the place in the sequence times
- * their speed, the node's rotation. Queries and keys have dims of their own. */
+/* rotary.c - rotary position embedding (RoPE: Su et al., arXiv 2104.09864). In every head, element
+ * i of the first half and element i of the second half form a pair that is rotated by position x
+ * speed; the speeds follow from the node's rotation (graph/rotation.h). There are two operations
+ * because queries and keys have different dims. */
 #include "common/graph/operation.h"
 
 static double flops(const struct operation *operation, const struct box *operands)

@@ -1,5 +1,4 @@
-/* swiglu.c - y = x / (1 + exp(-x)) z: the gated unit of Shazeer, arXiv 2002.05202; x is the gate.
- */
+/* swiglu.c - SwiGLU: y = x / (1 + exp(-x)) z, where x is the gate (Shazeer, arXiv 2002.05202). */
 #include "common/graph/operation.h"
 
 static double flops(const struct operation *operation, const struct box *operands)

@@ -1,6 +1,6 @@
-/* batch.c - data parallelism: every rank has its samples and all weights.
+/* batch.c - data parallelism: every rank has its own samples and all weights.
  *
- * Weight gradients leave partial and are reduced once per step. */
+ * Gradients of weights are partial sums; they are reduced once per step. */
 #include "common/placement/role.h"
 
 /* clang-format off */

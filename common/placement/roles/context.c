@@ -1,4 +1,5 @@
-/* context.c - the sequence split throughout; attention gathers keys and values. */
+/* context.c - context parallelism: the sequence is split throughout; attention gathers the keys and
+ * values of all positions. */
 #include "common/placement/role.h"
 
 /* clang-format off */

@@ -1,5 +1,5 @@
-/* hidden.c - the hidden width split: with batch or sequence axes beside it, a 2-D matrix
- * product whose outputs are finished by reduce-scatter. */
+/* hidden.c - splits the residual stream along the hidden dim. Together with batch or sequence axes
+ * this makes a 2-D matrix product whose partial outputs are completed by reduce-scatter. */
 #include "common/placement/role.h"
 
 /* clang-format off */

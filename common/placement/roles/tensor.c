@@ -1,6 +1,6 @@
-/* tensor.c - Megatron's tensor parallelism (arXiv 1909.08053): heads and ffn split, the
- * residual stream whole; two all-reduces forward and two backward per layer. The embedding, the
- * head and the loss are split along the vocabulary. */
+/* tensor.c - Megatron's tensor parallelism (arXiv 1909.08053): heads and ffn are split, the
+ * residual stream is replicated. Every layer needs two all-reduces forward and two backward. The
+ * embedding, the head and the loss are split along the vocabulary. */
 #include "common/placement/role.h"
 
 /* clang-format off */

@@ -1,6 +1,6 @@
 /* tensor_seq.c - tensor parallelism with the residual stream split along the sequence
- * (Korthikanti et al., arXiv 2205.05198): gathers and reduce-scatters where `tensor` all-reduces.
- */
+ * (Korthikanti et al., arXiv 2205.05198): all-gathers and reduce-scatters take the place of the
+ * all-reduces of `tensor`. */
 #include "common/placement/role.h"
 
 /* clang-format off */

@@ -1,4 +1,4 @@
-/* ulysses.c - the sequence split, and heads in attention (DeepSpeed-Ulysses, arXiv
+/* ulysses.c - the sequence is split, except in attention, where heads are (DeepSpeed-Ulysses, arXiv
  * 2309.14509): four all-to-alls forward per layer. */
 #include "common/placement/role.h"
 

@@ -1,5 +1,5 @@
-/* 1f1b.c - one forward, one backward in turn (PipeDream-Flush, arXiv 2006.09503): stage i of P
- * begins with P - 1 - i forwards, so that at most P - i micro-batches are in flight. */
+/* 1f1b.c - one forward, one backward in alternation (PipeDream-Flush, arXiv 2006.09503): stage i of
+ * P begins with P - 1 - i forwards, so that at most P - i micro-batches are in flight. */
 #include "common/plan/schedule.h"
 
 static void order(int stage, int stages, int micro_batches, struct event *events)

@@ -1,10 +1,11 @@
-/* coordinator.c - who may call what of the Coordinator, and how much a request may weigh. */
+/* coordinator.c - the table of the Coordinator's methods: who may call them, and how large their
+ * requests may be. */
 #include "common/rpc/services/coordinator.h"
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
 
-/* A reason in a line is short; a job with its plan or a batch of telemetry is not. */
+/* Most requests are a line of text; a job with its plan or a batch of telemetry is larger. */
 static const struct rpc_method methods[COORDINATOR_METHOD_COUNT] = {
     [COORDINATOR_HELLO] = {"Hello", RPC_UNARY, RPC_EVERYBODY, true, true, 4 * KIB,
                            .to_strangers = true},

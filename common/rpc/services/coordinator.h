@@ -1,4 +1,4 @@
-/* coordinator.h - the Coordinator's methods by number, for its handlers and its callers. */
+/* coordinator.h - the numbers of the Coordinator's methods, for its handlers and its callers. */
 #ifndef COMMON_RPC_SERVICES_COORDINATOR_H
 #define COMMON_RPC_SERVICES_COORDINATOR_H
 
@@ -40,7 +40,7 @@ enum coordinator_method {
     COORDINATOR_METHOD_COUNT
 };
 
-/* Submit and Plan end with it where no plan fits the devices there are, and with nothing else. */
+/* The status of Submit and Plan when no plan fits the available devices; used for nothing else. */
 #define COORDINATOR_NO_PLAN RPC_OUT_OF_RANGE
 
 extern const struct rpc_service service_coordinator;
