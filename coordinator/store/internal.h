@@ -1,4 +1,4 @@
-/* internal.h - what the files of store/ share. */
+/* internal.h - shared by the files of store/; not for others. */
 #ifndef COORDINATOR_STORE_INTERNAL_H
 #define COORDINATOR_STORE_INTERNAL_H
 
@@ -11,10 +11,11 @@ struct store {
     struct histogram commit_ns;
 };
 
-/* checkpoints.c: the newest that is listed, into the record. */
+/* checkpoints.c: read the newest listed checkpoint into the job's record. */
 void checkpoints_read_newest(struct sql *sql, struct job *job);
 
-/* schema.c: bring the database to this release's schema. -EPROTO when it is of a newer one. */
+/* schema.c: bring the database to this release's schema; fails with -EPROTO if a newer release
+ * wrote it. */
 void schema_migrate(struct sql *sql);
 
 #endif

@@ -8,7 +8,7 @@
 /* Seconds per micro-batch, and once per step. */
 struct stage_cost {
     double forward_s, backward_s, once_s;
-    double least_s;   /* forward and backward on the fastest rank, nothing overlapping */
+    double least_s;   /* forward and backward on the fastest rank, compute queue only */
     uint64_t bytes;   /* on the rank that needs most */
     uint64_t lacking; /* the most that any rank's device lacks; 0: the stage fits */
     double filling;   /* share of its memory that the fullest device uses */
