@@ -1,5 +1,5 @@
-/* executor.c - the executor that `gimbal train --local` starts: its arguments, its plan, and what
- * is open in it. */
+/* executor.c - starts the executor of `gimbal train --local`: its arguments, its plan, and its
+ * descriptors. */
 #include "coordinator/cli/local/executor.h"
 
 #include "coordinator/cli/sibling.h"
@@ -16,7 +16,7 @@
 
 /* What it is started with; texts are lent until then. */
 struct command_line {
-    char *argv[ARGUMENTS_MAX + 1]; /* ended by NULL */
+    char *argv[ARGUMENTS_MAX + 1]; /* ends with NULL */
     size_t count;
     char channel[16], ranks[16], plan[32];
 };
@@ -54,7 +54,7 @@ static void write_line(struct command_line *line, const char *program, int chann
         add_pair(line, "--checkpoint", options->checkpoint);
 }
 
-/* The plan as a file that no crash can leave behind. */
+/* Put the plan into a file that no crash can leave behind. */
 static int plan_file(const struct offline *offline, int *out, struct error *err)
 {
     char *text = plan_encode(offline->best, offline->graph);
