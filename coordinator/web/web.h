@@ -4,7 +4,8 @@
  * our own certificate and require a token, except for pages marked as open, which tell no more than
  * that the process is alive. Only GET and HEAD are answered; the first match in the table counts;
  * errors are explained as application/problem+json (RFC 9457). Pages of other sites cannot read
- * ours through a browser: without a token Host has to be ours, and Origin if there is one.
+ * ours through a browser: an Origin has to match Host and, where no token is required, Host has to
+ * name loopback.
  *
  * All functions must be called from one thread, on which pages are also made; nothing blocks. */
 #ifndef COORDINATOR_WEB_WEB_H
