@@ -1,4 +1,4 @@
-/* api.c - questions in, JSON out. */
+/* api.c - turns requests into JSON. */
 #include "coordinator/api.h"
 
 #include "common/base/memory.h"
@@ -15,7 +15,7 @@
 
 #define JSON_FORMAT (JSON_COMPACT | JSON_REAL_PRECISION(15))
 
-/* Takes the object. */
+/* Takes ownership of the object. */
 static int give(json_t *object, char **out, size_t *size)
 {
     *out = json_dumps(object, JSON_FORMAT);
@@ -72,7 +72,7 @@ int api_job(void *service, const struct web_question *question, char **out, size
     return rc < 0 ? rc : give(job, out, size);
 }
 
-/* A whole number that is not beyond. */
+/* Read a whole number within limits. */
 static int read_number(const char *name, const char *text, uint64_t least, uint64_t most,
                        uint64_t *value, struct error *err)
 {
@@ -87,7 +87,7 @@ static int read_number(const char *name, const char *text, uint64_t least, uint6
     return 0;
 }
 
-/* Where it is there. */
+/* Read a number if it is given. */
 static int read_count(const struct web_question *question, const char *name, uint64_t least,
                       uint64_t most, uint64_t *value, struct error *err)
 {
@@ -124,12 +124,12 @@ int api_events(void *service, const struct web_question *question, char **out, s
 
 /* ---- events as they come ---- */
 
-#define STREAM_EVENTS 100 /* told at once */
+#define STREAM_EVENTS 100 /* sent at once */
 
 struct cursor {
     char *job, *node;
     bool steps;
-    uint64_t after; /* the revision of the newest that was looked at */
+    uint64_t after; /* revision of the newest event looked at */
 };
 
 static void cursor_close(void *state)
@@ -140,7 +140,8 @@ static void cursor_close(void *state)
     free(cursor);
 }
 
-/* Who comes back says by a header what it had last, and that counts: its address is the old one. */
+/* A reconnecting client tells by a header what it received last; this takes precedence, because its
+ * URL is still the old one. */
 static int read_after(const struct web_question *question, uint64_t newest, uint64_t *after,
                       struct error *err)
 {
@@ -180,7 +181,7 @@ static bool cursor_ready(void *service, const void *state)
     return service_events_revision(service) > cursor->after;
 }
 
-/* NULL: none of them. */
+/* NULL: there are none to send. */
 static char *print_events(const json_t *events, size_t *size)
 {
     char *out = NULL;

@@ -1,4 +1,4 @@
-/* api.h - the pages for programs: nodes, jobs and events as JSON, as coordinator/resources has it.
+/* api.h - the HTTP API: nodes, jobs and events as JSON in the form of coordinator/resources.
  *
  * All are callbacks of struct web_page, and their data is the service. */
 #ifndef COORDINATOR_API_H
@@ -12,15 +12,15 @@ int api_node(void *service, const struct web_question *question, char **out, siz
              struct error *err);
 int api_jobs(void *service, const struct web_question *question, char **out, size_t *size,
              struct error *err);
-/* "j-1", and beneath it "j-1/timeline". */
+/* For "j-1", and beneath it "j-1/timeline". */
 int api_job(void *service, const struct web_question *question, char **out, size_t *size,
             struct error *err);
-/* The newest ?limit=, or the oldest behind ?after=, of ?job= or ?node=; steps only with ?steps=1.
- */
+/* The newest ?limit= events, or the oldest after ?after=, optionally of ?job= or ?node=; steps only
+ * with ?steps=1. */
 int api_events(void *service, const struct web_question *question, char **out, size_t *size,
                struct error *err);
-/* What comes behind ?after=, or behind the Last-Event-ID, else from now on; of ?job= or ?node=,
- * steps only with ?steps=1. */
+/* Events after ?after=, or after the Last-Event-ID, or otherwise from now on; optionally of ?job=
+ * or ?node=; steps only with ?steps=1. */
 extern const struct web_stream api_event_stream;
 
 #endif

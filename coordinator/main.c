@@ -1,5 +1,5 @@
-/* main.c - gimbal-coordinator: wires the service to its settings, its socket, the clock and
- * signals; holds no rule. */
+/* main.c - gimbal-coordinator: connects the service with its settings, socket, clock and signals;
+ * contains no rules of its own. */
 #include "common/base/descriptors.h"
 #include "common/base/file.h"
 #include "common/base/libraries.h"
@@ -64,7 +64,7 @@ static const char usage_text[] =
     "Each setting may also be a key of the file (dead_after: 5s) or an environment variable\n"
     "(GIMBAL_DEAD_AFTER=5s). Flags take precedence over variables, variables over the file.\n";
 
-/* The calendar is looked at once: what runs is the clock that nobody sets. */
+/* The calendar is read once; from then on time comes from the monotonic clock. */
 static uint64_t calendar_offset_ms;
 
 static void set_calendar(void)
@@ -80,7 +80,7 @@ static uint64_t calendar_ms(void)
     return rpc_clock_ms() + calendar_offset_ms;
 }
 
-/* Whole or not at all: readers wait for the name to appear. */
+/* Written atomically, since readers wait for the name to appear. */
 static int write_address(const char *path, const struct service *service, const struct web *pages,
                          struct error *err)
 {
@@ -92,13 +92,13 @@ static int write_address(const char *path, const struct service *service, const 
     return rc < 0 ? error_prefix(err, rc, "address") : 0;
 }
 
-/* Until whichever comes first; -1: never. */
+/* The earlier of two timeouts; -1: never. */
 static int earlier_ms(int a_ms, int b_ms)
 {
     return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
 }
 
-/* Until one of the signals comes. pages NULL: there are none. */
+/* Run until a signal arrives. pages NULL: there are none. */
 static int serve(struct service *service, struct web *pages, int signals, struct notify *notify,
                  struct error *err)
 {
@@ -125,7 +125,7 @@ static int serve(struct service *service, struct web *pages, int signals, struct
     }
 }
 
-/* The signals are blocked before any thread is there, so that all threads have them blocked. */
+/* Signals are blocked before there are any threads, so all threads have them blocked. */
 static int open_signals(struct error *err)
 {
     sigset_t set;
@@ -133,13 +133,13 @@ static int open_signals(struct error *err)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like another */
+    signal(SIGXFSZ, SIG_IGN); /* hitting a file size limit is an ordinary error */
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     int fd = signalfd(-1, &set, SFD_CLOEXEC);
     return fd >= 0 ? fd : error_set(err, -errno, "signalfd: %s", strerror(errno));
 }
 
-/* A line for each method that was called. */
+/* Log one line per method that was called. */
 static void log_calls(const struct service *service)
 {
     for (unsigned i = 0; i < COORDINATOR_METHOD_COUNT; i++) {
@@ -171,8 +171,8 @@ static int check_address(const struct coordinator_settings *settings, struct err
     return rc < 0 ? error_prefix(err, rc, "address") : 0;
 }
 
-/* What is wrong with settings that could be read, as far as neither network nor store is needed.
- * *bundle: their certificates, yours, or NULL where they want no TLS. */
+/* Check settings as far as neither network nor store is needed. *bundle: their certificates, owned
+ * by the caller; NULL if they want no TLS. */
 static int check(const struct coordinator_settings *settings, struct bundle **bundle,
                  struct error *err)
 {
@@ -192,8 +192,8 @@ static int check(const struct coordinator_settings *settings, struct bundle **bu
     return rc;
 }
 
-/* Where the settings say, which were checked; the key is kept no longer than for that. *pages stays
- * NULL where there are to be none. */
+/* Listen as the settings, which were checked, demand; the key is kept no longer than necessary.
+ * *pages stays NULL if there are to be none. */
 static int listen_as_told(const struct coordinator_settings *settings, struct bundle **bundle,
                           struct service *service, struct web **pages, struct error *err)
 {

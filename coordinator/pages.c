@@ -1,8 +1,7 @@
 /* pages.c - the table of pages.
  *
- * /livez and /readyz are the same to be asked for: whoever is answered has a coordinator whose loop
- * goes round, and which has taken up its store, for it listens no earlier. A store that fails ends
- * it. */
+ * /livez and /readyz are equivalent: whoever gets an answer has a coordinator whose loop runs and
+ * which has restored its store, since it does not listen before that. A failing store ends it. */
 #include "coordinator/pages.h"
 
 #include "common/trust/credential.h"
@@ -41,7 +40,7 @@ static const struct web_page pages[] = {
     {.path = NULL},
 };
 
-/* *token is yours by secret_free; NULL where none is asked for. */
+/* The caller frees *token with secret_free(); NULL if none is required. */
 static int read_token(const struct coordinator_settings *settings, char **token, struct error *err)
 {
     *token = NULL;

@@ -1,4 +1,5 @@
-/* settings.c - one row per setting; every row is a flag, a variable and a key of the file. */
+/* settings.c - one row per setting: each is a flag, an environment variable and a key of the
+ * file. */
 #include "coordinator/settings.h"
 
 #include <errno.h>
@@ -53,7 +54,7 @@ const struct field coordinator_fields[] = {
 };
 
 #define SETTINGS (sizeof coordinator_fields / sizeof *coordinator_fields - 1)
-#define NAME_SIZE 32 /* of a setting's flag, with its final NUL */
+#define NAME_SIZE 32 /* of a setting's flag, including the final NUL */
 
 /* What getopt says of a flag: of a setting FLAG_SETTING and its row. */
 enum { FLAG_CONFIG = 256, FLAG_CHECK, FLAG_SHOW, FLAG_VERSIONS, FLAG_RESTORE, FLAG_SETTING };
@@ -69,13 +70,13 @@ static const struct option own[] = {
 };
 #define OWN (sizeof own / sizeof *own)
 
-/* As getopt wants them: those that are no settings, then one per setting. */
+/* In the form getopt needs: first the flags that are no settings, then one per setting. */
 struct flags {
     struct option options[OWN + SETTINGS + 1];
     char names[SETTINGS][NAME_SIZE];
 };
 
-/* What the command line says, the settings among it as texts. */
+/* The command line, with settings as texts. */
 struct line {
     struct coordinator_line asked;
     const char *file;

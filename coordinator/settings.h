@@ -7,16 +7,16 @@
 
 struct coordinator_settings {
     char *address;      /* tcp://HOST:PORT or tls+tcp://HOST:PORT; port 0: a free one */
-    char *address_file; /* the real address is written here; NULL: nowhere */
-    char *state;        /* folder of the store; NULL: state_folder() */
+    char *address_file; /* file that the actual address is written to; NULL: none */
+    char *state;        /* directory of the store; NULL: state_folder() */
     double heartbeat;   /* seconds between a worker's heartbeats */
-    double dead_after;  /* seconds of silence until it is lost */
+    double dead_after;  /* seconds of silence after which it is lost */
     enum log_level log_level;
-    char *tls;         /* folder of the bundle; NULL: without TLS */
-    bool drills;       /* faults may be ordered */
-    char *join_tokens; /* file of tokens agreed upon beforehand; NULL: none */
-    char *http;        /* HOST:PORT of pages for who watches; NULL: none */
-    char *http_token;  /* file of what is to be shown there; NULL: nothing is */
+    char *tls;         /* directory of the certificate bundle; NULL: no TLS */
+    bool drills;       /* faults may be ordered, see `gimbal drill` */
+    char *join_tokens; /* file of pre-arranged join tokens; NULL: none */
+    char *http;        /* HOST:PORT to serve pages at; NULL: none */
+    char *http_token;  /* file with the token required there; NULL: none */
 };
 
 extern const struct field coordinator_fields[];
@@ -38,8 +38,8 @@ struct coordinator_line {
     const char *backup;
 };
 
-/* Read all layers into values, which settings owns the texts of. -EINVAL with words: *usage says
- * whether it is the command line that is wrong. */
+/* Read all layers of settings into values, whose texts are owned by `settings`. -EINVAL with a
+ * message; *usage tells whether the command line is at fault. */
 int coordinator_settings_read(struct settings *settings, int argc, char **argv,
                               struct coordinator_line *asked, bool *usage, struct error *err);
 

@@ -1,4 +1,4 @@
-/* assignments.c - records for workers: packed once, appended where they belong. */
+/* assignments.c - packs each record once and appends it to the streams of the workers concerned. */
 #include "coordinator/assignments/assignments.h"
 
 #include "common/base/memory.h"
@@ -9,7 +9,7 @@
 
 struct post {
     uint64_t instance;
-    struct stream *stream; /* NULL: closed, and not yet told */
+    struct stream *stream; /* NULL: closed, which was not reported yet */
     bool changed;
 };
 
@@ -156,7 +156,7 @@ void assignments_assign(struct assignments *assignments, const struct assignment
     free(ranks);
 }
 
-/* Whether a rank before this one is on the same worker. */
+/* Whether an earlier rank is on the same worker. */
 static bool is_told(const struct job *job, size_t rank)
 {
     size_t before = 0;
@@ -165,7 +165,7 @@ static bool is_told(const struct job *job, size_t rank)
     return before < rank;
 }
 
-/* To each worker of the job's ranks, once. */
+/* Append to each worker of the job's ranks, once. */
 static void append_to_all(struct assignments *assignments, const struct job *job,
                           const Gimbal__WorkerRecord *record)
 {
@@ -211,7 +211,7 @@ void assignments_pause(struct assignments *assignments, const struct job *job)
     append_to_all(assignments, job, &record);
 }
 
-/* Those of the instance that are not known to have stopped. */
+/* List the instance's ranks that are not known to have exited. */
 static size_t list_ranks(const struct job *job, uint64_t instance, uint32_t *out)
 {
     size_t count = 0;
@@ -221,7 +221,8 @@ static size_t list_ranks(const struct job *job, uint64_t instance, uint32_t *out
     return count;
 }
 
-/* Each worker of the job's ranks is told of its own. `list` is where the record has them. */
+/* Send each worker the list of its own ranks. `list` and `count` are the fields of the record for
+ * it. */
 static void append_lists(struct assignments *assignments, const struct job *job,
                          const Gimbal__WorkerRecord *record, uint32_t **list, size_t *count)
 {

@@ -1,8 +1,8 @@
-/* assignments.h - what each worker is to do, as one numbered stream of records per instance.
+/* assignments.h - what each worker has to do, as one numbered stream of records per instance.
  *
  * Whatever a job decides becomes records here: an Assignment for each rank, then Go, later PauseJob
  * and ResumeJob, or at any time Quiesce or CancelJob. Workers read their streams at their own pace
- * and lose nothing. Pure. */
+ * and lose nothing. Pure: no clock and no I/O. */
 #ifndef COORDINATOR_ASSIGNMENTS_ASSIGNMENTS_H
 #define COORDINATOR_ASSIGNMENTS_ASSIGNMENTS_H
 
@@ -10,9 +10,9 @@
 #include "coordinator/jobs/job.h"
 #include "proto/drill.pb-c.h"
 
-/* Records kept for a worker that is slow to ask: several per rank and epoch. */
+/* Records kept for a worker that is slow to poll: several per rank and epoch. */
 #define ASSIGNMENTS_KEPT 4096
-/* Of those that it has, which are its own to repeat: the newest. */
+/* Of the records a worker has taken, the newest are kept, in case it asks for them again. */
 #define ASSIGNMENTS_TAKEN_KEPT 64
 
 struct assignments;
@@ -21,49 +21,49 @@ struct assignments *assignments_create(uint64_t term);
 /* Accepts NULL. */
 void assignments_destroy(struct assignments *assignments);
 
-/* A worker has registered as this instance, or is lost. Both may be said twice. */
+/* An instance has registered, or is lost. Both are idempotent. */
 void assignments_open(struct assignments *assignments, uint64_t instance);
 void assignments_close(struct assignments *assignments, uint64_t instance);
 /* Lent until the instance is closed; NULL when it is not open. */
 const struct stream *assignments_stream(const struct assignments *assignments, uint64_t instance);
 
-/* The worker has the records up to this one; each has a job file and a plan in it, so those are not
- * kept for as long as the worker lives. */
+/* The worker has taken the records up to this revision. Each contains a job file and a plan, so old
+ * ones are dropped instead of being kept for the worker's life. */
 void assignments_taken(struct assignments *assignments, uint64_t instance, uint64_t revision);
 
-/* A worker whose stream has grown since it was last named here, or was closed; false when there
- * is none. For waking those that wait. */
+/* Find a worker whose stream has grown since it was last returned here, or was closed; false if
+ * there is none. Used to wake those that wait. */
 bool assignments_changed(struct assignments *assignments, uint64_t *instance);
 
-/* What an epoch's ranks are told beside their place. */
+/* What the ranks of an epoch are told besides their place. */
 struct assignments_epoch {
     const struct job *job; /* its ranks are in the plan's order */
-    size_t trainers;       /* ranks of the plan; those behind them only give */
+    size_t trainers;       /* ranks of the plan; those behind them only hand their state over */
     const char *plan_id, *plan_json;
-    const uint64_t *hashes;       /* of each rank's program */
-    const double *compute_s;      /* predicted of each rank's kernels in a step; NULL: not known */
-    const char *const *addresses; /* of each rank's host; "" where it has none */
-    const char *const *devices;   /* that each rank computes on; "": its cores */
-    uint64_t orphan_ms;           /* so long it trains without a coordinator */
-    bool measures_links;          /* between its hosts, before the first step */
-    uint64_t copy_every;          /* steps between copies of state; 0: as the job says */
-    const char *checkpoint_root;  /* where its checkpoints go; NULL: nowhere */
-    const char *checkpoint;       /* of the job's checkpoint_step; NULL: it starts anew */
+    const uint64_t *hashes;  /* [rank]: of its program */
+    const double *compute_s; /* [rank]: predicted seconds of its kernels in a step; NULL: unknown */
+    const char *const *addresses; /* [rank]: of its host; "" if unknown */
+    const char *const *devices;   /* [rank]: the device it computes on; "": its cores */
+    uint64_t orphan_ms;           /* how long it goes on training without a coordinator */
+    bool measures_links;          /* measure the links between its hosts before the first step */
+    uint64_t copy_every;          /* steps between copies of its state; 0: as the job says */
+    const char *checkpoint_root;  /* directory for its checkpoints; NULL: none */
+    const char *checkpoint;       /* that of the job's checkpoint_step; NULL: it starts anew */
 };
 
-/* Append to the streams of the workers that are open; the others are lost, and their ranks with
- * them. Go, pause and cancel are said once to each worker that has a rank. Go also says which of
+/* Append records to the streams of workers that are open; others are lost, and their ranks with
+ * them. Go, pause and cancel are sent once to each worker that has a rank. Go also tells which of
  * the job's pauses are over. */
 void assignments_assign(struct assignments *assignments, const struct assignments_epoch *epoch);
 void assignments_go(struct assignments *assignments, const struct job *job);
 void assignments_pause(struct assignments *assignments, const struct job *job);
 void assignments_cancel(struct assignments *assignments, const struct job *job);
-/* As cancel, but executors that can stay do, with their state. */
+/* Like cancel, but executors that can stay do so with their state. */
 void assignments_quiesce(struct assignments *assignments, const struct job *job);
-/* To the worker of one rank: end its executor, for this reason. */
+/* Tell the worker of one rank to terminate its executor for this reason. */
 void assignments_end(struct assignments *assignments, const struct job *job, size_t rank,
                      const char *reason);
-/* The same: do this fault to it. */
+/* Tell the worker of one rank to inject this fault. */
 void assignments_drill(struct assignments *assignments, const struct job *job, size_t rank,
                        Gimbal__DrillFault fault);
 /* To one worker: end what it has of a job that there is not, or leave this epoch, which is over. */

@@ -1,20 +1,20 @@
-/* admission.h - who is let into a cluster with TLS: tokens, joining, revoking. */
+/* admission.h - admits to a cluster with TLS: tokens, joining, revoking. */
 #ifndef COORDINATOR_CLI_ADMISSION_H
 #define COORDINATOR_CLI_ADMISSION_H
 
 #include "coordinator/cli/options.h"
 
 struct admission_token {
-    const char *role, *name; /* "worker" or "user"; name NULL: of anybody */
+    const char *role, *name; /* role: "worker" or "user"; name NULL: anybody */
     double ttl_s;
     int64_t uses;
-    const char *file; /* where the token goes, for its owner alone; NULL: to stdout */
+    const char *file; /* file for the token, readable by its owner only; NULL: stdout */
 };
 
-/* Each calls the coordinator, prints, and returns an enum exit_code. */
+/* Each of these calls the coordinator, prints, and returns an enum exit_code. */
 int admission_issue(const struct common *common, const struct admission_token *wanted,
                     struct error *err);
-/* Change the token in the file for a credential, which is kept beside the certificates. name
+/* Exchange the token in the file for a credential, which is stored next to the certificates. name
  * NULL: the login name. */
 int admission_join(const struct common *common, const char *token_file, const char *name,
                    struct error *err);

@@ -1,4 +1,4 @@
-/* child.c - posix_spawn, by way of the shim. */
+/* child.c - posix_spawn() by way of the shim. */
 #include "coordinator/cli/child.h"
 
 #include "common/base/memory.h"

@@ -1,4 +1,4 @@
-/* client.c - one connection, and the sentences when there is none. */
+/* client.c - one connection, and messages for when there is none. */
 #include "coordinator/cli/client.h"
 
 #include "common/base/memory.h"
@@ -15,14 +15,14 @@
 
 #define ADDRESS_DEFAULT "tcp://127.0.0.1:7070"
 
-/* Who calls, and by what right. */
+/* Who calls, and with which credentials. */
 struct caller {
     struct bundle *bundle; /* NULL: without TLS */
     struct credential credential;
-    struct rpc_tls tls; /* lends from the bundle */
+    struct rpc_tls tls; /* refers to the bundle */
 };
 
-/* The folder of certificates; NULL: none, and no TLS. */
+/* The directory of certificates; NULL: none, hence no TLS. */
 static const char *tls_folder(const struct common *common)
 {
     const char *environment = getenv("GIMBAL_TLS");
@@ -67,7 +67,8 @@ static int read_credential(const struct common *common, struct caller *caller, s
     return rc < 0 ? EXIT_CONFIGURATION : EXIT_DONE;
 }
 
-/* name: of a stranger, NULL: who the credential says. An administrator needs none. */
+/* name: of a user without a credential; NULL: as the credential says. An administrator needs
+ * none. */
 static int find_caller(const struct common *common, const char *name, struct caller *caller,
                        struct error *err)
 {
@@ -175,7 +176,7 @@ int client_call(struct client *client, unsigned method, const ProtobufCMessage *
         client->status = status =
             rpc_client_call(client->rpc, method, request, &options, reply, err);
     if (status == RPC_OK && err)
-        err->text[0] = '\0'; /* of the first time */
+        err->text[0] = '\0'; /* of the first attempt */
     return exit_of_status(status);
 }
 

@@ -1,4 +1,4 @@
-/* client.h - the coordinator as a command sees it: Hello, then calls that end in exit codes. */
+/* client.h - the coordinator as seen by a command: Hello, then calls that result in exit codes. */
 #ifndef COORDINATOR_CLI_CLIENT_H
 #define COORDINATOR_CLI_CLIENT_H
 
@@ -6,7 +6,7 @@
 #include "common/rpc/services/coordinator.h"
 #include "coordinator/cli/options.h"
 
-/* Of a call, where no --timeout says otherwise. */
+/* of a call, unless --timeout says otherwise */
 #define CLIENT_TIMEOUT_S 10.0
 
 struct client {
@@ -15,28 +15,29 @@ struct client {
     uint32_t deadline_ms;
 };
 
-/* The address: --address, else GIMBAL_ADDRESS, else where a coordinator listens by default, with
- * TLS where certificates are named. */
+/* The address: --address, else GIMBAL_ADDRESS, else the default address of a coordinator, with TLS
+ * if certificates are named. */
 const char *client_address(const struct common *common);
-/* Where the credential of a user is kept: beside the certificates that --tls or GIMBAL_TLS names;
- * yours, NULL where neither does. */
+/* The file of the user's credential, next to the certificates named by --tls or GIMBAL_TLS; the
+ * caller frees it. NULL: neither names any. */
 char *client_credential_path(const struct common *common);
-/* The login name, for who calls where no credential says it. */
+/* The login name, used by callers without a credential. */
 const char *client_login(void);
-/* Connect and say Hello. EXIT_DONE, or EXIT_UNAVAILABLE with how to start a coordinator. */
+/* Connect and say Hello. EXIT_DONE, or EXIT_UNAVAILABLE with a hint how to start a coordinator. */
 int client_open(const struct common *common, struct client *client, struct error *err);
-/* The same for a user of that name that has no credential yet. */
+/* The same for a user of this name who has no credential yet. */
 int client_open_stranger(const struct common *common, const char *name, struct client *client,
                          struct error *err);
-/* Again, after the coordinator was started anew. */
+/* Say Hello again, after the coordinator was restarted. */
 int client_hello(struct client *client, struct error *err);
-/* Accepts a zeroed one. */
+/* Accepts a zeroed struct. */
 void client_close(struct client *client);
-/* Call and wait, after delay_ms; where the coordinator was started anew in between, once more.
- * On EXIT_DONE *reply, any reply message, is the caller's, for message_free. */
+/* Call after delay_ms and wait for the reply; if the coordinator was restarted meanwhile, call once
+ * more. On EXIT_DONE the caller owns *reply, which may be any reply message, and releases it with
+ * message_free(). */
 int client_call(struct client *client, unsigned method, const ProtobufCMessage *request,
                 uint32_t delay_ms, ProtobufCMessage **reply, struct error *err);
-/* Open, call, close. */
+/* Open, call and close. */
 int client_call_once(const struct common *common, unsigned method, const ProtobufCMessage *request,
                      ProtobufCMessage **reply, struct error *err);
 

@@ -7,7 +7,7 @@
 
 #define NAMES_MAX 64
 
-/* A line each: commands come and go. */
+/* One line each, so that changes stay small. */
 /* clang-format off */
 const struct command *const commands[] = {
     &command_cancel,

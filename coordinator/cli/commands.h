@@ -1,19 +1,19 @@
-/* commands.h - every command of `gimbal`: one file in commands/, one row in commands.c.
+/* commands.h - all commands of `gimbal`: one file each in commands/, one row each in commands.c.
  *
- * A command of two words, `plan show`, is a file in the folder of the first, commands/plan/, and a
- * row of that one's own table. */
+ * A command of two words like `plan show` is a file in the directory of the first word,
+ * commands/plan/, and a row in that command's own table. */
 #ifndef COORDINATOR_CLI_COMMANDS_H
 #define COORDINATOR_CLI_COMMANDS_H
 
 #include "coordinator/cli/options.h"
 
-extern const struct command *const commands[]; /* by name; ended by NULL */
+extern const struct command *const commands[]; /* sorted by name; ends with NULL */
 
-/* By name or alias; NULL when there is none. */
+/* Find a command by name or alias; NULL if there is none. */
 const struct command *command_find(const char *name);
-/* The command below another that its second word names; NULL when there is none. */
+/* The subcommand with this name; NULL if there is none. */
 const struct command *command_find_below(const struct command *command, const char *word);
-/* The command that name was probably meant to be, or NULL. */
+/* The command that was probably meant; NULL if none is similar. */
 const char *command_nearest(const char *name);
 const char *command_nearest_below(const struct command *command, const char *word);
 void commands_print(FILE *out);

@@ -1,4 +1,4 @@
-/* exit.h - what the end of a command tells a script: a table of our own, near sysexits.h. */
+/* exit.h - exit codes for scripts: our own table, close to sysexits.h. */
 #ifndef COORDINATOR_CLI_EXIT_H
 #define COORDINATOR_CLI_EXIT_H
 
@@ -7,15 +7,15 @@
 enum exit_code {
     EXIT_DONE = 0,
     EXIT_FAILED = 1,
-    EXIT_WAITING = 2, /* accepted, but it cannot be placed now */
+    EXIT_WAITING = 2, /* accepted, but cannot be placed now */
     EXIT_NO_PLAN = 3, /* no feasible plan */
-    EXIT_WARNED = 4,  /* it works, but something is not as it should be */
-    EXIT_BLOCKED = 5, /* something keeps it from working */
+    EXIT_WARNED = 4,  /* works, but something is not as it should be */
+    EXIT_BLOCKED = 5, /* something prevents it from working */
     EXIT_USAGE = 64,
-    EXIT_INPUT = 65,       /* a file or a name that is wrong */
+    EXIT_INPUT = 65,       /* a wrong file or name */
     EXIT_UNAVAILABLE = 69, /* no coordinator answers */
     EXIT_INTERNAL = 70,
-    EXIT_PRECONDITION = 73, /* what was true is so no more: a plan that fits another cluster */
+    EXIT_PRECONDITION = 73, /* no longer true: such as a plan that fits another cluster */
     EXIT_IO = 74,
     EXIT_AGAIN = 75,
     EXIT_PERMISSION = 77,
@@ -33,7 +33,8 @@ extern const struct exit_meaning exit_meanings[];
 
 /* Of a call that ended so. */
 int exit_of_status(enum rpc_status status);
-/* Of a negative errno of our own libraries; EXIT_DONE for 0. -EINVAL is a wrong input. */
+/* The exit code for a negative errno of our own libraries; EXIT_DONE for 0, EXIT_INPUT for
+ * -EINVAL. */
 int exit_of_errno(int rc);
 
 #endif

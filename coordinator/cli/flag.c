@@ -1,4 +1,4 @@
-/* flag.c - values of flags, read from what was written and refused in words. */
+/* flag.c - reads values of flags. */
 #include "coordinator/cli/flag.h"
 
 #include "common/base/units.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TIME_S_MAX (500 * 3600.0) /* in milliseconds an int */
+#define TIME_S_MAX (500 * 3600.0) /* its milliseconds fit into an int */
 #define SIZE_LEAST ((uint64_t)1 << 20)
 #define SIZE_GREATEST ((uint64_t)1 << 50)
 
@@ -28,7 +28,7 @@ static int read_number(const struct flag *flag, const char *text, int64_t *out, 
     return 0;
 }
 
-/* No time at all is what a flag that is not given reads as. */
+/* Zero is refused because it stands for a missing flag. */
 static int read_time(const struct flag *flag, const char *text, double *out, struct error *err)
 {
     double seconds, most = flag->greatest ? (double)flag->greatest : TIME_S_MAX;

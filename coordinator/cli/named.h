@@ -1,4 +1,4 @@
-/* named.h - what arguments name: a job or a file, and members of a list. */
+/* named.h - interprets arguments: jobs, files, and members of a list. */
 #ifndef COORDINATOR_CLI_NAMED_H
 #define COORDINATOR_CLI_NAMED_H
 
@@ -7,16 +7,16 @@
 
 #include <stddef.h>
 
-/* Where an argument may be a job or something on the disk: is it like the name of a job, "j-1"? Is
- * it a path: with a '/', or there and no such name? */
+/* For arguments that may be a job or something on disk: whether it looks like the name of a job
+ * ("j-1"); whether it is a path, that is, contains '/' or exists and is no such name. */
 bool named_job(const char *text);
 bool named_path(const char *text);
 
-#define NAMED_MAX 64 /* arguments */
+#define NAMED_MAX 64 /* number of arguments */
 
-/* Bring those of `all` structs to the front that the arguments name, each once and in that order;
- * *count is how many. name: where in a struct its char * is; kind: "job", for the words. An enum
- * exit_code; EXIT_INPUT: there is none of a name. */
+/* Move those of `all` structs to the front that the arguments name, each once and in that order;
+ * *count is their number. name: offset of the char * with a struct's name; kind: "job" or the like,
+ * for messages. An enum exit_code; EXIT_INPUT: there is none of some name. */
 int named_bring(const struct invocation *invocation, void **items, size_t all, size_t name,
                 const char *kind, size_t *count, struct error *err);
 

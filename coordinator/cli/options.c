@@ -1,4 +1,4 @@
-/* options.c - flags by getopt_long, from the tables. */
+/* options.c - reads flags with getopt_long() from the tables. */
 #include "coordinator/cli/options.h"
 
 #include "common/base/memory.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define FLAGS_MAX 48
-#define VALUE_BASE 256 /* getopt's number of the first flag: beyond all letters */
+#define VALUE_BASE 256 /* getopt value of the first flag: beyond all letters */
 
 #define COMMON(member, what) .kind = what, .offset = offsetof(struct common, member)
 
@@ -51,9 +51,9 @@ unsigned common_flag_takes(const struct flag *flag)
     }
 }
 
-/* The flags of one command line, as getopt wants them. */
+/* The flags of one command line in the form getopt needs. */
 struct reader {
-    const struct command *command; /* NULL: before its name */
+    const struct command *command; /* NULL: before the command's name */
     const struct flag *flags[FLAGS_MAX];
     void *targets[FLAGS_MAX];
     struct option options[FLAGS_MAX + 1];
@@ -80,7 +80,7 @@ static void reader_add(struct reader *reader, const struct flag *flags, void *ta
     }
 }
 
-/* "json", or a file whose name ends with one of the words, "plan.json". */
+/* Either a word like "json", or a file whose name ends with one of the words, like "plan.json". */
 static int find_output(struct common *common, struct error *err)
 {
     const char *text = common->output_text, *ending = text ? strrchr(text, '.') : NULL;
@@ -117,7 +117,7 @@ static int refuse_unknown(const struct reader *reader, const char *text, struct 
                      *who ? " " : "");
 }
 
-/* '?' and ':' of getopt in words. */
+/* Turn '?' and ':' from getopt into a message. */
 static int refuse(const struct reader *reader, int result, char **argv, struct error *err)
 {
     const char *text = argv[optind - 1];
@@ -135,7 +135,7 @@ static int refuse(const struct reader *reader, int result, char **argv, struct e
     return refuse_unknown(reader, text, err);
 }
 
-/* getopt returns no letter that it was not given. */
+/* getopt returns only letters that it was given. */
 static size_t find_letter(const struct reader *reader, int letter)
 {
     size_t i = 0;
@@ -149,7 +149,7 @@ static int read_flags(struct reader *reader, int argc, char **argv, struct commo
 {
     int result, rc = 0;
     opterr = 0;
-    optind = 0; /* glibc: start anew */
+    optind = 0; /* restarts glibc's getopt */
     while (rc == 0 &&
            (result = getopt_long(argc, argv, reader->letters, reader->options, NULL)) != -1) {
         if (result == '?' || result == ':')
@@ -163,7 +163,7 @@ static int read_flags(struct reader *reader, int argc, char **argv, struct commo
     return rc == 0 ? find_output(common, err) : rc;
 }
 
-/* Flags that would be without effect are refused. */
+/* Refuse flags that would have no effect. */
 static int check_taken(const struct command *command, const struct common *common,
                        struct error *err)
 {
@@ -178,7 +178,7 @@ static int check_taken(const struct command *command, const struct common *commo
     return 0;
 }
 
-/* Some commands take it as an argument, others by -f alone. */
+/* Some commands take the file as an argument, others only by -f. */
 static bool takes_file(const struct command *command)
 {
     const struct flag *flag = command->flags;
@@ -203,7 +203,7 @@ static int check_count(const struct command *command, int count, char **argument
 
 int options_read_common(int argc, char **argv, struct common *common, int *next, struct error *err)
 {
-    struct reader reader = {.letters = "+:"}; /* stop at the first word that is no flag */
+    struct reader reader = {.letters = "+:"}; /* stop at the first word that is not a flag */
     reader_add(&reader, common_flags, common);
     int rc = read_flags(&reader, argc, argv, common, err);
     *next = optind;
@@ -235,7 +235,7 @@ void options_finish(struct invocation *invocation)
     invocation->values = NULL;
 }
 
-/* Drawings are named where there are any, and so are names. */
+/* Drawings and names are only mentioned for commands that have them. */
 static void print_common(const struct flag *flag, unsigned takes, FILE *out)
 {
     struct flag shown = *flag;

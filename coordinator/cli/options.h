@@ -1,8 +1,9 @@
-/* options.h - the command line as tables: one row per flag says where its value goes.
+/* options.h - the command line as tables: one row per flag tells where its value goes.
  *
- * From the rows come reading, help texts, completion, and every sentence about a wrong flag.
- * Flags that all commands share are one table, read into struct common; a command has a table
- * and a struct of its own beside it. Flags and arguments come in any order; "--" ends flags. */
+ * Reading, help texts, completion, and all messages about wrong flags are derived from the rows.
+ * Flags common to all commands are in one table and read into struct common; each command has a
+ * table and a struct of its own in addition. Flags and arguments may come in any order; "--" ends
+ * the flags. */
 #ifndef COORDINATOR_CLI_OPTIONS_H
 #define COORDINATOR_CLI_OPTIONS_H
 
@@ -15,7 +16,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What a command makes of the common flags; the others it refuses, in words. */
+/* Which common flags a command accepts; the others are refused with a message. */
 enum takes {
     TAKES_OUTPUT = 1,  /* -o, --no-headers */
     TAKES_WATCH = 2,   /* -w */
@@ -28,54 +29,54 @@ enum takes {
 
 struct common {
     int output;              /* enum output */
-    const char *output_text; /* what was written for it */
-    const char *output_path; /* where it was the name of a file; NULL: stdout */
+    const char *output_text; /* as written on the command line */
+    const char *output_path; /* if it was the name of a file; NULL: stdout */
     bool watch, no_headers, quiet, verbose, dry_run, help, version;
-    double timeout_s; /* 0: the command's own */
+    double timeout_s; /* 0: the command's default */
     const char *address, *tls;
-    unsigned given; /* which of what a command may take, enum takes */
+    unsigned given; /* which of the flags in enum takes were given */
 };
 
 struct invocation;
 
 struct command {
-    const char *name;  /* of one below another, with that one's: "plan show" */
-    const char *alias; /* or NULL */
+    const char *name;  /* a subcommand's includes its parent's, as in "plan show" */
+    const char *alias; /* NULL: none */
     const char *summary;
-    const char *arguments; /* "JOB", for the help; "" where it takes none */
-    const char *words;     /* that its first argument is one of, with blanks between; NULL: none */
-    const struct command *const *below; /* commands of a second word, by name, then NULL; or NULL */
+    const char *arguments; /* for the help, as in "JOB"; "" if it takes none */
+    const char *words; /* the values its first argument may have, separated by blanks; NULL: any */
+    const struct command *const *below; /* subcommands sorted by name, ending with NULL; or NULL */
     int arguments_min, arguments_max;
-    const struct flag *flags; /* its own; NULL: none */
-    size_t values_size;       /* of the struct they are read into */
+    const struct flag *flags; /* its own flags; NULL: none */
+    size_t values_size;       /* size of the struct they are read into */
     unsigned takes;
-    /* An enum exit_code; err has the sentence of a failure, or stays empty where the command
-     * has told the person itself. */
+    /* Returns an enum exit_code. On failure err has a message, or is empty if the command has
+     * informed the user itself. */
     int (*run)(const struct invocation *invocation, struct error *err);
 };
 
 struct invocation {
     const struct command *command;
     struct common common;
-    void *values; /* as the command's flags describe */
+    void *values; /* struct of the command's own flags */
     char **arguments;
     int argument_count;
 };
 
 extern const struct flag common_flags[];
-/* Of a common flag, what a command must take to accept it; 0: any command does. */
+/* What a command must accept (enum takes) for this common flag to be allowed; 0: always allowed. */
 unsigned common_flag_takes(const struct flag *flag);
 
-/* Flags in front of the command's name; *next is the index of that, or argc. -EINVAL. */
+/* Read flags in front of the command's name; *next is the index of the name, or argc. -EINVAL. */
 int options_read_common(int argc, char **argv, struct common *common, int *next, struct error *err);
-/* argv[0] is the command's name. Adds to invocation->common and fills the rest: values are for
- * options_finish to free, arguments lent by argv. -EINVAL names the flag and the nearest known one.
- */
+/* Read a command's flags and arguments; argv[0] is its name. Adds to invocation->common and fills
+ * in the rest: values are freed by options_finish(), arguments are lent by argv. -EINVAL names the
+ * flag and the nearest known one. */
 int options_read(const struct command *command, int argc, char **argv,
                  struct invocation *invocation, struct error *err);
 void options_finish(struct invocation *invocation);
 
-/* The help texts: of a command, and of the flags that commands with these `takes` share. */
+/* Print the help of a command, and of the common flags that commands with these `takes` share. */
 void options_print_command(const struct command *command, FILE *out);
 void options_print_common(unsigned takes, FILE *out);
 

@@ -1,4 +1,4 @@
-/* outfile.c - written beside its place, then renamed. */
+/* outfile.c - writes to a file next to the final one, then renames it. */
 #include "coordinator/cli/outfile.h"
 
 #include "common/base/memory.h"
@@ -14,7 +14,8 @@ int outfile_begin(const char *path, struct outfile *outfile, struct error *err)
     *outfile = (struct outfile){.path = path};
     if (!path)
         return 0;
-    outfile->part = xasprintf("%s.%ld.part", path, (long)getpid()); /* two may write it at once */
+    /* two commands may write it at once */
+    outfile->part = xasprintf("%s.%ld.part", path, (long)getpid());
     fflush(stdout);
     if (freopen(outfile->part, "we", stdout))
         return 0;

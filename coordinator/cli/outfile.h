@@ -1,4 +1,4 @@
-/* outfile.h - what a command prints, as a file: there when the command has ended, or not at all. */
+/* outfile.h - writes a command's output to a file, which appears complete or not at all. */
 #ifndef COORDINATOR_CLI_OUTFILE_H
 #define COORDINATOR_CLI_OUTFILE_H
 
@@ -7,15 +7,15 @@
 #include <stdbool.h>
 
 struct outfile {
-    const char *path; /* lent; NULL: what is printed goes where it went */
-    char *part;       /* the file until it is whole */
+    const char *path; /* lent; NULL: stdout is not redirected */
+    char *part;       /* temporary file until the output is complete */
 };
 
-/* From here on stdout is the file. -errno with its path. */
+/* Redirect stdout to the file. A negative errno; the message names the path. */
 int outfile_begin(const char *path, struct outfile *outfile, struct error *err);
-/* Put it in its place, where the command has done all or has printed something: what a job that
- * waits or has failed was answered is an answer too. Else leave what was there. -errno with its
- * path. */
+/* Move the file into place if the command has succeeded or has printed something, since the answer
+ * about a job that waits or has failed is an answer too; otherwise leave the previous file. A
+ * negative errno; the message names the path. */
 int outfile_end(struct outfile *outfile, bool done, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* output.c - JSON objects and tables. */
+/* output.c - prints JSON objects and tables. */
 #include "coordinator/cli/output.h"
 
 #include "common/base/memory.h"
@@ -87,7 +87,7 @@ void table_destroy(struct table *table)
     free(table);
 }
 
-/* One row is one line, whatever the text came from. */
+/* A row is one line, whatever its texts contain. */
 static void flatten(char *text)
 {
     for (; *text; text++)
@@ -111,7 +111,7 @@ void table_add(struct table *table, const char *format, ...)
     table->cells[table->cell_count++] = cell;
 }
 
-/* Code points of UTF-8: what our own texts have all take one column. */
+/* Counts UTF-8 code points: all characters in our own texts are one column wide. */
 static int text_columns(const char *text)
 {
     int columns = 0;

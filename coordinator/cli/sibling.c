@@ -1,4 +1,4 @@
-/* sibling.c - named by the environment, or in the folder of our own binary. */
+/* sibling.c - finds a program by the environment, or in the directory of our own binary. */
 #include "coordinator/cli/sibling.h"
 
 #include "common/base/memory.h"

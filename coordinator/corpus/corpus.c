@@ -1,4 +1,4 @@
-/* corpus.c - lists of files, and the first difference of two. */
+/* corpus.c - lists of files, and the first difference between two. */
 #include "coordinator/corpus/corpus.h"
 
 #include "common/base/memory.h"
@@ -34,7 +34,7 @@ void corpus_destroy(struct corpus *corpus)
     free(corpus);
 }
 
-/* "node-a", or "node-a in epoch 1" beside another epoch. */
+/* As in "node-a", or "node-a in epoch 1" if the other one is of another epoch. */
 static const char *print_place(const struct corpus *corpus, const struct corpus *beside, char *out,
                                size_t size)
 {
@@ -53,7 +53,7 @@ static const struct corpus_file *find(const struct corpus *corpus, const char *p
     return NULL;
 }
 
-/* The first file of one that the other does not have; NULL when there is none. */
+/* The first file of one that the other does not have; NULL if there is none. */
 static const struct corpus_file *find_missing(const struct corpus *of, const struct corpus *in)
 {
     for (size_t i = 0; i < of->count; i++)

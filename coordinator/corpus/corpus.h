@@ -1,7 +1,7 @@
-/* corpus.h - the files that the ranks of a job read, as one node has them.
+/* corpus.h - the data files that a job's ranks read, as seen on one node.
  *
- * What the first rank reported holds for all others, and for the epochs that follow: ranks that
- * read something else would train on something else, and nobody would see it. Pure. */
+ * What the first rank reported holds for all others and for later epochs: ranks that read different
+ * data would train on something else, unnoticed. Pure. */
 #ifndef COORDINATOR_CORPUS_CORPUS_H
 #define COORDINATOR_CORPUS_CORPUS_H
 
@@ -12,12 +12,12 @@
 
 struct corpus_file {
     char *path;
-    uint64_t size, hash; /* worker/data/data.h says of what */
+    uint64_t size, hash; /* what is hashed is described in worker/data/data.h */
 };
 
 struct corpus {
     char *node;
-    uint32_t epoch; /* of the job, in which it was reported */
+    uint32_t epoch; /* epoch of the job in which it was reported */
     struct corpus_file *files;
     size_t count, capacity;
 };
@@ -28,7 +28,7 @@ void corpus_add(struct corpus *corpus, const char *path, uint64_t size, uint64_t
 /* Accepts NULL. */
 void corpus_destroy(struct corpus *corpus);
 
-/* -EBADF: which file differs, on which nodes, and in what. */
+/* -EBADF: they differ; the message tells which file, on which nodes, and how. */
 int corpus_compare(const struct corpus *first, const struct corpus *other, struct error *err);
 
 #endif

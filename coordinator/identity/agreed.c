@@ -1,4 +1,4 @@
-/* agreed.c - a file of tokens, line by line. */
+/* agreed.c - reads a file of tokens line by line. */
 #include "coordinator/identity/agreed.h"
 
 #include "common/base/units.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One line of the file: role, token, time to live, uses. */
+/* One line of the file: role, token, validity, uses. */
 static int register_line(struct identity *identity, const char *line,
                          const struct agreed_tokens *tokens, struct error *err)
 {

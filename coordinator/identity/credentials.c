@@ -1,4 +1,4 @@
-/* credentials.c - what a token is changed for: joining, being believed, being revoked. */
+/* credentials.c - what a token is exchanged for: joining, being admitted, being revoked. */
 #include "common/hardware/hardware.h"
 #include "coordinator/identity/internal.h"
 
@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* May the name get a credential by this token? One that has or had one only by a token that names
- * it: else whoever holds any token could take a name over. One that was revoked never again. */
+/* Whether the name may get a credential by this token. A name that has or had one needs a token
+ * made for it, or whoever holds any token could take it over. A revoked secret is never accepted
+ * again. */
 static int check_name(const struct identity_credential *older, const struct identity_token *token,
                       const char *secret, struct error *err)
 {

@@ -1,5 +1,5 @@
-/* identity.c - two arrays, searched from end to end: a thousand nodes call some thousand times a
- * second, and comparing a thousand short names takes microseconds. */
+/* identity.c - two arrays, searched linearly: a thousand nodes make some thousand calls per second,
+ * and comparing a thousand short names takes microseconds. */
 #include "coordinator/identity/identity.h"
 
 #include "common/base/memory.h"

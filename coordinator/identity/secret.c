@@ -1,7 +1,7 @@
 /* secret.c - secrets, of which only hashes are kept.
  *
- * A secret has 256 random bits, so one round of SHA-256 keeps it as well as any slow hash would
- * a password; and comparing takes as long whatever the outcome. */
+ * A secret has 256 random bits, so a single round of SHA-256 protects it as well as a slow hash
+ * would a password. Comparing takes the same time whatever the result. */
 #include "coordinator/identity/internal.h"
 
 #include <mbedtls/constant_time.h>

@@ -1,4 +1,4 @@
-/* tokens.c - join tokens: issued, agreed upon beforehand, and found good or not. */
+/* tokens.c - join tokens: issuing, registering those agreed upon beforehand, and checking them. */
 #include "common/hardware/hardware.h"
 #include "coordinator/identity/internal.h"
 
@@ -59,7 +59,7 @@ int identity_issue(struct identity *identity, const struct identity_grant *grant
     return 0;
 }
 
-/* "ID.SECRET", both of the length that they have here. */
+/* Split "ID.SECRET", checking the length of both parts. */
 static int split(const char *text, char id[IDENTITY_ID_SIZE], const char **secret,
                  struct error *err)
 {

@@ -1,8 +1,8 @@
-/* events.c - what a message does to one job, as a table of handlers.
+/* events.c - the effect of a message on one job, as a table of handlers.
  *
- * A row says in which states an event is handled, in which it was evidently applied before and
- * is passed over, and leaves the rest to be refused as too late. A handler checks, then writes
- * the record, then names the trigger; it refuses before it has written anything. */
+ * A row tells in which states an event is handled, and in which it was evidently applied before and
+ * is ignored; in all others it is refused as too late. A handler first checks, then writes the
+ * record, and returns the trigger; it refuses only before it has written anything. */
 #include "coordinator/jobs/events.h"
 
 #include <errno.h>
@@ -21,13 +21,14 @@ static int handle_cancel(struct job *job, const struct job_event *event, struct 
                          struct error *err)
 {
     (void)err;
-    job->saves = event->save && job->state != JOB_FAILING; /* then there is none left that could */
+    /* while failing, no executor is left that could save */
+    job->saves = event->save && job->state != JOB_FAILING;
     job_cause_set(cause, JOB_REASON_CANCELLED, "cancelled by %s", event->words);
     return TRIGGER_CANCEL;
 }
 
-/* It is planned for executors that have stayed, with its state in their memory: it goes on before
- * it is paused. */
+/* Whether the job is being planned for executors that stayed with its state in memory: then it
+ * first goes on and is paused afterwards. */
 static bool has_executors(const struct job *job)
 {
     bool stayed = false;
@@ -44,7 +45,7 @@ static int handle_hold(struct job *job, const struct job_event *event, struct jo
     if (job->held[0])
         return TRIGGER_NONE;
     job_cause_set(cause, JOB_REASON_HELD, "held by %s", event->words);
-    /* As the cause has cleaned the words. */
+    /* taken from the cause, which has cleaned the words */
     snprintf(job->held, sizeof job->held, "%s", cause->words + strlen("held by "));
     if (job->state == JOB_PLANNING && !has_executors(job))
         return TRIGGER_HELD;
@@ -53,7 +54,7 @@ static int handle_hold(struct job *job, const struct job_event *event, struct jo
     return TRIGGER_NONE;
 }
 
-/* Whether devices are free for it now is seen when it is next scheduled. */
+/* The scheduler finds out whether devices are free for it. */
 static int handle_let_go(struct job *job, const struct job_event *event, struct job_cause *cause,
                          struct error *err)
 {
@@ -124,12 +125,12 @@ static int handle_ready(struct job *job, const struct job_event *event, struct j
     if (job->replans)
         job->step = event->step;
     job->began_step = job->step;
-    if (job->step < job->skipped_from + job->skipped) /* they come again */
+    if (job->step < job->skipped_from + job->skipped) /* the skipped steps are run again */
         job->skipped = job->step >= job->skipped_from ? job->step - job->skipped_from + 1 : 0;
     return TRIGGER_READY;
 }
 
-/* A pause that is over may be reported late. */
+/* A report of a pause that is already over may arrive late. */
 static int handle_paused(struct job *job, const struct job_event *event, struct job_cause *cause,
                          struct error *err)
 {
@@ -195,8 +196,8 @@ static int handle_unlisted(struct job *job, const struct job_event *event, struc
 }
 
 enum row_flags {
-    OF_EPOCH = 1, /* the event belongs to one, and is refused in any other */
-    STORED = 2,   /* what it writes is kept even where no state changes */
+    OF_EPOCH = 1, /* the event belongs to an epoch and is refused in any other */
+    STORED = 2,   /* what it writes is stored even if the state does not change */
 };
 
 static const struct row {
@@ -204,7 +205,7 @@ static const struct row {
     handle_cb *handle;
     unsigned handled, passed; /* sets of states */
     unsigned flags;
-    /* (optional) What else follows, whatever the trigger: before it. */
+    /* (optional) What else follows, whatever the trigger; runs before it. */
     void (*follow)(struct job *job, const struct job_event *event, struct job_actions *actions);
 } rows[JOB_EVENTS] = {
     [JOB_EVENT_CANCEL] = {"cancel", handle_cancel, LASTING, IN(JOB_CANCELLING) | IN(JOB_CANCELLED)},
@@ -229,7 +230,8 @@ static const struct row {
                           OF_EPOCH | STORED, job_follow_exit},
 };
 
-/* What is said of an epoch was true once; what is asked of a job may yet be done to it. */
+/* An event of an epoch is late: it was true once. A request to a job may still be possible
+ * later. */
 static bool is_early(const struct row *row, const struct job *job)
 {
     return !(row->flags & OF_EPOCH) && (IN(job->state) & WAITING);
@@ -271,5 +273,5 @@ void job_event_worker(struct job *job, const struct job_event *event, uint64_t n
     else if (event->kind == JOB_EVENT_WORKER_DRAINS)
         job_leave_worker(job, event, now_ms, actions);
     else if (job->state == JOB_PENDING)
-        job->devices_needed = job->devices_min; /* what did not fit may fit on the newcomer */
+        job->devices_needed = job->devices_min; /* what did not fit may fit on the new worker */
 }

@@ -1,4 +1,4 @@
-/* internal.h - what jobs.c and queue.c share; nobody else includes it. */
+/* internal.h - shared by jobs.c and queue.c; not for others. */
 #ifndef COORDINATOR_JOBS_INTERNAL_H
 #define COORDINATOR_JOBS_INTERNAL_H
 
@@ -6,7 +6,7 @@
 
 struct jobs {
     struct jobs_config config;
-    struct job **items; /* by number */
+    struct job **items; /* sorted by number */
     size_t count, capacity;
     uint64_t next_number;
 };

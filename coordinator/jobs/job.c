@@ -1,4 +1,4 @@
-/* job.c - copying records, and their words. */
+/* job.c - copies of records, and names of states and reasons. */
 #include "coordinator/jobs/job.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* jobs.c - the list of jobs: submitting, finding, restoring, and handing events to them.
+/* jobs.c - the list of jobs: submission, lookup, restoration, and passing events on to them.
  *
- * Jobs are never renumbered, so the list stays sorted by being appended to, and an id is found
- * by its number. Ended jobs beyond ended_max leave the list when a job is submitted. */
+ * Numbers only grow, so the list stays sorted when jobs are appended, and an id is found by its
+ * number. Ended jobs beyond ended_max are dropped when a job is submitted. */
 #include "coordinator/jobs/jobs.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ static void append(struct jobs *jobs, struct job *job)
         jobs->next_number = job->number + 1;
 }
 
-/* Forget the oldest ended jobs beyond ended_max. */
+/* Drop the oldest ended jobs beyond ended_max. */
 static void prune(struct jobs *jobs)
 {
     size_t ended = 0, kept = 0;
@@ -90,7 +90,7 @@ static void prune(struct jobs *jobs)
     jobs->count = kept;
 }
 
-/* 1 to `most` printable characters of ASCII. */
+/* Whether the text has 1 to `most` printable ASCII characters. */
 static bool plain(const char *text, size_t most)
 {
     size_t length = 0;

@@ -1,8 +1,8 @@
-/* losses.c - ranks that end, one by one or all of a worker at once.
+/* losses.c - ranks that end, one at a time or all of a worker at once.
  *
- * What follows depends on how it ended and on what the job is about: of a job that stops it is what
- * is waited for, of one that lives it may be the beginning of its end, or of its next epoch. Often
- * the first that is heard is a rank that gave up on another, so the reason is put right later. */
+ * The consequence depends on how the rank ended and on the job's state: a stopping job waits for
+ * it; for a live one it may be the beginning of its end or of its next epoch. Often the first news
+ * is of a rank that gave up on another one, so the reason is corrected later. */
 #include "coordinator/jobs/losses.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "coordinator/jobs/ranks.h"
 #include "coordinator/jobs/states.h"
 
-/* While the job waits for its last executors: what really happened to it. */
+/* While the job waits for its last executors, replace the reason by what really happened. */
 static void find_root(struct job *job, const struct job_cause *cause)
 {
     if (!(BREAKING & IN(job->state)) || job->reason != JOB_REASON_PEER_LOST)
@@ -21,8 +21,8 @@ static void find_root(struct job *job, const struct job_cause *cause)
     memcpy(job->words, cause->words, sizeof job->words);
 }
 
-/* Ranks that save wait for each other, and one of them is lost: the others are asked again, to stop
- * at once. */
+/* Ranks that save wait for each other, and one of them is lost: ask the others again, to stop at
+ * once. */
 static void save_no_more(struct job *job, struct job_actions *actions)
 {
     if (!job->saves)
@@ -32,14 +32,14 @@ static void save_no_more(struct job *job, struct job_actions *actions)
     job_resume(job, actions);
 }
 
-/* What follows when a rank is lost. What was refused is refused for good: nobody has to stay. */
+/* The trigger when a rank is lost. A refusal is final, so no executor has to stay. */
 static enum job_trigger broken(const struct job *job, enum job_reason reason)
 {
     bool refused = reason == JOB_REASON_PROGRAM_REFUSED || reason == JOB_REASON_DATA_REFUSED;
     return job->replans && !refused && job->state != JOB_PLANNING ? TRIGGER_LEAVE : TRIGGER_BROKEN;
 }
 
-/* Nothing depends on it any more, however it ends. */
+/* Whether nothing depends on the rank any more, however it ends. */
 static bool has_given(const struct job *job, const struct job_rank *rank)
 {
     return rank->role == JOB_RANK_GIVES && (LIVE & IN(job->state));
@@ -58,8 +58,8 @@ static enum job_reason reason_of(const struct job_event *event)
     return event->exited.by_others ? JOB_REASON_PEER_LOST : JOB_REASON_RANK_FAILED;
 }
 
-/* " while it was paused": an end at such a time is a loss even when the status is 0. "": at any
- * other. */
+/* A phrase such as " while it was paused" if an exit at this time is a loss even with status 0;
+ * otherwise "". */
 static const char *when_of(const struct job *job)
 {
     if (job->state == JOB_STARTING)
@@ -78,7 +78,7 @@ static void print_end(const struct job_event *event, char *out, size_t size)
         snprintf(out, size, "exited with status %d", event->exited.status);
 }
 
-/* ", and is planned with at most 1.7 GiB there", which is what the next epoch does about it. */
+/* What the next epoch does about it: ", and is planned with at most 1.7 GiB there". */
 static void print_memory(const struct job_event *event, char *out, size_t size)
 {
     char bytes[32];
@@ -88,7 +88,7 @@ static void print_memory(const struct job_event *event, char *out, size_t size)
                  units_print_bytes(bytes, sizeof bytes, (double)event->exited.memory_max));
 }
 
-/* "rank 1 on node-b/0 failed before it was ready: no such file". */
+/* As in "rank 1 on node-b/0 failed before it was ready: no such file". */
 static void explain(const struct job *job, const struct job_event *event, struct job_cause *cause)
 {
     const struct device_ref *device = &job->ranks[event->rank].device;
@@ -165,8 +165,8 @@ void job_lose_worker(struct job *job, const struct job_event *event, uint64_t no
     job_settle(job, now_ms, actions);
 }
 
-/* A job that cannot move while it runs stays to its end; one that was only granted the devices has
- * nothing there yet. */
+/* A job that cannot move while it runs stays to its end; one that is still being planned has
+ * nothing on the devices yet. */
 void job_leave_worker(struct job *job, const struct job_event *event, uint64_t now_ms,
                       struct job_actions *actions)
 {

@@ -1,8 +1,8 @@
 /* machine.c - the life of a job as two tables and a small interpreter.
  *
- * `transitions` says which trigger leads from which state to which; `entering` says what is to be
- * done on entering a state. Whoever fires has checked that there is a row (events.c refuses what
- * comes too late), so a missing row is a bug and not an input. */
+ * `transitions` tells which trigger leads from which state to which; `entering` lists the actions
+ * of entering a state. Callers have checked that there is a row (events.c refuses what comes too
+ * late), so a missing row is a bug. */
 #include "coordinator/jobs/machine.h"
 
 #include <assert.h>
@@ -42,7 +42,7 @@ static const struct transition transitions[] = {
     {JOB_RUNNING, TRIGGER_HELD, JOB_PAUSING},
     {JOB_RUNNING, TRIGGER_CANCEL, JOB_CANCELLING},
     {JOB_PAUSING, TRIGGER_PAUSED, JOB_PAUSED},
-    {JOB_PAUSING, TRIGGER_GONE, JOB_DONE}, /* its last step came first */
+    {JOB_PAUSING, TRIGGER_GONE, JOB_DONE}, /* its last step was faster */
     {JOB_PAUSING, TRIGGER_BROKEN, JOB_FAILING},
     {JOB_PAUSING, TRIGGER_LEAVE, JOB_REPLANNING},
     {JOB_PAUSING, TRIGGER_CANCEL, JOB_CANCELLING},
@@ -56,7 +56,7 @@ static const struct transition transitions[] = {
     {JOB_CANCELLING, TRIGGER_GONE, JOB_CANCELLED},
     {JOB_FAILING, TRIGGER_GONE, JOB_FAILED},
     {JOB_FAILING, TRIGGER_AGAIN, JOB_PENDING},
-    {JOB_FAILING, TRIGGER_CANCEL, JOB_CANCELLING}, /* it must not begin again */
+    {JOB_FAILING, TRIGGER_CANCEL, JOB_CANCELLING}, /* it must not start again */
     {JOB_REPLANNING, TRIGGER_GONE, JOB_FAILED},
     {JOB_REPLANNING, TRIGGER_AGAIN, JOB_PENDING},
     {JOB_REPLANNING, TRIGGER_CANCEL, JOB_CANCELLING},
@@ -65,13 +65,15 @@ static const struct transition transitions[] = {
 
 #define ENTERING_MAX 4
 
-/* Each list begins with what must be safe before the rest is done; 0 (STORE again) ends it. */
+/* Each list begins with what must be safe before the rest is done; 0, which is STORE again, ends
+ * it. */
 static const enum job_action_kind entering[JOB_STATES][ENTERING_MAX] = {
     [JOB_PENDING] = {JOB_ACTION_STORE, JOB_ACTION_RELEASE},
     [JOB_PLANNING] = {JOB_ACTION_STORE, JOB_ACTION_HOLD, JOB_ACTION_PLAN},
     [JOB_STARTING] = {JOB_ACTION_STORE, JOB_ACTION_HOLD, JOB_ACTION_ASSIGN},
     [JOB_RUNNING] = {JOB_ACTION_STORE, JOB_ACTION_GO},
-    [JOB_PAUSING] = {JOB_ACTION_STORE, JOB_ACTION_GO, JOB_ACTION_PAUSE}, /* go was said, or lost */
+    /* GO may not have reached everybody */
+    [JOB_PAUSING] = {JOB_ACTION_STORE, JOB_ACTION_GO, JOB_ACTION_PAUSE},
     [JOB_PAUSED] = {JOB_ACTION_STORE},
     [JOB_RELEASING] = {JOB_ACTION_STORE, JOB_ACTION_STOP},
     [JOB_CANCELLING] = {JOB_ACTION_STORE, JOB_ACTION_STOP},
@@ -118,14 +120,14 @@ bool job_wait_because(struct job *job, const struct job_cause *cause)
     return changed;
 }
 
-/* What the record itself says about its new state. */
+/* Update the record on entering its new state. */
 static void enter(struct job *job, enum job_state from, uint64_t now_ms)
 {
     switch (job->state) {
     case JOB_PENDING:
         job->holding = false;
         if (job->replans && job->again[0] && from != JOB_FAILING)
-            break; /* what is kept of the epoch is known when the next one begins */
+            break; /* what is kept of the epoch is decided when the next one begins */
         job->rank_count = 0;
         job->skipped = 0;
         job->step = job->checkpoint_step; /* nothing else is kept of an epoch that broke */
@@ -196,7 +198,7 @@ void job_fire(struct job *job, enum job_trigger trigger, const struct job_cause 
     }
 }
 
-/* Whether the job runs or was stopping, and has no executor any more. */
+/* Whether a job that runs or stops has no executor left. */
 static bool is_over(const struct job *job)
 {
     if (!find(job->state, TRIGGER_GONE))
@@ -219,7 +221,7 @@ static void end(struct job *job, uint64_t now_ms, struct job_actions *actions)
         job_fire(job, TRIGGER_GONE, &cause, now_ms, actions);
 }
 
-/* A paused job that is to give its devices back does so if it can begin behind this step again. */
+/* A paused job that shall give its devices back does so if it can start again after this step. */
 static void release(struct job *job, uint64_t now_ms, struct job_actions *actions)
 {
     struct job_cause cause;

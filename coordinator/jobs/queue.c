@@ -1,17 +1,18 @@
-/* queue.c - whom the free devices go to: first in, first out, whole devices, one kind a job.
+/* queue.c - who gets free devices: first in, first out, whole devices, one kind per job.
  *
- * The queue is walked in the order of submission; jobs of which executors have stayed come first. A
- * job that could run on a kind of device if the whole cluster were idle, and cannot now, keeps that
- * kind from all jobs behind it; so a large job is not starved by small ones. A job that could not
- * run even then, or that is held, keeps nothing. Within a kind, a grant comes from the fastest
- * workers that have enough together, and of these it is packed on as few as possible, because links
- * inside one are faster. How many it is does not depend on that, so nobody waits for faster ones.
+ * The queue is walked in the order of submission, but jobs whose executors have stayed come first.
+ * If a job could run on a kind of device in an idle cluster but not now, it reserves that kind from
+ * all jobs behind it, so that large jobs are not starved by small ones. A job that could not run
+ * even then, or that is held, reserves nothing. Within a kind, a grant comes from the fastest
+ * workers that have enough devices together, packed on as few workers as possible, because links
+ * inside one are faster. The number of devices granted does not depend on their speed, so nobody
+ * waits for faster ones.
  *
- * A job that came with a plan which names devices is granted just these.
+ * A job that came with a plan that names devices is granted exactly these.
  *
- * A held job is granted nothing, unless executors of it have stayed: those keep what it has learned
- * for some minutes only, and for nobody else's job. It moves, and pauses again behind its first
- * step there. */
+ * A held job is granted nothing unless executors of it have stayed: those keep what it has learned
+ * for a few minutes only, and for no other job. It moves, and pauses again after its first step
+ * there. */
 #include <assert.h>
 #include <limits.h>
 #include <stdio.h>
@@ -23,10 +24,10 @@
 #include "coordinator/jobs/machine.h"
 #include "coordinator/jobs/speeds.h"
 
-#define KINDS 2 /* enum hardware_kind */
+#define KINDS 2 /* values of enum hardware_kind */
 
 struct pool {
-    unsigned total; /* that could be free one day: of workers that do not drain */
+    unsigned total; /* devices that may become free some day: of workers that do not drain */
     unsigned free;
     const struct job *keeper; /* the first job that waits for this kind */
 };
@@ -34,8 +35,8 @@ struct pool {
 struct queue {
     const struct device_view *devices;
     size_t device_count;
-    bool *taken;  /* by this walk */
-    int *classes; /* of speed, see speeds.h */
+    bool *taken;  /* granted during this walk */
+    int *classes; /* speed classes, see speeds.h */
     struct pool pools[KINDS];
     uint64_t now_ms;
     struct job_actions *actions;
@@ -57,7 +58,7 @@ static void fill_pools(struct queue *queue)
     }
 }
 
-/* Where the devices of the worker that has device `first` end. */
+/* The index after the devices of the worker that owns device `first`. */
 static size_t worker_end(const struct queue *queue, size_t first)
 {
     size_t end = first + 1;
@@ -67,7 +68,7 @@ static size_t worker_end(const struct queue *queue, size_t first)
     return end;
 }
 
-/* The class of speed from which on there are `wanted` free devices of the kind. */
+/* The fastest speed class up to which there are `wanted` free devices of the kind. */
 static int find_class(const struct queue *queue, unsigned wanted, enum hardware_kind kind)
 {
     for (int class = 0, slower = 0;; class = slower) {
@@ -85,7 +86,8 @@ static int find_class(const struct queue *queue, unsigned wanted, enum hardware_
     }
 }
 
-/* Free devices of a worker that are of the kind and no slower than the class; *own: their class. */
+/* Count a worker's free devices of the kind that are no slower than the class; *own: their
+ * class. */
 static unsigned count_fast(const struct queue *queue, size_t first, enum hardware_kind kind,
                            int slowest, int *own)
 {
@@ -98,9 +100,9 @@ static unsigned count_fast(const struct queue *queue, size_t first, enum hardwar
     return count;
 }
 
-/* The worker to take `wanted` devices from, as its first device, of those that are no slower than
- * the class: of those that have enough the fastest, and of these the fullest; else the one that has
- * most. There is at least one free device. */
+/* Choose the worker from which to take `wanted` devices no slower than the class, given by its
+ * first device: of those with enough devices the fastest, and of these the fullest; otherwise the
+ * one with most. There is at least one free device. */
 static size_t choose_worker(const struct queue *queue, unsigned wanted, enum hardware_kind kind,
                             int slowest)
 {
@@ -123,7 +125,7 @@ static size_t choose_worker(const struct queue *queue, unsigned wanted, enum har
     return best;
 }
 
-/* What the job had, and is still there: its state may be, too. */
+/* Grant devices that the job had and that are still there: its state may be, too. */
 static size_t take_back(struct queue *queue, const struct job *job, enum hardware_kind kind,
                         struct job_rank *out, size_t wanted)
 {
@@ -142,7 +144,7 @@ static size_t take_back(struct queue *queue, const struct job *job, enum hardwar
     return count;
 }
 
-/* Of those that it had, the ones that are to be left: they give what they have. */
+/* Of the devices it had, keep those on draining workers as ranks that hand their state over. */
 static size_t leave_behind(struct queue *queue, const struct job *job, struct job_rank *out)
 {
     size_t count = 0;
@@ -161,7 +163,7 @@ static size_t leave_behind(struct queue *queue, const struct job *job, struct jo
     return count;
 }
 
-/* Takes the ranks, which have room for those that give. */
+/* Takes ownership of ranks, which has room for those that give. */
 static void give(struct queue *queue, struct job *job, struct job_rank *ranks, size_t count)
 {
     struct job_cause none = {JOB_REASON_NONE, ""};
@@ -193,7 +195,8 @@ static void grant(struct queue *queue, struct job *job, enum hardware_kind kind)
     give(queue, job, ranks, count);
 }
 
-/* A new reason is stored, so that it is shown; new words of the same reason are only kept. */
+/* A new reason is stored so that it is shown; new words for the same reason are only kept in
+ * memory. */
 static void wait_because(struct queue *queue, struct job *job, const struct job_cause *cause)
 {
     struct job_cause again;
@@ -202,7 +205,7 @@ static void wait_because(struct queue *queue, struct job *job, const struct job_
         job_act(job, JOB_ACTION_STORE, queue->actions);
 }
 
-/* "2 GPUs"; which kind does not matter to some, but a mix is never granted. */
+/* As in "2 GPUs"; a job that accepts any kind still gets only one. */
 static const char *count_words(const struct job *job, char *out, size_t size)
 {
     static const char *const one[] = {
@@ -233,7 +236,8 @@ static void too_few(struct queue *queue, struct job *job, unsigned most)
     wait_because(queue, job, &cause);
 }
 
-/* Nothing for this job now: keep the kinds that it could use one day and nobody keeps yet. */
+/* Nothing for this job now: reserve the kinds that it could use some day and that nobody has
+ * reserved. */
 static void keep_waiting(struct queue *queue, struct job *job, const bool *possible)
 {
     struct job_cause cause;
@@ -269,8 +273,8 @@ static void stay_held(struct queue *queue, struct job *job)
     wait_because(queue, job, &held);
 }
 
-/* "node-a/0", at the beginning of `name`, of `length` characters; device_count: nobody offers it.
- */
+/* Find the device whose name ("node-a/0") is the first `length` characters of `name`; device_count:
+ * nobody offers it. */
 static size_t find_named(const struct queue *queue, const char *name, size_t length)
 {
     const char *slash = memrchr(name, '/', length);
@@ -293,7 +297,7 @@ static bool had(const struct job *job, const struct device_ref *ref)
     return false;
 }
 
-/* Why the job cannot have the device that its plan names. */
+/* Explain why the job cannot have the device that its plan names. */
 static void refuse_named(const struct queue *queue, const char *name, size_t length, size_t device,
                          struct job_cause *cause)
 {
@@ -309,8 +313,8 @@ static void refuse_named(const struct queue *queue, const char *name, size_t len
                   there && view->holder[0] ? " has" : "");
 }
 
-/* A job whose plan names its devices gets these or none. Those that are free are kept for it, and
- * nothing else is. */
+/* A job whose plan names devices gets exactly these or none. Those that are free are reserved for
+ * it, and nothing else is. */
 static void consider_named(struct queue *queue, struct job *job)
 {
     struct job_cause cause = {JOB_REASON_NONE, ""};

@@ -1,6 +1,6 @@
-/* ranks.c - which of the devices granted to a job becomes which of its ranks.
+/* ranks.c - maps the devices granted to a job to its ranks.
  *
- * A grant is in no order, and may have more devices than the plan has a use for. */
+ * A grant is unordered and may contain more devices than the plan uses. */
 #include "coordinator/jobs/ranks.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "common/base/memory.h"
 
-/* The place of the device among the ranks from `first` on; count when it is not there. */
+/* The index of the device among the ranks from `first` on; count if it is not there. */
 static size_t find_device(const struct job_rank *ranks, size_t first, size_t count,
                           const struct device_ref *device)
 {
@@ -19,7 +19,7 @@ static size_t find_device(const struct job_rank *ranks, size_t first, size_t cou
     return i;
 }
 
-/* Put the first `count` of the granted ranks into the plan's order. */
+/* Move the ranks of the plan's devices to the front, in the plan's order. */
 static int put_in_order(struct job_rank *ranks, size_t granted, const struct device_ref *devices,
                         size_t count, struct error *err)
 {
@@ -37,8 +37,8 @@ static int put_in_order(struct job_rank *ranks, size_t granted, const struct dev
     return 0;
 }
 
-/* The plan's ranks train; of the others those that may have state give it, behind them. Returns how
- * many there are. */
+/* The plan's ranks train; of the others, those that may have state hand it over and are ordered
+ * behind them. Returns the new number of ranks. */
 static size_t set_roles(struct job_rank *ranks, size_t granted, size_t planned)
 {
     size_t count = planned;

@@ -1,26 +1,26 @@
-/* restarts.c - which ends of an epoch are worth another try.
+/* restarts.c - decides whether a job whose epoch ended badly is worth another try.
  *
- * Without executors that stay it begins at the newest checkpoint that is listed, or at step 0, and
- * the words say which. One that cannot be loaded is passed over for the one before; where none is
- * left the job has failed: what it had learned is not given up without a word.
+ * If no executors stay, it restarts from the newest listed checkpoint, or at step 0, and the words
+ * say which. A checkpoint that cannot be loaded is skipped in favour of the one before; if none is
+ * left the job fails: what it had learned is not given up silently.
  *
- * What is counted is restarts in a row in which the job got no further than before: a machine that
- * fails now and then does not end a long job. A worker that is lost, a rank that held up the others
- * and one that gave up on another say nothing about the job: it begins again as long as its budget
- * (elastic.max_restarts) lasts. So does one whose rank ran out of memory: its next plan is another,
- * with less of it there. A fault of a rank's own may be the program's, which comes again at
- * the same step, or a stranger's signal, which does not, and nobody can tell: it is tried a few
- * times only, so that a bad job does not go round in a loop. So are steps that are not finite, one
- * after the other: of the state that led to them nothing is kept, not even in memory. What was
- * refused, a program or data, is refused for good. */
+ * Restarts are counted as long as the job gets no further than before, so a machine that fails now
+ * and then does not end a long job. A lost worker, a rank that held up the others and a rank that
+ * gave up on another one say nothing about the job: it restarts as long as its budget
+ * (elastic.max_restarts) lasts. So does a job whose rank ran out of memory: its next plan uses less
+ * memory there. A fault of a rank itself may come from the program and then recurs at the same
+ * step, or from somebody's signal and then does not, and there is no way to tell: it is retried
+ * only a few times, so that a bad job does not loop. The same holds for consecutive steps that are
+ * not finite; of the state that led to them nothing is kept, not even in memory. A refusal, of a
+ * program or of data, is final. */
 #include "coordinator/jobs/restarts.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define FAULTS_MAX 4 /* of ranks by themselves, and no step in between */
+#define FAULTS_MAX 4 /* faults of ranks by themselves without a step in between */
 
-/* "after 2 restarts, no further than step 7: "; "" after none. */
+/* As in "after 2 restarts without getting past step 7: "; "" if there were none. */
 static const char *print_after(const struct job *job, char *out, size_t size)
 {
     out[0] = '\0';
@@ -30,7 +30,7 @@ static const char *print_after(const struct job *job, char *out, size_t size)
     return out;
 }
 
-/* What was counted at an earlier step is over. Steps that were skipped got the job no further. */
+/* Reset the counters if the job got further; skipped steps do not count as progress. */
 static void count_fault(struct job *job)
 {
     uint64_t reached = job->skipped ? job->skipped_from - 1 : job->step;
@@ -79,7 +79,7 @@ bool job_begins_again(struct job *job, struct job_cause *cause)
     char from[64] = "step 0";
     memcpy(job->broke, job->words, sizeof job->broke);
     job->broke_reason = job->reason;
-    if (job->reason == JOB_REASON_REPLAN) { /* costs nothing: nothing was wrong */
+    if (job->reason == JOB_REASON_REPLAN) { /* not counted: nothing was wrong */
         job_cause_set(cause, JOB_REASON_RESTART, "replan: %s", job->words);
         memcpy(job->again, cause->words, sizeof job->again);
         return true;

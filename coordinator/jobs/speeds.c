@@ -1,5 +1,5 @@
-/* speeds.c - classes, rounded: workers that are about as fast are of one, whatever their probes
- * have measured. */
+/* speeds.c - rounds speeds to classes, so that workers of about the same speed share one, whatever
+ * their probes measured exactly. */
 #include "coordinator/jobs/speeds.h"
 
 #include "common/base/memory.h"
@@ -8,17 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From one class to the next a flop takes so many times as long. */
+/* ratio of the time per flop between adjacent classes */
 #define STEP 1.5
 
-/* Seconds of a flop, as it is now; 0: nobody has told. */
+/* Seconds per flop, including the current slowdown; 0: unknown. */
 static double pace_of(const struct device_view *view)
 {
     return view->device->flops > 0 ? fmax(view->slowdown, 1) / view->device->flops : 0;
 }
 
-/* Devices [first, end) are a worker's: each is as fast as the slowest of its kind there, for which
- * all would wait. */
+/* Devices [first, end) belong to one worker: each counts as fast as the slowest of its kind there,
+ * for which all would wait. */
 static void find_paces(const struct device_view *devices, size_t first, size_t end, double *paces)
 {
     for (size_t i = first; i < end; i++)

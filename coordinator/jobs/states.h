@@ -1,4 +1,4 @@
-/* states.h - sets of a job's states, as bits; inside jobs/ only. */
+/* states.h - sets of job states, as bits. Private to jobs/. */
 #ifndef COORDINATOR_JOBS_STATES_H
 #define COORDINATOR_JOBS_STATES_H
 
@@ -10,7 +10,8 @@
 #define LIVE (IN(JOB_RUNNING) | IN(JOB_PAUSING) | IN(JOB_PAUSED))
 #define BREAKING (IN(JOB_FAILING) | IN(JOB_REPLANNING))
 #define STOPPING (IN(JOB_CANCELLING) | IN(JOB_RELEASING) | BREAKING)
-#define LASTING (WAITING | LIVE | BREAKING | IN(JOB_RELEASING)) /* neither over nor cancelled */
+/* neither ended nor being cancelled */
+#define LASTING (WAITING | LIVE | BREAKING | IN(JOB_RELEASING))
 #define ENDED (IN(JOB_DONE) | IN(JOB_FAILED) | IN(JOB_CANCELLED))
 
 #endif

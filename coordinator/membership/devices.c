@@ -1,4 +1,4 @@
-/* devices.c - who holds which device: the exclusive grants. */
+/* devices.c - exclusive grants of devices to jobs. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ size_t membership_devices(const struct membership *membership, struct device_vie
     return count;
 }
 
-/* The holder's entry of a device that is there; NULL when it is gone. */
+/* The holder entry of a device; NULL if the device is gone. */
 static char *holder_of(struct membership *membership, const struct device_ref *ref)
 {
     struct worker *worker = membership_lookup(membership, ref->worker);
@@ -41,7 +41,7 @@ static char *holder_of(struct membership *membership, const struct device_ref *r
     return worker->holders[ref->index];
 }
 
-/* The holders' entries of all the refs, if the job may have them all. */
+/* The holder entries of all refs, if the job may have all of them. */
 static int find_holders(struct membership *membership, const char *job,
                         const struct device_ref *refs, size_t count, char **holders,
                         struct error *err)

@@ -1,4 +1,4 @@
-/* devices.h - which device is meant, and who holds it. */
+/* devices.h - identifies devices of the cluster and tells who holds them. */
 #ifndef COORDINATOR_MEMBERSHIP_DEVICES_H
 #define COORDINATOR_MEMBERSHIP_DEVICES_H
 
@@ -9,16 +9,17 @@
 #include <stdint.h>
 #include <string.h>
 
-#define HOLDER_SIZE 32 /* of a job's id, with its final NUL */
+#define HOLDER_SIZE 32 /* of a job's id, including the final NUL */
 
-/* One device of one life of a worker: a restarted worker's devices are others. */
+/* One device during one life of a worker: after a restart the worker's devices are different
+ * ones. */
 struct device_ref {
     char worker[HARDWARE_NAME_SIZE];
     uint64_t instance;
     unsigned index;
 };
 
-/* The same device of the same life. */
+/* Whether both refer to the same device of the same life. */
 static inline bool device_ref_equal(const struct device_ref *a, const struct device_ref *b)
 {
     return a->instance == b->instance && a->index == b->index && strcmp(a->worker, b->worker) == 0;
@@ -26,22 +27,22 @@ static inline bool device_ref_equal(const struct device_ref *a, const struct dev
 
 struct profile;
 
-/* A device of a worker that is not dead, as the scheduler sees it. Pointers are lent until the
- * next change of membership. */
+/* A device of a worker that is not dead, as the scheduler sees it. Pointers are lent until
+ * membership changes. */
 struct device_view {
     struct device_ref ref;
     const char *host;
     const struct hardware_device *device;
-    /* Its speed by a cluster file; NULL: the device's own word counts. */
+    /* its speed according to a cluster file; NULL: what the device itself reports counts */
     const struct profile *told;
-    double slowdown; /* so many times as long it takes; 0: as said */
-    /* To other hosts, as it was measured: of what programs exchange, and of what lies in the host's
-     * memory; zeroed: as its profile has it. */
+    double slowdown; /* measured slowdown as a factor of its time; 0: none */
+    /* Measured links to other hosts, for what programs exchange and for data in host memory. All
+     * zero: as in its profile. */
     struct profile_link network, host_network;
-    uint64_t memory_max; /* bytes that a plan may have there; 0: all that the device has */
-    const char *holder;  /* the job's id; "" when it is free */
+    uint64_t memory_max; /* bytes that a plan may use there; 0: all */
+    const char *holder;  /* id of the job that holds it; "" if it is free */
     bool grantable;      /* its worker is neither suspect nor draining */
-    bool draining;       /* it will not come back to the jobs that wait */
+    bool draining;       /* it will not become available to waiting jobs */
 };
 
 #endif

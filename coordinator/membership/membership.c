@@ -1,8 +1,8 @@
 /* membership.c - the life of workers: they report, are heard of, are lost and come back.
  *
  * worker_lose() is the only place where a worker dies and revive() the only one where it is born.
- * Both keep these true: a dead worker's instance is never alive again; a name has one living
- * instance; holders[] has one entry for each device of the report. */
+ * Both preserve these invariants: a dead worker's instance is never alive again; a name has one
+ * living instance; holders[] has one entry per device of the report. */
 #include "coordinator/membership/membership.h"
 
 #include <assert.h>
@@ -51,7 +51,7 @@ void worker_lose(struct worker *worker, uint64_t now_ms, const char *reason,
     membership_announce(events, MEMBERSHIP_LOST, worker, reason);
 }
 
-/* A dead record begins a life with this instance and report. */
+/* Start a new life of a dead record with this instance and report. */
 static void revive(struct worker *worker, uint64_t instance, const struct hardware_report *report,
                    uint64_t now_ms)
 {
@@ -80,9 +80,9 @@ static void hear(struct worker *worker, bool follows, uint64_t now_ms,
     }
 }
 
-/* 0 when the instance may speak for the worker, or is new. One that another has replaced may come
- * back as a new instance when that one is dead, and not before: they would replace each other for
- * ever. */
+/* 0 if the instance may speak for the worker or is new. An instance that was replaced may register
+ * again as a new one only after its replacement is dead; otherwise the two would replace each other
+ * forever. */
 static int check_instance(const struct worker *worker, uint64_t instance, struct error *err)
 {
     if (worker->instance == instance && worker->dead)
@@ -97,7 +97,8 @@ static int check_instance(const struct worker *worker, uint64_t instance, struct
     return 0;
 }
 
-/* A living instance keeps its devices: grants name them by index. Their figures may change. */
+/* A living instance keeps its devices, since grants refer to them by index. Their figures may
+ * change. */
 static int check_devices(const struct worker *worker, const struct hardware_report *report,
                          struct error *err)
 {

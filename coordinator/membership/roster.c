@@ -1,4 +1,4 @@
-/* roster.c - the records of workers, sorted by name. */
+/* roster.c - the workers' records, sorted by name. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ void membership_destroy(struct membership *membership)
     free(membership);
 }
 
-/* The place of the name, or where it would be. */
+/* The index of the name, or where it would be inserted. */
 static size_t place(const struct membership *membership, const char *name, bool *found)
 {
     size_t low = 0, high = membership->count;

@@ -1,5 +1,5 @@
-/* silence.c - what time alone does to workers: one that is not heard of is suspect, then lost, and
- * in the end forgotten; unless it was the coordinator that did not listen. */
+/* silence.c - what passes with time alone: a worker that is not heard of becomes suspect, is then
+ * lost and finally forgotten, unless it was the coordinator that did not listen. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -21,7 +21,7 @@ int membership_config_check(const struct membership_config *config, struct error
     return 0;
 }
 
-/* When the worker's next change falls due by the clock alone. */
+/* When the worker's next change is due if nothing else happens. */
 static uint64_t next_ms(const struct membership *membership, const struct worker *worker)
 {
     const struct membership_config *config = &membership->config;
@@ -55,7 +55,7 @@ void membership_excuse(struct membership *membership, uint64_t busy_ms, uint64_t
     }
 }
 
-/* True when the worker is to be forgotten. */
+/* Returns true if the worker has to be forgotten. */
 static bool expire(const struct membership *membership, struct worker *worker, uint64_t now_ms,
                    struct membership_events *events)
 {

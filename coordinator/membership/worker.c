@@ -1,4 +1,4 @@
-/* worker.c - one worker's record by itself: copied, and in words. */
+/* worker.c - a worker's record: copies, and names of its states. */
 #include <stdlib.h>
 #include <string.h>
 

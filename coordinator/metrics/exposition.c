@@ -1,4 +1,4 @@
-/* exposition.c - see exposition.h; the format is that of
+/* exposition.c - the format is described at
  * https://prometheus.io/docs/instrumenting/exposition_formats/. */
 #include "coordinator/metrics/exposition.h"
 
@@ -45,7 +45,7 @@ void exposition_family(struct exposition *exposition, const char *name, enum exp
     fprintf(exposition->file, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kinds[kind]);
 }
 
-/* In quotes, with what would end them or the line escaped. */
+/* In quotes, with characters escaped that would end the string or the line. */
 static void put_text(FILE *file, const char *text)
 {
     putc('"', file);
@@ -91,7 +91,7 @@ void exposition_add(struct exposition *exposition, double value, ...)
     put_value(file, value);
 }
 
-/* The end of a summary's name, and its label if it has one. */
+/* The suffix of a summary's name, and its label if it has one. */
 static void put_part(const struct exposition *exposition, const char *part, const char *label,
                      const char *value, double number)
 {

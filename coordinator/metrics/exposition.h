@@ -1,8 +1,7 @@
-/* exposition.h - figures as Prometheus reads them: its text format, version 0.0.4.
+/* exposition.h - writes metrics in Prometheus' text format, version 0.0.4.
  *
- * A family is a name, what it means and a type, and has a sample for each set of labels; all
- * samples of a family follow it. Units are base units, and end the name: _seconds, _bytes; what
- * only grows ends in _total. */
+ * A family has a name, a help text and a type, and one sample per set of labels; its samples follow
+ * it directly. Names end in their base unit (_seconds, _bytes), and those of counters in _total. */
 #ifndef COORDINATOR_METRICS_EXPOSITION_H
 #define COORDINATOR_METRICS_EXPOSITION_H
 
@@ -15,19 +14,19 @@
 struct exposition;
 
 struct exposition *exposition_create(void);
-/* The text, yours with its size; the exposition is gone. */
+/* Returns the text, which the caller frees, and its size; destroys the exposition. */
 char *exposition_finish(struct exposition *exposition, size_t *size);
 
 enum exposition_kind { EXPOSITION_GAUGE, EXPOSITION_COUNTER, EXPOSITION_SUMMARY };
 
-/* The name is lent until the next family; help is one line. */
+/* Begin a family. The name is lent until the next family; help is a single line. */
 void exposition_family(struct exposition *exposition, const char *name, enum exposition_kind kind,
                        const char *help);
-/* A sample of the last family. Labels are pairs of name and value, up to NULL: values may be any
- * text. */
+/* Add a sample to the current family. Labels are pairs of name and value, terminated by NULL;
+ * values may be any text. */
 void exposition_add(struct exposition *exposition, double value, ...) __attribute__((sentinel));
-/* The same of a summary: its median, 99th percentile, sum and count; the histogram's values times
- * `unit` are in base units. One label, or NULL. */
+/* Add a summary: median, 99th percentile, sum and count. `unit` converts the histogram's values to
+ * base units. One label, or NULL. */
 void exposition_add_summary(struct exposition *exposition, const struct histogram *histogram,
                             double unit, const char *label, const char *value);
 

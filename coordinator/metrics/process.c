@@ -1,4 +1,4 @@
-/* process.c - see process.h; from getrusage(2), getrlimit(2) and /proc/self. */
+/* process.c - reads getrusage(2), getrlimit(2) and /proc/self. */
 #include "coordinator/metrics/process.h"
 
 #include <dirent.h>

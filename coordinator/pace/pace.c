@@ -1,4 +1,4 @@
-/* pace.c - see pace.h. */
+/* pace.c - windows per rank, compared with the median of all ranks. */
 #include "coordinator/pace/pace.h"
 
 #include "common/base/memory.h"
@@ -29,7 +29,7 @@ static int ascending(const void *a, const void *b)
     return *first < *second ? -1 : *first > *second;
 }
 
-/* Of all ranks' last windows, of an even number the lower one; 0: some rank has had none. */
+/* Lower median of the ratios of all ranks' last windows; 0: some rank has none. */
 static double lower_median(const struct pace *pace)
 {
     double *ratios = xcalloc(pace->count, sizeof *ratios), median = 0;
@@ -45,7 +45,7 @@ static double lower_median(const struct pace *pace)
     return median;
 }
 
-/* True when its window is over, and the factor of it is in the ring. */
+/* Returns true if its window is over; the window's factor is then in the ring. */
 static bool close_window(struct pace *pace, struct pace_rank *rank, uint64_t now_ms)
 {
     if (now_ms < rank->since_ms + PACE_WINDOW_MS)
@@ -69,7 +69,7 @@ static double middle(const struct pace_rank *rank)
     return factors[PACE_HELD / 2];
 }
 
-/* In enough windows of the ring. */
+/* Whether it holds in enough windows of the ring. */
 static bool held(const struct pace_rank *rank, bool slow)
 {
     size_t agree = 0;

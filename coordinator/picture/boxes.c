@@ -1,4 +1,4 @@
-/* boxes.c - see boxes.h. */
+/* boxes.c - merges instructions into boxes as they arrive. */
 #include "coordinator/picture/boxes.h"
 
 #include "common/base/memory.h"

@@ -1,5 +1,5 @@
-/* boxes.h - what a rank does in a step, as boxes to draw: instructions that follow each other in
- * one section of one micro-batch are one box, of computing or of moving data.
+/* boxes.h - a rank's step as boxes to draw: consecutive instructions of one section of one
+ * micro-batch form a box, either of computing or of moving data.
  *
  * Times are seconds from the beginning of the step. */
 #ifndef COORDINATOR_PICTURE_BOXES_H
@@ -7,13 +7,13 @@
 
 #include "common/program/program.h"
 
-/* What computes, and what moves data or waits for it. */
+/* computing; moving data or waiting for it */
 enum box_lane { BOX_COMPUTE, BOX_COMMUNICATION, BOX_LANES };
 
-/* Of what an instruction is a part; of the types that are small, because many are kept. */
+/* What an instruction is part of; uses small types because many are kept. */
 struct box_place {
     uint8_t section, queue, lane;
-    int32_t micro_batch; /* -1: of none */
+    int32_t micro_batch; /* -1: none */
 };
 
 struct picture_box {
@@ -21,26 +21,28 @@ struct picture_box {
     double begin_s, end_s;
 };
 
-/* Zeroed to begin with. */
+/* Initialize to zero. */
 struct boxes {
     struct picture_box *items;
     size_t count, capacity;
-    size_t open[QUEUES][BOX_LANES]; /* 1 + the box that may still grow; 0: none */
-    double busy_s;                  /* of the computing queue: computing */
-    size_t left_out;                /* by boxes_settle: so many, and how long they take */
+    size_t open[QUEUES][BOX_LANES]; /* 1 + index of the box that may still grow; 0: none */
+    double busy_s;                  /* time that the compute queue computes */
+    size_t left_out; /* set by boxes_settle(): number of boxes left out, and their total time */
     double left_out_s;
 };
 void boxes_finish(struct boxes *boxes);
 
+/* The place of the instruction at the cursor. */
 struct box_place box_place(const struct program *program, const struct program_cursor *cursor);
 bool box_place_same(const struct box_place *a, const struct box_place *b);
 
-/* An instruction; those of a queue come in its order. It is of the box before it where that is of
- * the same place and less than gap_s away. One that takes no time is no box. */
+/* Add an instruction; those of a queue must come in its order. It extends the preceding box if that
+ * has the same place and ended less than gap_s before. Instructions that take no time are
+ * ignored. */
 void boxes_add(struct boxes *boxes, const struct box_place *place, double begin_s, double end_s,
                double gap_s);
-/* Leave out those that are shorter, and put the others in order: computing first, and each by when
- * it begins. Nothing may be added then. */
+/* Leave out boxes shorter than shortest_s and sort the others: computing first, each lane by begin.
+ * Nothing may be added afterwards. */
 void boxes_settle(struct boxes *boxes, double shortest_s);
 
 /* "compute", "communication" */

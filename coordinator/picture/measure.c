@@ -1,11 +1,11 @@
-/* measure.c - the second colour: times of instructions as boxes. */
+/* measure.c - turns measured times of instructions into boxes. */
 #include "coordinator/picture/internal.h"
 
 #include "common/base/memory.h"
 
 #include <math.h>
 
-/* Of the step as far as it was told. */
+/* The step, as far as it was reported. */
 struct extent {
     uint64_t begin_ns; /* by the calendar */
     double step_s;

@@ -1,4 +1,4 @@
-/* outline.c - see outline.h. */
+/* outline.c - makes outlines from programs, and boxes from outlines and times. */
 #include "coordinator/picture/outline.h"
 
 #include "common/base/memory.h"

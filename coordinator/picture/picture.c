@@ -1,4 +1,4 @@
-/* picture.c - a plan is lowered and simulated, and what came of it kept as boxes and outlines. */
+/* picture.c - lowers and simulates a plan, and keeps the result as boxes and outlines. */
 #include "coordinator/picture/picture.h"
 
 #include "common/base/memory.h"
@@ -34,7 +34,7 @@ static void choose_ranks(struct picture *picture, const struct plan *plan)
         }
 }
 
-/* Takes it, or finds one that is the same. */
+/* Takes ownership of the outline, or finds an equal one. */
 static size_t keep_outline(struct picture *picture, struct outline *outline)
 {
     for (size_t i = 0; i < picture->outline_count; i++)
@@ -55,7 +55,7 @@ static void outline_rank(struct picture *picture, size_t index, const struct pro
     picture->ranks[index].outline = keep_outline(picture, &outline);
 }
 
-/* Where the simulation tells of: rows by rank, NULL for those that are not in the picture. */
+/* Where the simulation reports to: rows by rank, NULL for ranks that are not in the picture. */
 struct drawing {
     struct program *const *programs;
     struct picture_row **rows;
@@ -72,7 +72,7 @@ static void draw(void *context, int rank, const struct program_cursor *cursor, d
     boxes_add(&drawing->rows[rank]->boxes, &place, begin_s, end_s, drawing->gap_s);
 }
 
-/* Whoever has another rank's program does what that one does. */
+/* A rank that shares another one's program does the same. */
 static void copy_rows(struct picture *picture, struct program *const *programs,
                       struct picture_row *const *rows)
 {
@@ -80,7 +80,7 @@ static void copy_rows(struct picture *picture, struct program *const *programs,
         const struct program *program = programs[picture->ranks[i].rank];
         if (program->rank == picture->ranks[i].rank)
             continue;
-        assert(rows[program->rank]); /* it comes before those it stands for */
+        assert(rows[program->rank]); /* it precedes the ranks it stands for */
         const struct boxes *from = &rows[program->rank]->boxes;
         struct boxes *to = &picture->predicted.rows[i].boxes;
         *to = *from;
@@ -91,7 +91,7 @@ static void copy_rows(struct picture *picture, struct program *const *programs,
     }
 }
 
-/* Once to know how long it takes, once to draw. */
+/* Simulates twice: to find the length of the step, and to draw it. */
 static int predict(const struct planner_request *request, const struct plan *plan,
                    struct program *const *programs, struct picture *picture, struct error *err)
 {
@@ -132,7 +132,7 @@ static int make_predicted(const struct planner_request *request, const struct pl
     return rc;
 }
 
-/* Without a prediction what was measured is still worth seeing. */
+/* Even without a prediction a measurement is worth seeing. */
 static int make_outlines(const struct planner_request *request, const struct plan *plan,
                          struct picture *picture, struct error *err)
 {

@@ -1,11 +1,11 @@
-/* picture.h - the timeline of a step, in two colours: as it was predicted, and as it was measured.
+/* picture.h - the timeline of a step, predicted and measured.
  *
- * A picture is made once for a plan, which lowers and simulates it and takes its time; what was
- * measured is put beside it from the times of instructions, which is soon done. However large a job
- * is, its picture is not: of PICTURE_RANKS_MAX ranks, the first of all stages before the second; a
- * box that is shorter than a step by PICTURE_PARTS is left out; and a rank whose boxes would be
- * more than PICTURE_BOXES_MAX together with those before it is without them. What is left out is
- * counted. */
+ * A picture is made once per plan, which is lowered and simulated for it and so takes its time;
+ * measurements are added later from the times of instructions, which is quick. The size of a
+ * picture is bounded, however large the job: it has at most PICTURE_RANKS_MAX ranks, the first of
+ * all stages before the second; boxes shorter than 1/PICTURE_PARTS of a step are left out; and a
+ * rank whose boxes would exceed PICTURE_BOXES_MAX together with those before it has none. What is
+ * left out is counted. */
 #ifndef COORDINATOR_PICTURE_PICTURE_H
 #define COORDINATOR_PICTURE_PICTURE_H
 
@@ -14,30 +14,30 @@
 #include "coordinator/telemetry/traces.h"
 
 #define PICTURE_RANKS_MAX 32
-#define PICTURE_BOXES_MAX 4096 /* of either colour */
+#define PICTURE_BOXES_MAX 4096 /* per side */
 #define PICTURE_PARTS 2000
 
-/* What a rank does in a step. */
+/* A rank's step. */
 struct picture_row {
-    bool told;                /* its boxes are there */
-    double bubble;            /* share of the step in which it does not compute; NAN: not known */
-    size_t instructions_left; /* that were not told of, at the end of the step */
+    bool told;                /* its boxes are present */
+    double bubble;            /* share of the step in which it does not compute; NAN: unknown */
+    size_t instructions_left; /* instructions at the end of the step that were not reported */
     struct boxes boxes;
 };
 
-/* One colour. */
+/* Either the prediction or the measurement. */
 struct picture_side {
     double step_s;            /* 0: there is none */
-    double bubble;            /* mean over the rows; NAN: not known of any */
-    struct picture_row *rows; /* of the picture's ranks */
+    double bubble;            /* mean over the rows; NAN: unknown for all */
+    struct picture_row *rows; /* one per rank of the picture */
     size_t count;
 };
 void picture_side_finish(struct picture_side *side);
 
 struct picture_rank {
     int rank, stage;
-    char *device;   /* "node-a/0"; NULL: anywhere */
-    size_t outline; /* many have the same */
+    char *device;   /* as in "node-a/0"; NULL: unspecified */
+    size_t outline; /* index of its outline; many ranks share one */
 };
 
 struct picture {
@@ -48,19 +48,19 @@ struct picture {
     struct outline *outlines;
     size_t outline_count, outline_capacity;
     struct picture_side predicted;
-    struct error why; /* there is no prediction */
+    struct error why; /* why there is no prediction */
 };
 
-/* Rank r of the plan, which plan_check accepts, runs on device r of the request; where it has none,
- * for the reason that `why` gives, there is no prediction, nor where the simulation fails. *out is
- * yours. -errno of lower; -ECANCELED: it was stopped. */
+/* Draw a plan that plan_check() accepts; rank r runs on device r of the request. If the request has
+ * no devices, for the reason given by `why`, or if the simulation fails, there is no prediction.
+ * The caller owns *out. Errors of lower(); -ECANCELED: stopped. */
 int picture_make(const struct planner_request *request, const struct plan *plan,
                  const struct error *why, struct picture **out, struct error *err);
 /* Accepts NULL. */
 void picture_destroy(struct picture *picture);
 
-/* A step of the picture's plan as its ranks have told of it, by their nodes' clocks: where these
- * differ, rows are shifted. *out is yours to finish. */
+/* Draw a step of the picture's plan as reported by its ranks, by their nodes' clocks; rows are
+ * shifted where the clocks differ. The caller finishes *out. */
 void picture_measure(const struct picture *picture, const struct trace_step *step,
                      struct picture_side *out);
 

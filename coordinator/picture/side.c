@@ -1,4 +1,4 @@
-/* side.c - the rows of one colour, and how much of them is told. */
+/* side.c - the rows of one side, and how much of them is present. */
 #include "coordinator/picture/internal.h"
 
 #include "common/base/memory.h"

@@ -1,4 +1,4 @@
-/* all_ranks.c - ranks that do the same at the same time share a program. */
+/* all_ranks.c - lowers once for ranks that do the same at the same time; they share the program. */
 #include "coordinator/planner/all_ranks.h"
 
 #include "common/program/lower.h"

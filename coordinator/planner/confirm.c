@@ -1,4 +1,5 @@
-/* confirm.c - simulation of the few plans that may be best. */
+/* confirm.c - simulation of the few plans that may turn out best, and the certificate of the
+ * best. */
 #include "coordinator/planner/confirm.h"
 
 #include "common/base/memory.h"
@@ -15,10 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Plans of different points that are simulated; of large ones by stages alone. */
+/* Plans of different points that are simulated; large ones are simulated by stages only. */
 #define CONFIRMED_MAX 8
-#define CONFIRMED_RUNS_MAX 4096 /* of blocks in all of them, but for those that promise most */
-/* Plans whose neighbours are tried besides the best's, and so much slower at most. */
+/* block runs in all simulated plans together; the most promising ones are exempt */
+#define CONFIRMED_RUNS_MAX 4096
+/* How many plans, besides the best, have their neighbours tried, and how much slower than the best
+ * they may be. */
 #define POLISHED_MAX 4
 #define POLISHED_REACH 1.15
 #define FRONTIER_STEP 0.85
@@ -104,7 +107,7 @@ static bool is_shorter(const struct plan *plan, const struct plan *other)
     return a < b || (a == b && strcmp(plan->id, other->id) < 0);
 }
 
-/* The shortest that fits, of equal ones the one that planner_run chooses; NULL: none does. */
+/* The fastest plan that fits; ties are broken as in planner_run(). NULL: none fits. */
 static struct plan *find_best(const struct planner_result *out, size_t first)
 {
     struct plan *best = NULL;
@@ -114,9 +117,9 @@ static struct plan *find_best(const struct planner_result *out, size_t first)
     return best;
 }
 
-/* May simulation find the plan better than the best so far? Of one stage the formula over-estimates
- * next to nothing, of unequal ones somewhat: these as long as not much has been simulated. runs: of
- * blocks, with those of the plan. */
+/* Whether simulation may find the plan better than the best so far. The formula overestimates plans
+ * of one stage by next to nothing and those of unequal stages by some, so the latter get slack as
+ * long as little has been simulated. runs: block runs simulated so far plus those of this plan. */
 static bool is_promising(const struct hunt *hunt, const struct plan *plan,
                          const struct planner_result *out, int64_t runs)
 {
@@ -130,7 +133,8 @@ static bool is_promising(const struct hunt *hunt, const struct plan *plan,
     return is_large(plan) || runs <= CONFIRMED_RUNS_MAX;
 }
 
-/* With its equal blocks in other orders; a large one's are not told apart. */
+/* Simulate the plan with its equal blocks in other orders. For large plans the order makes no
+ * difference. */
 static int confirm_orders(struct hunt *hunt, const struct plan *plan, struct planner_result *out,
                           struct error *err)
 {
@@ -163,7 +167,7 @@ static int confirm_found(struct hunt *hunt, struct planner_result *out, struct e
     return rc;
 }
 
-/* The shortest that fits, of those after `first` whose neighbours were not tried. */
+/* The fastest plan that fits among candidates from `first` on whose neighbours were not tried. */
 static const struct plan *find_unpolished(const struct planner_result *out, size_t first)
 {
     const struct plan *best = NULL;
@@ -175,7 +179,7 @@ static const struct plan *find_unpolished(const struct planner_result *out, size
     return best;
 }
 
-/* The neighbours of the best, and of `others` that may become better than that. */
+/* Try the neighbours of the best plan, and of up to `others` more whose neighbours may beat it. */
 static int polish(struct hunt *hunt, size_t first, int others, int64_t *runs,
                   struct planner_result *out, struct error *err)
 {
@@ -191,7 +195,7 @@ static int polish(struct hunt *hunt, size_t first, int others, int64_t *runs,
     return rc;
 }
 
-/* What was found and may be better than the best of them, which *best is before and after. */
+/* Simulate what was found and may still beat *best, which is updated. */
 static int confirm_left(struct hunt *hunt, const struct plan **best, int64_t *runs,
                         struct planner_result *out, struct error *err)
 {
@@ -214,7 +218,8 @@ static int confirm_left(struct hunt *hunt, const struct plan **best, int64_t *ru
     return rc;
 }
 
-/* And those of points that are gone on with because the best takes longer than their bounds. */
+/* Also resume points that were given up although the best simulated step takes longer than their
+ * bounds. */
 static int confirm_resumed(struct hunt *hunt, const struct plan *best, struct planner_result *out,
                            struct error *err)
 {
@@ -279,12 +284,12 @@ int confirm_frontier(struct hunt *hunt, int least, int most, struct planner_resu
         double scale = 1, share = 1;
         for (; rc == 0; scale *= fmin(FRONTIER_STEP, share * SMALLER)) {
             sites_scale(&hunt->costs.sites, scale);
-            /* Numbers of devices that cannot be divided are no error here. */
+            /* Some numbers of devices cannot be divided; that is no error here. */
             if (hunt_run(hunt, devices, devices, NULL) < 0 || hunt->found_count == 0)
                 break;
             rc = confirm_plan(hunt, plan_copy(hunt->found[0].plan), out, err);
             out->looked_at += hunt->opened;
-            /* With any more memory than this plan fills it would be found again. */
+            /* With more memory than this plan fills, the same plan would be found again. */
             evaluate_filling(&hunt->costs, hunt->found[0].plan, &share, NULL);
         }
     }

@@ -1,19 +1,22 @@
-/* confirm.h - what a hunt found, simulated: the last word, and the certificate. */
+/* confirm.h - simulates the plans that a hunt found, picks the best of them, and certifies how far
+ * it can be from the optimum. */
 #ifndef COORDINATOR_PLANNER_CONFIRM_H
 #define COORDINATOR_PLANNER_CONFIRM_H
 
 #include "coordinator/planner/exact/hunt.h"
 
-/* Append one plan, simulated: instruction by instruction, or where it is too large for that by
- * stages and micro-batches. Takes the plan. */
+/* Judge one plan by simulation and append it: instruction by instruction, or, if it is too large
+ * for that, by stages and micro-batches (events.h). Takes ownership of the plan. */
 int confirm_plan(struct hunt *hunt, struct plan *plan, struct planner_result *out,
                  struct error *err);
-/* Simulate the best, close the gap as far as the hunt's limits go, and certify the best. */
+/* Simulate the plans found, close the gap to the lower bound as far as the hunt's limits allow, and
+ * record the certificate in the best plan's predicted values. */
 int confirm_run(struct hunt *hunt, struct planner_result *out, struct error *err);
-/* With less and less memory, and on every number of devices: the trade-off between step, memory
- * and devices, as alternatives of the best plan. */
+/* Explore the trade-off between step time, memory and devices: repeat the hunt on `least` to `most`
+ * devices with less and less memory, and record the results as the best plan's alternatives. */
 int confirm_frontier(struct hunt *hunt, int least, int most, struct planner_result *out,
                      struct error *err);
+/* Whether any candidate fits. */
 bool confirm_fits(const struct planner_result *out);
 
 #endif

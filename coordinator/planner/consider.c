@@ -1,4 +1,4 @@
-/* consider.c - a candidate judged: lowered for every rank, and simulated. */
+/* consider.c - judges one candidate: lowers it for every rank and simulates a step. */
 #include "common/base/memory.h"
 #include "common/program/simulate.h"
 #include "coordinator/planner/all_ranks.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Seconds of one micro-batch's forward and backward on a rank, nothing waited for. */
+/* Seconds of one micro-batch's forward and backward on a rank, without any waiting. */
 static double micro_batch_seconds(const struct planner_request *request,
                                   const struct program *program)
 {
@@ -64,7 +64,7 @@ void planner_balance(struct plan *plan)
 /* Rank r of the plan runs on device r of the request. */
 static void name_devices(const struct planner_request *request, struct plan *plan)
 {
-    plan_forget_devices(plan); /* a plan that was read names others */
+    plan_forget_devices(plan); /* a plan read from a file names its former devices */
     for (int i = 0, next = 0; i < plan->stage_count; i++) {
         struct plan_stage *stage = &plan->stages[i];
         int count = mesh_count(&stage->mesh);
@@ -86,7 +86,7 @@ void planner_add(struct planner_result *out, const struct candidate *candidate)
     out->candidates[out->count++] = *candidate;
 }
 
-/* A plan that was read brings what somebody else predicted. */
+/* A plan read from a file carries predictions made elsewhere. */
 static void forget_predictions(struct plan *plan)
 {
     memset(&plan->predicted, 0, sizeof plan->predicted);
@@ -96,7 +96,7 @@ static void forget_predictions(struct plan *plan)
     }
 }
 
-/* Is it a plan for these devices and this job? */
+/* Checks that the plan suits the request's devices and the job's global batch. */
 static int check_purpose(const struct planner_request *request, const struct plan *plan,
                          struct error *err)
 {

@@ -1,4 +1,5 @@
-/* cost_frontier.c - the points of a frontier, their sums, and the traces of how they came about. */
+/* cost_frontier.c - the points of frontiers, their sums, and the traces that record their
+ * choices. */
 #include "coordinator/planner/cost_frontier.h"
 
 #include "common/base/memory.h"
@@ -10,9 +11,10 @@
 
 #define POINTS_MAX 64
 
-/* How a point came about: two others, or a choice. */
+/* The origin of a point: the sum of two points, or one choice. */
 struct cost_trace {
-    int left, right, block; /* block -1: of two others; else right is its choice */
+    /* block -1: the sum of traces left and right; otherwise right is the choice for the block */
+    int left, right, block;
 };
 
 void cost_frontiers_finish(struct cost_frontiers *shared)

@@ -1,8 +1,9 @@
-/* cost_frontier.h - what can be had for how much memory: the cost frontiers of TensorOpt (arXiv
- * 2004.10856), points of which none is better in memory and time, and what is reckoned with them.
+/* cost_frontier.h - cost frontiers as in TensorOpt (arXiv 2004.10856): sets of (time, memory)
+ * points none of which is worse than another in both, and their algebra.
  *
- * Time and memory add up: frontiers are added (product), put together (union), and reduced to what
- * is best in memory or time. The trace of a point says which choices of which blocks are in it. */
+ * Time and memory are additive, so frontiers can be added (product), merged (union), and reduced to
+ * the points that are best in one of the two. Each point has a trace, which records the choices
+ * made for the blocks that it includes. */
 #ifndef COORDINATOR_PLANNER_COST_FRONTIER_H
 #define COORDINATOR_PLANNER_COST_FRONTIER_H
 
@@ -12,48 +13,52 @@
 struct cost_point {
     double seconds; /* of the whole step */
     uint64_t bytes;
-    int left, right; /* traces; -1: nothing was chosen there */
+    /* traces; -1: no choice involved. right is used only until cost_frontier_seal(). */
+    int left, right;
 };
 
-/* Empty where all is zero; free(items) ends it. */
+/* Initialize to zero; release with free(items). */
 struct cost_frontier {
-    struct cost_point *items; /* reduced: less and less seconds, more and more bytes */
+    struct cost_point *items; /* after reduction: bytes increase, seconds decrease */
     size_t count, capacity;
 };
 
-/* What the frontiers of one search share. */
+/* State shared by all frontiers of one search. */
 struct cost_frontiers {
-    uint64_t memory_bytes; /* points with more are left out */
+    uint64_t memory_bytes; /* points that need more are dropped */
     struct cost_trace *traces;
     size_t trace_count, trace_capacity;
 };
 
+/* Frees the traces; frontiers are released by their owners. */
 void cost_frontiers_finish(struct cost_frontiers *shared);
-/* The trace of this choice, an index of the caller's, for the block. */
+/* The trace of one choice for a block; `choice` is an index that only the caller interprets. */
 int cost_frontiers_trace(struct cost_frontiers *shared, int block, int choice);
-/* Fills choices, by their block, with all that are in the trace. */
+/* Set choices[block] for every block that the trace covers. */
 void cost_frontiers_unroll(const struct cost_frontiers *shared, int trace, int *choices);
 
-/* A point more, if it fits and takes finite time; not reduced. trace: -1: nothing was chosen. */
+/* Add a point, unless it exceeds the memory or takes infinite time. Does not reduce. trace -1: no
+ * choice involved. */
 void cost_frontier_append(const struct cost_frontiers *shared, struct cost_frontier *frontier,
                           double seconds, uint64_t bytes, int trace);
-/* All points of the other one more; not reduced. */
+/* Add all points of another frontier. Does not reduce. */
 void cost_frontier_unite(const struct cost_frontiers *shared, struct cost_frontier *frontier,
                          const struct cost_frontier *other);
-/* Sorts, and keeps what is best in something; of too many points those that are fastest in equal
- * parts of the memory. */
+/* Sort the points and drop the dominated ones. If too many remain, keep the fastest in each of
+ * equal slices of the memory. */
 void cost_frontier_reduce(const struct cost_frontiers *shared, struct cost_frontier *frontier);
-/* Adds to `out` all sums of a point of either. They are not reduced and have no traces yet:
- * cost_frontier_seal comes before anything else is done with `out`. */
+/* Add to `out` the sum of every pair of points of a and b. Neither reduces nor makes traces:
+ * cost_frontier_seal() must follow before `out` is used otherwise. */
 void cost_frontier_multiply(const struct cost_frontiers *shared, const struct cost_frontier *a,
                             const struct cost_frontier *b, struct cost_frontier *out);
-/* Reduces. The sums that stay get traces: from now on a point's `left` is its whole past. */
+/* Reduce, and combine the left and right traces of each remaining sum into one, kept in `left`. */
 void cost_frontier_seal(struct cost_frontiers *shared, struct cost_frontier *frontier);
-/* Both of the above; its items are the caller's. */
+/* cost_frontier_multiply() and cost_frontier_seal() into a new frontier; the caller frees its
+ * items. */
 struct cost_frontier cost_frontier_product(struct cost_frontiers *shared,
                                            const struct cost_frontier *a,
                                            const struct cost_frontier *b);
-/* The same in place of the first. */
+/* Replace `frontier` by its product with `other`. */
 void cost_frontier_add(struct cost_frontiers *shared, struct cost_frontier *frontier,
                        const struct cost_frontier *other);
 

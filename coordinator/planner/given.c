@@ -1,4 +1,4 @@
-/* given.c - a plan that somebody made, in place of a search. */
+/* given.c - judges a plan that was supplied instead of searched for. */
 #include "coordinator/planner/planner.h"
 
 #include "common/base/memory.h"
@@ -37,7 +37,7 @@ int planner_order(const struct planner_request *request, const struct plan *plan
     return 0;
 }
 
-/* The only candidate, if it fits. */
+/* Makes the only candidate the answer, if it fits. */
 static int take(const struct planner_request *request, struct planner_result *out,
                 struct error *err)
 {

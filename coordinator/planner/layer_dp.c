@@ -1,4 +1,5 @@
-/* layer_dp.c - rows of cells: what is known of a block with a strategy, by memory. */
+/* layer_dp.c - the table of the dynamic program: for each block and strategy, a row of cells by
+ * memory. */
 #include "coordinator/planner/layer_dp.h"
 
 #include "common/base/memory.h"
@@ -8,27 +9,27 @@
 
 #define GRID 128
 
-/* F(l, e, s) for one e: what it takes, and how it came about. */
+/* F(l, e, s) for one e: its value, and the cell that it came from. */
 struct layer_cell {
     double seconds;
     uint64_t bytes;
     int choice;
-    const struct layer_cell *before; /* of the block before; NULL: the first */
+    const struct layer_cell *before; /* cell of the preceding block; NULL for the first block */
 };
 
 struct layer_cells {
-    struct layer_cell *items; /* by bytes; each faster than those before it */
+    struct layer_cell *items; /* in order of bytes; each is faster than those before it */
     size_t count;
 };
 
-/* A stage that begins with a block: rows of cells as far as asked for. */
+/* All cells for stages that begin with this block, computed as far as requested. */
 struct layer_rows {
     int stage, first;
-    struct layer_cells **of; /* per block, per choice; NULL: not yet */
+    struct layer_cells **of; /* [block][choice]; NULL: not computed yet */
     struct layer_rows *next;
 };
 
-/* The block's cost, its partner divided like itself where they share a weight. */
+/* The block's cost, with the block that it shares a weight with divided in the same way. */
 static struct part_cost cost_of(const struct instance *instance, int stage, int block,
                                 const struct choice *choice)
 {
@@ -54,8 +55,8 @@ uint64_t layer_bytes(const struct instance *instance, int stage, const struct pa
            (uint64_t)instance->slots[stage] * cost->bytes.saved;
 }
 
-/* Of each cell of the grid the fastest, and of these no larger one that is not faster. Takes
- * `grid`, GRID + 1 of them. */
+/* Keep the fastest of each grid cell, and drop those that are larger than another without being
+ * faster. Takes ownership of `grid`, which has GRID + 1 entries. */
 static struct layer_cells sift(struct layer_cell *grid)
 {
     struct layer_cells cells = {grid, 0};
@@ -68,7 +69,7 @@ static struct layer_cells sift(struct layer_cell *grid)
     return cells;
 }
 
-/* The row of a choice: every cell before, joined to it. */
+/* Compute one choice's row by extending every cell of the preceding block. */
 static struct layer_cells fill(const struct layer_dp *dp, const struct layer_rows *rows, int block,
                                int index)
 {
@@ -151,7 +152,8 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* With the largest transient and the largest beside: what the recursion did not see. */
+/* The bytes including the largest transient and the largest buffer beside, which the recursion
+ * leaves out. */
 static uint64_t whole_bytes(struct instance *instance, int stage, int end,
                             const struct layer_cell *cell)
 {
@@ -171,13 +173,14 @@ static uint64_t whole_bytes(struct instance *instance, int stage, int end,
     return bytes + transient + 2 * beside;
 }
 
-/* The fastest last cell that fits with its transients; the slower ones are asked in turn. */
+/* The fastest final cell that fits including its transients; slower ones are tried in turn. */
 static const struct layer_cell *find_cell(struct layer_dp *dp, int stage, int first, int end,
                                           uint64_t *bytes)
 {
     const struct layer_rows *rows = find_rows(dp, stage, first, end);
     size_t count = instance_choices(dp->instance, stage, end - 1)->count;
-    size_t *left = xcalloc(count, sizeof *left); /* cells not asked yet: the last ones are fast */
+    /* cells not tried yet; the last ones are the fastest */
+    size_t *left = xcalloc(count, sizeof *left);
     const struct layer_cell *found = NULL;
     for (size_t s = 0; s < count; s++)
         left[s] = rows->of[end - 1][s].count;

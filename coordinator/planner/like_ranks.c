@@ -1,16 +1,17 @@
-/* like_ranks.c - a mesh that looks the same from all its ranks.
+/* like_ranks.c - recognizes plans that look the same from every rank.
  *
- * Swap two coordinates of an axis (neither of them 0, where coordinate 0 has more to do) in all
- * ranks of a one-stage plan: groups become groups, and if every group lies on one host just where
- * its image does, every instruction's image takes as long. Then the simulation of the swapped ranks
- * is that of the ranks, swapped, so the two have the same timeline. Stages send each other
- * messages, whose ways such a swap does not keep. */
+ * Take a plan of one stage and, in all ranks, swap two coordinates of one mesh axis (neither of
+ * them 0 where coordinate 0 has extra work). Groups are mapped to groups, and if every group is
+ * confined to one host exactly when its image is, each instruction takes as long as its image. The
+ * simulation is then unchanged by the swap, so two ranks that are swapped have the same timeline.
+ * Plans of several stages are excluded: their stages exchange messages, whose routes such a swap
+ * does not preserve. */
 #include "coordinator/planner/like_ranks.h"
 
 #include "coordinator/planner/costs/hosts.h"
 
-/* Is each host the whole extent of the first axes, so that a group is on one just if it goes along
- * none but those? */
+/* Whether each host holds exactly the full extent of the first axes, so that a group lies on one
+ * host if and only if it runs along those axes alone. */
 static bool hosts_are_extents(const struct planner_device *devices, const struct mesh *mesh)
 {
     int share = hosts_share(devices, mesh_count(mesh)), extent = 1;

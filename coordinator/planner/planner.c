@@ -1,4 +1,5 @@
-/* planner.c - what is asked for, the search, and the answer. */
+/* planner.c - the frame around every search: checks the request, runs the search, sorts the
+ * candidates, and words the answer or the reason why there is none. */
 #include "coordinator/planner/planner.h"
 
 #include "common/base/memory.h"
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROVED_GAP 5e-4 /* what is less is printed as 0.0 % */
+#define PROVED_GAP 5e-4 /* smaller gaps would print as 0.0 % */
 
 static int check_path(const char *key, const char *path, struct error *err)
 {
@@ -78,7 +79,7 @@ int planner_search(const struct job_config *job, const struct search **out, stru
     return 0;
 }
 
-/* What the job forbids or asks for by a name has to be something there is. */
+/* Every name in the job's plan section must refer to something that exists. */
 static int find_names(const struct job_config *job, const struct search **search, struct error *err)
 {
     char known[128];
@@ -137,8 +138,8 @@ static int better_first(const void *a, const void *b, void *context)
     return strcmp(first->plan->id, second->plan->id);
 }
 
-/* The first rank of a plan that does not fit whose device is too small: as large as any of its
- * stage, where ranks were not told apart. */
+/* The first rank of a plan that does not fit whose device is too small. Where the ranks of a stage
+ * were not told apart, each is taken to need as much as the stage's largest. */
 static int find_tight(const struct planner_request *request, const struct candidate *candidate,
                       uint64_t *bytes)
 {
@@ -154,7 +155,7 @@ static int find_tight(const struct planner_request *request, const struct candid
     }
 }
 
-/* ", 260 MiB of it for its libraries", or nothing. */
+/* Writes ", 260 MiB of it for its libraries", or the empty string. */
 static const char *print_libraries(char *out, size_t size, const struct planner_device *device)
 {
     char bytes[32];
@@ -165,7 +166,7 @@ static const char *print_libraries(char *out, size_t size, const struct planner_
     return out;
 }
 
-/* Why it is less than the device has, or nothing. */
+/* Why the limit is below the device's size, or the empty string. */
 static const char *name_limit(const struct planner_request *request, int rank)
 {
     const struct planner_device *device = device_of(request, rank);
@@ -188,8 +189,8 @@ char *planner_print_tight(const struct planner_request *request, const struct ca
     return out;
 }
 
-/* No candidate fits; the first of them needs the least. More of a device's memory may be allowed
- * only where there is more. */
+/* No candidate fits; candidates[0] needs the least. Raising plan.memory is suggested only where
+ * every device is large enough for it. */
 static int explain_memory(const struct planner_request *request,
                           const struct planner_result *result, struct error *err)
 {
@@ -217,7 +218,7 @@ void planner_limits(const struct planner_request *request, int *least, int *most
     *most = max > 0 && max < count ? (int)max : count;
 }
 
-/* "dp 2, tp 4": the pins that take devices. */
+/* The pins that determine the number of devices, as in "dp 2, tp 4". */
 static const char *print_pins(char *out, size_t size, const struct job_pin *pin)
 {
     const struct {
@@ -232,7 +233,8 @@ static const char *print_pins(char *out, size_t size, const struct job_pin *pin)
     return out;
 }
 
-/* A search would only find that each block cannot be divided so, and name one of them. */
+/* Checked up front: a search would only report of one block that it cannot be divided in this
+ * way. */
 static int check_pins(const struct planner_request *request, struct error *err)
 {
     const struct job_pin *pin = &request->job->plan.pin;
@@ -311,7 +313,7 @@ void planner_result_finish(struct planner_result *result)
     *result = (struct planner_result){0};
 }
 
-/* "chosen, at most 4.9 % from the best": what the search proved of it, if anything. */
+/* What the search proved of the chosen plan, as in "chosen, at most 4.9 % from the best". */
 static char *print_proof(char *out, size_t size, const struct plan *plan)
 {
     const char *of = plan->predicted.roles;

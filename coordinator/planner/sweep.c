@@ -1,4 +1,4 @@
-/* sweep.c - a point is solved only if its bound leaves hope to be among the best. */
+/* sweep.c - solves a point only if its lower bound leaves it a chance to be among the best. */
 #include "coordinator/planner/sweep.h"
 
 #include "common/base/memory.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Plans of different points that are simulated. */
+/* Plans, at most one per point, that are simulated. */
 #define CONFIRMED_MAX 8
 
 struct plan *sweep_plan(const struct instance *instance, const int *ends,
@@ -39,13 +39,13 @@ double sweep_judge(const struct instance *instance, const struct plan *plan)
     return rc == 0 && fits ? step_s : INFINITY;
 }
 
-/* The best so far, best first. */
+/* The best plans so far, best first. */
 struct podium {
     struct plan *plans[CONFIRMED_MAX];
     size_t count;
 };
 
-/* Takes the plan. */
+/* Takes ownership of the plan. */
 static void offer(struct podium *podium, struct plan *plan)
 {
     size_t place = podium->count;
@@ -85,7 +85,7 @@ static int by_bound(const void *first, const void *second)
     return a->index < b->index ? -1 : 1;
 }
 
-/* Beyond the slack a point's best is hardly the best by simulation. */
+/* A point whose bound is beyond the slack has hardly a chance to be best by simulation. */
 static bool is_hopeless(const struct hunt *hunt, const struct hunt_point *point,
                         const struct podium *podium)
 {

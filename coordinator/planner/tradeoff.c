@@ -1,4 +1,4 @@
-/* tradeoff.c - every plan against every other: there are hundreds. */
+/* tradeoff.c - compares every plan with every other, which is quick enough for a few hundred. */
 #include "coordinator/planner/tradeoff.h"
 
 #include "common/base/memory.h"

@@ -1,12 +1,13 @@
-/* tradeoff.h - of the plans that were looked at, those that no other beats in time, memory and
- * devices at once: what can be had for less of one. */
+/* tradeoff.h - the Pareto front of the plans that were examined: those that no other plan beats in
+ * step time, memory and number of devices at once. */
 #ifndef COORDINATOR_PLANNER_TRADEOFF_H
 #define COORDINATOR_PLANNER_TRADEOFF_H
 
 #include "coordinator/planner/planner.h"
 
-/* Plans that fit, those on the most devices first, of as many the fastest; lent by the result. The
- * array is the caller's. */
+/* The plans that fit and are not dominated; of equal ones the first. Ordered by devices, most
+ * first, then by step time, fastest first. The plans belong to the result; the caller frees the
+ * array. */
 const struct plan **tradeoff_find(const struct planner_result *result, size_t *count);
 
 #endif

@@ -1,4 +1,4 @@
-/* wish.c - devices and jobs as somebody would like to have them. */
+/* wish.c - alters devices and job settings for hypothetical questions. */
 #include "coordinator/planner/wish.h"
 
 #include "common/base/memory.h"
@@ -26,7 +26,7 @@ void wished_finish(struct wished *wished)
     *wished = (struct wished){0};
 }
 
-/* Takes the text. */
+/* Takes ownership of the text. */
 static const char *keep(struct wished *wished, char *text)
 {
     wished->texts = grow(wished->texts, wished->text_count, &wished->text_capacity, sizeof(char *));
@@ -56,7 +56,8 @@ int wished_add(struct wished *wished, int more, struct error *err)
     return 0;
 }
 
-/* Equally fast devices keep one profile in common: the planner knows them for alike by that. */
+/* Equally fast devices must share one profile: the planner recognizes like devices by its
+ * address. */
 static const struct profile *share(struct wished *wished, const struct profile *profile)
 {
     for (size_t i = 0; i < wished->profile_count; i++)
@@ -70,7 +71,7 @@ static const struct profile *share(struct wished *wished, const struct profile *
     return copy;
 }
 
-/* "node-a/0" is of "node-a". */
+/* Device "node-a/0" belongs to node "node-a". */
 static bool is_of(const struct planner_device *device, const char *node)
 {
     size_t length = strlen(node);
@@ -106,7 +107,7 @@ void wished_memory(struct wished *wished, uint64_t bytes)
 
 int wish_pin(struct job_plan *plan, const char *text, struct error *err)
 {
-    int64_t zero = -1; /* a pin of it forbids the others */
+    int64_t zero = -1; /* set by a zero pin, which forbids the other values */
     const struct {
         const char *name;
         int64_t *to;

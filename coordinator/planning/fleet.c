@@ -1,4 +1,4 @@
-/* fleet.c - from views to devices with a name and a profile. */
+/* fleet.c - turns views into devices with a name and a profile. */
 #include "coordinator/planning/fleet.h"
 
 #include "common/base/memory.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From one class of speed to the next a flop takes so many times as long. */
+/* Ratio of the time per flop between adjacent speed classes. */
 #define PACE_STEP 1.5
 
 int planning_cost_parse(const char *text, enum planning_cost *cost, struct error *err)
@@ -74,8 +74,7 @@ void fleet_finish(struct fleet *fleet)
     *fleet = (struct fleet){0};
 }
 
-/* One object for all devices that are equally fast: that is how the planner knows them for alike.
- */
+/* Equally fast devices share one profile: the planner recognizes like devices by its address. */
 static const struct profile *share_profile(struct fleet *fleet, const struct profile *profile)
 {
     for (size_t i = 0; i < fleet->profile_count; i++)
@@ -85,8 +84,8 @@ static const struct profile *share_profile(struct fleet *fleet, const struct pro
     return &fleet->profiles[fleet->profile_count++];
 }
 
-/* Ranks on cores meet at one address of their host; what a host has for its devices with memory of
- * their own nobody has measured. */
+/* Ranks on cores meet at one address of their host. The link between a host's memory and its
+ * devices with memory of their own has not been measured. */
 void fleet_set_network(struct profile *profile, enum hardware_kind kind,
                        const struct profile_link *link)
 {
@@ -116,7 +115,7 @@ static int fleet_add(struct fleet *fleet, const struct device_view *view, enum p
     return rc;
 }
 
-/* Seconds a flop takes there, as the mean of its devices'; they lie next to each other. */
+/* Seconds per flop of a host, as the mean over its devices, which are adjacent. */
 static double host_pace(const struct fleet *fleet, size_t first)
 {
     double sum = 0;
@@ -126,8 +125,8 @@ static double host_pace(const struct fleet *fleet, size_t first)
     return sum / (double)(i - first);
 }
 
-/* Of each device's host, from the fastest on, rounded: hosts that are about as fast are of one
- * class, whatever their probes have measured. */
+/* The speed class of each device's host, fastest first, rounded so that hosts of about the same
+ * speed share a class whatever their probes measured exactly. */
 static int *host_classes(const struct fleet *fleet, int *most)
 {
     int *classes = xcalloc(fleet->count, sizeof *classes);
@@ -146,8 +145,8 @@ static int *host_classes(const struct fleet *fleet, int *most)
     return classes;
 }
 
-/* A plan on fewer devices is one on the first of them, and its stages follow their order: fast
- * hosts come first, and otherwise nothing changes. */
+/* A plan on fewer devices uses the first of them, and its stages follow their order, so fast hosts
+ * come first; otherwise the order is unchanged. */
 static void put_fast_hosts_first(struct fleet *fleet)
 {
     int most;
@@ -174,7 +173,7 @@ static void put_fast_hosts_first(struct fleet *fleet)
     fleet->slowdowns = sorted.slowdowns;
 }
 
-/* Hosts in the order of their first devices, but for their speed. */
+/* Hosts stay in the order of their first devices, except for their speed. */
 int fleet_open(struct fleet *fleet, const struct device_view *views, size_t count,
                enum planning_cost cost, struct error *err)
 {

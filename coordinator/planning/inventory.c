@@ -1,4 +1,4 @@
-/* inventory.c - nodes as they are written down, to devices as the scheduler sees them. */
+/* inventory.c - turns nodes as written down into devices as the scheduler sees them. */
 #include "coordinator/planning/inventory.h"
 
 #include "common/base/memory.h"
@@ -31,7 +31,7 @@ static void add_devices(struct hardware_report *report, const struct cluster_dev
         hardware_report_add_device(report, &device);
 }
 
-/* Of all devices of a node, in the order of its report. */
+/* For all devices of a node, in the order of its report. */
 static void add_profiles(struct inventory *inventory, const struct cluster_node *node,
                          const struct cluster_links *links, size_t *capacity)
 {
@@ -90,7 +90,7 @@ static int read_recorded(const json_t *json, const char *name, struct inventory 
     return 0;
 }
 
-/* Once no report changes any more. */
+/* Called when all reports are complete. */
 static void make_views(struct inventory *inventory)
 {
     inventory->views = xcalloc(inventory->view_count, sizeof *inventory->views);

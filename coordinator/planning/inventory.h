@@ -1,5 +1,5 @@
-/* inventory.h - the devices of a cluster that is only written down: a cluster file, or what
- * `gimbal nodes -o json` recorded. */
+/* inventory.h - the devices of a cluster that exists only on paper: from a cluster file, or from
+ * the output of `gimbal nodes -o json`. */
 #ifndef COORDINATOR_PLANNING_INVENTORY_H
 #define COORDINATOR_PLANNING_INVENTORY_H
 
@@ -8,16 +8,17 @@
 
 struct inventory {
     struct hardware_report **reports;
-    struct profile *profiles;  /* of all devices; NULL: recorded, reports have their own */
-    struct device_view *views; /* all grantable */
+    /* of all devices; NULL for a recorded cluster, whose reports contain their own */
+    struct profile *profiles;
+    struct device_view *views; /* all of them grantable */
     size_t report_count, view_count;
 };
 
-/* Read size bytes of text, which errors call name. -EINVAL: file:line:column, key, value and what
- * would be right; of a recorded cluster the member that is wrong. */
+/* Parse `size` bytes of text; `name` is for messages. -EINVAL with file:line:column, key, value and
+ * what would be right; for a recorded cluster with the member that is wrong. */
 int inventory_parse(const char *text, size_t size, const char *name, struct inventory *out,
                     struct error *err);
-/* Accepts a zeroed one. */
+/* Accepts a zeroed inventory. */
 void inventory_finish(struct inventory *inventory);
 
 #endif

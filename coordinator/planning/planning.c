@@ -1,4 +1,4 @@
-/* planning.c - from granted devices to a plan as the workers want it. */
+/* planning.c - from granted devices to a plan in the form that workers need. */
 #include "coordinator/planning/planning.h"
 
 #include "common/base/memory.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many times the devices there are is tried, to say how many would do. */
+/* To tell how many devices would do, up to this many times those granted are tried. */
 #define MORE_FACTOR_MAX 4
 #define ROWS_MAX 200
 
@@ -27,7 +27,7 @@ static int search_plan(const struct planning_task *task, struct planner_result *
     return planner_run(&ask, result, err);
 }
 
-/* On the devices as they are now; nothing where it is no plan for them any more. */
+/* Price the present plan on the devices as they are now; no result if it no longer suits them. */
 static void price_present(const struct planning_task *task, struct planning *out)
 {
     const struct planner_request ask = {task->graph, task->job, task->fleet.devices,
@@ -43,22 +43,22 @@ static void price_present(const struct planning_task *task, struct planning *out
     planner_result_finish(&result);
 }
 
-/* Would so many devices do, of which more than half are used? */
+/* Whether this many devices would do, with more than half of them used. */
 static bool would_fit(const struct planning_task *task, const struct planner_device *devices,
                       size_t count)
 {
     struct job_config job = *task->job;
     struct planner_request ask = {task->graph, &job, devices, (int)count, &task->stop, .any = true};
     struct planner_result result;
-    job.devices.min = (int64_t)count / 2 + 1; /* some of these numbers can be divided */
+    job.devices.min = (int64_t)count / 2 + 1; /* some number in this range can be divided */
     job.devices.max = (int64_t)count;
     bool fits = planner_run(&ask, &result, NULL) == 0;
     planner_result_finish(&result);
     return fits;
 }
 
-/* How many devices would do, if there were more like the last: 0 when not even the most that is
- * tried would. Where some would, more would, too. */
+/* The number of devices that would do if there were more like the last one; 0 if not even the most
+ * that are tried would. If some number would do, larger ones would too. */
 static unsigned count_needed(const struct planning_task *task)
 {
     size_t count = task->fleet.count, most = count * MORE_FACTOR_MAX;
@@ -92,7 +92,7 @@ static char *print_candidates(const struct planner_result *result)
     return text;
 }
 
-/* The workers' devices, by the names that the planner gave the ranks. */
+/* Find the workers' devices by the names that the planner gave to ranks. */
 static void name_ranks(struct planning *planning, const struct planning_task *task)
 {
     planning->rank_count = (size_t)plan_ranks(planning->plan);
@@ -107,8 +107,8 @@ static void name_ranks(struct planning *planning, const struct planning_task *ta
     }
 }
 
-/* On the devices that the plan names, as they are now; without a prediction where they are not
- * there any more, or nobody knows how fast they are. */
+/* Draw the plan on the devices it names, as they are now; without a prediction if some are gone or
+ * of unknown speed. */
 static int draw(const struct planning_task *task, struct picture **out, struct error *err)
 {
     struct planner_request ask = {.graph = task->graph,

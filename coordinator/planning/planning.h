@@ -1,7 +1,7 @@
-/* planning.h - from a job and the devices it was granted to a plan, ready to be assigned.
+/* planning.h - from a job and the devices it was granted to a plan that is ready to be assigned.
  *
- * Between the planner, which knows names, memory and profiles, and the cluster, which knows
- * workers and their reports. Pure, but for the clock that it is given to time the search. */
+ * It connects the planner, which knows names, memory and profiles, with the cluster, which knows
+ * workers and their reports. Pure, except for the clock passed in to time the search. */
 #ifndef COORDINATOR_PLANNING_PLANNING_H
 #define COORDINATOR_PLANNING_PLANNING_H
 
@@ -11,26 +11,27 @@
 
 struct planning {
     struct plan *plan;
-    char *json;                 /* of the plan */
-    char *candidates;           /* planner_print()'s table, also when none fits */
-    uint64_t *hashes;           /* of each rank's program */
-    struct device_ref *devices; /* of each rank */
-    double *compute_s;          /* of each rank: all kernels of a step, were its device not slow */
-    double *slowdowns;          /* of each rank's device, when it was planned */
-    double *networks;           /* seconds per byte from there to other hosts, as it was planned */
+    char *json;                 /* JSON of the plan */
+    char *candidates;           /* the table of planner_print(), also if no plan fits */
+    uint64_t *hashes;           /* [rank]: hash of its program */
+    struct device_ref *devices; /* [rank]: its device */
+    /* [rank]: predicted seconds of all kernels of a step if its device were not slow */
+    double *compute_s;
+    double *slowdowns; /* [rank]: slowdown of its device at planning time */
+    double *networks;  /* [rank]: seconds per byte from its device to other hosts, as planned */
     size_t rank_count;
     struct safety safety;
-    struct picture *picture; /* where the task asks for that, and then nothing else is there */
-    /* A step with the plan that was to be priced beside it, and its copies; 0: not known. */
+    struct picture *picture; /* if the task asks for one; then nothing else is filled in */
+    /* Step time with the plan to be priced for comparison, and time of its copies; 0: unknown. */
     double present_s, present_copy_s;
-    /* After -ENOSPC: so many such devices would do, more than there were; 0: none would that the
-     * job may have. */
+    /* After -ENOSPC: the number of devices of this kind that would do, more than there were; 0: no
+     * number that the job may have would. */
     unsigned devices_needed;
 };
 
-/* 0: *out is whole. -ENOSPC, -EINVAL: as planner_run; the sentence is the planner's, or says
- * which device has no speed. -ECANCELED: the task was stopped. Either way *out is yours to finish.
- */
+/* Run a task. -ENOSPC, -EINVAL: as planner_run(), with the planner's message or one that names the
+ * device of unknown speed. -ECANCELED: the task was stopped. The caller finishes *out in any
+ * case. */
 int planning_run(const struct planning_task *task, struct planning *out, struct error *err);
 void planning_finish(struct planning *planning);
 

@@ -1,5 +1,5 @@
-/* programs.c - every rank's program, lowered as its executor will do it: so both sides can compare
- * its hash, and a rank that is slow is known by what its kernels were to take. */
+/* programs.c - lowers every rank's program exactly as its executor will, so that both sides can
+ * compare hashes and a slow rank can be recognized by the predicted time of its kernels. */
 #include "coordinator/planning/programs.h"
 
 #include "common/base/memory.h"
@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-/* What its kernels are to take in a step, at the speed that its device should have. */
+/* Predicted time of the kernels in a step at the speed that the device should have. */
 static double price_kernels(const struct fleet *fleet, size_t device, const struct program *program)
 {
     struct program_cursor cursor = {0};

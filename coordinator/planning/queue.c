@@ -1,4 +1,4 @@
-/* queue.c - two threads, a lock, and a list of what was asked. */
+/* queue.c - two threads, a lock, and a list of requests. */
 #include "coordinator/planning/queue.h"
 
 #include "common/base/memory.h"
@@ -25,10 +25,10 @@ struct entry {
 struct planning_queue {
     pthread_t threads[THREADS];
     size_t thread_count;
-    int fd; /* its counter is above 0 while there is an answer that was not taken */
+    int fd; /* its counter is above 0 while there is an answer to take */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    /* Under the lock; a task that runs is its thread's, but for `stop`. */
+    /* Guarded by the lock; a running task belongs to its thread, except for `stop`. */
     bool closing;
     struct entry **entries; /* in the order in which they were added */
     size_t count, capacity;
@@ -55,7 +55,7 @@ static void remove_entry(struct planning_queue *queue, const struct entry *entry
     remove_at(queue, i);
 }
 
-/* The first job that waits, else the first question if none is looked at. */
+/* The first waiting job, or else the first question if none is being searched. */
 static struct entry *choose(const struct planning_queue *queue)
 {
     struct entry *question = NULL;
@@ -72,14 +72,14 @@ static struct entry *choose(const struct planning_queue *queue)
     return questioned ? NULL : question;
 }
 
-/* Without the lock. */
+/* Called without the lock. */
 static void search(struct entry *entry)
 {
     struct planning_answer *answer = &entry->answer;
     answer->rc = planning_run(entry->task, &answer->planning, &answer->err);
 }
 
-/* Under the lock. */
+/* Called with the lock. */
 static void end(struct planning_queue *queue, struct entry *entry)
 {
     if (entry->withdrawn) {

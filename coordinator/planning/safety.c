@@ -1,6 +1,6 @@
-/* safety.c - every rank's slices against those of ranks on other nodes. The memory and the messages
- * of the copies are as worker/move makes them: each rank copies all of its state, twice, and sends
- * what it alone holds to the next rank on another node, which has room for two of these. */
+/* safety.c - compares every rank's slices with those of ranks on other nodes. Memory and messages
+ * of copies are as worker/move makes them: each rank copies all of its state, twice, and sends what
+ * it alone holds to the next rank on another node, which has room for two of these. */
 #include "coordinator/planning/safety.h"
 
 #include "common/base/memory.h"
@@ -22,7 +22,7 @@ struct ranks {
     uint64_t state[RANKS_MAX], sole[RANKS_MAX]; /* bytes */
 };
 
-/* The device of a rank; the planner gave it its name. */
+/* A rank's device, named by the planner. */
 static const struct planner_device *device_of(const struct ranks *ranks, int rank)
 {
     const struct planner_request *request = ranks->request;
@@ -33,7 +33,7 @@ static const struct planner_device *device_of(const struct ranks *ranks, int ran
     return &request->devices[i];
 }
 
-/* A node is a worker: several may share a host, and die one by one. */
+/* A node is a worker: several may share a host and die one at a time. */
 static bool same_node(const struct ranks *ranks, int a, int b)
 {
     const char *first = plan_device(ranks->plan, a), *second = plan_device(ranks->plan, b);
@@ -46,15 +46,15 @@ static int compare_tensors(const void *a, const void *b)
     return *(const int *)a - ((const struct parameter *)b)->tensor;
 }
 
-/* NULL: the rank has nothing of the tensor. A program's parameters are in the order of their
- * tensors, and a deep model has a hundred thousand. */
+/* NULL: the rank has nothing of the tensor. A program's parameters are sorted by tensor, and a deep
+ * model has a hundred thousand. */
 static const struct parameter *find_slice(const struct program *program, int tensor)
 {
     return bsearch(&tensor, program->parameters, program->parameter_count,
                    sizeof *program->parameters, compare_tensors);
 }
 
-/* What of a box no rank on another node has, in elements. */
+/* The number of elements of a box that no rank on another node has. */
 static int64_t count_sole(const struct ranks *ranks, int rank, int tensor, const struct box *box,
                           int other)
 {
@@ -74,7 +74,7 @@ static int64_t count_sole(const struct ranks *ranks, int rank, int tensor, const
     return box_count(box);
 }
 
-/* A slice that is not wholly on other nodes is copied as a whole. */
+/* A slice that is not completely on other nodes is copied as a whole. */
 static void weigh(struct ranks *ranks, int rank)
 {
     const struct program *program = ranks->programs[rank];
@@ -95,7 +95,7 @@ static int neighbour_of(const struct ranks *ranks, int rank)
     return (rank + 1) % ranks->count;
 }
 
-/* Copies go from one host's memory to another's, wherever programs have their data. */
+/* Copies go from host memory to host memory, wherever programs keep their data. */
 static const struct profile_link *link_to(const struct planner_device *device, const char *host)
 {
     if (strcmp(device->host, host) == 0)
@@ -123,7 +123,7 @@ static void price(const struct ranks *ranks, struct safety *out)
         out->copy_bytes = held[rank] > out->copy_bytes ? held[rank] : out->copy_bytes;
 }
 
-/* So that they take no more than their share of the steps' time. */
+/* As many steps as keep copies within their share of the time. */
 static uint64_t find_interval(const struct ranks *ranks, double copy_s)
 {
     const struct job_elastic *elastic = &ranks->request->job->elastic;

@@ -1,4 +1,4 @@
-/* task.c - copies for a search. */
+/* task.c - copies what a search needs. */
 #include "coordinator/planning/task.h"
 
 #include "common/base/memory.h"

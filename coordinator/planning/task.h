@@ -1,7 +1,7 @@
-/* task.h - what a plan is to be made of: a job's model, and devices as they are now.
+/* task.h - the input of planning: a job's model, and devices as they are now.
  *
- * A task owns all that the search reads, so that it may run on another thread than the one whose
- * membership the devices are of. */
+ * A task owns everything the search reads, so it can run on another thread than the one that owns
+ * the membership of the devices. */
 #ifndef COORDINATOR_PLANNING_TASK_H
 #define COORDINATOR_PLANNING_TASK_H
 
@@ -12,15 +12,15 @@
 struct planning_request {
     struct job_config *job;
     struct graph *graph;
-    const char *given;   /* (optional) JSON of a plan to be priced in place of a search */
-    const char *present; /* (optional) ... of one to be priced beside it */
-    bool picture;        /* of the given plan's step, in place of all else */
+    const char *given;   /* (optional) JSON of a plan to price instead of searching */
+    const char *present; /* (optional) JSON of a plan to price for comparison */
+    bool picture;        /* draw a step of the given plan instead of everything else */
     const struct device_view *devices;
     size_t device_count;
-    unsigned devices_max; /* that the job may have, one day */
+    unsigned devices_max; /* devices that the job may ever have */
     enum planning_cost cost;
-    bool hurry;                 /* the job's executors stand still meanwhile */
-    uint64_t (*clock_cb)(void); /* milliseconds; called on the thread that searches */
+    bool hurry;                 /* the job's executors are idle meanwhile */
+    uint64_t (*clock_cb)(void); /* milliseconds; called on the searching thread */
 };
 
 struct planning_task {
@@ -32,12 +32,12 @@ struct planning_task {
     unsigned devices_max;
     bool hurry;
     uint64_t (*clock_cb)(void);
-    atomic_bool stop; /* any thread may set it: nobody wants the plan any more */
-    int refusal;      /* a device has no speed: a negative errno and a sentence */
+    atomic_bool stop; /* any thread may set it when the plan is no longer wanted */
+    int refusal;      /* a negative errno, with a message, if a device has no speed; otherwise 0 */
     struct error refusal_words;
 };
 
-/* Takes the request's job and graph, and copies the rest. */
+/* Takes ownership of the request's job and graph, and copies the rest. */
 struct planning_task *planning_task_create(const struct planning_request *request);
 /* Accepts NULL. */
 void planning_task_destroy(struct planning_task *task);

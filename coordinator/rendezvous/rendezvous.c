@@ -1,7 +1,7 @@
-/* rendezvous.c - epochs in no order, and in each its entries, as plain arrays.
+/* rendezvous.c - unordered arrays of epochs and, in each, of entries.
  *
- * A job of n ranks puts about n keys per group of ranks, a few thousand in all; hashes are
- * compared first, so that a search of a thousand takes about a microsecond. */
+ * A job of n ranks puts about n keys per group of ranks, a few thousand in all. Hashes are compared
+ * first, so searching a thousand entries takes about a microsecond. */
 #include "coordinator/rendezvous/rendezvous.h"
 
 #include "common/base/hash.h"
@@ -23,7 +23,7 @@ struct epoch {
     uint64_t number;
     struct entry *entries;
     size_t count, capacity;
-    size_t bytes; /* keys and values */
+    size_t bytes; /* of keys and values */
 };
 
 struct rendezvous {

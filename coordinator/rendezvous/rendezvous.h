@@ -1,7 +1,7 @@
-/* rendezvous.h - where the ranks of an epoch find each other: a key-value store for each.
+/* rendezvous.h - where the ranks of an epoch find each other: one key-value store per epoch.
  *
- * A value is put once and read often; all of it is forgotten when its epoch ends. Pure: who waits
- * for a key that is not there yet is the caller's to remember. */
+ * A value is put once and read often; everything is forgotten when its epoch ends. Pure: the caller
+ * keeps track of who waits for a missing key. */
 #ifndef COORDINATOR_RENDEZVOUS_RENDEZVOUS_H
 #define COORDINATOR_RENDEZVOUS_RENDEZVOUS_H
 
@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RENDEZVOUS_KEY_SIZE 256                 /* with its final NUL */
-#define RENDEZVOUS_KEPT "kept/"                 /* keys of values that outlive the process */
-#define RENDEZVOUS_BYTES_MAX ((size_t)64 << 20) /* keys and values of one epoch */
+#define RENDEZVOUS_KEY_SIZE 256 /* including the final NUL */
+#define RENDEZVOUS_KEPT "kept/" /* prefix of keys whose values survive the process */
+#define RENDEZVOUS_BYTES_MAX ((size_t)64 << 20) /* total of keys and values of one epoch */
 
 struct rendezvous;
 
@@ -21,19 +21,19 @@ struct rendezvous *rendezvous_create(void);
 /* Accepts NULL. */
 void rendezvous_destroy(struct rendezvous *rendezvous);
 
-/* Keep a copy of the value. Putting the same again is harmless.
- * -EEXIST: the key has another value. -EINVAL: the key is empty or too long.
- * -ENOSPC: the epoch keeps RENDEZVOUS_BYTES_MAX already. */
+/* Store a copy of the value. Putting the same value again is harmless. -EEXIST: the key has another
+ * value. -EINVAL: the key is empty or too long. -ENOSPC: the epoch would exceed
+ * RENDEZVOUS_BYTES_MAX. */
 int rendezvous_put(struct rendezvous *rendezvous, const char *job, uint64_t epoch, const char *key,
                    const void *value, size_t size, struct error *err);
-/* False when nobody has put it; *value is lent until the next call that is not const. */
+/* False if the key is missing; *value is lent until the next non-const call. */
 bool rendezvous_get(const struct rendezvous *rendezvous, const char *job, uint64_t epoch,
                     const char *key, const void **value, size_t *size);
 /* Forget all epochs of the job. */
 void rendezvous_forget(struct rendezvous *rendezvous, const char *job);
-/* Forget what is under keys that begin so. */
+/* Forget the job's entries whose keys start with the prefix. */
 void rendezvous_forget_prefix(struct rendezvous *rendezvous, const char *job, const char *prefix);
-/* How many epochs have anything. */
+/* The number of epochs that are stored. */
 size_t rendezvous_count(const struct rendezvous *rendezvous);
 
 #endif

@@ -1,4 +1,4 @@
-/* object.c - what all resources have. */
+/* object.c - what all resources have in common. */
 #include "coordinator/resources/resources.h"
 
 #include <assert.h>

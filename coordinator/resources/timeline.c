@@ -1,11 +1,11 @@
-/* timeline.c - a step of a job in two colours, for who draws it. */
+/* timeline.c - a step of a job, predicted and measured, for those who draw it. */
 #include "coordinator/resources/timeline.h"
 
 #include "coordinator/resources/resources.h"
 
 #include <math.h>
 
-/* To the nanosecond: more digits would say nothing. */
+/* Rounded to nanoseconds: more digits mean nothing. */
 static json_t *seconds(double value)
 {
     return resource_number(round(value * 1e9) / 1e9);
@@ -28,7 +28,7 @@ static json_t *boxes(const struct picture_row *row)
     return items;
 }
 
-/* null where the side is not there. */
+/* null if the side is missing. */
 static json_t *row_of(const struct picture_side *side, size_t index)
 {
     if (!side)
@@ -53,7 +53,7 @@ static json_t *ranks(const struct resource_timeline *of, const struct picture_si
     return items;
 }
 
-/* How long it is, and what of it is not in the rows. */
+/* Its length, and what its rows leave out. */
 static json_t *side(const struct picture_side *side)
 {
     size_t left_out = 0, without = 0;

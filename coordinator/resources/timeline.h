@@ -1,6 +1,6 @@
-/* timeline.h - the resource of a picture: ranks with the boxes of a step, as it was predicted and
- * as the newest one was measured; each side has its length and bubble, and counts what is left out.
- * A side that is not there is null, and its reason says why. */
+/* timeline.h - a picture as JSON: ranks with the boxes of a step, as predicted and as measured in
+ * the newest step. Each side has its length and bubble and counts what is left out. A missing side
+ * is null, and its reason says why. */
 #ifndef COORDINATOR_RESOURCES_TIMELINE_H
 #define COORDINATOR_RESOURCES_TIMELINE_H
 
@@ -17,11 +17,11 @@ struct resource_timeline {
     const char *predicted_why;           /* "": there is a prediction */
     const struct picture_side *measured; /* NULL: there is none */
     const char *measured_why;
-    uint64_t step; /* that was measured, and when it began */
+    uint64_t step; /* the measured step, and when it began */
     double unix_s;
 };
 
-/* Yours. */
+/* The caller owns it. */
 json_t *resource_timeline(const struct resource_timeline *of);
 
 #endif

@@ -1,4 +1,4 @@
-/* dossiers.h - what is known of each job beside its record in jobs/. */
+/* dossiers.h - what the service knows of each job besides its record in jobs/. */
 #ifndef COORDINATOR_SERVICE_DOSSIERS_H
 #define COORDINATOR_SERVICE_DOSSIERS_H
 
@@ -11,23 +11,24 @@
 
 struct service;
 
-/* A plan for these devices, in whatever order; plan NULL: there is none. */
+/* A plan prepared for these devices, in any order; plan NULL: there is none. */
 struct spare {
     struct device_ref *devices;
     size_t count;
-    uint64_t fingerprint; /* of the devices, in whatever order */
+    uint64_t fingerprint; /* of the set of devices, independent of order */
     struct planning planning;
 };
 
-/* What was searched before it is needed, while an epoch runs. */
+/* Plans searched ahead of need while an epoch runs. */
 struct spares {
     struct spare *items;
     size_t count, capacity;
     uint64_t epoch;
-    bool asked; /* one is searched */
+    bool asked; /* a search is under way */
 };
 
-/* A rank of the job ran out of memory there: so many bytes of it are planned at most. */
+/* A device on which a rank of the job ran out of memory: plans use at most memory_max bytes of
+ * it. */
 struct scarce_device {
     struct device_ref device;
     uint64_t memory_max;
@@ -35,12 +36,12 @@ struct scarce_device {
 
 struct dossier {
     char id[JOB_ID_SIZE];
-    struct job_config *config; /* NULL: of an ended job, or one no longer understood */
-    struct planning planning;  /* of the current epoch; plan NULL before there is one */
-    bool planned_before;       /* it was there when it was needed */
+    struct job_config *config; /* NULL: the job has ended, or is no longer understood */
+    struct planning planning;  /* of the current epoch; plan NULL if there is none yet */
+    bool planned_before;       /* the plan had been prepared when it was needed */
     struct corpus *corpus;     /* as its first rank reported it; NULL before */
-    struct error refusal;      /* why no plan can be; "" where there is one, or may be one */
-    enum job_state told_state; /* what events have said */
+    struct error refusal;      /* why there can be no plan; "" if there is or may be one */
+    enum job_state told_state; /* what events have told so far */
     enum job_reason told_reason;
     uint64_t told_step, told_ms;
     struct replan replan;
@@ -49,16 +50,17 @@ struct dossier {
     struct spares spares;
     struct scarce_device *scarce;
     size_t scarce_count, scarce_capacity;
-    uint64_t growth_epoch; /* in which so many devices were last looked at */
+    /* when a trial on more devices was last made: the epoch, and the number of devices */
+    uint64_t growth_epoch;
     size_t growth_devices;
-    bool links_due;        /* its ranks have measured what its plan did not know */
-    uint64_t unsaved_step; /* the newest that was told to have no checkpoint */
+    bool links_due;        /* its ranks have measured links that its plan did not know */
+    uint64_t unsaved_step; /* the newest step that was reported to have no checkpoint */
 };
 
-/* find lends, NULL when unknown; add takes config. */
+/* find lends, NULL if unknown; add takes ownership of config. */
 struct dossier *dossier_find(const struct service *service, const char *job);
 struct dossier *dossier_add(struct service *service, const char *job, struct job_config *config);
-/* Let go of those whose job is forgotten. */
+/* Drop the dossiers of jobs that were forgotten. */
 void dossiers_prune(struct service *service);
 void dossiers_finish(struct service *service);
 

@@ -1,4 +1,5 @@
-/* internal.h - what the files of service/ share. */
+/* internal.h - shared by the files of service/; not for others. All of it runs on the service's
+ * thread. */
 #ifndef COORDINATOR_SERVICE_INTERNAL_H
 #define COORDINATOR_SERVICE_INTERNAL_H
 
@@ -23,27 +24,27 @@
 
 #include <jansson.h>
 
-#define TIMELINES_MAX 16 /* jobs whose steps are drawn */
+#define TIMELINES_MAX 16 /* jobs whose timelines are kept */
 
-/* What was last drawn of a job's steps; see timelines.c. */
+/* The timeline last drawn of a job; see timelines.c. */
 struct timeline {
     char job[JOB_ID_SIZE];
     uint64_t epoch;
-    uint64_t looked;         /* the number of the question that was the last one for it */
-    struct picture *picture; /* NULL: it is being made, or cannot be */
-    struct error why;        /* it cannot be; "" before that is known */
-    uint64_t step;           /* that `measured` is of; 0: none yet */
+    uint64_t looked;         /* value of timelines_looked when it was last asked for */
+    struct picture *picture; /* NULL: not ready, or impossible */
+    struct error why;        /* why it is impossible; "" otherwise */
+    uint64_t step;           /* step that `measured` shows; 0: none yet */
     struct picture_side measured;
 };
 
-/* Who waits to hear what becomes of the job that it submitted. */
+/* A caller waiting to hear what becomes of the job it submitted. */
 struct submitter {
     struct rpc_call *call;
     char job[JOB_ID_SIZE];
     uint64_t until_ms;
 };
 
-/* What is known of those who were turned away, and what of it was logged. */
+/* What is known of rejected callers, and how much of that was logged. */
 struct service_door {
     bool tls;
     uint64_t looked_ms, handshakes_told, unfinished_untold;
@@ -63,8 +64,8 @@ struct slow_device {
     double factor;
 };
 
-/* What is between two hosts, for data in the memory of devices of this kind: a processor's is the
- * host's. */
+/* The link between two hosts, for data in the memory of devices of this kind; a processor's memory
+ * is the host's. */
 struct host_link {
     char *hosts[2];
     enum hardware_kind kind;
@@ -86,7 +87,7 @@ struct service {
     struct planning_queue *plans;
     struct asker **askers;
     size_t asker_count, asker_capacity;
-    struct submitter *submitters; /* callers who hear what becomes of their jobs */
+    struct submitter *submitters; /* callers waiting for the fate of their jobs */
     size_t submitter_count, submitter_capacity;
     struct dossier **dossiers;
     size_t dossier_count, dossier_capacity;
@@ -96,24 +97,24 @@ struct service {
     size_t link_count, link_capacity;
     struct timeline *timelines[TIMELINES_MAX];
     size_t timeline_count;
-    uint64_t timelines_looked; /* questions so far */
-    /* What has happened and was not yet acted upon. */
+    uint64_t timelines_looked; /* number of timeline questions so far */
+    /* What has happened and has not been acted upon yet. */
     struct membership_events happened;
     struct job_actions actions;
-    uint64_t hardware;     /* counts reports of devices that are not what they were */
-    bool growth_due;       /* there may be devices for a job that runs */
-    uint64_t events_woken; /* revision that those who wait have heard of */
-    char **released;       /* names that the questions of ended epochs wait under */
+    uint64_t hardware;     /* incremented when devices turn out different from before */
+    bool growth_due;       /* there may be devices for a running job */
+    uint64_t events_woken; /* revision up to which waiting callers were notified */
+    char **released;       /* names under which questions of ended epochs are parked */
     size_t released_count, released_capacity;
     struct service_backup backup;
     struct service_tally tally;
     uint64_t started_ms;
 };
 
-/* One row per method; a table ends with NULL. */
+/* One row per method; tables end with an empty row. */
 struct service_handler {
     enum coordinator_method method;
-    rpc_handler_cb cb; /* its data is the service */
+    rpc_handler_cb cb; /* its data argument is the service */
 };
 extern const struct service_handler worker_handlers[], rank_handlers[], telemetry_handlers[],
     submit_handlers[], user_handlers[], pause_handlers[], checkpoint_handlers[], cluster_handlers[],
@@ -121,62 +122,62 @@ extern const struct service_handler worker_handlers[], rank_handlers[], telemetr
 
 uint64_t service_now_ms(const struct service *service);
 
-/* ranks.c: the job in this epoch, if the caller has that rank of it, or any where rank is NULL;
- * also when it has ended. -ENOENT, -ESTALE. */
+/* ranks.c: find the job in this epoch, also if it has ended, provided that the caller has that rank
+ * of it, or any rank if `rank` is NULL. -ENOENT, -ESTALE. */
 int service_find_rank(const struct service *service, struct rpc_call *call, const char *id,
                       uint64_t epoch, const uint32_t *rank, const struct job **out,
                       struct error *err);
 
-/* workers.c: a call is a sign of its caller's life; the server's rpc_heard_cb. */
+/* workers.c: the server's rpc_heard_cb; every call shows that its caller is alive. */
 void service_hear(void *service, unsigned roles, const Gimbal__Envelope *envelope);
 
-/* stalls.c: where the ranks of a worker are, with its heartbeat. */
+/* stalls.c: where the ranks of a worker are, as told with its heartbeat. */
 void service_hear_positions(struct service *service, struct rpc_call *call,
                             const Gimbal__HeartbeatRequest *request);
 
-/* pace.c: what a rank's kernels took, and were predicted to take. */
+/* pace.c: how long a rank's kernels took, and how long they were predicted to take. */
 void service_hear_pace(struct service *service, const struct job *job, size_t rank,
                        double measured_s, double predicted_s);
-/* How many times as long as it should a device takes; and the same into views of devices. */
+/* A device's slowdown factor; write the factors to views of devices; drop those of a worker's
+ * instance. */
 double service_slowdown(const struct service *service, const struct device_ref *ref);
 void service_mark_slow(const struct service *service, struct device_view *views, size_t count);
 void service_forget_slow(struct service *service, uint64_t instance);
 
-/* links.c: from a rank; -EINVAL: of no link. */
+/* links.c: a measurement by a rank; -EINVAL: it is of no link of its plan. */
 int service_hear_link(struct service *service, struct rpc_call *call,
                       const Gimbal__LinkRecord *record, struct error *err);
-/* Has anybody measured how far other hosts are from this one, for data of devices of this kind? And
- * the same into views of devices. */
+/* Whether the link of this host to others has been measured, for data of devices of this kind; and
+ * write such links to views of devices. */
 bool service_network(const struct service *service, const char *host, enum hardware_kind kind,
                      struct profile_link *out);
 void service_mark_network(const struct service *service, struct device_view *views, size_t count);
 void service_forget_network(struct service *service, const char *worker);
 void service_finish_network(struct service *service);
-/* Shall the ranks of this epoch measure it? And, once it trains: is there a better plan, now that
- * it is known? */
+/* Whether the ranks of this epoch shall measure their links; and, once it trains, ask whether there
+ * is a better plan now that they are known. */
 bool service_wants_links(const struct service *service, const struct job *job);
 void service_weigh_links(struct service *service, const struct job *job);
 
-/* memory.c: is the host's memory all that the rank's device has? */
+/* memory.c: whether the memory of the rank's device is the host's memory. */
 bool service_has_host_memory(const struct service *service, const struct job *job, size_t rank);
-/* A rank of the job ran out of memory: how many bytes of its device are planned at most
- * from now on; 0: as many as it has. */
+/* A rank of the job ran out of memory. Returns how many bytes of its device plans may use from now
+ * on; 0: all. */
 uint64_t service_lower_memory(struct service *service, const struct job *job, size_t rank);
-/* May the rank's device have as much of the job as the plan says? And what may be planned for it,
- * into views of devices. */
+/* Whether the rank's device has as much memory for the job as the plan needs; and write the limits
+ * to views of devices. */
 bool service_memory_serves(const struct dossier *dossier, const struct plan *plan, int rank,
                            const struct device_ref *device);
 void service_mark_scarce(const struct dossier *dossier, struct device_view *views, size_t count);
 
-/* How long a caller may be kept waiting for what takes long: its answer is to be back before its
- * deadline. */
+/* How long a caller may be kept waiting so that the answer arrives before its deadline. */
 uint64_t service_patience_ms(const struct service *service, const struct rpc_call *call);
 
-/* traces.c: of a rank; -errno as service_find_rank and traces_add. */
+/* traces.c: take a rank's trace; errors of service_find_rank() and traces_add(). */
 int service_take_trace(struct service *service, struct rpc_call *call,
                        const Gimbal__TraceRecord *record, struct error *err);
 
-/* timelines.c: is the answer still wanted, and what to make of it; and the end of all. */
+/* timelines.c: whether the answer is still wanted; take it; and free all timelines. */
 bool service_awaits_picture(const struct service *service, const struct asker *asker);
 void service_take_picture(struct service *service, const struct asker *asker,
                           struct planning_answer *answer);
@@ -190,127 +191,131 @@ uint64_t service_backup_next_ms(const struct service *service);
 /* turn.c: act upon what has happened until nothing follows from it, and wake who waits. Answers
  * are sent when all of it is durable, whenever they are given. */
 void service_turn(struct service *service);
-/* service.c: make it durable. */
+/* service.c: make everything durable. */
 int service_commit(struct service *service, struct error *err);
-/* An event into jobs; what follows waits for the turn. */
+/* Apply an event to jobs; its consequences wait for the turn. */
 int service_apply(struct service *service, const struct job_event *event, struct error *err);
-/* One of our own making, refused only where the job has moved on meanwhile. */
+/* Apply an event made by the service itself, which is refused only if the job has moved on. */
 void service_apply_own(struct service *service, const struct job_event *event);
-/* actions.c: carry out what is to be done; true when there was something. */
+/* actions.c: carry out pending actions; returns true if there were any. */
 bool service_carry_out(struct service *service);
 
-/* access.c: whether callers of these roles are believed whatever they say; and the server's
+/* access.c: whether callers in these roles are trusted in everything they say; and the server's
  * rpc_admit_cb. */
 bool service_trusts_all(unsigned roles);
 int service_admit(void *service, unsigned roles, const Gimbal__Envelope *envelope,
                   struct error *err);
-/* May the caller cancel, pause, resume the job? -EACCES in words. */
+/* Whether the caller may cancel, pause or resume the job; -EACCES with a message. */
 int service_may_change(const struct rpc_call *call, const struct job *job, struct error *err);
-/* Whose job it is that the caller submits for `wanted`, "" for itself: *user is lent. -EACCES. */
+/* Whose job it is if the caller submits on behalf of `wanted` ("": of itself); *user is lent.
+ * -EACCES: it may not. */
 int service_submits_as(const struct rpc_call *call, const char *wanted, const char **user,
                        struct error *err);
 /* -EACCES unless the caller is that node. */
 int service_speaks_for(const struct rpc_call *call, const char *node, struct error *err);
-/* Log that a caller was refused: the first of many, and then how many there were. */
+/* Log that a caller was refused: the first refusal at once, later ones as a count. */
 void service_note_refusal(struct service *service, const Gimbal__Envelope *envelope,
                           const struct error *err);
-/* Log whom the door has turned away and nobody was told of: now, or if it is time to. */
+/* Log rejected connections that were not reported yet: at once, or when it is time. */
 void service_tell_door(struct service *service);
 void service_watch_door(struct service *service);
-/* When service_watch_door has something to look at; UINT64_MAX for never. */
+/* When service_watch_door() next has something to do; UINT64_MAX: never. */
 uint64_t service_door_next_ms(const struct service *service);
 
-/* checkpoints.c: a rank cannot load the checkpoint of this step, in these words. */
+/* checkpoints.c: a rank cannot load the checkpoint of this step, for the reason in `words`. */
 void service_damage_checkpoint(struct service *service, const struct job *job, uint64_t step,
                                const char *words);
-/* Does the job save checkpoints? */
+/* Whether the job saves checkpoints. */
 bool service_saves(const struct service *service, const struct job *job);
-/* Where the job's checkpoints go, NULL for nowhere; the folder of the newest that is
- * listed and undamaged, NULL where there is none; both yours. All that are listed, for their
- * free_unpacked. */
+/* The directory of the job's checkpoints, NULL if it has none; that of its newest listed and
+ * undamaged checkpoint, NULL if there is none (the caller frees both); and all listed checkpoints,
+ * each released by its free_unpacked(). */
 char *service_checkpoint_root(const struct service *service, const struct job *job);
 char *service_newest_checkpoint(const struct service *service, const struct job *job);
 Gimbal__Checkpoint **checkpoints_to_wire(const struct service *service, const struct job *job,
                                          size_t *count);
 
-/* restore.c: take up what the store has, at the start. */
+/* restore.c: restore everything from the store, at the start. */
 int service_restore(struct service *service, struct error *err);
 
-/* plan.c: the job and its graph, from its text, into the request; -EINVAL where it is understood no
- * more. */
+/* plan.c: parse the job's text and build its graph into the request; -EINVAL: it is no longer
+ * understood. */
 int service_read_job(const struct job *job, struct planning_request *request, struct error *err);
-/* Have the job's epoch planned: answered by an event of this turn, or of a later one, when
- * a search has found what service_planned takes. */
+/* Have the job's epoch planned. The answer is an event of this turn or, when a search has found
+ * what service_planned() takes, of a later one. */
 void service_plan_job(struct service *service, const struct job *job);
 void service_planned(struct service *service, const struct job *job,
                      struct planning_answer *answer);
-/* Search beside the training for a plan of a running job on these devices; service_take_trial
- * follows, or service_keep_spare. */
+/* While a job trains, search for a plan of it on these devices; service_take_trial() or
+ * service_keep_spare() gets the result. */
 void service_plan_beside(struct service *service, enum asks kind, const struct job *job,
                          const struct device_view *devices, size_t count);
-struct device_ref *service_refs(const struct device_view *views, size_t count); /* yours */
+/* owned by the caller */
+struct device_ref *service_refs(const struct device_view *views, size_t count);
 
-/* spares.c: the job's epoch has finished a step; and there may be other devices. */
+/* spares.c: the job's epoch has finished a step; and devices may have changed. */
 void service_begin_spares(struct service *service, const struct job *job);
 void service_consider_spares(struct service *service);
-/* Devices are not what they were: nor are plans for them. */
+/* Devices are not what they were, so plans for them are void. */
 void service_forget_spares(struct service *service);
 void spares_clear(struct spares *spares);
-/* Takes what the asker was told, of its devices. */
+/* Keep the answer, and take over the asker's devices. */
 void service_keep_spare(struct service *service, struct asker *asker,
                         struct planning_answer *answer);
-/* A plan that is ready for just the devices that the job was granted, yours; false: none is. */
+/* Take a prepared plan for exactly the devices granted to the job, owned by the caller; false:
+ * there is none. */
 bool service_take_spare(struct service *service, const struct job *job, struct planning *out);
-/* devices.c: those that the job trains on, and all that are free, of a kind; of `all`, in its
- * order. How many; out has room for count. */
+/* devices.c: the devices of `all` that the job trains on, and those of a kind that are free, in the
+ * order of `all`. Return their number; `out` has room for count. */
 size_t service_own_devices(const struct job *job, const struct device_view *all, size_t count,
                            struct device_view *out);
 size_t service_free_devices(const struct device_view *all, size_t count, enum hardware_kind kind,
                             struct device_view *out);
 
-/* growth.c: at the end of a turn, where growth_due says so; for a job whose devices are slower or
- * faster than when it was planned; and what to make of the answer. */
+/* growth.c: at the end of a turn, if growth_due is set; for a job whose devices have become slower
+ * or faster since it was planned; and take the result. */
 void service_consider_growth(struct service *service);
 void service_plan_again(struct service *service, const struct job *job);
 void service_take_trial(struct service *service, const struct job *job,
                         const struct planning_answer *answer);
 
-/* questions.c: search on all devices that are alive, to answer a call: answer_cb is called with the
- * plan, and a failure is told the caller. Takes config and graph. */
+/* questions.c: answer a call by a search on all devices that are alive. On success answer_cb is
+ * called with the plan; on failure the caller gets the error. Takes ownership of config and
+ * graph. */
 struct question {
     struct job_config *config;
     struct graph *graph;
     const char *given;   /* (optional) */
-    const char *cluster; /* (optional) a cluster file, in place of the workers that are alive */
+    const char *cluster; /* (optional) a cluster file, used instead of the workers that are alive */
     enum planning_cost cost;
     void (*answer_cb)(struct rpc_call *call, const struct planning *planning);
 };
 void service_plan_dry(struct service *service, struct rpc_call *call, const struct question *ask);
 
-/* submit.c: answer those whose job has been planned, or whose patience is over. */
+/* submit.c: answer those whose job was planned or whose patience is over. */
 void service_answer_submitters(struct service *service);
 uint64_t service_submitters_next_ms(const struct service *service);
 
-/* events.c: append to the stream of events. json is taken, and may be NULL; job and node may be
- * "". */
+/* events.c: append to the stream of events. Takes ownership of json, which may be NULL; job and
+ * node may be "". */
 void service_tell(struct service *service, const char *kind, const char *job, const char *node,
                   json_t *json, const char *format, ...) __attribute__((format(printf, 6, 7)));
 void service_tell_membership(struct service *service, const struct membership_event *event);
-/* If its state or reason is another than was last told. */
+/* Only if its state or reason differs from what was last told. */
 void service_tell_job(struct service *service, const struct job *job);
-/* That a job which broke goes on, when it has finished a step. */
+/* Tell that a job which broke goes on, once it has finished a step. */
 void service_tell_replan(struct service *service, const struct job *job);
 void service_tell_plan(struct service *service, const struct job *job);
-/* At most one a second for each job, but always the last. */
+/* At most one per second for each job, but always the last. */
 void service_tell_step(struct service *service, const struct job *job);
 void service_tell_evaluation(struct service *service, const Gimbal__EvaluationRecord *record);
 
-/* wire.c: messages that are yours, for their free_unpacked. */
+/* wire.c: messages owned by the caller and released by their free_unpacked(). */
 Gimbal__JobStatus *job_to_wire(const struct service *service, const struct job *job);
 Gimbal__NodeStatus *worker_to_wire(const struct service *service, const struct worker *worker);
 
-/* details.c: all that users are told of one job; lent by what the service knows until it goes on.
- */
+/* details.c: everything that users are told of one job; it borrows from the service and is valid
+ * until the service goes on. */
 struct job_details {
     Gimbal__GetJobReply reply;
     Gimbal__JobSpec spec;
@@ -324,7 +329,7 @@ void job_details_finish(struct job_details *details);
 
 #define EVENTS_STREAM "events"
 #define EVENTS_KEPT 10000 /* in memory; the store has more */
-/* Under which the polls for a worker's assignments, and the questions of an epoch, wait. */
+/* Names under which polls for a worker's assignments, and questions of an epoch, are parked. */
 #define PARKED_SIZE 96
 const char *assignments_parked(char *out, uint64_t instance);
 const char *rendezvous_parked(char *out, const char *job, uint64_t epoch);

@@ -1,12 +1,12 @@
-/* service.h - the coordinator: the modules that decide, behind the calls of
- * proto/coordinator.proto.
+/* service.h - the coordinator: the deciding modules behind the calls of proto/coordinator.proto.
  *
- * A call becomes an event of membership or jobs; what follows from it is carried out in the same
- * turn, before the next call is looked at: devices are held, searches begun, assignments put where
- * their workers wait. What a turn has changed becomes durable as a whole before anybody hears of
- * any of it: before the call is answered and before a record leaves. So a coordinator may die at
- * any instruction, and the next one goes on from the store. One thread,
- * and beside it those that search plans; the clock is the caller's. */
+ * A call becomes an event of membership or jobs, and its consequences are carried out in the same
+ * turn, before the next call is looked at: devices are held, searches started, assignments left
+ * where their workers poll for them. All changes of a turn become durable together before anybody
+ * hears of them: before the call is answered and before a record leaves. So a coordinator may die
+ * at any instruction, and the next one continues from the store.
+ *
+ * It runs on one thread, besides those that search for plans; the caller provides the clock. */
 #ifndef COORDINATOR_SERVICE_SERVICE_H
 #define COORDINATOR_SERVICE_SERVICE_H
 
@@ -24,68 +24,71 @@ struct service;
 struct service_options {
     const char *release; /* lent for the service's life */
     struct membership_config membership;
-    bool drills;         /* faults may be ordered of it */
+    bool drills;         /* faults may be ordered from it, for tests */
     struct store *store; /* lent for the service's life */
     uint64_t term;       /* of this start: higher than any before */
-    uint64_t instance;   /* random number of this start */
-    /* Milliseconds of the calendar that never run backwards while the service lives; called on
-     * any thread. */
+    uint64_t instance;   /* random number drawn at this start */
+    /* Milliseconds of the calendar that never run backwards while the service lives; called on any
+     * thread. */
     uint64_t (*clock_cb)(void);
 };
 
-/* Take up what the store has. *out is yours. -EINVAL for the membership's times; else what the
- * store says, or for want of memory or descriptors. */
+/* Create the service and restore what the store has; the caller owns *out. -EINVAL: the
+ * membership's times are invalid; otherwise errors of the store, or for lack of memory or
+ * descriptors. */
 int service_open(const struct service_options *options, struct service **out, struct error *err);
 /* Accepts NULL. */
 void service_close(struct service *service);
 
-/* Without a bundle, on loopback and for everybody, as rpc_server_listen; with one, with TLS and
- * once for each role, at PORT and those above it. Port 0 takes free ones. */
+/* Start listening. Without a bundle: one listener on loopback for all roles, as
+ * rpc_server_listen(). With a bundle: TLS, one listener per role, on PORT and the ports above it.
+ * Port 0 chooses free ones. */
 int service_listen(struct service *service, const char *address, const struct bundle *bundle,
                    struct error *err);
-/* With its real port, of the workers where there are more; lent. */
+/* The address with its actual port, that of workers if there are several; lent. */
 const char *service_address(const struct service *service);
-/* For a file: a line with the address, or with TLS a line "ROLE ADDRESS" for each role; yours. */
+/* For an address file: one line with the address or, with TLS, a line "ROLE ADDRESS" per role. The
+ * caller frees it. */
 char *service_address_lines(const struct service *service);
 
-/* Tokens that were agreed upon beforehand, a line each: worker or user, ID.SECRET, how long it
- * lasts, uses. Those that are known already stay as they are, with what is left of them. -EINVAL
- * with file and line, or what the store says. */
+/* Register pre-arranged tokens from a file, one per line: worker or user, ID.SECRET, validity,
+ * number of uses. Tokens known already stay as they are, with what is left of them. -EINVAL with
+ * file and line, or errors of the store. */
 int service_register_tokens(struct service *service, const char *path, struct error *err);
 
-/* How long calls took, by number of method of common/rpc/services: as rpc_server_handling. */
+/* How long calls of a method (its number in common/rpc/services) took; as rpc_server_handling(). */
 const struct histogram *service_handling(const struct service *service, unsigned method);
 
-/* All that Prometheus is to know, as coordinator/metrics/exposition.h has it; yours. */
+/* All metrics in the format of coordinator/metrics/exposition.h; the caller frees them. */
 char *service_metrics(const struct service *service, size_t *size);
 
-/* What programs are told over HTTP, as coordinator/resources writes it; *out is yours. Lists of
- * nodes are without the profiles of their devices; a job is with its plan, its curve, its
- * checkpoints and its times. -ENOENT in words; events: what the store says. */
+/* What programs are told over HTTP, as written by coordinator/resources; the caller owns *out.
+ * Lists of nodes omit the profiles of devices; a job includes its plan, loss curve, checkpoints and
+ * times. -ENOENT: unknown; for events, errors of the store. */
 void service_list_nodes(const struct service *service, json_t **out);
 int service_show_node(const struct service *service, const char *name, json_t **out,
                       struct error *err);
 void service_list_jobs(const struct service *service, json_t **out);
 int service_show_job(const struct service *service, const char *id, json_t **out,
                      struct error *err);
-/* A step of the job in two colours: what was predicted of its plan, and the newest step that its
- * ranks told of. It is drawn beside us when somebody first asks; until then it is said to be
- * pending. */
+/* The timeline of a step of the job: as predicted for its plan, and as measured in the newest step
+ * its ranks have reported. It is drawn in the background when first asked for; until then it is
+ * reported as pending. */
 int service_show_timeline(struct service *service, const char *id, json_t **out, struct error *err);
-/* Each with its revision, and the list with that of the newest event that there is. */
+/* Events, each with its revision; the list has the revision of the newest event. */
 int service_list_events(const struct service *service, const struct store_query *query,
                         json_t **out, struct error *err);
-/* That of the newest event that there is. */
+/* The revision of the newest event. */
 uint64_t service_events_revision(const struct service *service);
 
 /* Readable when there are calls. */
 int service_fd(const struct service *service);
 /* Readable when a plan was found. */
 int service_plans_fd(const struct service *service);
-/* Milliseconds until service_poll has something to do of its own accord; -1: never. */
+/* Milliseconds until service_poll() has something to do without a call; -1: never. */
 int service_timeout_ms(const struct service *service);
-/* Handle what has come and what is due; does not wait. An error is the store's and final: nobody
- * has heard of what could not be stored, and nobody is answered any more. */
+/* Handle what has arrived and what is due, without waiting. An error comes from the store and is
+ * final: nobody has heard of what could not be stored, and nobody is answered any more. */
 int service_poll(struct service *service, struct error *err);
 
 #endif

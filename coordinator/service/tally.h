@@ -1,4 +1,4 @@
-/* tally.h - what has happened since the coordinator was started, counted for metrics.c. */
+/* tally.h - counts what has happened since the coordinator started, for metrics.c. */
 #ifndef COORDINATOR_SERVICE_TALLY_H
 #define COORDINATOR_SERVICE_TALLY_H
 
@@ -10,18 +10,18 @@
 
 #define TALLY_KIND_SIZE 32
 
-/* Zeroed to begin with. */
+/* Initialize to zero. */
 struct service_tally {
     struct tally_events {
         char kind[TALLY_KIND_SIZE];
         uint64_t count;
-    } * events; /* of each kind that there was */
+    } * events; /* one entry per kind that occurred */
     size_t event_count, event_capacity;
     struct tally_replans {
         uint64_t count, steps_lost;
-        double seconds; /* from what broke to the next finished step */
+        double seconds; /* from the break to the next finished step */
     } replans[JOB_REASONS];
-    struct histogram search_us; /* that a job's plan took */
+    struct histogram search_us; /* duration of searches for jobs' plans */
 };
 
 void tally_event(struct service_tally *tally, const char *kind);

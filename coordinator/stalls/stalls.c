@@ -1,4 +1,4 @@
-/* stalls.c - a row per rank of the epoch; see stalls.h. */
+/* stalls.c - one entry per rank of the epoch. */
 #include "coordinator/stalls/stalls.h"
 
 #include "common/base/memory.h"

@@ -1,4 +1,4 @@
-/* verdict.c - following who waits for whom; see verdict.h. */
+/* verdict.c - follows who waits for whom. */
 #include "coordinator/stalls/verdict.h"
 
 #include "common/base/memory.h"
@@ -21,13 +21,13 @@ const char *stall_kind_name(enum stall_kind kind)
     return names[kind];
 }
 
-/* It is known to be there, and has been for long enough. */
+/* Whether it is known to be in one place, and for long enough. */
 static bool is_held(const struct stall_position *rank, uint64_t limit_ms)
 {
     return rank->known && rank->held_ms >= limit_ms;
 }
 
-/* Whom it waits for; NOBODY. */
+/* The rank it waits for, or NOBODY. */
 static size_t next_of(const struct stall_position *ranks, size_t count, size_t at)
 {
     const struct stall_position *rank = &ranks[at];
@@ -36,8 +36,8 @@ static size_t next_of(const struct stall_position *ranks, size_t count, size_t a
     return waits ? (size_t)rank->awaits : NOBODY;
 }
 
-/* From one that waits to whom it waits for in the end: NOBODY where the way ends at a rank that
- * moves on. *circle: the way goes round, and this is on it. */
+/* From a waiting rank to the one it waits for in the end; NOBODY if the chain ends at a rank that
+ * moves on. *circle: the chain is a cycle, and the result is on it. */
 static size_t follow(const struct stall_position *ranks, size_t count, size_t from,
                      uint64_t limit_ms, bool *circle)
 {
@@ -55,7 +55,7 @@ static size_t follow(const struct stall_position *ranks, size_t count, size_t fr
     return at;
 }
 
-/* How many wait for it at once, not by others. */
+/* How many ranks wait for it directly. */
 static size_t count_waiting(const struct stall_position *ranks, size_t count, size_t rank)
 {
     size_t waiting = 0;
@@ -64,7 +64,7 @@ static size_t count_waiting(const struct stall_position *ranks, size_t count, si
     return waiting;
 }
 
-/* Of the circle that `from` is on, the one that most wait for. */
+/* Of the cycle that `from` is on, the rank that most others wait for. */
 static size_t busiest(const struct stall_position *ranks, size_t count, size_t from)
 {
     size_t best = from;
@@ -82,7 +82,7 @@ static bool has_come(const struct stall_position *rank, uint64_t group, uint64_t
     return false;
 }
 
-/* One that waits for it, whose call the verdict is about; NOBODY. */
+/* A rank that waits for it, whose call the verdict names; NOBODY. */
 static size_t find_waiting(const struct stall_position *ranks, size_t count, size_t rank)
 {
     for (size_t i = 0; i < count; i++)
@@ -91,7 +91,7 @@ static size_t find_waiting(const struct stall_position *ranks, size_t count, siz
     return NOBODY;
 }
 
-/* All that wait, for whomever: in the end it is for this one. */
+/* Count all ranks that wait for anybody: in the end they wait for this one. */
 static size_t count_held_up(const struct stall_position *ranks, size_t count, size_t by)
 {
     size_t held = 0;
@@ -108,7 +108,7 @@ static enum stall_kind kind_of(const struct stall_position *culprit,
     return has_come(culprit, waiting->group, waiting->number) ? STALL_CUT_OFF : STALL_ABSENT;
 }
 
-/* What the culprit itself is at. Steps are counted from 1 for people. */
+/* Describe where the culprit itself is. Steps are counted from 1 for people. */
 static void print_own(const struct stall_position *culprit, char *out, size_t size)
 {
     if (!culprit->call[0])
@@ -156,7 +156,7 @@ static void fill(const struct stall_position *ranks, size_t count, size_t culpri
     print(own, out);
 }
 
-/* A process that is stopped is to blame whatever the others do; of several the first. */
+/* A stopped process is to blame whatever the others do; of several the first. */
 static size_t find_stopped(const struct stall_position *ranks, size_t count, uint64_t limit_ms)
 {
     for (size_t i = 0; i < count; i++)

@@ -1,4 +1,4 @@
-/* checkpoints.c - the checkpoints that are listed: those that a job may go on from. */
+/* checkpoints.c - the listed checkpoints: those that a job may start from. */
 #include "coordinator/store/internal.h"
 
 #include "common/base/memory.h"

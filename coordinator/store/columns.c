@@ -1,4 +1,4 @@
-/* columns.c - every kind of column, bound and read. */
+/* columns.c - binds and reads every kind of column. */
 #include "coordinator/store/columns.h"
 
 #include "common/base/memory.h"

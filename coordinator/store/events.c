@@ -1,7 +1,7 @@
 /* events.c - the cluster's history. */
 #include "coordinator/store/internal.h"
 
-/* So many at once, so that the cost is spread thin. */
+/* events are dropped this many at a time, which spreads the cost */
 #define DROPPED_TOGETHER 1000
 
 void store_put_event(struct store *store, uint64_t revision, const Gimbal__Event *event)

@@ -1,4 +1,4 @@
-/* identity.c - join tokens and credentials: hashes of both, and never what was hashed. */
+/* identity.c - join tokens and credentials; of both only hashes are stored. */
 #include "coordinator/store/internal.h"
 
 #include <errno.h>

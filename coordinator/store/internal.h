@@ -1,4 +1,4 @@
-/* internal.h - what the files of store/ share. */
+/* internal.h - shared by the files of store/; not for others. */
 #ifndef COORDINATOR_STORE_INTERNAL_H
 #define COORDINATOR_STORE_INTERNAL_H
 
@@ -17,7 +17,8 @@ char *store_path(const char *directory);
 /* checkpoints.c: the newest that is listed, into the record. */
 void checkpoints_read_newest(struct sql *sql, struct job *job);
 
-/* schema.c: bring the database to this release's schema. -EPROTO when it is of a newer one. */
+/* schema.c: bring the database to this release's schema; fails with -EPROTO if a newer release
+ * wrote it. */
 void schema_migrate(struct sql *sql);
 
 #endif

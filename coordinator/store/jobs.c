@@ -52,7 +52,7 @@ static const struct sql_words rank_state_words = {rank_state_name,
                               rank_role_words = {rank_role_name,
                                                  sizeof rank_roles / sizeof *rank_roles};
 
-/* Behind its number, a job's members, which are columns of the same names. */
+/* The members of a job that follow its number; they are stored in columns of the same names. */
 /* clang-format off */
 #define MEMBERS(X)                                                                                 \
     X(key, OWNED, NULL) X(name, OWNED, NULL) X(user, OWNED, NULL) X(text, OWNED, NULL)             \
@@ -118,7 +118,7 @@ static void read_ranks(struct sql *sql, struct job *job)
     }
 }
 
-/* Of a row of COLUMNS; yours. */
+/* Read a row of COLUMNS; the caller owns the job. */
 static struct job *read_job(struct sql *sql, sqlite3_stmt *row)
 {
     struct job *job = xcalloc(1, sizeof *job);
@@ -222,7 +222,7 @@ void store_put_plan(struct store *store, const struct job *job, const char *id,
             (uint64_t)job->epoch);
 }
 
-/* Of a blob with one for each rank; yours, NULL where it has another size. */
+/* Copy a blob of one element per rank; NULL if it has another size. */
 static void *read_each(sqlite3_stmt *row, int column, size_t count, size_t size)
 {
     if (count == 0 || (size_t)sqlite3_column_bytes(row, column) != count * size)

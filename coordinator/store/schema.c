@@ -1,7 +1,8 @@
-/* schema.c - the tables, as a list of steps that each store has gone some way along.
+/* schema.c - the tables as a list of migration steps; each store records how many it has been
+ * through.
  *
  * A release that changes the schema appends a step; steps are never changed. Words are stored as
- * words, so that the order of an enum means nothing and `sqlite3 store.db` can be read. */
+ * words, so the order of an enum does not matter and a person can read `sqlite3 store.db`. */
 #include "coordinator/store/internal.h"
 
 #include <errno.h>

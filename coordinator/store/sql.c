@@ -1,4 +1,4 @@
-/* sql.c - SQLite's C interface, with errno and words. */
+/* sql.c - SQLite's C interface with errno values and messages. */
 #include "coordinator/store/sql.h"
 
 #include "common/base/memory.h"
@@ -32,7 +32,7 @@ static int errno_of(int code)
     }
 }
 
-/* What SQLite has just said becomes the first failure. */
+/* Record SQLite's latest error as the first failure. */
 static void fail(struct sql *sql)
 {
     if (sql->rc != 0)
@@ -89,7 +89,7 @@ void sql_script(struct sql *sql, const char *text)
         fail(sql);
 }
 
-/* Texts are constants: their addresses name them. */
+/* Texts are constants, so their addresses identify them. */
 static sqlite3_stmt *prepare(struct sql *sql, const char *text)
 {
     for (size_t i = 0; i < sql->count; i++)

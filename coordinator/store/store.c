@@ -1,4 +1,4 @@
-/* store.c - the database's life: its folder, its cluster, its terms. */
+/* store.c - the database as a whole: its directory, its cluster, its terms. */
 #include "coordinator/store/internal.h"
 
 #include "common/base/clock.h"
@@ -21,7 +21,7 @@
 #define SMB2_SUPER_MAGIC 0xfe534d42
 #endif
 
-/* SQLite's locks and its log are not safe on the file systems of others. */
+/* SQLite's locks and write-ahead log are not safe on network file systems. */
 static int check_local(const char *path, struct error *err)
 {
     struct statfs status;
@@ -43,7 +43,7 @@ static int check_local(const char *path, struct error *err)
     }
 }
 
-/* One process at a time: the lock is taken by the first read and kept until the end. */
+/* One process at a time: the lock is taken by the first transaction and kept until the end. */
 static void configure(struct sql *sql)
 {
     sql_script(sql, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;"
@@ -61,7 +61,7 @@ static void configure(struct sql *sql)
         sql_leave(statement);
 }
 
-/* The number of the cluster, drawn when the store is made. */
+/* Read the number of the cluster, which is drawn when the store is created. */
 static void identify(struct store *store)
 {
     struct sql *sql = &store->sql;

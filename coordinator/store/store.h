@@ -1,13 +1,14 @@
-/* store.h - what must survive the coordinator: jobs, plans, workers, events, the term, and who
- * may call.
+/* store.h - what must survive the coordinator: jobs, plans, workers, events, the term, and who may
+ * call.
  *
- * Changes are put, and all that were put since the last commit become durable together: either
- * the disk has all of them or none. A put does not fail; what went wrong is told by the commit,
- * and by every commit after it, because a disk that has failed once cannot be trusted to hold
- * what was put: whoever hears of it stops, and is started again.
+ * Changes are put, and store_commit() makes all changes since the last commit durable together: the
+ * disk has either all of them or none. A put cannot fail; errors are reported by the commit, and by
+ * every commit after it, because a disk that has failed once cannot be trusted to hold what was
+ * put. The coordinator then stops and is started again.
  *
- * One SQLite database, DIRECTORY/store.db, in WAL mode with synchronous=FULL, for one process at
- * a time and on a local disk. Times are milliseconds of the calendar. One thread. */
+ * The store is one SQLite database, DIRECTORY/store.db, in WAL mode with synchronous=FULL, for one
+ * process at a time and on a local disk. Times are milliseconds of the calendar. Not
+ * thread-safe. */
 #ifndef COORDINATOR_STORE_STORE_H
 #define COORDINATOR_STORE_STORE_H
 
@@ -21,22 +22,23 @@
 
 struct store;
 
-/* Open or make the store in directory, which is made, for its owner only, where it is missing.
- * *out is yours. -EBUSY: another process has it open. -ENOTSUP: it is on a network file system.
- * -EPROTO: a newer release wrote it. -EIO, -ENOSPC, -EACCES...: in words. */
+/* Open or create the store in a directory, which is created for its owner only if it is missing.
+ * The caller owns *out. -EBUSY: another process has it open. -ENOTSUP: it is on a network file
+ * system. -EPROTO: a newer release wrote it, or it is damaged. Otherwise -EIO, -ENOSPC, -EACCES and
+ * others, with a message. */
 int store_open(const char *directory, struct store **out, struct error *err);
-/* What was put and not committed is forgotten. Accepts NULL. */
+/* Uncommitted changes are lost. Accepts NULL. */
 void store_close(struct store *store);
 
-/* A random number that the store was made with: it names the cluster. */
+/* A random number drawn when the store was created; it identifies the cluster. */
 uint64_t store_cluster(const struct store *store);
-/* Begin a term: one more than any that was begun here before; durable when it returns. */
+/* Begin a term, one higher than any before; durable on return. */
 int store_begin_term(struct store *store, uint64_t *term, struct error *err);
 
-/* Make durable what was put; nothing to do when there is nothing. After a failure it fails for
- * ever, with the same words. */
+/* Make all changes durable; does nothing if there are none. After a failure it keeps failing with
+ * the same message. */
 int store_commit(struct store *store, struct error *err);
-/* How long commits took that had something to do, in nanoseconds; lent. */
+/* Durations of commits that had something to write, in nanoseconds; lent. */
 const struct histogram *store_commit_ns(const struct store *store);
 
 /* All that is stored now, and when that was, as the bytes of a file; what was put is committed. */
@@ -63,76 +65,77 @@ int store_restore(const char *directory, const char *file, uint64_t now_ms,
 /* A plan as it was assigned. */
 struct store_plan {
     char *json, *candidates;
-    uint64_t *hashes; /* of each rank's program */
+    uint64_t *hashes; /* [rank]: of its program */
     size_t rank_count;
-    double *compute_s; /* as planning's, of each rank; NULL: an older release stored it */
+    double *compute_s; /* [rank], as in struct planning; NULL: stored by an older release */
 };
 
-/* The job as it is now, with its ranks. */
+/* The job's current record, including its ranks. */
 void store_put_job(struct store *store, const struct job *job);
 /* The plan of the job's epoch, in the place of those before it. */
 void store_put_plan(struct store *store, const struct job *job, const char *id,
                     const struct store_plan *plan);
-/* What its ranks read, once. */
+/* The data files that its ranks read; put once. */
 void store_put_corpus(struct store *store, const struct job *job, const struct corpus *corpus);
-/* A checkpoint that is listed from now on. The oldest of the job's beyond `keep` are not any
- * more, nor damaged ones that are no further than this one. */
+/* A checkpoint to be listed. Of the job's listed checkpoints only the newest `keep` remain, and
+ * damaged ones that are no further than this one are dropped. */
 struct store_checkpoint {
     uint64_t step;
     uint32_t epoch;
     const char *folder; /* its path */
     uint64_t bytes, unix_ms;
-    bool damaged; /* nothing begins from it any more */
+    bool damaged; /* no epoch starts from it any more */
 };
 void store_put_checkpoint(struct store *store, const struct job *job,
                           const struct store_checkpoint *checkpoint, size_t keep);
-/* The one of this step and epoch is damaged: it stays, and is not the newest any more. */
+/* Mark a checkpoint as damaged: it remains stored but is no longer the newest one. */
 void store_damage_checkpoint(struct store *store, const struct job *job, uint64_t step,
                              uint32_t epoch);
-/* A value of the rendezvous that is to outlive the process; and none of a job's any more of which
- * the key begins with the prefix. */
+/* A rendezvous value that has to survive the process; and delete the job's values whose keys start
+ * with the prefix. */
 void store_put_value(struct store *store, const char *job, uint64_t epoch, const char *key,
                      const void *value, size_t size);
 void store_delete_values(struct store *store, const char *job, const char *prefix);
 void store_put_worker(struct store *store, const struct worker *worker);
 void store_delete_worker(struct store *store, const char *name);
-/* Revisions grow by one; the oldest events are dropped beyond STORE_EVENTS_MAX. */
+/* Revisions increase by one; beyond STORE_EVENTS_MAX the oldest events are dropped. */
 void store_put_event(struct store *store, uint64_t revision, const Gimbal__Event *event);
 #define STORE_EVENTS_MAX 100000
 
 void store_put_token(struct store *store, const struct identity_token *token);
 void store_put_credential(struct store *store, const struct identity_credential *credential);
-/* All of both, into identity. */
+/* Read all tokens and credentials into `identity`. */
 int store_read_identity(struct store *store, struct identity *identity, struct error *err);
 
-/* Hand over what is stored, item by item, lent to the callback; a callback that returns a
- * negative errno ends it. Else -EIO, or -EPROTO for what cannot be understood. */
+/* Read all workers and pass them to the callback one by one, lent; a negative errno from the
+ * callback ends this and is returned. -EPROTO: a record cannot be understood; otherwise errors of
+ * the database. */
 typedef int (*store_worker_cb)(void *data, const struct worker *worker, struct error *err);
 int store_read_workers(struct store *store, store_worker_cb callback, void *data,
                        struct error *err);
-/* All jobs that have not ended, and the newest ended_max of those that have, by number. */
+/* All jobs that have not ended, and the newest ended_max that have, in order of number. */
 typedef int (*store_job_cb)(void *data, const struct job *job, struct error *err);
 int store_read_jobs(struct store *store, size_t ended_max, store_job_cb callback, void *data,
                     struct error *err);
-/* One job, yours. -ENOENT in words. */
+/* Read one job; the caller owns it. -ENOENT: there is none. */
 int store_find_job(struct store *store, const char *id, struct job **out, struct error *err);
-/* The job that the user submitted with this key, yours; *out is NULL when there is none. */
+/* The job that the user submitted with this key, owned by the caller; NULL if there is none. */
 int store_find_key(struct store *store, const char *user, const char *key, struct job **out,
                    struct error *err);
-/* The number that the next job is to have: one more than any that was ever stored. */
+/* The number of the next job: one more than any that was stored. */
 int store_next_number(struct store *store, uint64_t *number, struct error *err);
-/* Of the job's epoch; *out is yours to finish, and all zero where none was stored. */
+/* The plan of the job's epoch. The caller finishes *out, which is all zero if none was stored. */
 int store_read_plan(struct store *store, const struct job *job, struct store_plan *out,
                     struct error *err);
-/* Yours; NULL where none was stored. */
+/* The caller owns it; NULL if none was stored. */
 int store_read_corpus(struct store *store, const struct job *job, struct corpus **out,
                       struct error *err);
-/* Those that are listed and those that are damaged, the newest first; yours: an array of which the
- * folders are to be freed too, by store_checkpoints_free. */
+/* All listed and damaged checkpoints, newest first. The caller releases the array with
+ * store_checkpoints_free(). */
 int store_read_checkpoints(struct store *store, const struct job *job,
                            struct store_checkpoint **out, size_t *count, struct error *err);
 void store_checkpoints_free(struct store_checkpoint *checkpoints, size_t count);
-/* A callback that returns a negative errno ends it. */
+/* A negative errno from the callback ends the reading. */
 typedef int (*store_value_cb)(void *data, const char *job, uint64_t epoch, const char *key,
                               const void *value, size_t size, struct error *err);
 int store_read_values(struct store *store, store_value_cb callback, void *data, struct error *err);
@@ -140,12 +143,14 @@ void store_plan_finish(struct store_plan *plan);
 
 struct store_query {
     const char *job, *node; /* "": any */
-    uint64_t after;         /* revision */
+    uint64_t after;         /* only events after this revision */
     size_t count_max;
-    const char *except; /* a kind of events that are not wanted; NULL: all are */
-    bool newest; /* of more than count_max the newest, else the oldest; in order either way */
+    const char *except; /* a kind of events to leave out; NULL: none */
+    /* if there are more than count_max, return the newest instead of the oldest; always in order of
+     * revision */
+    bool newest;
 };
-/* The callback returns negative to end it. */
+/* A negative value from the callback ends the reading. */
 typedef int (*store_event_cb)(void *data, uint64_t revision, const Gimbal__Event *event);
 int store_read_events(struct store *store, const struct store_query *query, store_event_cb callback,
                       void *data, struct error *err);

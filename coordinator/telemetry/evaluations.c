@@ -1,4 +1,4 @@
-/* evaluations.c - a list by step, and one text. */
+/* evaluations.c - an array sorted by step, and one text. */
 #include "coordinator/telemetry/evaluations.h"
 
 #include <stdlib.h>

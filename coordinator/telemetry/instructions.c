@@ -1,4 +1,4 @@
-/* instructions.c - see instructions.h; a sorted array, as there are at most a few hundred. */
+/* instructions.c - a sorted array: there are at most a few hundred kinds. */
 #include "coordinator/telemetry/instructions.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ static int check(const struct instruction_record *record, struct error *err)
     return 0;
 }
 
-/* The place of the kind, or where it would be. */
+/* The index of the kind, or where it would be inserted. */
 static size_t place(const struct instructions *instructions, const char *block, const char *class,
                     bool *found)
 {

@@ -1,4 +1,4 @@
-/* lines.c - an array whose front is dropped lazily, so that what is lent lies in one piece. */
+/* lines.c - an array whose front is dropped lazily, so that lines can be lent in one piece. */
 #include "coordinator/telemetry/lines.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 struct lines {
     size_t count_max, bytes_max;
     struct log_line *items;
-    size_t first, end, capacity; /* items[first..end) are kept */
+    size_t first, end, capacity; /* items[first, end) are kept */
     size_t bytes;
     uint64_t revision;
 };
@@ -33,7 +33,7 @@ void lines_destroy(struct lines *lines)
     free(lines);
 }
 
-/* Text that is safe on a terminal and in JSON. */
+/* Makes text safe for terminals and JSON. */
 static char *clean(const char *text)
 {
     size_t whole = strlen(text);
@@ -55,7 +55,7 @@ static void drop_first(struct lines *lines)
     free(line->text);
 }
 
-/* Move to the front when at least half of the room is dropped lines: once in many additions. */
+/* Move the lines to the front once half of the array is dropped lines, so rarely. */
 static void close_up(struct lines *lines)
 {
     if (lines->first < lines->capacity / 2 || lines->first == 0)

@@ -1,4 +1,4 @@
-/* median.c - by sorting: the windows are a few dozen values long. */
+/* median.c - by sorting, since there are only a few dozen values. */
 #include "coordinator/telemetry/median.h"
 
 #include <stdlib.h>

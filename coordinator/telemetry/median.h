@@ -1,10 +1,10 @@
-/* median.h - the middle of some numbers. */
+/* median.h - the median of some numbers. */
 #ifndef COORDINATOR_TELEMETRY_MEDIAN_H
 #define COORDINATOR_TELEMETRY_MEDIAN_H
 
 #include <stddef.h>
 
-/* Of an even number the mean of the middle two; 0 of none. Reorders the values. */
+/* The mean of the middle two for an even count; 0 for none. Reorders the values. */
 double median(double *values, size_t count);
 
 #endif

@@ -1,8 +1,8 @@
 /* steps.c - a window of single steps, and a curve that thins itself out.
  *
- * A step enters the curve when the next one begins, so that its ranks have had time to report.
- * When the curve is full, every second point goes and the stride doubles: it stays between half
- * full and full over a run of any length, and its points evenly spaced. */
+ * A step enters the curve when the next one begins, so that its ranks have had time to report. When
+ * the curve is full, every second point is dropped and the stride doubles: the curve stays between
+ * half full and full over a run of any length, with evenly spaced points. */
 #include "coordinator/telemetry/steps.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ static void append(struct steps *steps, const struct step_record *record)
                                                         .end_ms = record->end_ms};
 }
 
-/* What one more rank says of a step that is there. */
+/* Merge another rank's report of a step that is in the window. */
 static void merge(struct step_point *point, const struct step_record *record)
 {
     if (isnan(point->loss))

@@ -1,8 +1,8 @@
-/* steps.h - the steps of one job: how fast it is now, its loss, and its curve.
+/* steps.h - the steps of one job: its current speed, its loss, and a curve of the whole run.
  *
- * Every rank reports every step. A step takes as long as its slowest rank; its tokens and loss
- * are the whole step's, whoever tells them. When a job goes on in a new epoch from an earlier
- * step, what was recorded of the steps that are repeated is dropped. */
+ * Every rank reports every step. A step takes as long as its slowest rank; tokens and loss are
+ * those of the whole step, whoever reports them. If a job continues in a new epoch from an earlier
+ * step, records of the steps to be repeated are dropped. */
 #ifndef COORDINATOR_TELEMETRY_STEPS_H
 #define COORDINATOR_TELEMETRY_STEPS_H
 
@@ -11,16 +11,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STEPS_WINDOW 64 /* the newest, kept one by one */
-#define STEPS_CURVE 512 /* points of the curve, over the whole run */
+#define STEPS_WINDOW 64 /* newest steps, kept individually */
+#define STEPS_CURVE 512 /* points of the curve over the whole run */
 
 struct step_record {
     uint32_t epoch;
     uint64_t step;   /* from 1 */
-    double loss;     /* NaN from a rank that does not know it */
+    double loss;     /* NaN if the rank does not know it */
     uint64_t tokens; /* of the whole step */
     double time_s;   /* on the rank that reports */
-    uint64_t end_ms; /* coordinator's clock */
+    uint64_t end_ms; /* by the coordinator's clock */
 };
 
 struct step_point {
@@ -40,19 +40,19 @@ struct steps {
 
 void steps_init(struct steps *steps);
 
-/* -EINVAL: not a record of a step. -ESTALE: of an earlier epoch, or of a step that has left the
- * window or was passed over. */
+/* -EINVAL: the record is invalid. -ESTALE: it is of an earlier epoch, or of a step that has left
+ * the window or was skipped. */
 int steps_add(struct steps *steps, const struct step_record *record, struct error *err);
 
-/* The newest step, lent until the next record; NULL before the first. Its time may still grow
- * while ranks report. */
+/* The newest step, lent until the next record; NULL if there is none. Its time may still grow as
+ * further ranks report. */
 const struct step_point *steps_last(const struct steps *steps);
 
-/* Tokens per second over the newest 16 steps: all their tokens over all their time; 0 before
- * there are any. */
+/* Tokens per second over the newest 16 steps: the sum of their tokens over the sum of their times;
+ * 0 if there are none. */
 double steps_tokens_per_s(const struct steps *steps);
 
-/* The median time of the steps in the window, seconds; 0 before there are any. */
+/* Median time of the steps in the window in seconds; 0 if there are none. */
 double steps_time_median_s(const struct steps *steps);
 
 #endif

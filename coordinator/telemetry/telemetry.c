@@ -1,4 +1,4 @@
-/* telemetry.c - one record per job that reported; jobs that run are few, so a plain array. */
+/* telemetry.c - one record per job that has reported; few jobs run at a time, so a plain array. */
 #include "coordinator/telemetry/telemetry.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ void telemetry_destroy(struct telemetry *telemetry)
     free(telemetry);
 }
 
-/* The job's place; count when it has none. */
+/* The index of the job; count if it has none. */
 static size_t place(const struct telemetry *telemetry, const char *job)
 {
     size_t i = 0;
@@ -49,7 +49,7 @@ static size_t place(const struct telemetry *telemetry, const char *job)
     return i;
 }
 
-/* The job's record, made when it is the first that is heard of it. */
+/* The job's record, created on its first report. */
 static struct job_telemetry *need(struct telemetry *telemetry, const char *id)
 {
     size_t index = place(telemetry, id);
@@ -99,8 +99,7 @@ void telemetry_evaluation(struct telemetry *telemetry, const char *job,
         evaluations_set_text(evaluations, record->text, record->text_size);
 }
 
-/* What others have is let go until one more step of this job has room, theirs first that reported
- * first. */
+/* Drop traces of other jobs, in the order in which they first reported, until this job's fit. */
 static void make_room(struct telemetry *telemetry, const struct job_telemetry *job)
 {
     size_t bytes = 0;

@@ -1,4 +1,4 @@
-/* traces.c - see traces.h. */
+/* traces.c - collects the records of a step until all ranks have reported it. */
 #include "coordinator/telemetry/traces.h"
 
 #include "common/base/memory.h"
@@ -59,7 +59,7 @@ static bool is_of(const struct trace_record *record, const struct trace_step *st
            record->rank_count == step->rank_count;
 }
 
-/* Room for the times of a rank, unless there is none left for this step. */
+/* Allocate the times of a rank, unless they would exceed the limit of the step. */
 static void begin(struct trace_step *step, struct trace *trace, const struct trace_record *record)
 {
     size_t bytes = (size_t)record->count * 2 * sizeof(uint64_t);

@@ -1,9 +1,9 @@
 /* traces.h - when the instructions of one step of a job ran, on all of its ranks.
  *
- * Ranks tell of the same steps, each in records of their order. The newest step that all of them
- * have told of is kept, and the one that is arriving; a newer one that begins to arrive replaces
- * it. What is kept of a job has a limit: a rank of which the step would go beyond it is kept
- * without its times, and said to be so by having fewer than its total. */
+ * Ranks report the same steps, each in records that arrive in order. The newest step reported by
+ * all of them is kept, along with the one that is arriving, which is replaced as soon as a newer
+ * one begins to arrive. Memory per job is limited: a rank whose times would exceed it is kept
+ * without them, which shows in its count being less than its total. */
 #ifndef COORDINATOR_TELEMETRY_TRACES_H
 #define COORDINATOR_TELEMETRY_TRACES_H
 
@@ -13,26 +13,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TRACES_INSTRUCTIONS_MAX 32768       /* times of one rank */
+#define TRACES_INSTRUCTIONS_MAX 32768       /* times per rank */
 #define TRACES_BYTES_MAX ((size_t)32 << 20) /* times of one step of a job */
 
 struct trace_record {
     uint32_t epoch;
     uint64_t step;
     size_t rank, rank_count;
-    uint64_t unix_ns;                  /* when the first instruction began */
-    uint64_t total;                    /* instructions of the step */
-    uint64_t count, first;             /* that come, and where this record begins among them */
-    const uint64_t *begin_ns, *end_ns; /* since unix_ns */
-    size_t here;                       /* of this record */
+    uint64_t unix_ns; /* when the first instruction began */
+    uint64_t total;   /* instructions of the step */
+    /* count: how many are reported in all; first: where this record begins among them */
+    uint64_t count, first;
+    const uint64_t *begin_ns, *end_ns; /* relative to unix_ns */
+    size_t here;                       /* instructions in this record */
 };
 
-/* Of one rank. */
+/* The times of one rank. */
 struct trace {
     uint64_t unix_ns, total;
     uint64_t *begin_ns, *end_ns;
     size_t count;           /* of the times that are kept */
-    uint64_t told, arrived; /* that come, and that have come */
+    uint64_t told, arrived; /* how many are to come in all, and how many have arrived */
     bool begun;
 };
 
@@ -44,16 +45,16 @@ struct trace_step {
     size_t bytes;
 };
 
-/* Zeroed to begin with. */
+/* Initialize to zero. */
 struct traces {
     struct trace_step newest, arriving;
 };
 void traces_finish(struct traces *traces);
-/* Of all times that are kept. */
+/* Bytes of all times that are kept. */
 size_t traces_bytes(const struct traces *traces);
 
-/* -EINVAL: not a record, or not the one that was to come. -ESTALE: of an earlier step than the one
- * that arrives. */
+/* Add a record. -EINVAL: it is invalid, or not the next one of its rank. -ESTALE: it is of an
+ * earlier step than the one arriving, or of one that is complete. */
 int traces_add(struct traces *traces, const struct trace_record *record, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* internal.h - what the files of web/ share. */
+/* internal.h - shared by the files of web/; not for others. */
 #ifndef COORDINATOR_WEB_INTERNAL_H
 #define COORDINATOR_WEB_INTERNAL_H
 
@@ -8,9 +8,9 @@
 #include <microhttpd.h>
 #include <stdint.h>
 
-/* place.c: HOST:PORT as an address, which has `tls` where it is not on loopback. -EINVAL. */
+/* place.c: parse HOST:PORT; the address has `tls` set unless it is on loopback. -EINVAL. */
 int web_place_parse(const char *text, struct rpc_address *address, struct error *err);
-/* A socket that listens there; *port is its real one. -errno in words. */
+/* Open a listening socket; *port is its actual port. A negative errno with a message. */
 int web_place_listen(const struct rpc_address *address, uint16_t *port, struct error *err);
 /* "https://HOST:PORT" */
 void web_place_print(char *out, size_t size, const struct rpc_address *address, uint16_t port);
@@ -23,33 +23,33 @@ struct web {
     void *data;
     char *token;
     char url[96];
-    struct stream_open *streams[CONNECTIONS_MAX]; /* whoever follows one */
+    struct stream_open *streams[CONNECTIONS_MAX]; /* one per client that follows a stream */
     size_t stream_count;
     bool closing;
 };
 
-/* web.c: what every answer says of itself, whatever it is. */
+/* web.c: set the headers that every response has. */
 void web_head(struct MHD_Response *response, const char *type);
 
-/* stream.c: answer with the page's stream. 0, and *result is libmicrohttpd's; -EBUSY: enough are
- * open; -errno of the page. */
+/* stream.c: answer with the page's stream. 0: *result is for libmicrohttpd. -EBUSY: too many are
+ * open. Otherwise an errno of the page. */
 int web_follow(struct web *web, const struct web_page *page, const struct web_question *question,
                struct MHD_Connection *connection, enum MHD_Result *result, struct error *err);
-/* Those that have something to say, or nobody to say it to, go on with the next MHD_run(); all,
- * where the web is closing. */
+/* Let streams that have something to say, or nobody listening, continue at the next MHD_run(); all
+ * of them if the web is closing. */
 void web_wake(struct web *web);
-/* Milliseconds until one of them has something to say of its own accord; -1: never. */
+/* Milliseconds until a stream has something to say without new events; -1: never. */
 int web_wake_ms(const struct web *web);
 
-/* What a request says of where it comes from; NULL where it has no such header. */
+/* Where a request comes from; NULL for missing headers. */
 struct web_request {
     const char *method, *host, *origin, *authorization;
 };
-/* rules.c: 0, or the HTTP status by which it is refused, with its words. token NULL: none is asked
- * for. */
+/* rules.c: 0, or the HTTP status with which the request is refused, with a message. token NULL:
+ * none is required. */
 unsigned web_judge(const struct web_request *request, const struct web_page *page, const char *url,
                    const char *token, struct error *err);
-/* By which a page's -errno is told. */
+/* The HTTP status for an errno of a page. */
 unsigned web_status(int rc);
 
 #endif

@@ -1,4 +1,4 @@
-/* place.c - where pages are served: HOST:PORT, in the clear on loopback alone. */
+/* place.c - where pages are served: HOST:PORT, unencrypted on loopback only. */
 #include "coordinator/web/internal.h"
 
 #include "common/base/memory.h"
@@ -47,7 +47,7 @@ int web_check(const char *text, bool has_bundle, bool has_token, struct error *e
     return 0;
 }
 
-/* Without the brackets that a numeric address of IPv6 has. */
+/* Without the brackets around a numeric IPv6 address. */
 static char *bare_host(const struct rpc_address *address)
 {
     char *host = xstrdup(address->host);
@@ -59,7 +59,7 @@ static char *bare_host(const struct rpc_address *address)
     return host;
 }
 
-/* A descriptor, or -errno without words. */
+/* A descriptor, or a negative errno without a message. */
 static int listen_at(const struct addrinfo *place)
 {
     const int on = 1;
@@ -77,7 +77,7 @@ static int listen_at(const struct addrinfo *place)
 
 static int port_of(int fd, uint16_t *port)
 {
-    struct sockaddr_in6 bound = {0}; /* has room for the other one */
+    struct sockaddr_in6 bound = {0}; /* large enough for IPv4 addresses too */
     socklen_t size = sizeof bound;
     if (getsockname(fd, (struct sockaddr *)&bound, &size) < 0)
         return -errno;

@@ -1,4 +1,4 @@
-/* rules.c - who is answered what. */
+/* rules.c - decides which requests are answered. */
 #include "coordinator/web/internal.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static bool is_shown(const char *authorization, const char *token)
     return strlen(shown) == strlen(token) && mbedtls_ct_memcmp(shown, token, strlen(token)) == 0;
 }
 
-/* "localhost:7079" and the like: names that no other machine can be made to have. */
+/* "localhost:7079" and the like: names that cannot be made to resolve to another machine. */
 static bool is_loopback(const char *host)
 {
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
@@ -30,7 +30,7 @@ static bool is_loopback(const char *host)
     return false;
 }
 
-/* The page of another site, which a browser sends along. */
+/* Whether the request was made by a page of another site, according to the browser. */
 static bool is_foreign(const char *origin, const char *host)
 {
     const char *of = origin ? strstr(origin, "://") : NULL;

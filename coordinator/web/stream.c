@@ -1,11 +1,10 @@
-/* stream.c - answers that go on: server-sent events, as the HTML standard has them.
+/* stream.c - responses that go on: server-sent events as in the HTML standard.
  *
- * libmicrohttpd asks for the next bytes of an answer when it can send some. Where there are none
- * its connection is suspended, so that nobody asks again until web_wake() finds that there are. It
- * does not see that the other end of a suspended connection is gone: so a line that means nothing
- * is sent whenever nothing else was for QUIET_MS, and who does not take what is sent is closed as
- * any other.
- */
+ * libmicrohttpd asks for the next bytes of a response when it can send some. If there are none, its
+ * connection is suspended, so it does not ask again until web_wake() finds that there are. It does
+ * not notice that the peer of a suspended connection is gone, so an empty comment is sent whenever
+ * nothing else was for QUIET_MS, and a client that does not take what is sent is closed like any
+ * other. */
 #include "coordinator/web/internal.h"
 
 #include "common/base/memory.h"
@@ -19,9 +18,9 @@
 
 #define STREAMS_MAX 32u
 #define QUIET_MS 10000u
-#define BLOCK_SIZE ((size_t)4 << 10) /* that libmicrohttpd asks for at once, at most */
+#define BLOCK_SIZE ((size_t)4 << 10) /* the most that libmicrohttpd asks for at once */
 
-/* The first says when to come back after it broke, in milliseconds. */
+/* The greeting tells after how many milliseconds to reconnect. */
 static const char greeting[] = "retry: 2000\n\n", nothing[] = ":\n\n";
 
 struct stream_open {
@@ -29,10 +28,10 @@ struct stream_open {
     struct MHD_Connection *connection;
     const struct web_stream *kind;
     void *state;
-    char *text; /* that is being sent, and how far it is */
+    char *text; /* the text being sent, and how far it is */
     size_t size, sent;
     uint64_t spoke_ms;
-    bool suspended, gone; /* who listened */
+    bool suspended, gone; /* the client has gone */
 };
 
 static void say(struct stream_open *stream, const char *text)
@@ -41,7 +40,7 @@ static void say(struct stream_open *stream, const char *text)
     stream->size = strlen(text);
 }
 
-/* The next text, or none. */
+/* Fetch the next text, if there is one. */
 static int refill(struct stream_open *stream)
 {
     struct error err;
@@ -80,7 +79,7 @@ static ssize_t give(void *data, uint64_t position, char *out, size_t size_max)
     return (ssize_t)size;
 }
 
-/* libmicrohttpd's MHD_ContentReaderFreeCallback: nobody listens any more. */
+/* libmicrohttpd's MHD_ContentReaderFreeCallback: the client has gone. */
 static void end(void *data)
 {
     struct stream_open *stream = data;
@@ -140,7 +139,7 @@ static uint64_t due_ms(const struct stream_open *stream)
     return stream->spoke_ms + QUIET_MS;
 }
 
-/* Those that are not suspended libmicrohttpd looks at. */
+/* libmicrohttpd itself watches connections that are not suspended. */
 static void see_who_is_gone(struct web *web)
 {
     struct pollfd fds[CONNECTIONS_MAX];

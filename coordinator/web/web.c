@@ -1,9 +1,9 @@
 /* web.c - libmicrohttpd on the caller's own thread: its sockets are in one epoll descriptor, which
- * the caller's loop has among its own.
+ * the caller adds to its own loop.
  *
- * What strangers may cost is bounded: CONNECTIONS_MAX connections, of which one that says nothing
- * for IDLE_S is closed, and MEMORY_MAX bytes for what each of them asks. Who talks on without an
- * end holds no more than the ADDRESS_MAX of its address, and keeps no other from being answered. */
+ * What strangers can cost is bounded: CONNECTIONS_MAX connections, of which idle ones are closed
+ * after IDLE_S, and MEMORY_MAX bytes for each request. Clients that never stop talking are limited
+ * to ADDRESS_MAX connections per address and keep nobody else from being answered. */
 #include "coordinator/web/internal.h"
 
 #include "common/base/log.h"
@@ -58,7 +58,7 @@ static const struct web_page *find(const struct web *web, const char *path, cons
     return NULL;
 }
 
-/* What a page may load, and who may show it within their own: ours, and nobody. */
+/* Pages may load only our own resources and must not be embedded by anybody. */
 #define POLICY                                                                                     \
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "                    \
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -72,7 +72,7 @@ void web_head(struct MHD_Response *response, const char *type)
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
 }
 
-/* The text is taken where it is to be freed. */
+/* Takes ownership of the text if it is to be freed. */
 static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type,
                               void *text, size_t size, enum MHD_ResponseMemoryMode mode)
 {
@@ -101,7 +101,7 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
     json_t *json =
         json_pack("{s:s, s:s, s:i, s:s}", "type", "about:blank", "title",
                   MHD_get_reason_phrase_for(status), "status", (int)status, "detail", err->text);
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL; /* NULL: the path is no UTF-8 */
+    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL; /* NULL: the path is not UTF-8 */
     json_decref(json);
     if (!text)
         text = xstrdup("{}");
@@ -121,7 +121,7 @@ static enum MHD_Result show(struct web *web, const struct web_page *page,
         rc = web_follow(web, page, question, question->connection, &result, &err);
         return rc < 0 ? refuse(question->connection, web_status(rc), &err) : result;
     }
-    if (page->bytes) /* which libmicrohttpd does not write to, whatever its type says */
+    if (page->bytes) /* libmicrohttpd does not write to it, whatever the type says */
         return answer(question->connection, MHD_HTTP_OK, page->type, (void *)page->bytes,
                       page->size, MHD_RESPMEM_PERSISTENT);
     rc = page->make_cb(web->data, question, &text, &size, &err);
@@ -130,8 +130,8 @@ static enum MHD_Result show(struct web *web, const struct web_page *page,
     return answer(question->connection, MHD_HTTP_OK, page->type, text, size, MHD_RESPMEM_MUST_FREE);
 }
 
-/* libmicrohttpd's MHD_AccessHandlerCallback: called when the headers are there, again for each part
- * of a body, which is passed over, and a last time. Who is refused is told so at once. */
+/* libmicrohttpd's MHD_AccessHandlerCallback: called when the headers have arrived, again for each
+ * part of a body, which is ignored, and a last time. A request is refused at the first call. */
 static enum MHD_Result handle(void *data, struct MHD_Connection *connection, const char *url,
                               const char *method, const char *version, const char *body,
                               size_t *body_size, void **state)
@@ -159,7 +159,7 @@ static enum MHD_Result handle(void *data, struct MHD_Connection *connection, con
     return show(web, page, &question);
 }
 
-/* What went wrong with one connection is its own affair. */
+/* Failures of single connections are not ours to report. */
 static void note(void *data, const char *format, va_list arguments)
 {
     char words[256];
@@ -169,7 +169,7 @@ static void note(void *data, const char *format, va_list arguments)
     log_line(LOG_DEBUG, "http: %s", words);
 }
 
-/* Takes the socket. */
+/* Takes ownership of the socket. */
 static int start(struct web *web, int fd, const struct bundle *bundle, struct error *err)
 {
     struct MHD_OptionItem tls[] = {
@@ -231,7 +231,7 @@ void web_close(struct web *web)
     web->closing = true;
     web_wake(web);
     if (web->daemon)
-        MHD_stop_daemon(web->daemon); /* and closes its socket */
+        MHD_stop_daemon(web->daemon); /* also closes its socket */
     secret_free(web->token);
     free(web);
 }

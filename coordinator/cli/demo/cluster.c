@@ -1,4 +1,4 @@
-/* cluster.c - starting the processes of a cluster, and stopping them. */
+/* cluster.c - starts the processes of a cluster, and stops them. */
 #include "coordinator/cli/demo/cluster.h"
 
 #include "common/base/file.h"
@@ -24,10 +24,10 @@
 
 #define PATIENCE_MS 10000
 #define START_TIMEOUT_MS 10000
-#define PAGE_LINE "\nhttp " /* of the file with its addresses: the second */
-#define LAST_WORDS 600      /* bytes of a log that an error shows */
+#define PAGE_LINE "\nhttp " /* in the file with its addresses: the second line */
+#define LAST_WORDS 600      /* bytes of a log that an error message shows */
 
-/* Start one and add its end to those that are waited for. */
+/* Start a process and watch for its end. */
 static int start_process(struct cluster *cluster, struct cluster_process *process, const char *name,
                          char *const *argv, struct error *err)
 {
@@ -46,7 +46,7 @@ static int start_process(struct cluster *cluster, struct cluster_process *proces
     return 0;
 }
 
-/* Wait for the file to appear under its name; it is whole then. */
+/* Wait for the file to appear; it is then complete. */
 static int wait_for_file(struct cluster *cluster, const char *path, int signals, int watch,
                          struct error *err)
 {
@@ -110,7 +110,7 @@ static int start_coordinator(struct cluster *cluster, int signals, struct error 
     return code;
 }
 
-/* The worker number `index` of so many, as processes[index + 1]. */
+/* Start worker number `index`, which becomes processes[index + 1]. */
 static int start_worker(struct cluster *cluster, int index, struct error *err)
 {
     char *program, *executor, *state, name[] = "node-a", share[32];
@@ -194,7 +194,7 @@ bool cluster_revive(struct cluster *cluster, const char *node)
            start_worker(cluster, (int)(process - cluster->processes) - 1, &ignored) == EXIT_DONE;
 }
 
-/* The end of its log, whole lines. */
+/* Read the end of its log, in whole lines. */
 static void read_last_words(const struct cluster *cluster, const char *name, char *out, size_t size)
 {
     char *path = xasprintf("%s/%s.log", cluster->folder, name);
@@ -231,7 +231,7 @@ uint64_t cluster_executor_bytes(void)
 
 void cluster_stop(struct cluster *cluster, bool keep, char **left)
 {
-    /* Workers first, all at once: they tell the coordinator how their ranks ended. */
+    /* Workers first, all at once, so that they can report how their ranks ended. */
     for (int i = 1; i < cluster->count; i++)
         child_signal(&cluster->processes[i].child, SIGTERM);
     for (int i = cluster->count - 1; i >= 0; i--)

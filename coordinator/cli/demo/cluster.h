@@ -1,8 +1,8 @@
 /* cluster.h - a whole cluster of processes on this machine, for `gimbal demo`.
  *
- * One coordinator on a free port of loopback, and workers that share the cores. What they print
- * goes to files in a folder of its own. They die with us, and what should outlive one of them
- * becomes our child, so that in the end we see whether anything is left. */
+ * One coordinator on a free loopback port, and workers that share the cores. Their output goes to
+ * files in a temporary folder. They die with us, and orphans of theirs become our children, so that
+ * we can see in the end whether anything is left. */
 #ifndef COORDINATOR_CLI_DEMO_CLUSTER_H
 #define COORDINATOR_CLI_DEMO_CLUSTER_H
 
@@ -14,39 +14,38 @@
 #define CLUSTER_WORKERS_MAX 26 /* node-a to node-z */
 
 struct cluster_process {
-    char name[32]; /* "coordinator", "node-a" */
+    char name[32]; /* as in "coordinator", "node-a" */
     struct child child;
 };
 
 struct cluster {
     char *folder;
     char *address;                     /* for calls */
-    const char *page;                  /* for browsers; lent by the address */
+    const char *page;                  /* for browsers; part of address */
     struct cluster_process *processes; /* the coordinator first */
     int count;
-    int workers; /* that were asked for */
-    int ended;   /* a descriptor: readable when one of them has ended */
+    int workers; /* number requested */
+    int ended;   /* descriptor, readable when one of them has ended */
 };
 
-/* Start the coordinator, learn its address, start the workers; they join by and by. An enum
- * exit_code; EXIT_SIGNAL + n when a signal (of signals_open) came first. Whatever came out, the
- * cluster is the caller's to stop. */
+/* Start the coordinator, find its address, and start the workers, which join soon after. An enum
+ * exit_code; EXIT_SIGNAL + n if a signal (of signals_open()) came first. The caller stops the
+ * cluster in any case. */
 int cluster_start(int workers, int signals, struct cluster *cluster, struct error *err);
-/* Kill the worker of this node, as a power cut would; false where there is none. Its end is no
- * longer waited for. */
+/* Kill the worker of this node, as a power failure would; false if there is none. Its end is then
+ * no longer unexpected. */
 bool cluster_kill(struct cluster *cluster, const char *node);
-/* Start the worker of this node again; it joins by and by. False where it runs, or there was none.
- */
+/* Start the worker of this node again; it joins soon after. False if it runs, or there was none. */
 bool cluster_revive(struct cluster *cluster, const char *node);
-/* The worker of this node; 0: it does not run. */
+/* The process of this node's worker; 0: it does not run. */
 pid_t cluster_worker_pid(const struct cluster *cluster, const char *node);
-/* Which process has ended too early, how, and the last it said; EXIT_FAILED. */
+/* Describe which process has ended unexpectedly, how, and what it printed last; EXIT_FAILED. */
 int cluster_explain_end(struct cluster *cluster, struct error *err);
-/* Highest resident memory of any one of our executors so far, or 0. */
+/* Highest resident memory of any of our executors so far; 0 if unknown. */
 uint64_t cluster_executor_bytes(void);
 
-/* Stop everything and wait. What is left then that should not be is named in *left, a text of
- * lines that is the caller's; NULL: nothing. The folder goes too, unless it is kept. */
+/* Stop everything and wait. *left names what remains and should not, in lines owned by the caller;
+ * NULL: nothing. The folder is removed unless `keep` is true. */
 void cluster_stop(struct cluster *cluster, bool keep, char **left);
 
 #endif

@@ -1,4 +1,4 @@
-/* demoresult.h - what `gimbal demo` has to show in the end: predicted beside measured. */
+/* demoresult.h - the final output of `gimbal demo`: predicted and measured figures. */
 #ifndef COORDINATOR_CLI_DEMO_DEMORESULT_H
 #define COORDINATOR_CLI_DEMO_DEMORESULT_H
 
@@ -7,16 +7,16 @@
 #include "coordinator/cli/following/progress.h"
 #include "coordinator/cli/output.h"
 
-/* All of it is lent. */
+/* Everything is lent. */
 struct demoresult {
     const struct plan *plan;
     const struct progress_state *state; /* the last */
     const char *sample;                 /* text from the trained model; NULL: none */
     uint64_t executor_bytes;            /* highest resident memory of any executor */
-    const struct mishap *mishap;        /* NULL: none was to be */
+    const struct mishap *mishap;        /* NULL: none was intended */
 };
 
-/* On stdout, as lines for people or as an object. */
+/* Print to stdout, as lines for people or as an object. */
 void demoresult_print(const struct demoresult *result, enum output output);
 
 #endif

@@ -1,4 +1,4 @@
-/* leftovers.c - looking for what is left, in /proc, the folder and /dev/shm. */
+/* leftovers.c - looks for leftovers in /proc, the folder and /dev/shm. */
 #include "coordinator/cli/demo/leftovers.h"
 
 #include "common/base/memory.h"
@@ -18,12 +18,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The kernel kills orphans of executors at once; this is long. */
+/* the kernel kills orphaned executors at once, so this is long */
 #define PATIENCE_MS 2000
 #define DEPTH_MAX 8 /* of a process below us */
 #define FOLDERS_OPEN_MAX 8
 
-/* One line more. */
+/* Append a line. */
 static void add(char **lines, const char *what, const char *name)
 {
     char *longer = xasprintf("%s%s %s\n", *lines ? *lines : "", what, name);
@@ -31,7 +31,7 @@ static void add(char **lines, const char *what, const char *name)
     *lines = longer;
 }
 
-/* Parent and name of a process; 0 when it is gone. */
+/* A process's parent and name; 0 if the process is gone. */
 static pid_t parent_of(pid_t pid, char *name, size_t size)
 {
     char path[64], line[512] = "";
@@ -41,7 +41,7 @@ static pid_t parent_of(pid_t pid, char *name, size_t size)
         return 0;
     char *read = fgets(line, sizeof line, file);
     fclose(file);
-    /* PID (NAME) STATE PARENT, and a name may hold anything, even parentheses. */
+    /* PID (NAME) STATE PARENT; a name may contain anything, even parentheses. */
     char *begin = strchr(line, '('), *end = strrchr(line, ')');
     int parent = 0;
     if (!read || !begin || !end || sscanf(end + 1, " %*c %d", &parent) != 1)
@@ -115,7 +115,7 @@ static void take_child(void *data, pid_t pid)
     memcpy(search->child_name, name, sizeof name);
 }
 
-/* It had a moment to end. */
+/* Whether it has not ended within a moment. */
 static bool goes_on(pid_t pid)
 {
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -126,7 +126,7 @@ static bool goes_on(pid_t pid)
     return on;
 }
 
-/* Orphans became our children: we are a subreaper. */
+/* Orphans became our children, since we are a subreaper. */
 static void find_processes(char **left)
 {
     for (;;) {
@@ -183,7 +183,7 @@ char *leftovers_find(const char *folder)
     return left;
 }
 
-/* Who lost its parent was given to the first process, or to one that collects such. */
+/* An orphan's parent is the first process or another subreaper. */
 static bool is_collector(pid_t pid)
 {
     char name[32] = "";

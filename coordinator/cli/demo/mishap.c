@@ -1,4 +1,4 @@
-/* mishap.c - killing a worker, and reading the coordinator's event of the replan. */
+/* mishap.c - kills a worker, and reads the coordinator's event about the replan. */
 #include "coordinator/cli/demo/mishap.h"
 
 #include "common/rpc/message.h"
@@ -14,7 +14,7 @@ static uint64_t now_unix_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* The node of the job's last rank; false where it cannot be asked for, or holds none. */
+/* Find the node of the job's last rank; false if that is unknown or it has none. */
 static bool find_victim(const struct mishap *mishap, char *node, size_t size)
 {
     Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;

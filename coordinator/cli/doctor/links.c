@@ -1,4 +1,4 @@
-/* links.c - medians, and who is far from them. */
+/* links.c - medians, and outliers. */
 #include "coordinator/cli/doctor/links.h"
 
 #include "common/base/memory.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define FAR 2.0
-#define LATENCY_NOISE_S 100e-6 /* what a busy processor makes of any round trip */
+#define LATENCY_NOISE_S 100e-6 /* variation of any round trip on a busy processor */
 
 static bool is_peer(const struct link_figure *a, const struct link_figure *b)
 {
@@ -27,7 +27,7 @@ static double bandwidth_of(const struct link_figure *figure)
     return figure->bytes_per_s;
 }
 
-/* Of those that are known. */
+/* Over the values that are known. */
 static double median_of(const struct link_figure *figures, size_t count,
                         const struct link_figure *of,
                         double (*value)(const struct link_figure *figure))
@@ -88,7 +88,7 @@ static bool judge(const struct link_figure *figures, size_t count, const struct 
     return slow || late;
 }
 
-/* None before it is of its level and model. */
+/* Whether no earlier link has its level and model. */
 static bool is_first(const struct link_figure *figures, size_t index)
 {
     for (size_t i = 0; i < index; i++)

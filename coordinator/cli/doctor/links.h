@@ -1,4 +1,4 @@
-/* links.h - links of a cluster, each with the others of its level. */
+/* links.h - compares each link of a cluster with the others of its level. */
 #ifndef COORDINATOR_CLI_DOCTOR_LINKS_H
 #define COORDINATOR_CLI_DOCTOR_LINKS_H
 
@@ -7,22 +7,23 @@
 #include <stdint.h>
 
 struct link_figure {
-    const char *level;     /* "within": between the devices of a node; "between": nodes */
-    const char *like;      /* of which model; links of others are not compared with it */
-    const char *from, *to; /* names of nodes; lent, as all texts */
+    const char *level;     /* "within": between devices of a node; "between": between nodes */
+    const char *like;      /* model of the devices; links of different models are not compared */
+    const char *from, *to; /* names of nodes; all texts are lent */
     double latency_s;
-    double bytes_per_s;        /* 0: nobody has measured it */
-    uint64_t measured_unix_ms; /* 0: not told */
+    double bytes_per_s;        /* 0: not measured */
+    uint64_t measured_unix_ms; /* 0: unknown */
 };
 
-/* Of those of its level and model the middle one; of an even number, between both. */
+/* Median over the links of the same level and model; for an even number the mean of the middle
+ * two. */
 double links_median_latency(const struct link_figure *figures, size_t count,
                             const struct link_figure *of);
 double links_median_bandwidth(const struct link_figure *figures, size_t count,
                               const struct link_figure *of);
 
-/* A warning for each that is less than half as fast, or takes more than twice as long, as the
- * median of its level; a word of praise for a level without any. */
+/* Add a warning for each link with less than half the median bandwidth of its level or more than
+ * twice its latency, and a finding that all is well for a level without any. */
 void links_judge(const struct link_figure *figures, size_t count, struct findings *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* visit.c - what checks of the cluster have in common, and their table. */
+/* visit.c - what checks of the cluster share, and the table of checks. */
 #include "coordinator/cli/doctor/visit.h"
 
 #include "common/base/file.h"
@@ -13,7 +13,7 @@ const struct doctor_check *const visit_checks[] = {
     &visit_neighbours, &visit_devices,   &visit_links, NULL,
 };
 
-/* As the certificate says: "worker", "user"; "" where there is none. */
+/* The role in the certificate: "worker", "user"; "" if there is none. */
 static void read_role(const struct common *common, char out[64])
 {
     const char *folder = common->tls ? common->tls : getenv("GIMBAL_TLS");

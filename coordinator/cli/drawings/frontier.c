@@ -1,4 +1,4 @@
-/* frontier.c - both axes begin at 0, so that twice as long looks so. */
+/* frontier.c - both axes begin at 0, so that proportions are visible. */
 #include "coordinator/cli/drawings/frontier.h"
 
 #include "common/base/memory.h"
@@ -60,7 +60,7 @@ static int faster_first(const void *a, const void *b)
     return x->predicted.memory_bytes_max < y->predicted.memory_bytes_max ? -1 : 1;
 }
 
-/* From the fastest on: each that needs less memory than all before it. */
+/* From the fastest plan on, connect each that needs less memory than all before it. */
 static void draw_frontier(const struct frame *frame, const struct plan **plans, size_t count,
                           FILE *out)
 {

@@ -1,4 +1,4 @@
-/* lanes.c - the boxes of a simulated step, drawn. */
+/* lanes.c - draws the boxes of a simulated step. */
 #include "coordinator/cli/drawings/lanes.h"
 
 #include "common/base/memory.h"
@@ -19,8 +19,8 @@ enum { WIDTH = 1200, LEFT = 80, RIGHT = 20, TOP = 40, BOTTOM = 40, LANE = 44, RO
 struct lanes {
     const struct plan *plan;
     struct program *const *programs;
-    double step_s;        /* 0 while it is only measured */
-    struct boxes *stages; /* of each stage's first rank */
+    double step_s;        /* 0 during the first pass */
+    struct boxes *stages; /* [stage]: of its first rank */
     FILE *out;
 };
 
@@ -85,7 +85,7 @@ static void draw_axis(const struct lanes *lanes, int height)
     }
 }
 
-/* Once to know how long it takes, once to draw. */
+/* Simulates twice: to find the length of the step, and to draw it. */
 static int draw(const struct planner_request *request, struct program *const *programs,
                 struct lanes *lanes, struct error *err)
 {

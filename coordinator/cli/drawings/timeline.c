@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Takes the event. */
+/* Takes ownership of the event. */
 static void write_event(struct timeline *timeline, json_t *event)
 {
     fputs(timeline->begun ? ",\n" : "\n", timeline->out);

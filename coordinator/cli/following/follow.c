@@ -1,4 +1,4 @@
-/* follow.c - events of a job into the state of its live line. */
+/* follow.c - turns events of a job into the state of its live line. */
 #include "coordinator/cli/following/follow.h"
 
 #include "common/base/memory.h"
@@ -46,7 +46,7 @@ static void take_evaluation(struct follow *follow, const json_t *json)
     follow->state.heldout_loss = number(json, "loss", follow->state.heldout_loss);
 }
 
-/* "p-7f3a pp2·tp2·dp2", from the plan itself. */
+/* From the plan itself, as in "p-7f3a pp2·tp2·dp2". */
 static void take_plan(struct follow *follow, const json_t *json)
 {
     char division[64] = "";
@@ -102,7 +102,7 @@ static bool take(void *data, const Gimbal__Event *event)
     return follow->over;
 }
 
-/* A job that no plan was found for ends as its submission would have. */
+/* A job without a feasible plan ends with the exit code that its submission would have had. */
 static int exit_of_cause(const char *cause)
 {
     if (strcmp(cause, "InfeasibleMemory") == 0)
@@ -110,7 +110,7 @@ static int exit_of_cause(const char *cause)
     return strcmp(cause, "PlanRefused") == 0 ? EXIT_INPUT : EXIT_FAILED;
 }
 
-/* How it ended, from the job itself. */
+/* Ask the job itself how it ended. */
 static int conclude(const struct follow *follow, struct client *client, struct error *err)
 {
     Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;

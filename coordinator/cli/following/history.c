@@ -1,4 +1,4 @@
-/* history.c - the past of the events by pages, their future by a watch of the stream. */
+/* history.c - past events by pages, future ones by watching the stream. */
 #include "coordinator/cli/following/history.h"
 
 #include "common/base/memory.h"
@@ -17,7 +17,7 @@
 
 #define STREAM "events"
 
-/* NULL for what is no event: of another version, and nothing to stop for. */
+/* NULL: not an event, but something of another version, which is ignored. */
 static Gimbal__Event *unpack(const Gimbal__StreamRecord *record)
 {
     ProtobufCMessage *message;
@@ -27,7 +27,7 @@ static Gimbal__Event *unpack(const Gimbal__StreamRecord *record)
     return rc < 0 ? NULL : (Gimbal__Event *)message;
 }
 
-/* Hand a page over; true when the callback has had enough. */
+/* Pass on a page; true: the callback has had enough. */
 static bool hand_over(const Gimbal__ListEventsReply *page, history_cb callback, void *data)
 {
     bool enough = false;
@@ -40,7 +40,7 @@ static bool hand_over(const Gimbal__ListEventsReply *page, history_cb callback, 
     return enough;
 }
 
-/* All events behind *revision, which then is where a watch has to begin. */
+/* Read all events after *revision, which is then where a watch has to begin. */
 static int read_pages(struct client *client, const char *job, uint64_t *revision, bool *enough,
                       history_cb callback, void *data, struct error *err)
 {
@@ -71,14 +71,14 @@ int history_read(struct client *client, const char *job, history_cb callback, vo
     return read_pages(client, job, &revision, &enough, callback, data, err);
 }
 
-/* What a watch has handed over and nobody has looked at: callbacks of the client may not make
- * calls, those of a history may. */
+/* What a watch has delivered and nobody has looked at yet: callbacks of the client must not make
+ * calls, but those of a history may. */
 struct follower {
     struct rpc_watch *watch;
     Gimbal__Event **events;
     size_t count, capacity;
-    uint64_t revision;      /* handed over */
-    enum rpc_status broken; /* the watch rests; RPC_OK: it goes on */
+    uint64_t revision;      /* delivered */
+    enum rpc_status broken; /* why the watch has stopped; RPC_OK: it goes on */
     struct error words;
 };
 
@@ -99,7 +99,7 @@ static void take_records(void *data, const struct rpc_watch_event *batch)
     }
 }
 
-/* Whatever was handed over is freed, also what comes after the callback had enough. */
+/* Frees everything that was delivered, including what follows after the callback has had enough. */
 static bool drain(struct follower *follower, history_cb callback, void *data)
 {
     bool enough = false;
@@ -111,8 +111,8 @@ static bool drain(struct follower *follower, history_cb callback, void *data)
     return enough;
 }
 
-/* Where the watch cannot go on, because the coordinator was started anew or keeps what is next no
- * longer in its stream, the pages of the past can: revisions go on over all of that. */
+/* If the watch cannot continue, because the coordinator was restarted or no longer keeps the next
+ * event in its stream, read pages of the past instead: revisions continue across all of that. */
 static int mend(struct follower *follower, const struct history_options *options, bool *enough,
                 history_cb callback, void *data, struct error *err)
 {
@@ -135,7 +135,7 @@ static int mend(struct follower *follower, const struct history_options *options
     return code;
 }
 
-/* Wait for events, a signal, the end or the time; EXIT_DONE: look what has come. */
+/* Wait for events, a signal, the end or the timeout; EXIT_DONE: see what has arrived. */
 static int wait_for_more(const struct history_options *options, uint64_t until_ms,
                          struct error *err)
 {
@@ -159,7 +159,7 @@ static int wait_for_more(const struct history_options *options, uint64_t until_m
     return options->end_fd >= 0 && fds[2].revents ? EXIT_FAILED : EXIT_DONE;
 }
 
-/* What comes, until the callback has had enough. */
+/* Follow new events until the callback has had enough. */
 static int watch(struct follower *follower, const struct history_options *options,
                  history_cb callback, void *data, struct error *err)
 {
@@ -181,7 +181,7 @@ static int watch(struct follower *follower, const struct history_options *option
     rpc_watch_stop(follower->watch);
     free(follower->events);
     if (enough)
-        err->text[0] = '\0'; /* the last of it came with the end of the time */
+        err->text[0] = '\0'; /* the last of it arrived when the time was over */
     return enough ? EXIT_DONE : code;
 }
 
@@ -202,7 +202,7 @@ void history_print(const Gimbal__Event *event, FILE *out)
     char text[32] = "";
     if (localtime_r(&seconds, &local))
         strftime(text, sizeof text, "%F %T", &local);
-    char *words = utf8_clean(event->text, strlen(event->text)); /* a user's, for one */
+    char *words = utf8_clean(event->text, strlen(event->text)); /* it may contain a user's words */
     fprintf(out, "%s.%03u  %-16s %s\n", text, (unsigned)(event->unix_ms % 1000), event->kind,
             words);
     free(words);

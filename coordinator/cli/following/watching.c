@@ -1,4 +1,4 @@
-/* watching.c - print, wait a second for a signal, print again what has changed. */
+/* watching.c - prints, waits a second for a signal, and prints again if something has changed. */
 #include "coordinator/cli/following/watching.h"
 
 #include "common/rpc/clock.h"
@@ -22,7 +22,7 @@ static void show(const struct invocation *invocation, const char *text)
     fflush(stdout);
 }
 
-/* *last is what was printed last, and then what was printed now. */
+/* *last is what was printed before, and is replaced by what is printed. */
 static int print_changed(const struct invocation *invocation, watching_print_cb print,
                          struct client *client, char **last, struct error *err)
 {

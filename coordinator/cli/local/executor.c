@@ -16,7 +16,7 @@
 
 /* What it is started with; texts are lent until then. */
 struct command_line {
-    char *argv[ARGUMENTS_MAX + 1]; /* ended by NULL */
+    char *argv[ARGUMENTS_MAX + 1]; /* ends with NULL */
     size_t count;
     char channel[16], ranks[16], job[32], plan[32];
 };

@@ -1,4 +1,4 @@
-/* executor.h - an executor of ours that trains all ranks on this machine. */
+/* executor.h - starts an executor that trains all ranks on this machine. */
 #ifndef COORDINATOR_CLI_LOCAL_EXECUTOR_H
 #define COORDINATOR_CLI_LOCAL_EXECUTOR_H
 
@@ -6,8 +6,8 @@
 #include "coordinator/cli/child.h"
 #include "coordinator/cli/local/training.h"
 
-/* Start one on the plan that was found, with a channel to it; both are the caller's to end, also
- * after a failure, which leaves untouched what it did not come to. A negative errno. */
+/* Start it with the plan that was found, and a channel to it. The caller ends both, even after a
+ * failure, which leaves untouched what was not reached. A negative errno. */
 int executor_start(const struct training_options *options, struct child *child,
                    struct channel *channel, struct error *err);
 

@@ -1,4 +1,4 @@
-/* local.c - cut the cores, measure them. */
+/* local.c - divides the cores and measures them. */
 #include "coordinator/cli/local/local.h"
 
 #include "common/base/memory.h"
@@ -15,12 +15,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A probe takes some seconds; one that takes this long hangs. */
+/* A probe takes a few seconds; one that takes this long hangs. */
 #define PROBE_TIMEOUT_MS 120000
 #define PATIENCE_MS 2000
 #define ARGUMENTS_MAX 16
 
-/* The cores numbered first to end - 1 of the allowed ones, "0-3,8". */
+/* Print the allowed cores number first to end - 1, as in "0-3,8". */
 static void print_set(const cpu_set_t *allowed, int first, int end, FILE *out)
 {
     const char *comma = "";
@@ -90,7 +90,7 @@ static int take_profiles(const Gimbal__ExecutorProfile *from, struct local *loca
     int rc = 0;
     for (int i = 0; i < local->count && rc == 0; i++)
         rc = profile_decode(from->device_json[i], &local->profiles[i], err);
-    bool own = from->memory_bytes > 0; /* else it is the host's */
+    bool own = from->memory_bytes > 0; /* otherwise it is the host's */
     for (int i = 0; i < local->count && own; i++) {
         local->devices[i].memory_bytes = from->memory_bytes / (uint64_t)local->count;
         local->devices[i].library_bytes = from->library_bytes;
@@ -101,7 +101,7 @@ static int take_profiles(const Gimbal__ExecutorProfile *from, struct local *loca
     return rc;
 }
 
-/* Read events until the profile has come; a fault comes as words instead. */
+/* Read events until the profile arrives; a fault arrives as a message instead. */
 static int read_profile(struct channel *channel, struct local *local, struct error *err)
 {
     for (;;) {
@@ -135,8 +135,8 @@ char *local_cache_folder(void)
     return given && *given ? xstrdup(given) : state_cache_folder();
 }
 
-/* The executor's arguments beside those that all probes have, from argv on; folder: NULL, or where
- * measurements are kept. */
+/* Append the executor's arguments beyond those that all probes have. folder NULL: do not keep the
+ * measurement. */
 static void add_arguments(const struct local *local, char *folder, bool measure, char **argv)
 {
     if (local->device) {

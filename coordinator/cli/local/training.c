@@ -1,4 +1,4 @@
-/* training.c - follow the events of an executor, and stop it on a signal. */
+/* training.c - follows the events of an executor, and stops it on a signal. */
 #include "coordinator/cli/local/training.h"
 
 #include "common/base/memory.h"
@@ -19,8 +19,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* An executor that was asked to stop has so long before it is killed, and one that saves so long.
- */
+/* How long an executor that was asked to stop, or to save, has before it is killed. */
 #define PATIENCE_MS 10000
 #define SAVING_PATIENCE_MS 600000
 /* Weight of the newest step in the mean step time. */
@@ -34,14 +33,14 @@ struct training {
     struct child child;
     int signals;
     int signal;   /* that asked us to stop; 0: none */
-    bool insists; /* it was asked, and is waited for no longer */
-    bool stopped; /* the executor said how it ended */
+    bool insists; /* it was asked to stop, and is no longer waited for */
+    bool stopped; /* the executor has reported how it ended */
     Gimbal__StoppedRequest__Cause cause;
     char *reason;
     char plan_text[96];
 };
 
-/* Every rank knows the same loss; the first one speaks for all. */
+/* Every rank knows the same loss; the first one counts. */
 static void take_step(struct training *training, const Gimbal__StepRecord *step)
 {
     struct training_result *result = training->result;
@@ -99,7 +98,7 @@ static void take_telemetry(struct training *training, const Gimbal__TelemetryRec
     }
 }
 
-/* A rank's own, not because another one gave up or was told to. */
+/* Whether it is the rank's own failure, not a consequence of another's or of being told to stop. */
 static bool is_root(Gimbal__StoppedRequest__Cause cause)
 {
     return cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT ||
@@ -109,7 +108,7 @@ static bool is_root(Gimbal__StoppedRequest__Cause cause)
            cause == GIMBAL__STOPPED_REQUEST__CAUSE__DATA;
 }
 
-/* The first fault names what went wrong; the others only follow from it. */
+/* The first fault names the cause; the others only follow from it. */
 static void take_stopped(struct training *training, const Gimbal__StoppedRequest *stopped)
 {
     if (training->stopped && is_root(training->cause))
@@ -142,7 +141,8 @@ static void take_event(struct training *training, const Gimbal__ExecutorEvent *e
         take_stopped(training, event->stopped);
 }
 
-/* 0 when all that has come was read; -EPIPE at the end, which is no failure and has no words. */
+/* 0: everything that has arrived was read; -EPIPE: the end, which is no failure and has no
+ * message. */
 static int read_events(struct training *training, struct error *err)
 {
     ProtobufCMessage *message;
@@ -171,7 +171,8 @@ static void ask_to_stop(struct training *training)
     cancel.save = saves(training);
     command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_CANCEL;
     command.cancel = &cancel;
-    channel_write(&training->channel, &command.base, &ignored); /* a broken channel is read next */
+    /* a broken channel shows when it is read */
+    channel_write(&training->channel, &command.base, &ignored);
 }
 
 static void take_signal(struct training *training, int signal, uint64_t *until_ms)
@@ -186,8 +187,8 @@ static void take_signal(struct training *training, int signal, uint64_t *until_m
     ask_to_stop(training);
 }
 
-/* Until the executor closes its side. A first signal asks it to stop, a second one insists, and so
- * does patience that is at its end. */
+/* Follow until the executor closes its side. A first signal asks it to stop; a second one insists,
+ * and so does running out of patience. */
 static int follow(struct training *training, struct error *err)
 {
     uint64_t until_ms = UINT64_MAX;

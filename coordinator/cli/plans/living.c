@@ -1,4 +1,4 @@
-/* living.c - nodes as the coordinator lists them, less those that get no work. */
+/* living.c - the nodes that the coordinator lists, except those that get no work. */
 #include "coordinator/cli/plans/living.h"
 
 #include "common/rpc/message.h"

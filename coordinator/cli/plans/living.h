@@ -1,12 +1,12 @@
-/* living.h - the cluster as it is now, for whoever plans without the coordinator. */
+/* living.h - the cluster as it is now, for planning without the coordinator. */
 #ifndef COORDINATOR_CLI_PLANS_LIVING_H
 #define COORDINATOR_CLI_PLANS_LIVING_H
 
 #include "common/base/error.h"
 #include "coordinator/cli/options.h"
 
-/* The coordinator's nodes that are alive, as `gimbal nodes -o json` writes them; yours. Whose
- * devices are taken makes no difference. An enum exit_code; EXIT_PRECONDITION: none is alive. */
+/* The nodes that are alive in the form of `gimbal nodes -o json`, whether or not their devices are
+ * in use; the caller frees *out. An enum exit_code; EXIT_PRECONDITION: none is alive. */
 int living_nodes(const struct common *common, char **out, struct error *err);
 
 #endif

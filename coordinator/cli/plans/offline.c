@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A plan for other devices is one for as many of this machine's. */
+/* A plan for other devices is taken as one for as many devices of this machine. */
 static int take_plan(const struct offline_request *request, struct offline *offline,
                      struct error *err)
 {
@@ -44,7 +44,7 @@ static int search(struct offline *offline, bool quiet, struct error *err)
     for (size_t i = 0; i < offline->result.count; i++)
         offline->result.candidates[i].plan->predicted.wall_s = wall_s;
     if (rc < 0)
-        *err = words; /* those of what could not be done on the way to an answer are left out */
+        *err = words; /* omit errors that were overcome on the way to an answer */
     return rc;
 }
 
@@ -88,7 +88,7 @@ static int read_job(const struct offline_request *request, struct offline *offli
     return EXIT_DONE;
 }
 
-/* The devices that the job could have of the file's cluster. */
+/* Choose the devices that the job could have of the file's cluster. */
 static int open_cluster(const struct offline_request *request, struct offline *offline,
                         struct error *err)
 {
@@ -154,7 +154,7 @@ int offline_run(const struct offline_request *request, struct offline *offline, 
     int rc = request->plan_path ? take_plan(request, offline, err)
                                 : search(offline, request->quiet, err);
     offline->best = offline->result.best;
-    /* Nothing legal at all is as infeasible as nothing that fits. */
+    /* No legal plan is as infeasible as none that fits. */
     if (rc == -ENOSPC || (rc == -EINVAL && !request->plan_path))
         return EXIT_NO_PLAN;
     return exit_of_errno(rc);

@@ -1,4 +1,4 @@
-/* planned.c - three ways to a plan, and one check of what came. */
+/* planned.c - three ways to get a plan, and one check of the result. */
 #include "coordinator/cli/plans/planned.h"
 
 #include "common/base/file.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A plan that lowers, of the job that is in *out. */
+/* Take a plan that lowers, for the job in *out. */
 static int take_plan(const char *json, struct planned *out, struct error *err)
 {
     int rc = out->graph ? 0 : planner_graph(out->config, &out->graph, err);

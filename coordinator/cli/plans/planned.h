@@ -1,6 +1,5 @@
-/* planned.h - a plan and what it is a plan of, from wherever a command line names them: that of a
- * job of the cluster, one that was saved to a file, or a new one, by the coordinator or for this
- * machine. */
+/* planned.h - a plan together with its job, from whatever source the command line names: a job of
+ * the cluster, a saved file, or a new search, by the coordinator or for this machine. */
 #ifndef COORDINATOR_CLI_PLANS_PLANNED_H
 #define COORDINATOR_CLI_PLANS_PLANNED_H
 
@@ -15,7 +14,7 @@ struct planned_flags {
     bool measure;
 };
 
-/* Rows of a table of flags, of a values struct that has a struct planned_flags. */
+/* Rows for a table of flags whose values struct contains a struct planned_flags. */
 /* clang-format off */
 #define PLANNED_FLAGS(type, member)                                                             \
     {"file", 'f', FLAG_TEXT, offsetof(type, member.file), "FILE",                               \
@@ -34,23 +33,23 @@ struct planned {
     struct job_config *config;
     struct graph *graph;
     struct plan *plan;
-    char *json;         /* of the plan, as it came */
-    uint64_t epoch;     /* of the job that it is of; 0: of none */
-    struct rates rates; /* of the plan's devices, where they were measured for it or asked for */
+    char *json;         /* of the plan, as received */
+    uint64_t epoch;     /* of the job it belongs to; 0: none */
+    struct rates rates; /* of the plan's devices, if they were measured for it or asked for */
 };
 
-/* The JOB that is a command's only argument; NULL: none. EXIT_USAGE: it is a file, which flags
- * name. */
+/* The JOB that is a command's only argument; NULL: none is given. EXIT_USAGE: it is a file, which
+ * has to be named by a flag. */
 int planned_job(const struct invocation *invocation, const char **job, struct error *err);
-/* job: NULL where flags name a file. An enum exit_code; EXIT_PRECONDITION: the job has no plan now.
- * *out is the caller's to finish, whatever came out. */
+/* Get the plan. job NULL: the flags name a file. An enum exit_code; EXIT_PRECONDITION: the job has
+ * no plan at present. The caller finishes *out in any case. */
 int planned_open(const struct common *common, const struct planned_flags *flags, const char *job,
                  struct planned *out, struct error *err);
-/* Fill in the rates, if need be from the coordinator: as rates_ask. */
+/* Fill in the rates, asking the coordinator if necessary; returns as rates_ask(). */
 int planned_rate(const struct common *common, struct planned *planned, struct error *err);
 void planned_finish(struct planned *planned);
 
-/* One rank's program, yours. EXIT_USAGE: the plan has no such rank. */
+/* Lower one rank's program, owned by the caller. EXIT_USAGE: the plan has no such rank. */
 struct program;
 int planned_lower(const struct planned *planned, int64_t rank, struct program **out,
                   struct error *err);

@@ -17,7 +17,7 @@ static void begin(struct rates *rates, int count)
                             .count = count};
 }
 
-/* The next device; its profile is filled in already. */
+/* Set the next device, whose profile is filled in already. */
 static void set(struct rates *rates, int index, const char *name, const char *host,
                 uint64_t memory_bytes, uint64_t library_bytes)
 {
@@ -49,7 +49,7 @@ void rates_finish(struct rates *rates)
     *rates = (struct rates){0};
 }
 
-/* "node-a/0" of what the coordinator lists; NULL when there is none. */
+/* Find the node of a device ("node-a/0") in the coordinator's list; NULL if it is missing. */
 static const Gimbal__HardwareReport *find_node(const Gimbal__ListNodesReply *nodes,
                                                const char *device)
 {

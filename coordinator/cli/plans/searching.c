@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define FIRST_NS 2000000000L /* no word of what is over sooner */
+#define FIRST_NS 2000000000L /* nothing is shown of searches that end sooner */
 #define AGAIN_NS 500000000L
 
 struct searching {
@@ -23,7 +23,7 @@ struct searching {
     bool over;
 };
 
-/* "searching for a plan: 12 s, 43k programs priced, a step of 6.81 s so far" */
+/* As in "searching for a plan: 12 s, 43k programs priced, a step of 6.81 s so far". */
 static void show(struct searching *searching)
 {
     char line[160], count[16], step[48] = "", seconds[32];
@@ -39,7 +39,7 @@ static void show(struct searching *searching)
     progress_show(&searching->progress, line, now_s);
 }
 
-/* True once the search is over, false after so long. */
+/* Returns true once the search is over, false after wait_ns. */
 static bool await_end(struct searching *searching, long wait_ns)
 {
     struct timespec until;

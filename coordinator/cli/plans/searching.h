@@ -1,5 +1,5 @@
-/* searching.h - how far a search for a plan is, once it takes longer than one likes to wait without
- * a word. */
+/* searching.h - shows the progress of a plan search that takes longer than one would wait in
+ * silence. */
 #ifndef COORDINATOR_CLI_PLANS_SEARCHING_H
 #define COORDINATOR_CLI_PLANS_SEARCHING_H
 
@@ -7,10 +7,10 @@
 
 struct searching;
 
-/* A thread that shows on stderr what the search writes there; NULL where there can be none, and
- * nothing is shown. */
+/* Start a thread that shows on stderr what the search writes to `progress`. NULL if that is
+ * impossible; then nothing is shown. */
 struct searching *searching_begin(struct planner_progress *progress);
-/* Takes the line away. Accepts NULL. */
+/* Stop, and remove the line. Accepts NULL. */
 void searching_end(struct searching *searching);
 
 #endif

@@ -46,8 +46,8 @@ static void add_time(struct table *table, uint64_t unix_ms)
     table_add(table, "%s", text);
 }
 
-/* Nothing is said of a job that has made no step, nor of the loss of one that is to go on from a
- * step of an epoch that is over: it is 0 then. */
+/* Nothing is shown for a job that has made no step, nor the loss of one that resumes from a step of
+ * a former epoch, which is 0. */
 static void add_numbers(struct table *table, const Gimbal__JobStatus *job)
 {
     char text[32];

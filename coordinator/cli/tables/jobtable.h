@@ -1,4 +1,4 @@
-/* jobtable.h - jobs as rows, or as JSON. */
+/* jobtable.h - prints jobs as rows or as JSON. */
 #ifndef COORDINATOR_CLI_TABLES_JOBTABLE_H
 #define COORDINATOR_CLI_TABLES_JOBTABLE_H
 

@@ -23,7 +23,7 @@ static const struct column columns[] = {
 };
 #define COLUMNS (sizeof columns / sizeof *columns)
 
-/* What its probe measured, else its peak rates; 0 where nobody knows. */
+/* What its probe measured, or else its peak rates; 0: unknown. */
 static void add_rates(const Gimbal__Device *device, double *flops, double *bandwidth)
 {
     struct profile profile = {0};
@@ -34,7 +34,7 @@ static void add_rates(const Gimbal__Device *device, double *flops, double *bandw
         profile.seconds_per_byte > 0 ? 1 / profile.seconds_per_byte : device->bandwidth_bytes_per_s;
 }
 
-/* "2 cpu, 1 gpu of 79.1 GiB", by the smallest, and the sums of their rates. */
+/* As in "2 cpu, 1 gpu of 79.1 GiB", by the smallest device, and the sums of their rates. */
 static void add_devices(struct table *table, const Gimbal__HardwareReport *hardware, double *flops,
                         double *bandwidth)
 {
@@ -79,7 +79,7 @@ static void add_jobs(struct table *table, const Gimbal__NodeStatus *node)
     table_add(table, "%s", text);
 }
 
-/* Why it is drained; else which of its devices are slow. */
+/* Why it is draining, or else which of its devices are slow. */
 static void add_reason(struct table *table, const Gimbal__NodeStatus *node)
 {
     char text[256] = "";

@@ -1,4 +1,4 @@
-/* nodetable.h - nodes as rows, or as JSON. */
+/* nodetable.h - prints nodes as rows or as JSON. */
 #ifndef COORDINATOR_CLI_TABLES_NODETABLE_H
 #define COORDINATOR_CLI_TABLES_NODETABLE_H
 

@@ -1,13 +1,13 @@
-/* device_profile.h - how fast a device is: as it was measured, or as its peak rates let one guess.
- */
+/* device_profile.h - how fast a device is: as measured, or estimated from its peak rates. */
 #ifndef COORDINATOR_PLANNER_COSTS_DEVICE_PROFILE_H
 #define COORDINATOR_PLANNER_COSTS_DEVICE_PROFILE_H
 
 #include "common/hardware/hardware.h"
 #include "common/profile/profile.h"
 
-/* name: "node-a/0", for the sentence. Without `measured` its probe's profile is not looked at.
- * -EINVAL: there is neither, or the profile is none. */
+/* Fill the device's profile. name ("node-a/0") is for messages. If `measured` is false, the profile
+ * measured by its probe is ignored. -EINVAL: there is neither a profile nor peak rates, or the
+ * profile is invalid. */
 int device_profile(const struct hardware_device *device, const char *name, bool measured,
                    struct profile *out, struct error *err);
 

@@ -1,27 +1,29 @@
-/* events.h - a step as forwards and backwards of stages: the simulation of plans that are too
+/* events.h - simulates a step as forwards and backwards of whole stages, for plans that are too
  * large to be lowered for every rank. */
 #ifndef COORDINATOR_PLANNER_COSTS_EVENTS_H
 #define COORDINATOR_PLANNER_COSTS_EVENTS_H
 
 #include "coordinator/planner/costs/evaluate.h"
 
-/* Seconds of a step: each stage runs its schedule's order, a forward once the stage before has
- * done its own, a backward once the stage after has; then what happens once. *busy_s (optional):
- * of all this the mean over the stages that is not waiting. */
+/* Seconds of a step. Each stage runs in the order of its schedule: a forward once the stage before
+ * has done its own, a backward once the stage after has; then what happens once per step. *busy_s
+ * (optional): mean over the stages of the time not spent waiting. */
 double events_seconds(const struct stage_cost *stages, int count, int micro_batches,
                       const struct schedule *schedule, double *busy_s);
 
-/* Blocks that all ranks of a plan run in a step, forward and backward. */
+/* How many times a block is run in a step, forward and backward, over all ranks of a plan. */
 int64_t events_block_runs(int ranks, int blocks, int stages, int micro_batches);
-/* Is a plan so large that events say how long it takes? */
+/* Whether a plan is so large that it is judged by events instead of programs. */
 bool events_judge(int ranks, int blocks, int stages, int micro_batches);
-/* By events no step takes less than this share of the closed form, however unequal its stages.
+/* Simulated by events, a step takes at least this share of the closed form of evaluate.h, however
+ * unequal its stages are.
  *
- * Let L be the longest of p stages, with F and B of a micro-batch, and s the most micro-batches in
- * flight on any. Before its first backward L has waited until a micro-batch had passed all stages,
- * and has run s forwards at most; before its last forward it has run all but s of its backwards.
- * So of Sum T + (m - 1) (F + B) + u, u once a step on whichever stage, no more than (s - 1) of
- * max(F, B) can be saved; and L alone takes m (F + B). One stage takes just what the form says. */
+ * Let L be the slowest of p stages, with F and B per micro-batch, and s the most micro-batches in
+ * flight on any stage. Before its first backward L has waited until a micro-batch has passed all
+ * stages, and has run s forwards at most; before its last forward it has run all but s of its
+ * backwards. So of sum T + (m - 1) (F + B) + u, with u once per step on any stage, no more than (s
+ * - 1) max(F, B) can be saved; and L alone takes m (F + B). A single stage takes exactly the closed
+ * form. */
 double events_share(const struct schedule *schedule, int stages, int micro_batches);
 
 #endif

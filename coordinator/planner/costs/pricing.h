@@ -4,27 +4,29 @@
 
 #include "coordinator/planner/planner.h"
 
-/* Which device a rank of a program is: the first `split` ranks run on devices[offset[0] + rank],
- * the others on devices[offset[1] + rank - split]. */
+/* Maps ranks of a program to devices: the first `split` ranks run on devices[offset[0] + rank], the
+ * others on devices[offset[1] + rank - split]. */
 struct pricing {
     const struct planner_request *request;
     int split, offset[2];
 };
 
-/* Rank r on device r. */
+/* The mapping of rank r to device r. */
 struct pricing pricing_plain(const struct planner_request *request);
-/* Do all members of a collective, or a message's two ends, share one host? */
+/* Whether all members of a collective, or both ends of a message, are on one host. */
 bool pricing_on_one_host(const struct pricing *pricing, const struct program *program,
                          const struct instruction *instruction);
-/* context is a struct pricing: see struct timing. */
+/* Seconds of an instruction by its device's profile and the link it uses. context is a struct
+ * pricing, as in struct timing. */
 double pricing_seconds(const void *context, const struct program *program,
                        const struct instruction *instruction);
 /* profile_fixed_seconds() of the device. */
 double pricing_fixed_seconds(const struct pricing *pricing, const struct program *program,
                              const struct instruction *instruction);
+/* By which factor `beside` slows an instruction that runs at the same time; for struct timing. */
 double pricing_slowdown(const void *context, const struct program *program,
                         const struct instruction *instruction, const struct instruction *beside);
-/* The factor by which computing and moving data slow each other on the program's rank. */
+/* The factor by which computing and communication slow each other on the program's rank. */
 double pricing_overlap(const struct pricing *pricing, const struct program *program);
 
 #endif

@@ -1,17 +1,19 @@
-/* taken.h - bytes of a stage on one rank: what its parts, one by one, come to.
+/* taken.h - bytes of a stage on one rank, accumulated from its parts.
  *
- * dump.c says the sum in words. It is asked for wherever labels are joined: inline. */
+ * The sum is described in words in dump.c. It is computed wherever labels are joined, hence
+ * inline. */
 #ifndef COORDINATOR_PLANNER_COSTS_TAKEN_H
 #define COORDINATOR_PLANNER_COSTS_TAKEN_H
 
 #include "coordinator/planner/costs/part_cost.h"
 
-/* By a run of blocks, without base and crossings. */
+/* Bytes of a run of blocks, without base and crossings. */
 struct taken {
-    uint64_t bytes;     /* state, slots x saved, communication */
-    uint64_t transient; /* of all rooms, but the last block's forward where more passes on */
-    uint64_t forward;   /* of the last block's forward */
-    uint64_t beside;    /* of the room that has most; the stage has it twice */
+    uint64_t bytes; /* state, slots times saved, and communication */
+    /* largest transient, except the last block's forward where something is passed on */
+    uint64_t transient;
+    uint64_t forward; /* transient of the last block's forward */
+    uint64_t beside;  /* largest half of a double buffer; the stage has two */
 };
 
 static inline uint64_t taken_larger(uint64_t a, uint64_t b)
@@ -19,7 +21,7 @@ static inline uint64_t taken_larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* What adds up. slots: micro-batches in flight. */
+/* The part that adds up. slots: micro-batches in flight. */
 static inline uint64_t taken_sum(const struct part_bytes *part, uint64_t slots)
 {
     return part->state + slots * part->saved + part->communication;
@@ -31,7 +33,7 @@ static inline struct taken taken_block(const struct part_bytes *block, uint64_t 
                           block->forward, block->beside};
 }
 
-/* By two runs and what joins them. */
+/* Two runs and what joins them. */
 static inline struct taken taken_join(const struct taken *left, const struct taken *right,
                                       const struct part_bytes *joint, uint64_t slots)
 {
@@ -44,13 +46,13 @@ static inline struct taken taken_join(const struct taken *left, const struct tak
     };
 }
 
-/* Of a stage with nothing else. */
+/* A stage that consists of the run alone. */
 static inline uint64_t taken_total(const struct taken *run)
 {
     return run->bytes + run->transient + 2 * run->beside;
 }
 
-/* Of a stage with its base and its crossings. */
+/* A stage with its base and crossings. */
 static inline uint64_t taken_stage(const struct taken *run, const struct part_bytes *base,
                                    const struct part_bytes *into, const struct part_bytes *out_of,
                                    uint64_t slots)

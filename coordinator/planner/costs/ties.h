@@ -1,9 +1,10 @@
-/* ties.h - strategies of a block that shares weights with another, as the other one sees them.
+/* ties.h - classes of strategies of a block that shares weights, as the other block sees them.
  *
  * What the other end pays for the shared weights depends on where they lie, how their gradients
- * leave, and, of the owner, on what is sharded. The owner's other weights count too: what both take
- * together is reduced in common, and what the owner takes alone is then subtracted; strategies that
- * agree in all this are one tie, and which of them was asked for first makes no difference. */
+ * leave and, for the owner, on what is sharded. The owner's other weights matter too: what both
+ * blocks take together is reduced in common, and what the owner takes alone is then subtracted.
+ * Strategies that agree in all this form one tie, and it makes no difference which of them came
+ * first. */
 #ifndef COORDINATOR_PLANNER_COSTS_TIES_H
 #define COORDINATOR_PLANNER_COSTS_TIES_H
 
@@ -16,7 +17,8 @@ struct ties {
 };
 
 void ties_finish(struct ties *ties);
-/* Block 0, the owner, or the last one, on a mesh of so many axes. The number of the tie, from 1. */
+/* The number, from 1, of the tie of a strategy for block 0, the owner, or for the last block, on a
+ * mesh with this many axes. */
 int ties_find(struct ties *ties, const struct graph *graph, int block,
               const struct role *const *vector, int axes, int zero);
 

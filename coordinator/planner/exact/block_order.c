@@ -1,4 +1,4 @@
-/* block_order.c - runs of like blocks, each sorted by sharding and recomputation. */
+/* block_order.c - finds the runs of like blocks and sorts each by sharding and recomputation. */
 #include "coordinator/planner/exact/block_order.h"
 
 #include <stdlib.h>

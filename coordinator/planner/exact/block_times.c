@@ -1,13 +1,14 @@
-/* block_times.c - shares of samples by every choice of axes that split them.
+/* block_times.c - tries every subset of the mesh axes to split the samples.
  *
- * Axes that do not split the samples divide a block's work evenly, or not at all; cuts of samples
- * are those of placement.h. So for each choice it is known what a device has at least. */
+ * Axes that do not split the samples divide a block's work evenly or not at all, and cuts of the
+ * samples are those of placement.h. So for every subset each device's least share is known. */
 #include "coordinator/planner/exact/block_times.h"
 
 #include <assert.h>
 #include <math.h>
 
-/* Of the samples, and of all else what axes divide that are not among these. */
+/* The rank's share of the work if `axes` split the samples and all other axes divide the rest
+ * evenly. */
 static double share_of(const struct mesh *mesh, unsigned axes, int64_t samples, int rank)
 {
     struct shape shape = {.dims = 1, .dim = "b", .size = {samples}};
@@ -30,8 +31,8 @@ struct part_cost block_times_alone(struct costs *costs, int device, struct block
     return cost;
 }
 
-/* No rank of this one's profile has less of the samples: where not all stand for themselves, cuts
- * differ by one sample. */
+/* The least share of any rank with this rank's profile. Unless every rank represents itself, it is
+ * rounded down to whole samples, since cuts may differ by one sample. */
 static double least_share(const struct site *site, unsigned axes, int64_t samples, int rank)
 {
     const struct mesh *mesh = &site->mesh;

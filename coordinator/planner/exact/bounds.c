@@ -1,9 +1,10 @@
-/* bounds.c - work that can be shared, and what every device has to do itself.
+/* bounds.c - separates work that can be shared from work that every device has to do.
  *
  * However a stage's devices divide its blocks, each of them launches every kernel, which takes a
- * fixed time; the rest of a block's time, and the optimizer's, one of c devices has a c-th of at
- * least, or more where the model does not divide by c. Of a run of equal blocks some stage has its
- * share, rounded up; and where all memory together is too small, some of them are recomputed. */
+ * fixed time. Of the remaining time of a block, and of the optimizer's, some device among c has at
+ * least a c-th, or more if the model does not divide by c. Of a run of equal blocks some stage has
+ * at least its share, rounded up. If all memory together is too small, some blocks must be
+ * recomputed. */
 #include "coordinator/planner/exact/bounds.h"
 
 #include "common/base/memory.h"
@@ -46,7 +47,7 @@ static double share_of(const struct bounds *bounds, const struct single_device *
     return single_device_share(alone, bounds->costs->request->graph, devices);
 }
 
-/* Of all devices of the point together. */
+/* Memory of all devices of the point together. */
 static double memory_of(struct bounds *bounds, const struct space_point *point)
 {
     const struct costs *costs = bounds->costs;
@@ -61,14 +62,15 @@ static double memory_of(struct bounds *bounds, const struct space_point *point)
     return scale * bounds->memory_bytes[point->devices];
 }
 
-/* Micro-batches that are kept on every stage at once, at some time; the last has fewest. */
+/* Micro-batches in flight on every stage at the same time, at some moment; the last stage has
+ * fewest. */
 static int least_in_flight(const struct space_point *point)
 {
     return point->schedule->in_flight(point->stages - 1, point->stages, point->micro_batches);
 }
 
-/* Equal blocks are divided over so many stages on which each takes so long: the stage that takes
- * longest takes no less. */
+/* Distribute equal blocks over stages[0] + stages[1] stages that take seconds[0] or seconds[1] per
+ * block: the least time that the slowest stage can take. */
 static double find_longest(int blocks, const int stages[2], const double seconds[2])
 {
     double longest = blocks / (stages[0] / seconds[0] + stages[1] / seconds[1]);
@@ -86,15 +88,17 @@ static double find_longest(int blocks, const int stages[2], const double seconds
     }
 }
 
-/* By the formula: the first micro-batch passes all stages, the others the longest; and what one of
- * the stages takes all in all. */
+/* Terms of the formula: the first micro-batch passes all stages, the others only wait for the
+ * slowest stage; and what a single stage takes in total. */
 struct terms {
-    double pass_s, passes_s, stage_s; /* pass: of the first alone */
+    /* pass_s: of the first micro-batch; passes_s: of all of them */
+    double pass_s, passes_s, stage_s;
 };
 
-/* Of a micro-batch, and of what follows once a step: together the point's devices take no less than
- * the work, each as fast as it is, so one of them no less than the mean. Each launches every kernel
- * of its blocks, and recomputes, as slowly as the slowest. */
+/* Means over the devices, per micro-batch and per step. Together the point's devices take no less
+ * than all the work divided by their speeds, so one of them takes no less than the mean. Each
+ * launches every kernel of its blocks, and recomputes; that is counted at the speed of the
+ * slowest. */
 struct means {
     double micro_batch_s, once_s;
 };
@@ -109,7 +113,7 @@ static struct means find_means(const struct single_device *alone, int devices, i
                           slowest * alone->once_s / speeds};
 }
 
-/* Each stage's devices take m T + u. */
+/* The devices of each stage are busy for m T + u. */
 static struct terms find_terms(struct bounds *bounds, const struct space_point *point)
 {
     const struct single_device *alone = get_single(bounds, point->samples);
@@ -119,7 +123,7 @@ static struct terms find_terms(struct bounds *bounds, const struct space_point *
     const double share[2] = {share_of(bounds, alone, smallest), share_of(bounds, alone, largest)};
     double kept_s =
         single_device_recompute(alone, memory_of(bounds, point), least_in_flight(point));
-    double block[2]; /* of the run, on either kind of stage */
+    double block[2]; /* one block of the run, on a smaller and on a larger stage */
     for (int i = 0; i < 2; i++)
         block[i] = alone->run_fixed_s + alone->run_shared_s * share[i];
     struct means mean = find_means(alone, point->devices, point->stages, alone->run * kept_s);
@@ -133,7 +137,7 @@ static struct terms find_terms(struct bounds *bounds, const struct space_point *
     return (struct terms){whole, whole + (m - 1) * longest, m * mean.micro_batch_s + mean.once_s};
 }
 
-/* By programs a block may take what another device takes than the one that has most of it. */
+/* In simulated programs the slowest device may differ from block to block. */
 static double by_programs(struct bounds *bounds, const struct space_point *point)
 {
     const struct single_device *alone = get_single(bounds, point->samples);

@@ -1,5 +1,6 @@
-/* bounds.h - what no plan of a point is shorter than, whatever its strategies: from what the
- * fastest device alone would take for all blocks, shared out. Seconds. */
+/* bounds.h - lower bounds on the step time of every plan of a point, whatever its strategies:
+ * derived from what the fastest device alone would take for all blocks, divided among the devices.
+ * In seconds. */
 #ifndef COORDINATOR_PLANNER_EXACT_BOUNDS_H
 #define COORDINATOR_PLANNER_EXACT_BOUNDS_H
 
@@ -8,30 +9,36 @@
 
 struct point_bound {
     double formula_s,
-        simulated_s; /* simulated: by programs, or by events where the point is large */
+        /* simulated_s: by programs, or by events for points that are too large for programs */
+        simulated_s;
 };
 
 struct bounds {
     struct costs *costs;
-    struct single_device *items; /* of every size of micro-batch that was asked for */
+    struct single_device *items; /* one per micro-batch size requested so far */
     size_t count, capacity;
-    bool unlike;          /* the devices */
-    double *memory_bytes; /* of the first devices together, per their number */
+    bool unlike;          /* whether the devices differ */
+    double *memory_bytes; /* [n]: memory of the first n devices together */
 };
 
 void bounds_init(struct bounds *bounds, struct costs *costs);
 void bounds_finish(struct bounds *bounds);
+/* Bounds of a point, quick to compute. */
 struct point_bound bounds_point(struct bounds *bounds, const struct space_point *point);
-/* Are the point's plans judged by events? And what no plan takes less than by events. */
+/* Whether plans of the point are too large to be simulated by programs and are judged by events;
+ * and a lower bound on their step by events. */
 bool bounds_large(const struct bounds *bounds, const struct space_point *point);
 double bounds_by_events(struct bounds *bounds, const struct space_point *point);
-/* Of points whose devices are unlike: more than bounds_point, and it takes longer; infinity: no
- * stages have room for all blocks; 0: all devices of the request are alike. */
+/* A tighter bound for points whose devices differ, slower to compute. Infinity: the stages together
+ * have no room for all blocks. 0: all devices of the request are alike. */
 struct point_bound bounds_unlike(struct bounds *bounds, const struct space_point *point);
-/* Of all points on so many devices. */
+/* Whether the model's weights, gradients and optimizer moments, and what its micro-batches in
+ * flight keep for their backward, may fit into the memory of all the point's devices together.
+ * false is certain. */
 struct point_bound bounds_devices(struct bounds *bounds, int devices);
-/* May the weights, gradients and moments of the model lie on the point's devices, and what the
- * backward of one micro-batch needs? */
+/* Whether the model's weights, gradients and optimizer moments, together with what one micro-batch
+ * keeps for its backward, may fit into the memory of all the point's devices together. false is
+ * certain. */
 bool bounds_fit(struct bounds *bounds, const struct space_point *point);
 
 #endif

@@ -1,4 +1,4 @@
-/* chains.c - stage by stage, from the first and from the last. */
+/* chains.c - dynamic programming over the stages, forwards for heads and backwards for tails. */
 #include "coordinator/planner/exact/chains.h"
 
 #include "common/base/memory.h"
@@ -9,19 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Prices of a byte: none, and those at which a middle block gives up time for memory. */
+/* Prices per byte that are tried: zero, and those at which a middle block trades time for
+ * memory. */
 #define PRICES 8
-/* Sums that are added up in another order may be so much less. */
+/* Sums formed in another order may be smaller by this much. */
 #define ROUNDING 1e-12
 
-/* Of one stage; all zero: not one more. */
+/* A price on one stage; all zero: unused. */
 struct price {
-    double per_byte, all_s; /* all_s: of all bytes that its blocks may have */
-    double *before;         /* per block: the least of all blocks before it */
+    double per_byte, all_s; /* all_s: price of all bytes that the stage's blocks may use */
+    double *before;         /* [block]: sum of the least of all blocks before it */
 };
 
-/* What a choice has of the stage's memory for good, on the rank that has least memory. Tied weights
- * count where they are used first. */
+/* Bytes that a choice occupies permanently, on the rank with the least memory. Tied weights are
+ * counted where they are used first. */
 static double bytes_of(const struct instance *instance, int stage, int block,
                        const struct part_cost *cost)
 {
@@ -31,7 +32,8 @@ static double bytes_of(const struct instance *instance, int stage, int block,
     return (double)taken_sum(&bytes, (uint64_t)instance->slots[stage]);
 }
 
-/* One stage's blocks have so much together; the room of one of them is not theirs. */
+/* Bytes available to one stage's blocks together, less the smallest transient room that any of its
+ * blocks may need. */
 static double budget_of(const struct instance *instance, int stage)
 {
     double room = INFINITY, memory = (double)instance_memory(instance, stage);
@@ -53,7 +55,7 @@ static double seconds_of(const struct chains *chains, const struct choice *choic
     return chains->per_second * choice->floor_s + chains->per_once * choice->floor_once_s;
 }
 
-/* Of one block by a price. */
+/* The cheapest choice of a block at a price per byte. */
 static const struct choice *find_least(const struct chains *chains, const struct instance *instance,
                                        int stage, int block, double per_byte, double *least)
 {
@@ -74,8 +76,8 @@ static const struct choice *find_least(const struct chains *chains, const struct
     return found;
 }
 
-/* From one choice of a block on, the next one that saves most bytes for its time; returns the price
- * of a byte at which it is worth it, or 0: nothing is smaller. */
+/* From one choice of a block, move to the one that saves the most bytes for its extra time. Returns
+ * the price per byte at which that pays, or 0 if no choice is smaller. */
 static double find_saving(const struct chains *chains, const struct instance *instance, int stage,
                           int block, const struct choice **at)
 {
@@ -95,7 +97,7 @@ static double find_saving(const struct chains *chains, const struct instance *in
     return next ? best : 0;
 }
 
-/* A middle block's, from the fastest choice on. */
+/* The prices at which a middle block changes its choice, starting from its fastest one. */
 static void find_prices(const struct chains *chains, const struct instance *instance, int stage,
                         struct price *prices)
 {
@@ -112,7 +114,7 @@ static void find_prices(const struct chains *chains, const struct instance *inst
     }
 }
 
-/* Blocks that cannot lie there count nothing: see chains_own. */
+/* Blocks that cannot be on the stage contribute nothing; chains_own() excludes them. */
 static void sum_up(const struct chains *chains, const struct instance *instance, int stage,
                    size_t member, struct price *price)
 {
@@ -135,7 +137,7 @@ static void improve(struct chain *chain, const struct chain *rest, double second
     chain->longest_s = fmin(chain->longest_s, fmax(rest->longest_s, seconds));
 }
 
-/* Of the blocks alone. */
+/* Time of the blocks alone, without crossings. */
 static double run_seconds(const struct chains *chains, int stage, int first, int end)
 {
     const struct price *prices = &chains->prices[(size_t)stage * PRICES];
@@ -156,7 +158,7 @@ double chains_own(const struct chains *chains, int stage, int first, int end)
     return (run_seconds(chains, stage, first, end) + others_s + crossing_s) * (1 - ROUNDING);
 }
 
-/* The stage takes blocks from `first` on, which follow a head. */
+/* Extend heads by a stage that starts with block `first`. */
 static void extend_head(struct chains *chains, int stage, int first, double most_s)
 {
     const struct chain *rest = chains_head(chains, stage, first);
@@ -169,7 +171,7 @@ static void extend_head(struct chains *chains, int stage, int first, double most
     }
 }
 
-/* It takes blocks up to `end`, before a tail. */
+/* Extend tails by a stage that ends before block `end`. */
 static void extend_tail(struct chains *chains, int stage, int end, double most_s)
 {
     const struct chain *rest = chains_tail(chains, stage + 1, end);

@@ -1,7 +1,7 @@
-/* choices.c - costs of a block's strategies, and those that are never worth taking left out.
+/* choices.c - prices a block's strategies and drops those that are never worth taking.
  *
- * First of every role vector the plain strategy alone: what all blocks take at least by that says
- * which vectors are too slow for any plan that is wanted. */
+ * First only the plain strategy of every role vector is priced: the resulting lower bounds of all
+ * blocks tell which vectors are too slow for any plan that is wanted. */
 #include "coordinator/planner/exact/instance.h"
 
 #include "common/base/memory.h"
@@ -27,8 +27,9 @@ static struct part_ends ends_of(struct costs *costs, const struct site *site, in
     return ends;
 }
 
-/* Is b nowhere better than a? Where weights are tied, the other end's costs depend on the tie, and
- * what a user of them shards is not known here: its costs are as if they were its own. */
+/* Whether b is nowhere better than a. If weights are tied, the other end's costs depend on the tie,
+ * and what a user of the weights shards is not known here: its costs are as if they were its
+ * own. */
 static bool dominates(const struct choice *a, const struct choice *b, int ranks)
 {
     const struct part_cost *x = &a->cost, *y = &b->cost;
@@ -38,7 +39,7 @@ static bool dominates(const struct choice *a, const struct choice *b, int ranks)
            part_cost_no_larger(x, y, ranks);
 }
 
-/* Of two that are equal the first stays. */
+/* Of two equal choices the first remains. */
 static void drop_dominated(struct choices *choices)
 {
     size_t kept = 0;
@@ -89,8 +90,8 @@ static void number_ends(struct costs *costs, struct choices *choices)
     free(first_exit);
 }
 
-/* A tied weight may be sharded less than its second user would: unsharded is least, and what its
- * user adds once a step is not known. */
+/* A tied weight may be sharded less than its second user would shard it, so the unsharded cost is
+ * the lower bound; what its user adds once per step is not known. */
 static void find_least(struct instance *instance, struct choices *choices)
 {
     bool tied = instance->costs->model.tied && choices->block == instance->blocks - 1;
@@ -116,7 +117,7 @@ static void find_least(struct instance *instance, struct choices *choices)
     }
 }
 
-/* Strategies with the roles of this one: how many follow each other. */
+/* The number of leading strategies that share the roles of the first. */
 static size_t same_roles(const struct strategy *strategies, size_t count)
 {
     size_t same = 1;
@@ -150,12 +151,13 @@ static int add_choices(struct instance *instance, struct role_vector *vector,
     return rc;
 }
 
-/* No zero does for every weight: a large one had better be gathered once a step, a small one not
- * reduced by itself; but a micro-batch takes least without. To recompute takes time where every
- * device has as much to do (test_block_costs.c), and as a rule where samples do not divide: those
- * recomputations are slow that take more than none. Where ranks are of unlike speeds that is not
- * so: the slowest to compute may hide more beside it, and T and u are each of the rank that takes
- * longest. Nothing is known where lowering does not take a strategy by itself. */
+/* No zero suits every weight: a large one is better gathered once per step, a small one not reduced
+ * by itself; but a micro-batch is fastest without any. Recomputing takes time if every device has
+ * the same amount of work (test_block_costs.c), and usually also if samples do not divide evenly:
+ * recomputations that take more than none are marked as slow. That does not hold for ranks with
+ * different speeds, because the slowest to compute may hide more beside it, and T and u are each
+ * taken from the slowest rank. Nothing is known if lowering does not accept a strategy by
+ * itself. */
 static void find_vector(struct instance *instance, const struct choices *choices,
                         struct role_vector *vector)
 {
@@ -225,8 +227,8 @@ int choices_survey(struct choices *choices, struct instance *instance, struct er
     return planner_stopped(instance->costs->request) ? -ECANCELED : 0;
 }
 
-/* Those that can be the least of m T + u, the fastest first: no other has less than m T. What a
- * tied weight adds once a step to its last user is not known here. */
+/* Prices the vectors that may give the least m T + u, fastest first: no other has less than m T.
+ * What a tied weight adds once per step to its last user is not known here. */
 int choices_settle(struct choices *choices, struct instance *instance, struct error *err)
 {
     int m = instance->point.micro_batches, rc = 0;
@@ -252,7 +254,7 @@ int choices_settle(struct choices *choices, struct instance *instance, struct er
     return rc;
 }
 
-/* Where all are too slow the fastest stays, so that there is something to say it of. */
+/* If all are too slow, the fastest is kept so that there is something to report on. */
 static int add_vectors(struct choices *choices, struct instance *instance, struct error *err)
 {
     int rc = 0;

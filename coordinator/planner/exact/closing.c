@@ -1,4 +1,4 @@
-/* closing.c - a walk through the whole space, and simulation in the order of bounds. */
+/* closing.c - enumerates the space, then simulates in the order of the bounds. */
 #include "coordinator/planner/exact/closing.h"
 
 #include "common/base/memory.h"
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Plans of the whole space whose bounds are below the best simulated step. */
+/* All plans of the space whose bounds are below the best simulated step. */
 struct closing {
     struct hunt *hunt;
     double best_s;

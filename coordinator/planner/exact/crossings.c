@@ -1,7 +1,8 @@
-/* crossings.c - of all ends that meet at a crossing the pair that takes least.
+/* crossings.c - of all pairs of ends that can meet at a crossing, the one that takes least.
  *
- * Every pair is lowered, so this is asked only where there are few. Where devices are unlike, so
- * are their links, and what passes on may be most of what a stage takes: there more are asked. */
+ * Every pair has to be lowered, so the bound is computed only where there are few pairs. Unlike
+ * devices have unlike links, and sending may be most of what a stage takes; there more pairs are
+ * allowed. */
 #include "coordinator/planner/exact/crossings.h"
 
 #include "common/base/memory.h"
@@ -13,7 +14,7 @@
 #define PAIRS_MAX 4
 #define PAIRS_UNLIKE_MAX 64
 
-/* On a side of the crossing from `block` on: 0 is the stage before, 1 the stage behind. */
+/* One side of the crossing after `block`; side 0 is the stage before it, 1 the stage behind it. */
 static double find_least(struct instance *instance, int stage, int block, int side, int pairs_max)
 {
     const struct choices *before = instance_choices(instance, stage - side, block),
@@ -30,7 +31,7 @@ static double find_least(struct instance *instance, int stage, int block, int si
     return least_s;
 }
 
-/* Do the same blocks meet here as one block earlier? */
+/* Whether the same blocks meet here as one block earlier. */
 static bool is_again(const struct instance *instance, int stage, int block)
 {
     const int *before = instance->costs->model.before;

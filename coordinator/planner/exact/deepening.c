@@ -1,14 +1,15 @@
-/* deepening.c - the point with the least bound first: what was cut off there may be better than the
- * best, or else its bound rises, and with it the least of all.
+/* deepening.c - takes the point with the least bound first: either what was cut off there contains
+ * a better plan, or its bound rises, and with it the bound of the whole space.
  *
- * Where the least bound is of a point that was not opened, more labels elsewhere prove nothing. */
+ * If the least bound belongs to a point that was not opened, more labels elsewhere prove
+ * nothing. */
 #include "coordinator/planner/exact/deepening.h"
 
 #include "coordinator/planner/exact/opening.h"
 
-/* With eight times the ties, or twice the labels, there are so many times the pairs of labels. */
+/* With eight times the ties, or twice the labels, this many times as many pairs of labels. */
 #define GROWTH 8
-/* By then nothing is cut off any more. */
+/* at this depth nothing is cut off any more */
 #define DEPTH_MAX 16
 
 static struct hunt_point *find_least(struct hunt *hunt)

@@ -1,7 +1,7 @@
-/* frontier_fill.c - labels: extended by a block, joined, and dropped.
+/* frontier_fill.c - extends, joins and drops labels.
  *
- * A label is dropped when it cannot fit; when even with the least of all other blocks its plan
- * would take as long as one that is known; or when another with the same ends is nowhere worse. */
+ * A label is dropped if it cannot fit; if its plan would take as long as one already known, even
+ * with the least of all other blocks; or if another label with the same ends is nowhere worse. */
 #include "coordinator/planner/exact/frontier_fill.h"
 
 #include "common/base/memory.h"
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the plan takes at least with this label on some stage: the longest stage is no shorter than
- * the mean, and the label's gradients are not ready before all backwards of its stage. */
+/* Lower bound on a plan with this label on some stage: the slowest stage is no faster than the
+ * mean, and the label's gradients are not ready before all backwards of its stage. */
 static double least_step(const struct frontiers *frontiers, const struct label *label,
                          const struct least *others)
 {
@@ -26,7 +26,7 @@ static double least_step(const struct frontiers *frontiers, const struct label *
            fmax(sum, label->seconds + label->once_s + others->forward_s);
 }
 
-/* Because memory is scarce. */
+/* Lower bound that accounts for scarce memory. */
 static double priced_step(const struct frontiers *frontiers, const struct frontier *frontier,
                           const struct label *label)
 {
@@ -35,15 +35,15 @@ static double priced_step(const struct frontiers *frontiers, const struct fronti
                               label->seconds, label->once_s, label->taken.bytes);
 }
 
-/* Both. */
+/* The larger of both bounds. */
 static double label_bound(const struct frontiers *frontiers, const struct frontier *frontier,
                           const struct label *label, const struct least *others)
 {
     return fmax(least_step(frontiers, label, others), priced_step(frontiers, frontier, label));
 }
 
-/* Many labels have the least that all plans take in common: of them those count that take least by
- * the price of memory. */
+/* Many labels share the bound that is common to all plans; they are then ordered by the bound that
+ * prices memory. */
 struct ranked_label {
     double least_s, priced_s;
     size_t index;
@@ -59,8 +59,7 @@ static int by_least(const void *first, const void *second)
     return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* Of more than so many labels half of what stays is the fastest, half the smallest of the others.
- */
+/* Of more than `most` labels, keep the fastest half and, of the others, the smallest half. */
 static void cut_off(struct frontiers *frontiers, const struct frontier *frontier,
                     const struct least *others, struct label_list *list)
 {
@@ -88,8 +87,8 @@ static void cut_off(struct frontiers *frontiers, const struct frontier *frontier
     free(kept);
 }
 
-/* Two runs of blocks with what joins them, as on the rank that has least memory. false: it does not
- * fit there. */
+/* Join two runs of blocks, with memory as on the rank that has least of it. false: it does not fit
+ * there. */
 static bool join(const struct frontiers *frontiers, const struct frontier *frontier,
                  const struct label *left, const struct label *right, const struct part_cost *joint,
                  struct label *out)
@@ -153,7 +152,7 @@ static struct least find_others(const struct frontiers *frontiers, const struct 
                           all.alone_s - own.alone_s + instance->bases[0].once_s};
 }
 
-/* One block alone. */
+/* A frontier of a single block. */
 static void fill_one(struct frontiers *frontiers, struct frontier *frontier, int stage)
 {
     size_t count;
@@ -174,8 +173,8 @@ static void fill_one(struct frontiers *frontiers, struct frontier *frontier, int
     labels_hand_over(&list, frontier);
 }
 
-/* Where a run of blocks is cut in two: the last block from the rest, the model's first block
- * before all others, equal blocks in the middle. */
+/* Where a run of blocks is split: the model's first block from all others, otherwise the last block
+ * from the rest if blocks differ, otherwise equal blocks in the middle. */
 static int find_cut(const struct frontiers *frontiers, const struct frontier *frontier)
 {
     const int *place = frontiers->instance->costs->model.place;
@@ -186,7 +185,7 @@ static int find_cut(const struct frontiers *frontiers, const struct frontier *fr
     return frontier->first + (frontier->end - frontier->first) / 2;
 }
 
-/* Every label of the left part with every one of the right. */
+/* Combine every label of the left part with every label of the right part. */
 static void fill_joined(struct frontiers *frontiers, struct frontier *frontier, int stage)
 {
     int cut = find_cut(frontiers, frontier);
@@ -204,7 +203,8 @@ static void fill_joined(struct frontiers *frontiers, struct frontier *frontier, 
             if (!join(frontiers, frontier, a, b, joint, &both) ||
                 label_bound(frontiers, frontier, &both, &others) >= frontiers->upper_s)
                 continue;
-            both.node = (int)(i * right->count + j); /* until it is kept, the number of the pair */
+            /* the number of the pair, until the label is known to be kept */
+            both.node = (int)(i * right->count + j);
             const struct joined from = {left, right, a, b, joint};
             labels_add_joined(&list, frontier, &both, &from);
         }

@@ -1,4 +1,4 @@
-/* guess.c - every vector of roles of the middle block, tried everywhere. */
+/* guess.c - tries every choice of the middle block for all blocks. */
 #include "coordinator/planner/exact/guess.h"
 
 #include "common/base/memory.h"
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The block's strategy with these roles and zero that is nearest to this one, or NULL. */
+/* The block's strategy with the same roles (and recomputation, if `recompute`) and the nearest
+ * zero; NULL if it has none. */
 static const struct strategy *find_like(const struct choices *choices,
                                         const struct strategy *strategy, bool recompute)
 {
@@ -28,7 +29,7 @@ static const struct strategy *find_like(const struct choices *choices,
     return found;
 }
 
-/* false: some block has no such strategy. */
+/* Give every block the strategy; false if some block has nothing like it. */
 static bool set_all(struct instance *instance, struct plan *plan, const struct strategy *strategy,
                     double *seconds)
 {
@@ -62,7 +63,7 @@ struct plan *guess_plan(struct instance *instance, double *formula_s)
     bool fits;
     for (int i = 1; i < stages; i++)
         if (instance->sites[i]->kind != instance->sites[0]->kind)
-            choices = NULL; /* vectors of one stage are none of another */
+            choices = NULL; /* roles of one kind of stage mean nothing on another */
     for (size_t i = 0; choices && i < choices->count; i++) {
         for (int b = 0; b < plan->block_count; b++)
             plan->blocks[b].stage = stages / 2;

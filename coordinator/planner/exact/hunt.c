@@ -1,7 +1,7 @@
-/* hunt.c - the outer loop: a point is opened only if its bound leaves hope.
+/* hunt.c - the outer loop of the exact search.
  *
- * Scouts go first: what they find prunes points, and says which of the rest to open first. All
- * limits are counts of work, not of time, so that the answer is the same on every run. */
+ * Scouts go first: the plans they find prune points and tell which of the others to open first. All
+ * limits count work instead of time, so every run gives the same answer. */
 #include "coordinator/planner/exact/hunt.h"
 
 #include "common/base/memory.h"
@@ -15,16 +15,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Of the work of looking into points, relaxed ones are given this share. */
+/* Share of the work budget that may go into relaxed points. */
 #define RELAXED_SHARE 0.6
-/* So much longer, to prove that the best is near the best of all. */
+/* Factor on the budget to prove that the best is near the optimum. */
 #define PROVING 4
-/* Parts of so many devices take twice as long to lower as those of one. */
+/* Parts for this many devices take twice as long to lower as parts for one. */
 #define PARTS_DEVICES 32
-/* Where memory is short it is searched for so much longer: where it would save such a share. */
+/* Factor on the budget where memory is short: where more of it would save this fraction of the
+ * step. */
 #define TIGHT 4
 #define TIGHT_SHARE 0.001
-/* As long as the best takes so much longer than the least bound, little is known yet. */
+/* While the best step exceeds the least bound by this factor, little is known. */
 #define IGNORANT_RATIO 1.6
 
 int hunt_init(struct hunt *hunt, const struct planner_request *request,
@@ -57,7 +58,6 @@ void hunt_finish(struct hunt *hunt)
     costs_finish(&hunt->costs);
 }
 
-/* Takes the plan. */
 void hunt_add(struct hunt *hunt, struct plan *plan, double formula_s)
 {
     double again_s, bound_s;
@@ -65,7 +65,7 @@ void hunt_add(struct hunt *hunt, struct plan *plan, double formula_s)
     hunt->best_s = fmin(hunt->best_s, formula_s);
     planner_tell_best(hunt->request, formula_s);
     for (size_t i = 0; i < hunt->found_count; i++)
-        if (plan_same(hunt->found[i].plan, plan)) { /* with few roles already */
+        if (plan_same(hunt->found[i].plan, plan)) { /* it was found before, with few roles */
             plan_destroy(plan);
             return;
         }
@@ -83,13 +83,13 @@ static int by_formula(const void *first, const void *second)
     return plan_ranks(a->plan) - plan_ranks(b->plan);
 }
 
-/* Is all known that is wanted? */
 bool hunt_is_enough(const struct hunt *hunt)
 {
     return planner_stopped(hunt->request) || (hunt->request->any && hunt->found_count > 0);
 }
 
-/* Would plans be faster if there were more memory? What to give up for it is worth a search. */
+/* Whether plans would be faster with more memory; if so, it is worth searching longer for what to
+ * give up. */
 static bool is_tight(const struct hunt *hunt)
 {
     for (size_t i = 0; i < hunt->point_count; i++)
@@ -98,7 +98,7 @@ static bool is_tight(const struct hunt *hunt)
     return false;
 }
 
-/* Has hardly any point been looked at that might be good? */
+/* Whether hardly any promising point has been searched yet. */
 static bool is_ignorant(const struct hunt *hunt)
 {
     double least_s = INFINITY;
@@ -108,7 +108,7 @@ static bool is_ignorant(const struct hunt *hunt)
     return hunt->best_s > IGNORANT_RATIO * least_s;
 }
 
-/* Is the best not proved to be near the best of all? */
+/* Whether the best is not yet proved to be near the optimum. */
 static bool is_unproved(const struct hunt *hunt)
 {
     double least_s = INFINITY;
@@ -121,7 +121,7 @@ static bool is_unproved(const struct hunt *hunt)
     return hunt->best_s > (1 + hunt->limits.proof) * least_s;
 }
 
-/* So many programs of parts may be lowered now. */
+/* The budget of lowered parts, as things stand. */
 static size_t parts_allowed(const struct hunt *hunt, int most)
 {
     const struct hunt_limits *limits = &hunt->limits;
@@ -131,7 +131,7 @@ static size_t parts_allowed(const struct hunt *hunt, int most)
     size_t parts_most = limits->parts_most * PARTS_DEVICES / (PARTS_DEVICES + (size_t)most);
     parts = parts > limits->parts_least ? parts : limits->parts_least;
     parts = parts < parts_most ? parts : parts_most;
-    if (hunt->found_count == 0) /* to say that no plan fits takes more than a look at some */
+    if (hunt->found_count == 0) /* only a long search can claim that no plan fits */
         parts *= limits->search;
     else if (is_ignorant(hunt))
         parts *= limits->patience;
@@ -140,15 +140,15 @@ static size_t parts_allowed(const struct hunt *hunt, int most)
     return parts;
 }
 
-/* Has so much of the work been done that may be, or is all known that is wanted? */
+/* Whether this share of the budget is used up, or the search may end. */
 static bool is_over(const struct hunt *hunt, int most, double share)
 {
     double lowered = (double)(hunt->costs.lowered - hunt->before);
     return hunt_is_enough(hunt) || lowered > share * (double)parts_allowed(hunt, most);
 }
 
-/* The legal point that is most hopeful is searched at once: the better the best, the fewer points
- * and strategies may beat it. */
+/* Search the most promising legal point at once: the better the best plan, the fewer points and
+ * strategies can beat it. */
 static bool open_first(struct hunt *hunt, int *rc, struct error *err)
 {
     bool legal = false;
@@ -162,8 +162,9 @@ static bool open_first(struct hunt *hunt, int *rc, struct error *err)
     return legal;
 }
 
-/* Until the limits are met: all of them relaxed, then as they are. While little is known the best
- * is likely to be far better than what was found: nothing is put off. */
+/* Open points until the limits are reached: all of them relaxed, then with the memory there is.
+ * While little is known, the best is likely far better than what has been found, so points are
+ * closed at once. */
 static bool open_points(struct hunt *hunt, int most, int *rc, struct error *err)
 {
     bool legal = open_first(hunt, rc, err);

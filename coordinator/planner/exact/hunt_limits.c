@@ -1,4 +1,4 @@
-/* hunt_limits.c - how much is looked at: in general, while somebody waits, and all of it. */
+/* hunt_limits.c - how far to search: normally, while somebody waits, and without limits. */
 #include "coordinator/planner/exact/hunt.h"
 
 #include <limits.h>

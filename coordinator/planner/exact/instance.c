@@ -1,4 +1,4 @@
-/* instance.c - its two halves, and joints as they are asked for. */
+/* instance.c - the two halves of building an instance, and joints computed on demand. */
 #include "coordinator/planner/exact/instance.h"
 
 #include "common/base/memory.h"
@@ -16,7 +16,7 @@ int instance_survey(struct instance *instance, struct costs *costs, const struct
                                   .early_upper_s = upper_s,
                                   .point = *point,
                                   .relaxed = relaxed};
-    costs->one_rank = true; /* no rank that stands for more takes less */
+    costs->one_rank = true; /* bounds hold: ranks beyond the first can only take more */
     instance->blocks = (int)costs->request->graph->block_count;
     instance->sites = xcalloc(stages, sizeof(struct site *));
     instance->slots = xcalloc(stages, sizeof *instance->slots);
@@ -95,7 +95,7 @@ static struct joints *find_joints(struct instance *instance, const struct choice
                                   const struct choices *after, int side, int pair)
 {
     for (size_t i = 0; i < instance->joints_count; i++) {
-        /* Mostly it is asked for those of the last time again. */
+        /* Usually the same pair is asked for again. */
         size_t index = (instance->joints_last + i) % instance->joints_count;
         struct joints *known = instance->joints[index];
         if (known->before == before && known->after == after && known->side == side &&
@@ -115,7 +115,7 @@ static struct joints *find_joints(struct instance *instance, const struct choice
     return joints;
 }
 
-/* What cannot be redistributed is never taken. */
+/* A layout that cannot be redistributed is never chosen. */
 static const struct part_cost impossible = {.forward_s = INFINITY, .bytes.state = UINT64_MAX / 4};
 
 const struct part_cost *instance_joint(struct instance *instance, int stage, int block, int exit,

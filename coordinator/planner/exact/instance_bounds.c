@@ -1,5 +1,5 @@
-/* instance_bounds.c - what no plan of a point is shorter than, from what its blocks take at least,
- * however they are divided among the stages. */
+/* instance_bounds.c - lower bounds on all plans of a point, from the minima of its blocks, over all
+ * divisions into stages. */
 #include "coordinator/planner/exact/instance.h"
 
 #include "coordinator/planner/costs/evaluate.h"
@@ -18,7 +18,8 @@ double instance_least(const struct instance *instance, int block, size_t member)
     return least;
 }
 
-/* A stage of a plan that is wanted takes no longer: it does so m - 1 times, and once with all. */
+/* The most that a stage of a wanted plan may take per micro-batch: it takes this m - 1 times, and
+ * once together with all others. */
 static double find_most(const struct instance *instance)
 {
     int again = instance->point.micro_batches - 1;
@@ -26,7 +27,7 @@ static double find_most(const struct instance *instance)
     return again > 0 ? fmax(rest_s, 0) / again : instance->upper_s;
 }
 
-/* m T + u of some stage; where all divisions have a longer one, no plan is wanted. */
+/* Least m T + u of the slowest stage, capped at upper_s: beyond it no plan is wanted. */
 static double find_stage(const struct instance *instance, bool priced)
 {
     struct chains chains;
@@ -41,7 +42,7 @@ static double find_stage(const struct instance *instance, bool priced)
     return fmin(longest_s, instance->upper_s);
 }
 
-/* Where no division is fast enough, some stage takes longer than it may. */
+/* If no division is fast enough, the slowest stage takes at least the limit. */
 static void divide(struct instance *instance, bool filled)
 {
     double most_s = find_most(instance);
@@ -78,7 +79,7 @@ struct least instance_between(const struct instance *instance, int first, int en
                           high->alone_s - low->alone_s};
 }
 
-/* The least of what follows a step's micro-batches on the first stage. */
+/* Least time after the step's micro-batches on the first stage. */
 static double least_once(const struct instance *instance)
 {
     const struct choices *first = instance_choices(instance, 0, 0);
@@ -88,7 +89,8 @@ static double least_once(const struct instance *instance)
     return fmax(isfinite(least_s) ? least_s : 0, instance->tied.first_s);
 }
 
-/* With what follows them on the last stage: the backwards of those before it overlap with that. */
+/* The step as seen from the last stage, including what it does once; the backwards of the stages
+ * before it overlap with that. */
 static double last_seconds(const struct instance *instance)
 {
     int last = instance->blocks - 1;
@@ -121,8 +123,8 @@ double instance_formula_bound(const struct instance *instance)
     return fmin(fmax(step_s, instance->stage_s), instance->upper_s);
 }
 
-/* The stage that works longest on a micro-batch works on all of them, and the first one passes
- * all stages: no less than either. */
+/* The busiest stage processes all micro-batches, and the first micro-batch passes all stages: the
+ * step takes no less than either. */
 double instance_bound(const struct instance *instance)
 {
     if (survey_is_hopeless(instance))

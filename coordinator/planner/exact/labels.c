@@ -1,4 +1,4 @@
-/* labels.c - what labels take on ranks that are told apart, and which are worse than others. */
+/* labels.c - memory of labels per rank, and dominance between labels. */
 #include "coordinator/planner/exact/labels.h"
 
 #include "common/base/memory.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BANDS 64 /* of memory, that labels are put into before they are sorted */
+#define BANDS 64 /* memory bands that labels are put into before they are sorted */
 
 struct label_list labels_of(const struct frontiers *frontiers, const struct frontier *frontier)
 {
@@ -21,7 +21,7 @@ static struct label *add(struct label_list *list, const struct label *label)
     return &list->items[list->count++];
 }
 
-/* Room for what the next label takes on each rank. */
+/* Make room for the memory of the next label on each rank. */
 static struct taken *make_room(struct label_list *list)
 {
     for (size_t i = 0; i < (size_t)list->ranks; i++)
@@ -29,7 +29,7 @@ static struct taken *make_room(struct label_list *list)
     return &list->of[list->of_count];
 }
 
-/* With what is in that room, now its own. */
+/* Add a label that owns what was written into that room. */
 static void add_apart(struct label_list *list, const struct label *label)
 {
     add(list, label)->ranks = (int)list->of_count;
@@ -77,7 +77,7 @@ void labels_add_joined(struct label_list *list, const struct frontier *frontier,
     add_apart(list, label);
 }
 
-/* Ranks of labels that were dropped go, too. */
+/* Also drops the per-rank memory of labels that were dropped. */
 void labels_hand_over(struct label_list *list, struct frontier *frontier)
 {
     struct label_list kept = {.ranks = list->ranks};
@@ -96,8 +96,8 @@ void labels_hand_over(struct label_list *list, struct frontier *frontier)
     *list = (struct label_list){0};
 }
 
-/* Labels by their ends, those with the same as they were: of pair p those from first[p] up to
- * first[p + 1]. `first` is the caller's to free. */
+/* Group labels by their ends, stably: pair p occupies [first[p], first[p + 1]). The caller frees
+ * the result. */
 static size_t *gather(struct label_list *list, size_t *pairs)
 {
     size_t entries = 0, exits = 0;
@@ -122,7 +122,7 @@ static size_t *gather(struct label_list *list, size_t *pairs)
     return first;
 }
 
-/* Of those with the same ends: first what may dominate what comes later. */
+/* Order among labels with the same ends: a label comes before those it may dominate. */
 static int in_order(const void *first, const void *second, void *context)
 {
     const struct label *a = first, *b = second;
@@ -145,8 +145,8 @@ static bool no_more(const struct taken *a, const struct taken *b)
            a->beside <= b->beside;
 }
 
-/* In seconds, and on the rank that has least memory; then on every rank. a is before b in order, so
- * alone it takes no longer. */
+/* Compare seconds and memory on the rank with the least memory, then on every rank. a precedes b in
+ * order, so it takes no longer if it is alone. */
 static bool dominates(const struct frontiers *frontiers, const struct label_list *list,
                       const struct label *a, const struct label *b)
 {
@@ -161,11 +161,11 @@ static bool dominates(const struct frontiers *frontiers, const struct label_list
     return true;
 }
 
-/* Labels by their memory: of each band the fastest of all that take less than any in it. */
+/* For each memory band, the fastest of all labels that take less memory than any label in it. */
 struct bands {
     uint64_t least_bytes;
     double per_byte;
-    double alone_s[BANDS]; /* INFINITY: none takes less */
+    double alone_s[BANDS]; /* INFINITY: no label takes less */
     struct label fastest[BANDS];
 };
 
@@ -207,9 +207,9 @@ static void fill(struct bands *bands, const struct frontiers *frontiers, const s
         note_fastest(bands, band, &bands->fastest[band - 1], bands->alone_s[band - 1]);
 }
 
-/* Most labels are worse than the fastest of those that take less memory: they are dropped before
- * there is anything to sort. Of labels [first, end), which have the same ends, the others move up;
- * returns where these end. */
+/* Most labels are dominated by the fastest of those with less memory; dropping them here saves
+ * sorting them. Labels [first, end) have the same ends; those that remain move up. Returns their
+ * new end. */
 static size_t sift(const struct frontiers *frontiers, const struct label_list *list, size_t first,
                    size_t end)
 {
@@ -226,9 +226,9 @@ static size_t sift(const struct frontiers *frontiers, const struct label_list *l
     return kept;
 }
 
-/* Labels [first, end) have the same ends; those that are kept go to items[kept] and on. Returns
- * where these end. Of those before it in order the nearest take least memory as a rule: they are
- * asked first. */
+/* Labels [first, end) have the same ends; those kept are moved to items[kept] onwards. Returns
+ * their new end. Comparisons start with the nearest predecessor, which usually takes least
+ * memory. */
 static size_t reduce(struct frontiers *frontiers, struct label_list *list, size_t first, size_t end,
                      size_t kept)
 {

@@ -1,7 +1,7 @@
-/* listing.c - the points of a hunt, and what they take at least, before they are searched.
+/* listing.c - lists the points of a hunt with lower bounds, before any of them is searched.
  *
- * Of many devices there are too many points to bound each: the even ones are listed, and the others
- * when a plan is known, which most of them cannot beat. */
+ * For many devices there are too many points to bound each: only even ones are listed at first, and
+ * the others once a plan is known that most of them cannot beat. */
 #include "coordinator/planner/exact/listing.h"
 
 #include "common/base/memory.h"
@@ -18,7 +18,7 @@ int listing_by_bound(const void *first, const void *second)
     return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* Where scouts have been, the most hopeful first; then by bounds. */
+/* By the scouts' estimates, then by bounds. */
 static int by_hope(const void *first, const void *second)
 {
     const struct hunt_point *a = first, *b = second;
@@ -62,7 +62,7 @@ void listing_sort(struct hunt *hunt)
         qsort(hunt->points, hunt->point_count, sizeof *hunt->points, by_hope);
 }
 
-/* Listed if it may be better than what was found; if not, what it takes at least by simulation. */
+/* List the point if it may beat what was found; otherwise account for its bound by simulation. */
 static void judge_unlisted(struct hunt *hunt, const struct space_point *point)
 {
     struct hunt_point added = {.point = *point,

@@ -1,9 +1,10 @@
-/* memory_price.c - the price by bisection: as long as blocks choose more bytes than there are, a
- * byte is worth more.
+/* memory_price.c - finds the price by bisection: as long as blocks choose more bytes than there
+ * are, a byte is worth more.
  *
- * One stage takes m T + u. Of P stages one takes no less than the mean: a step is no shorter than
- * the sum of m T + u over P; nor than the first micro-batch through all stages and m - 1 times the
- * mean of T, or the least that the longest stage may take. */
+ * A single stage takes m T + u. Of P stages some stage takes no less than the mean, so a step is no
+ * shorter than the sum of m T + u divided by P; nor is it shorter than the first micro-batch
+ * through all stages plus m - 1 times the mean of T, or plus m - 1 times the least that the slowest
+ * stage can take. */
 #include "coordinator/planner/exact/memory_price.h"
 
 #include "common/base/memory.h"
@@ -15,7 +16,7 @@
 
 #define BISECTIONS 40
 
-/* Blocks of one place, and what they choose. */
+/* What blocks of one place choose. */
 struct chosen {
     double least, bytes;
 };
@@ -25,11 +26,11 @@ struct pricing_of_memory {
     double per_second, per_once;
     double budget; /* bytes */
     double fixed_s;
-    int slots; /* no stage has fewer */
+    int slots; /* of the stage that has fewest */
 };
 
-/* On the rank of a stage that has least of them: which one has least memory depends on the stage.
- */
+/* Bytes on the rank of a stage that needs fewest: which rank has the least memory depends on the
+ * stage. */
 static uint64_t bytes_of(const struct pricing_of_memory *of, const struct choices *choices,
                          const struct choice *choice, bool last)
 {
@@ -44,7 +45,7 @@ static uint64_t bytes_of(const struct pricing_of_memory *of, const struct choice
     return least;
 }
 
-/* What the room of a block takes at least, and what goes on beside it. */
+/* Least transient room of a block, including the buffers beside it. */
 static double room_bytes(const struct instance *instance, int block)
 {
     uint64_t room = UINT64_MAX, beside = UINT64_MAX;
@@ -65,7 +66,7 @@ static double room_bytes(const struct instance *instance, int block)
     return (double)room + 2 * (double)beside;
 }
 
-/* Of a block, wherever it is, by this price of a byte. */
+/* What a block chooses at this price per byte, on whichever site is cheapest. */
 static struct chosen choose(const struct pricing_of_memory *of, int block, double per_byte)
 {
     const struct instance *instance = of->instance;
@@ -85,7 +86,8 @@ static struct chosen choose(const struct pricing_of_memory *of, int block, doubl
     return best;
 }
 
-/* All blocks by this price; before (optional) is filled. Equal blocks choose alike. */
+/* Sum over all blocks at this price; fills `before` if it is not NULL. Equal blocks choose
+ * alike. */
 static struct chosen choose_all(const struct pricing_of_memory *of, double per_byte, double *before)
 {
     const int *place = of->instance->costs->model.place;
@@ -108,7 +110,7 @@ static double bound_of(const struct pricing_of_memory *of, double per_byte)
     return choose_all(of, per_byte, NULL).least + of->fixed_s - per_byte * of->budget;
 }
 
-/* The price by which the bound is most: beyond it less than all bytes are wanted. */
+/* The price that maximizes the bound: above it less memory is chosen than there is. */
 static double find_price(const struct pricing_of_memory *of)
 {
     struct chosen free_of_charge = choose_all(of, 0, NULL);
@@ -155,7 +157,7 @@ void memory_price_init(struct memory_price *price, const struct instance *instan
         of.budget += memory - (double)instance->bases[i].bytes.state;
         of.slots = instance->slots[i] < of.slots ? instance->slots[i] : of.slots;
     }
-    double largest = 0; /* some stage has it */
+    double largest = 0; /* needed by some stage */
     for (int b = 0; b < instance->blocks; b++)
         largest = fmax(largest, room_bytes(instance, b));
     of.budget -= largest;

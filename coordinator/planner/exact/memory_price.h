@@ -1,8 +1,8 @@
-/* memory_price.h - what a plan takes at least because memory is scarce: a Lagrangian bound.
+/* memory_price.h - a Lagrangian lower bound on plans that accounts for scarce memory.
  *
- * Every byte is given a price in seconds. Blocks that choose for themselves, time and priced bytes
- * together, less the price of all bytes there are, take no longer than any plan that fits; the
- * price is the one by which that is most. */
+ * Every byte is given a price in seconds. If each block makes the choice with the least time plus
+ * priced bytes, the sum less the price of all available bytes is a lower bound on every plan that
+ * fits. The price used is the one that maximizes this bound. */
 #ifndef COORDINATOR_PLANNER_EXACT_MEMORY_PRICE_H
 #define COORDINATOR_PLANNER_EXACT_MEMORY_PRICE_H
 
@@ -11,17 +11,19 @@
 struct instance;
 
 struct memory_price {
-    double per_second, per_once, per_byte; /* of T, of u, and of bytes: seconds of the step */
-    double rest_s;                         /* what is not of blocks, less the price of all bytes */
-    double *before; /* per block, and of the whole: the least of all before */
+    /* weights of T, of u, and of bytes, in seconds of the step */
+    double per_second, per_once, per_byte;
+    double rest_s;  /* parts that do not belong to blocks, less the price of all bytes */
+    double *before; /* [block]: least of all blocks before it; [blocks]: of the whole model */
     double bound_s; /* of the whole step */
 };
 
-/* Of an instance whose choices have not been pruned; of a relaxed one, or where memory is no
- * object, the price is nothing. */
+/* The instance's choices must not have been pruned. If it is relaxed, or memory is not scarce, the
+ * price is zero. */
 void memory_price_init(struct memory_price *price, const struct instance *instance);
 void memory_price_finish(struct memory_price *price);
-/* No plan is shorter in which the blocks [first, end) take this together: T, u and bytes. */
+/* Lower bound on plans in which the blocks [first, end) together take T = seconds, u = once_s and
+ * these bytes. */
 double memory_price_bound(const struct memory_price *price, int blocks, int first, int end,
                           double seconds, double once_s, uint64_t bytes);
 

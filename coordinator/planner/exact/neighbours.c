@@ -1,5 +1,5 @@
-/* neighbours.c - plans that differ from one in one thing: blocks of a stage, micro-batches, the
- * schedule, how a stage or an end of the model is divided, what is sharded and recomputed. */
+/* neighbours.c - the kinds of neighbours: the blocks of a stage, the number of micro-batches, the
+ * schedule, the roles of a stage or of an end of the model, sharding, and recomputation. */
 #include "coordinator/planner/exact/neighbours.h"
 
 #include "coordinator/planner/exact/block_order.h"
@@ -13,14 +13,15 @@ static void take_strategy(struct plan *plan, int block, const struct plan_block 
     plan->blocks[block].stage = stage;
 }
 
-/* Neighbours by number: each changes a copy of the plan. False: it is the same plan, or none. */
+/* Each kind counts its neighbours and changes a copy of the plan into one of them; false: it equals
+ * the plan or does not exist. */
 static int count_shifts(const struct plan *plan)
 {
     return 2 * (plan->stage_count - 1);
 }
 
-/* A block goes over to the next stage or the one before, where it is divided as its neighbour is.
- * Of a stage with more blocks than an end of the model the end is not that neighbour. */
+/* A block moves to the next or the previous stage and takes the strategy of its new neighbour
+ * there; if the stage has other blocks, not that of an end of the model. */
 static bool shift(const struct hunt *hunt, struct plan *plan, int index)
 {
     (void)hunt;
@@ -80,8 +81,8 @@ static bool reschedule(const struct hunt *hunt, struct plan *plan, int index)
     return true;
 }
 
-/* All blocks from `first` to before `end` have another zero, or another recomputation: one by which
- * a block runs otherwise. */
+/* Set one zero or one recomputation for blocks [first, end). Recomputations that run the block
+ * identically are no change. */
 static bool restyle(const struct hunt *hunt, struct plan *plan, int first, int end, int style)
 {
     bool changed = false;
@@ -104,7 +105,7 @@ static int count_stage_styles(const struct plan *plan)
     return plan->stage_count * STYLES;
 }
 
-/* Of a stage's blocks that are no end of the model. */
+/* For a stage's blocks except the ends of the model. */
 static bool restyle_stage(const struct hunt *hunt, struct plan *plan, int index)
 {
     const struct plan_stage *stage = &plan->stages[index / STYLES];
@@ -119,8 +120,8 @@ static int count_styles(const struct plan *plan)
     return 4 * STYLES + (plan->stage_count == 1 ? -STYLES : 0);
 }
 
-/* Of either end; of all blocks; of those between the ends, where these are on more than one stage.
- */
+/* For the first block, for the last, for all blocks, and, if there are several stages, for all
+ * between the ends. */
 static bool restyle_model(const struct hunt *hunt, struct plan *plan, int index)
 {
     int last = plan->block_count - 1, first = index / STYLES == 1 ? last : 0;
@@ -131,7 +132,7 @@ static bool restyle_model(const struct hunt *hunt, struct plan *plan, int index)
     return restyle(hunt, plan, first, first + 1, index % STYLES);
 }
 
-/* Of the first block, of the last, of both. */
+/* for the first block, for the last, for both */
 #define ENDS 3
 
 static int count_ends(const struct plan *plan)
@@ -143,7 +144,8 @@ static int count_ends(const struct plan *plan)
     return ENDS * (1 + count);
 }
 
-/* As the block beside it on its stage, or with one role on all axes. */
+/* Give an end the strategy of the adjacent block on its stage or, if role is not NULL, that role on
+ * all axes. */
 static void divide_end(struct plan *plan, int block, const struct role *role)
 {
     struct plan_block *end = &plan->blocks[block];
@@ -183,7 +185,7 @@ static int count_roles(const struct plan *plan)
     return plan->stage_count * AXES_MAX * count;
 }
 
-/* An axis of a stage is used otherwise by all blocks on it. */
+/* All blocks of a stage use one of its axes in another role. */
 static bool replace_role(const struct hunt *hunt, struct plan *plan, int index)
 {
     (void)hunt;
@@ -207,8 +209,8 @@ static int count_merges(const struct plan *plan)
     return plan->stage_count * PAIRS;
 }
 
-/* Two axes of a stage become one, where all its blocks have one role on both: the axes of a space
- * are prime, and one collective has less latency than two. */
+/* Merge two axes of a stage on which each of its blocks has equal roles: axes of the space are
+ * prime factors, and one collective has less latency than two. */
 static bool merge(const struct hunt *hunt, struct plan *plan, int index)
 {
     (void)hunt;
@@ -250,7 +252,7 @@ static bool reorder(const struct hunt *hunt, struct plan *plan, int index)
     return true;
 }
 
-/* Those that are few first. */
+/* kinds with few neighbours first */
 static const struct neighbours {
     int (*count)(const struct plan *plan);
     bool (*change)(const struct hunt *hunt, struct plan *plan, int index);

@@ -1,11 +1,11 @@
-/* neighbours.h - plans that differ from another one in one thing, by number. */
+/* neighbours.h - enumerates the plans that differ from a given one in a single respect. */
 #ifndef COORDINATOR_PLANNER_EXACT_NEIGHBOURS_H
 #define COORDINATOR_PLANNER_EXACT_NEIGHBOURS_H
 
 #include "coordinator/planner/exact/hunt.h"
 
-/* The neighbour of this number, which is the caller's, or NULL where it is the same plan or none;
- * *end: there are no more. Whether it is one of the space is not asked. */
+/* The neighbour with this number, owned by the caller; NULL if there is none with it or it equals
+ * the plan. *end: there are no more numbers. It may lie outside the space. */
 struct plan *neighbours_find(const struct hunt *hunt, const struct plan *plan, int number,
                              bool *end);
 

@@ -1,4 +1,4 @@
-/* opening.c - an instance of the point's choices, and its best plan. */
+/* opening.c - builds the instance of a point and finds its best plan. */
 #include "coordinator/planner/exact/opening.h"
 
 #include "common/base/memory.h"
@@ -11,14 +11,14 @@
 
 #define RELAXED_PAIRS 8
 
-/* Doubled so often; SIZE_MAX is no limit. */
+/* The limit doubled this many times; SIZE_MAX is no limit. */
 static size_t doubled(size_t limit, int times)
 {
     return times < 0 ? limit : limit > SIZE_MAX >> times ? SIZE_MAX : limit << times;
 }
 
-/* Of one stage only m T + u counts: without memory few labels are not dominated. A pipeline's
- * stages have many, and many runs of blocks. */
+/* With one stage only m T + u counts, and with unlimited memory few labels are not dominated.
+ * Stages of a pipeline have many labels and many runs of blocks. */
 static void set_limits(const struct hunt *hunt, int depth, struct frontiers *frontiers)
 {
     bool one = frontiers->one_stage, relaxed = frontiers->instance->relaxed;
@@ -29,14 +29,14 @@ static void set_limits(const struct hunt *hunt, int depth, struct frontiers *fro
         frontiers->pairs = !one ? pairs / 2 : relaxed ? pairs * RELAXED_PAIRS : pairs;
 }
 
-/* So that what takes so long is found again. */
+/* Slightly more, so that a plan with just this time is found again. */
 static double tie_of(double seconds)
 {
     return seconds * (1 + 1e-9);
 }
 
-/* The best plan of filled choices below upper_s, or NULL: a guess is better than none, and taken.
- */
+/* The best plan of filled choices that is faster than upper_s, or NULL. A guess is better than none
+ * and is taken if the search cut it off. */
 static struct plan *solve_filled(struct hunt *hunt, struct hunt_point *at,
                                  struct instance *instance, struct plan **guess, double guess_s,
                                  double *least_s, double *formula_s)
@@ -51,7 +51,7 @@ static struct plan *solve_filled(struct hunt *hunt, struct hunt_point *at,
     struct plan *plan = partition_solve(&frontiers);
     at->joined = frontiers.joined;
     *formula_s = frontiers.upper_s;
-    if (!plan && guess_s < upper_s) { /* it was cut off */
+    if (!plan && guess_s < upper_s) { /* the search cut it off */
         plan = *guess;
         *guess = NULL;
         *formula_s = guess_s;
@@ -61,9 +61,9 @@ static struct plan *solve_filled(struct hunt *hunt, struct hunt_point *at,
     return plan;
 }
 
-/* The best plan of a surveyed instance below upper_s, or NULL; *least_s: none of its plans is
- * shorter. Of one stage what is guessed from the best of each block says which strategies are worth
- * a look; *guess, if it is not the plan, is the caller's. */
+/* The best plan of a surveyed instance below upper_s, or NULL; *least_s is raised to a lower bound
+ * on its plans. For one stage a guess, made from the best choice of each block, tells which
+ * strategies are worth pricing; *guess, if it is not the plan, belongs to the caller. */
 static int solve(struct hunt *hunt, struct hunt_point *at, struct instance *instance,
                  double *least_s, struct plan **plan, struct plan **guess, double *formula_s,
                  struct error *err)
@@ -82,10 +82,10 @@ static int solve(struct hunt *hunt, struct hunt_point *at, struct instance *inst
     return rc;
 }
 
-/* Plans that take so long by the formula are not looked for. It over-estimates pipelines whose
- * stages are unequal: of them those are confirmed too that seem somewhat worse than the best, but
- * for many devices, where to look for them takes long. The best itself may take longer than the
- * formula says: once it was simulated, that counts. */
+/* Plans that take this long by the formula are not wanted. The formula overestimates pipelines with
+ * unequal stages, so plans that seem slightly worse than the best are confirmed too, except for
+ * many devices, where finding them takes long. The best plan itself may take longer in simulation
+ * than by the formula; once simulated, that counts. */
 static double reach(const struct hunt *hunt, const struct space_point *point)
 {
     bool more = point->stages > 1 && point->devices <= hunt->limits.wide_devices;
@@ -95,8 +95,8 @@ static double reach(const struct hunt *hunt, const struct space_point *point)
     return fmax(reach_s, hunt->simulated_s * (more ? 1 + hunt->limits.over : 1));
 }
 
-/* The first schedule needs the least memory, and by the formula all take the same time: what a
- * point with another has, its like with the first has too. */
+/* By the formula all schedules take the same time, and the first one needs the least memory:
+ * whatever fits with another schedule fits with the first. */
 static bool is_covered(const struct hunt *hunt, const struct space_point *point)
 {
     return point->schedule != schedules[0] && !hunt->request->job->plan.schedule;
@@ -108,7 +108,7 @@ static bool are_like(const struct space_point *a, const struct space_point *b)
            a->weighted == b->weighted && a->micro_batches == b->micro_batches;
 }
 
-/* What a plan that takes so long by the formula takes at least by simulation. */
+/* Lower bound by simulation on a plan with this time by the formula. */
 static double simulated_of(const struct hunt *hunt, const struct space_point *point,
                            double formula_s)
 {
@@ -117,8 +117,8 @@ static double simulated_of(const struct hunt *hunt, const struct space_point *po
     return events_share(point->schedule, point->stages, point->micro_batches) * formula_s;
 }
 
-/* What is learnt of a point holds for those that it covers. With few roles it holds for plans of
- * these alone: see space_roles. */
+/* What is learned of a point holds for those that it covers. While only few roles are tried, it
+ * holds for plans of these roles; see space_roles(). */
 static void learn(struct hunt *hunt, struct hunt_point *point, double formula_s, double simulated_s)
 {
     for (size_t i = 0; i < hunt->point_count; i++) {
@@ -133,8 +133,8 @@ static void learn(struct hunt *hunt, struct hunt_point *point, double formula_s,
     }
 }
 
-/* Takes a plan that is alike in all blocks: where the formula finds it hardly worse than the best,
- * simulation may find it better. */
+/* Takes ownership of the guess, a plan alike in all blocks: if the formula finds it hardly worse
+ * than the best, simulation may find it better. */
 static void offer_guess(struct hunt *hunt, struct plan *guess)
 {
     double formula_s, bound_s;
@@ -147,7 +147,7 @@ static void offer_guess(struct hunt *hunt, struct plan *guess)
     }
 }
 
-/* With all strategies and memory as it is. 0: it was legal. */
+/* With all strategies and the memory there is. 0: the point is legal. */
 static int open_whole(struct hunt *hunt, struct hunt_point *at, double upper_s, double least_s,
                       struct error *err)
 {
@@ -168,9 +168,9 @@ static int open_whole(struct hunt *hunt, struct hunt_point *at, double upper_s, 
     return rc;
 }
 
-/* With all the memory there could be: *least_s is what no plan of the point is shorter than. *done:
- * its fastest plan fits, nothing else has to be looked for, or nothing that is worth it. One that
- * fits is to be beaten, though it was chosen by the times of one rank. */
+/* With unlimited memory: *least_s is a lower bound on all plans of the point. *done: its fastest
+ * plan fits, or nothing else is worth looking for. A plan that fits serves as a target to beat,
+ * although it was chosen by the times of one rank. */
 static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s, double *least_s,
                         bool *done, struct error *err)
 {
@@ -183,7 +183,7 @@ static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s
         rc = solve(hunt, at, &instance, least_s, &plan, &guess, &formula_s, err);
     if (rc == 0)
         learn(hunt, at, *least_s, instance_bound(&instance));
-    instance_finish(&instance); /* and with it times of one rank alone */
+    instance_finish(&instance); /* ends the use of one rank's times */
     if (plan)
         evaluate_plan(&hunt->costs, plan, &again_s, &bound_s, &fits, NULL);
     *done = plan && fits && again_s <= *least_s * (1 + hunt->limits.enough);
@@ -238,7 +238,7 @@ bool opening_relax(struct hunt *hunt, struct hunt_point *at, int *rc, struct err
         return true;
     learn(hunt, at, INFINITY, INFINITY); /* it has no plans */
     at->closed = true;
-    /* What the model's sizes refuse says more than what was not allowed. */
+    /* A refusal by the model's sizes says more than one by what the job allows. */
     if (*rc != -ERANGE)
         *rc = error_set(err, opened, "%s", reason.text);
     return false;

@@ -1,9 +1,9 @@
-/* partition.c - stages from the last to the first, over labels of what follows.
+/* partition.c - dynamic programming over the stages, from the last to the first.
  *
- * Of the stages from i on a label keeps S, the sum of T, X, the largest T, and R, the largest of
- * u_k less the backwards from i to k. A stage before it makes S + T, max(X, T) and
- * max(u, R - B); the step is S + (m - 1) X + R. One label is nowhere worse than another when its
- * S, X and S + R are not larger. */
+ * For the stages from i on a suffix keeps S, the sum of T; X, the largest T; and R, the largest of
+ * u_k less the backwards from i to k. Prepending a stage makes S + T, max(X, T) and max(u, R - B);
+ * the step is S + (m - 1) X + R. One suffix dominates another if its S, X and S + R are no
+ * larger. */
 #include "coordinator/planner/exact/partition.h"
 
 #include "common/base/memory.h"
@@ -15,13 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Stages from one on, whose first block is found with these ends. */
+/* The stages from some stage on, which the first block enters with these ends. */
 struct suffix {
     double sum_s, longest_s, rest_s;
-    double least_s;    /* of the whole step */
-    int before, entry; /* exit of the block before, entry of the first: the crossing into it */
-    int end, node;     /* blocks of its first stage; how */
-    int next;          /* among the suffixes of the next stage that begin at `end`; -1: none */
+    double least_s; /* lower bound on the whole step */
+    /* exit of the preceding block and entry of the first one: the crossing into it */
+    int before, entry;
+    int end, node; /* blocks of its first stage, and the node of its label */
+    int next;      /* index among the suffixes of the next stage that begin at `end`; -1: none */
 };
 
 struct suffixes {
@@ -56,7 +57,7 @@ static bool fits(const struct instance *instance, int stage, const struct fronti
     return true;
 }
 
-/* A stage: a label with its base and its crossings. false: it does not fit. */
+/* Complete a stage: a label with its base and crossings. false: it does not fit. */
 static bool close_stage(const struct instance *instance, int stage, const struct frontier *frontier,
                         const struct label *label, const struct part_cost *into,
                         const struct part_cost *out_of, struct stage_cost *out)
@@ -86,7 +87,7 @@ static double step_seconds(const struct instance *instance, const struct suffix 
     return suffix->sum_s + (instance->point.micro_batches - 1) * suffix->longest_s + suffix->rest_s;
 }
 
-/* Of the whole step, with the least of the blocks before. */
+/* Lower bound on the whole step, with the minimum for the blocks before. */
 static double least_step(const struct solver *solver, int stage, int first,
                          const struct suffix *suffix)
 {
@@ -145,7 +146,7 @@ static int by_least(const void *first, const void *second)
     return a->least_s != b->least_s ? (a->least_s < b->least_s ? -1 : 1) : in_order(first, second);
 }
 
-/* Of more than may be kept the fastest are. */
+/* If there are too many, keep the fastest. */
 static void cut_off(struct solver *solver, struct suffixes *list)
 {
     if (list->count <= solver->frontiers->most)
@@ -166,8 +167,8 @@ static void offer(struct solver *solver, int stage, int first, struct suffix suf
     list->items[list->count++] = suffix;
 }
 
-/* One label of the stage, which is entered from `before` (-1: it is the first), with all that may
- * follow it. */
+/* Combine every label of the stage with every suffix that may follow. before: exit of the preceding
+ * block; -1: this is the first stage. */
 static void extend(struct solver *solver, int stage, const struct frontier *frontier, int first,
                    int end, int before, struct suffixes *list)
 {
@@ -201,7 +202,7 @@ static void extend(struct solver *solver, int stage, const struct frontier *fron
     }
 }
 
-/* Can no plan that has these blocks on this stage be fast enough, whatever their strategies? */
+/* Whether no plan with these blocks on this stage can be fast enough, whatever their strategies. */
 static bool is_too_slow(const struct solver *solver, int stage, int first, int end)
 {
     const struct instance *instance = solver->frontiers->instance;
@@ -231,7 +232,7 @@ static void solve_stage(struct solver *solver, int stage, int first)
     cut_off(solver, list);
 }
 
-/* The stages of the best plan, from the first on. */
+/* Build the best plan, stage by stage from the first. */
 static struct plan *make_plan(const struct solver *solver, const struct suffix *best)
 {
     const struct instance *instance = solver->frontiers->instance;

@@ -1,8 +1,8 @@
-/* polish.c - neighbours of a plan, simulated: the first that is faster is gone on with.
+/* polish.c - simulates the neighbours of a plan and continues from the first that is faster.
  *
- * The formula knows neither what a stage hides of a message behind computing nor what two transfers
- * on one link cost each other: of unequal stages and slow links it is off by a quarter, and what it
- * ranks best is then not the fastest. */
+ * The formula knows neither how much of a message a stage hides behind computing nor how transfers
+ * on one link slow each other down: with unequal stages and slow links it is off by a quarter, and
+ * the plan it ranks best is not the fastest. */
 #include "coordinator/planner/exact/polish.h"
 
 #include "common/base/memory.h"
@@ -14,19 +14,19 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A pipeline that takes so many times as long as the best by the formula is not simulated. */
+/* Pipelines that exceed the best by this factor, by the formula, are not simulated. */
 #define PIPELINE_REACH 1.25
-/* A plan that events judge takes no longer than the programs of so many runs of blocks. */
+/* Cost of a plan that is judged by events, in block runs. */
 #define LARGE_RUNS 64
 
 struct polish {
     struct hunt *hunt;
     const struct plan *best; /* lent by the result */
     struct planner_result *out;
-    int64_t *runs; /* of blocks that may still be simulated */
+    int64_t *runs; /* block runs that may still be simulated */
 };
 
-/* Is it one of the space, and may it be the faster one? */
+/* Whether the plan is in the space and may be faster. */
 static bool is_worth_it(struct polish *polish, struct plan *plan)
 {
     struct costs *costs = &polish->hunt->costs;
@@ -46,7 +46,7 @@ static bool is_worth_it(struct polish *polish, struct plan *plan)
            bound_s < best_s && *formula_s < reach * best_s;
 }
 
-/* Takes the plan; *faster: it is the best now. */
+/* Takes ownership of the plan. *faster: it is the new best. */
 static int try_plan(struct polish *polish, struct plan *plan, bool *faster, struct error *err)
 {
     struct planner_result *out = polish->out;
@@ -98,7 +98,7 @@ int polish_run(struct hunt *hunt, const struct plan *from, int64_t *runs,
             if (rc < 0)
                 return rc;
             better = better || faster;
-            number -= faster; /* once more */
+            number -= faster; /* try the same number on the new best */
         }
     }
     return 0;

@@ -1,5 +1,4 @@
-/* prune.c - choices that no wanted plan has are left out of an instance, and the least hopeful of
- * too many. */
+/* prune.c - drops choices that no wanted plan has, and the least promising of too many. */
 #include "coordinator/planner/exact/instance.h"
 
 #include "common/base/memory.h"
@@ -26,8 +25,8 @@ static uint64_t bytes_of(const struct choice *choice)
     return choice->cost.bytes.state + choice->cost.bytes.saved;
 }
 
-/* Half of what may stay is the fastest, half the smallest of the others. Returns the least bound of
- * what does not stay. */
+/* Keep the fastest half and, of the others, the smallest half. Returns the least bound of what is
+ * dropped. */
 static double keep_best(struct choices *choices, struct ranked_choice *ranked, size_t count,
                         size_t most)
 {

@@ -1,11 +1,11 @@
-/* resuming.c - in the order of bounds, from the least on. */
+/* resuming.c - picks the next point to resume: the one with the least bound. */
 #include "coordinator/planner/exact/resuming.h"
 
 #include "coordinator/planner/exact/opening.h"
 
 #include <math.h>
 
-/* Of a point whose best is known by the formula no more is to be learnt. */
+/* If a point's best plan by the formula is known, there is nothing left to learn. */
 static bool is_left(const struct hunt *hunt, const struct hunt_point *at)
 {
     return !at->found && !at->resumed && at->bound.simulated_s < hunt->simulated_s &&

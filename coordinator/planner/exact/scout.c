@@ -1,4 +1,5 @@
-/* scout.c - prefixes of the axes for tensor roles; sharding and recomputation as memory wants. */
+/* scout.c - tensor roles on the first axes, for every number of them; sharding and recomputation
+ * only as far as memory demands. */
 #include "coordinator/planner/exact/scout.h"
 
 #include "common/base/memory.h"
@@ -17,7 +18,7 @@ static const struct {
     {3, RECOMPUTE_SELECTIVE}, {1, RECOMPUTE_FULL}, {3, RECOMPUTE_FULL},
 };
 
-/* Chains of blocks, none longer than most_s unless it is one block. */
+/* Fill stage after stage up to most_s each; a single block may exceed it. */
 static bool divide(struct plan *plan, const double *seconds, int stride, double most_s)
 {
     int stage = 0;
@@ -60,21 +61,21 @@ bool scout_balance(struct plan *plan, const double *seconds, int stride)
     return divide(plan, seconds, stride, high);
 }
 
-#define SAVING_MOST 3 /* from this one on */
+#define SAVING_MOST 3 /* index of the first saving that scout_smallest() tries */
 
 struct scout {
     struct costs *costs;
     const struct space_point *point;
     const struct site **sites; /* per stage */
     struct plan *plan;
-    /* [stage * blocks + block]; infinity: not there. */
+    /* [stage * blocks + block]; infinity: cannot be there */
     double *seconds;
     struct strategy *strategies;
 };
 
-/* What all blocks are to have, as far as their sites and sizes let them. */
+/* What all blocks shall have as far as their sites and sizes permit. */
 struct wanted {
-    const char *role; /* of the first `fast` axes; the others have batch */
+    const char *role; /* of the first `fast` axes; the others split the batch */
     int fast, zero;
     enum recompute recompute;
 };
@@ -89,7 +90,7 @@ static struct strategy make_strategy(const struct site *site, const struct wante
     return strategy;
 }
 
-/* Lays what is wanted on a block, or batch alone where the block's sizes refuse it. Returns its
+/* Set the strategy on a block, or batch alone if the block's sizes do not permit it. Returns its
  * seconds there, or infinity. */
 static double lay(struct scout *scout, int stage, int block, struct wanted wanted)
 {
@@ -111,7 +112,8 @@ static double lay(struct scout *scout, int stage, int block, struct wanted wante
     return cost.forward_s + cost.backward_s;
 }
 
-/* On every stage; equal blocks of one stage, and stages of one kind, are asked for once. */
+/* Set it on every stage. Equal blocks of a stage, and stages of the same kind, are computed
+ * once. */
 static void lay_all(struct scout *scout, const struct wanted *wanted)
 {
     const int *place = scout->costs->model.place;
@@ -149,8 +151,8 @@ static bool set_plan(struct scout *scout, const struct wanted *wanted)
     return true;
 }
 
-/* Seconds at least, from the middle block and its likes alone, on the stage that is fastest at it;
- * infinity: none takes it. */
+/* A lower bound on the step from the middle block and its equals alone, on the stage that is
+ * fastest at it; infinity: no stage can hold it. */
 static double least_seconds(struct scout *scout, const struct wanted *wanted)
 {
     const int *place = scout->costs->model.place;
@@ -165,8 +167,9 @@ static double least_seconds(struct scout *scout, const struct wanted *wanted)
     return count * least + (scout->point->micro_batches - 1) * longest;
 }
 
-/* One vector of roles with as little given up as fits. Returns a better plan than upper_s. What did
- * not fit before it lies on the line between the two, as far as memory goes. */
+/* One vector of roles with the fewest savings that fit. Returns a plan that is better than upper_s.
+ * The estimate interpolates, by memory, between that plan and the preceding one, which does not
+ * fit. */
 static struct plan *try_vector(struct scout *scout, struct wanted wanted, bool shards,
                                double upper_s, double *formula_s, double *hope_s)
 {
@@ -213,7 +216,7 @@ static void scout_finish(struct scout *scout)
     plan_destroy(scout->plan);
 }
 
-/* Of the stage that has most. */
+/* The largest number of axes of any stage. */
 static int axes_of(const struct scout *scout)
 {
     int axes = 0;
@@ -249,7 +252,7 @@ struct plan *scout_point(struct costs *costs, const struct space_point *point, d
     return best;
 }
 
-/* The savings that save most with one vector of roles: copies a plan that is smaller than *share to
+/* Try the strongest savings with one vector of roles; copies a plan whose share is below *least to
  * *best. */
 static void try_savings(struct scout *scout, struct wanted wanted, bool shards, struct plan **best,
                         double *least)

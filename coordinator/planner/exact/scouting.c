@@ -1,4 +1,4 @@
-/* scouting.c - which points scouts go to, and in which order. */
+/* scouting.c - decides which points are scouted, and in which order. */
 #include "coordinator/planner/exact/scouting.h"
 
 #include "coordinator/planner/costs/evaluate.h"
@@ -10,12 +10,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Where nothing fits, points of which the smallest plan is looked for. */
+/* points whose smallest plan is looked for if nothing fits */
 #define SMALLEST_MAX 16
-/* Scouts look for plans up to so much slower than the best: exact search may speed them up. */
+/* Scouts accept plans this much slower than the best, since exact search may improve them. */
 #define SCOUTED 1.25
 
-/* Devices of the host that has most of them. */
 int scouting_host(const struct planner_request *request)
 {
     int most = 1;
@@ -26,8 +25,8 @@ int scouting_host(const struct planner_request *request)
     return most;
 }
 
-/* Whole hosts before others, more devices before fewer. Parts of small stages are cheaper to lower:
- * beyond one host these come first. Then by bounds. */
+/* Whole hosts before parts of them, more devices before fewer. Parts of small stages are cheaper to
+ * lower, so beyond one host points with more stages come first. Then by bounds. */
 static int by_devices(const void *first, const void *second, void *context)
 {
     const struct hunt_point *a = first, *b = second;
@@ -42,8 +41,8 @@ static int by_devices(const void *first, const void *second, void *context)
     return listing_by_bound(first, second);
 }
 
-/* Where devices are unlike those come first that have a stage each: a block has one strategy there,
- * and stages are as long as their devices are fast. */
+/* If devices differ, points with one device per stage come first: a block has only one strategy
+ * there, and stages adapt to the speed of their devices. */
 static int by_sharing(const void *first, const void *second)
 {
     const struct hunt_point *a = first, *b = second;
@@ -66,7 +65,6 @@ static void scout_one(struct hunt *hunt, struct hunt_point *point)
     }
 }
 
-/* Plans that are cheap to find: to know what is to be beaten, and where to begin. */
 void scouting_run(struct hunt *hunt)
 {
     size_t lowered = hunt->costs.lowered;
@@ -84,7 +82,7 @@ void scouting_run(struct hunt *hunt)
     }
 }
 
-/* Devices, and then micro-batches and stages: with more of them a plan is smaller. */
+/* With more devices, then micro-batches, then stages, plans are smaller. */
 static int smaller_first(const void *first, const void *second)
 {
     const struct hunt_point *a = first, *b = second;
@@ -96,7 +94,6 @@ static int smaller_first(const void *first, const void *second)
                            : (a->index > b->index) - (a->index < b->index);
 }
 
-/* The plan that needs the least memory, of those that are cheap to find. */
 void scouting_smallest(struct hunt *hunt)
 {
     double least = INFINITY, share, step_s, bound_s;

@@ -1,5 +1,5 @@
-/* single_device.c - the blocks of the model one after the other on one device, with no collectives:
- * their sums, and the longest run of equal ones by itself. */
+/* single_device.c - prices the blocks one after the other on a single device, without collectives,
+ * and sums them up; the longest run of equal blocks is also kept by itself. */
 #include "coordinator/planner/exact/single_device.h"
 
 #include "common/base/memory.h"
@@ -24,8 +24,8 @@ static void add_block(struct single_device *alone, const struct part_cost *cost,
     alone->run_state_bytes = (double)cost->bytes.state;
 }
 
-/* The least that recomputation leaves of a block between forward and backward, and of its room;
- * and what the joint before it keeps for it. */
+/* The least that a block keeps between forward and backward with any recomputation, its least
+ * transient room, and what the joint before it keeps. */
 static void add_saved(struct single_device *alone, struct costs *costs, const struct site *site,
                       int block)
 {
@@ -88,7 +88,7 @@ static void take_smaller(struct single_device *least, const struct single_device
         least->run_more_s[i] = fmin(least->run_more_s[i], other->run_more_s[i]);
 }
 
-/* The first device that was measured as this one. */
+/* The first device with the same profile as this one. */
 static int find_like(const struct planner_request *request, int device)
 {
     int like = 0;
@@ -97,7 +97,7 @@ static int find_like(const struct planner_request *request, int device)
     return like;
 }
 
-/* Of a block on the device, what can be shared. */
+/* The shareable time of a block on the device. */
 static double block_shared(struct costs *costs, int device, int block, int64_t samples)
 {
     const struct mesh mesh = {0};
@@ -108,9 +108,9 @@ static double block_shared(struct costs *costs, int device, int block, int64_t s
     return cost.forward_s + cost.backward_s - cost.fixed_s;
 }
 
-/* Devices that are `each` times as fast as the fastest at a block of the run: one that takes t has
- * done no more than t times that of what blocks are worth, so all together take no less than the
- * sum of these over the sum of their speeds. */
+/* Device i is each[i] times as fast as the fastest device at a block of the run. In time t it can
+ * do no more than t * each[i] of what blocks are worth, so all devices together take no less than
+ * the total worth divided by the sum of their speeds. */
 static double weigh(struct costs *costs, const double *each, int64_t samples)
 {
     const struct planner_request *request = costs->request;
@@ -182,14 +182,14 @@ double single_device_share(const struct single_device *alone, const struct graph
     return *known;
 }
 
-/* Tied weights, which two blocks have, are counted as if the larger of the two had none. */
+/* Tied weights occur in two blocks; the larger count of the two is subtracted. */
 double single_device_bytes(const struct single_device *alone, int in_flight)
 {
     return alone->state_bytes - alone->tied_bytes + in_flight * alone->saved_bytes +
            alone->room_bytes;
 }
 
-/* On the mean between two recomputations, one that keeps more and one that keeps less. */
+/* The mean of two recomputations, one that keeps more and one that keeps less. */
 double single_device_recompute(const struct single_device *alone, double memory_bytes,
                                int in_flight)
 {
@@ -205,9 +205,9 @@ double single_device_recompute(const struct single_device *alone, double memory_
     for (int i = 0; i < RECOMPUTES; i++) {
         worst = isfinite(saved[i]) ? fmax(worst, more[i]) : worst;
         for (int j = 0; j < RECOMPUTES && saved[i] <= may; j++) {
-            double share = saved[j] > may && isfinite(saved[j]) /* of those that keep more */
-                               ? (may - saved[i]) / (saved[j] - saved[i])
-                               : 0;
+            /* share of the blocks that keep more */
+            double share =
+                saved[j] > may && isfinite(saved[j]) ? (may - saved[i]) / (saved[j] - saved[i]) : 0;
             best = fmin(best, more[i] + share * fmin(more[j] - more[i], 0));
         }
     }

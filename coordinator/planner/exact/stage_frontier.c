@@ -1,6 +1,5 @@
-/* stage_frontier.c - the table of frontiers: each is filled when it is first asked for, and kept
- * for all stages and runs of blocks that are alike; and the nodes that say how labels came about.
- */
+/* stage_frontier.c - the table of frontiers, each computed on first use and shared by all stages
+ * and runs of blocks that are alike; and the nodes that record how labels are composed. */
 #include "coordinator/planner/exact/stage_frontier.h"
 
 #include "common/base/hash.h"
@@ -28,7 +27,7 @@ static void destroy(struct frontier *frontier)
     free(frontier);
 }
 
-/* Takes those out that hold the first block or the last, or all. */
+/* Remove all frontiers, or only those that include the first or the last block. */
 static void forget(struct frontiers *frontiers, bool all)
 {
     for (size_t i = 0; i < FRONTIER_BUCKETS; i++) {
@@ -64,7 +63,7 @@ int frontiers_add_node(struct frontiers *frontiers, struct frontier_node node)
     return (int)frontiers->node_count++;
 }
 
-/* Where a run of equal blocks begins. */
+/* The first block of a run of equal blocks. */
 static int run_begin(const struct frontiers *frontiers, int block)
 {
     const int *place = frontiers->instance->costs->model.place;
@@ -73,7 +72,7 @@ static int run_begin(const struct frontiers *frontiers, int block)
     return block;
 }
 
-/* Of two sites of one kind. */
+/* For sites of the same kind. */
 static bool same_memory(const struct site *a, const struct site *b)
 {
     return memcmp(a->limits, b->limits, (size_t)a->ranks * sizeof *a->limits) == 0;

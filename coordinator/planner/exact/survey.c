@@ -1,5 +1,5 @@
-/* survey.c - the choices of all blocks on all stages where they may be, each set once. The blocks
- * between the ends come first: what they take at least may rule the point out. */
+/* survey.c - surveys the choices of all blocks on all stages where they may be, each set once. The
+ * blocks between the ends come first, since their minima may rule the point out. */
 #include "coordinator/planner/exact/survey.h"
 
 #include "common/base/memory.h"
@@ -12,7 +12,7 @@ bool survey_is_hopeless(const struct instance *instance)
     return isfinite(instance->early_upper_s) && instance->early_s >= instance->early_upper_s;
 }
 
-/* Those of this stage's kind and the block's place, surveyed if there are none yet. */
+/* The choices for this stage's kind and the block's place, surveyed if there are none yet. */
 static int find_choices(struct instance *instance, int stage, int block, const struct choices **out,
                         struct error *err)
 {
@@ -55,8 +55,8 @@ static int survey_blocks(struct instance *instance, int first, int end, struct e
     return rc;
 }
 
-/* Seconds of a block at either end, whatever its strategy: one of c equal devices has a c-th of
- * its work at least, and launches every kernel (see bounds.c). */
+/* Least seconds of a block at either end, whatever its strategy: of c equal devices some device has
+ * at least a c-th of its work, and launches every kernel (see bounds.c). */
 static double end_seconds(struct instance *instance, int stage, int block)
 {
     const struct site *site = instance->sites[stage];
@@ -71,8 +71,8 @@ static double end_seconds(struct instance *instance, int stage, int block)
     return fixed_s + (seconds - fixed_s) / mesh_count(&site->mesh);
 }
 
-/* By formula and simulation, of the blocks between the ends and as much of these as is known
- * without looking at their strategies. */
+/* Bounds by formula and by simulation from the blocks between the ends, and from the end blocks as
+ * far as possible without looking at their strategies. */
 static void bound_early(struct instance *instance)
 {
     int m = instance->point.micro_batches, stages = instance->point.stages;
@@ -92,7 +92,7 @@ static void bound_early(struct instance *instance)
     instance->early_simulated_s = evaluate_passes(stages, m) * simulated_s;
 }
 
-/* Of one stage: what m T + u is at least, of choices that have been surveyed of late. */
+/* For one stage: tighten the bound on m T + u of choices surveyed since `first`. */
 static int settle(struct instance *instance, size_t first, struct error *err)
 {
     int rc = 0;
@@ -100,11 +100,10 @@ static int settle(struct instance *instance, size_t first, struct error *err)
     for (size_t i = first; i < instance->all_count && rc == 0; i++)
         if (instance->point.stages == 1)
             rc = choices_settle(instance->all[i], instance, err);
-    instance->costs->one_rank = true; /* no rank that stands for more takes less */
+    instance->costs->one_rank = true; /* bounds hold: ranks beyond the first can only take more */
     return rc;
 }
 
-/* The blocks between the ends first: they may say that no plan is fast enough. */
 int survey_choices(struct instance *instance, struct error *err)
 {
     int last = instance->blocks - 1, rc = 0;
@@ -112,7 +111,7 @@ int survey_choices(struct instance *instance, struct error *err)
         rc = base_stage(instance, i, err);
     if (rc == 0)
         rc = survey_blocks(instance, 1, last, err);
-    if (rc < 0) { /* of blocks that are refused the first says why */
+    if (rc < 0) { /* if blocks are refused, the first one gives the reason */
         int first = survey_blocks(instance, 0, 1, err);
         return first < 0 ? first : rc;
     }

@@ -1,10 +1,10 @@
-/* tied_ends.c - where the first and the last block share weights, what either costs depends on the
- * other's tie (costs_tie): points are solved for one pair of ties after the other, best bound
- * first.
+/* tied_ends.c - if the first and the last block share weights, the cost of either depends on the
+ * other's tie (costs_tie()). A point is therefore solved for one pair of ties after the other, best
+ * bound first.
  *
- * On one stage the first block's cost is its own, and the last one's is what it adds. So a tie of
- * the first is bound by the best way through all blocks but the last, to each of the last one's
- * entries, and the least that the last takes from there; and so is every choice of the last. */
+ * With one stage the first block's cost is its own, and the last block's is what it adds. A tie of
+ * the first is then bounded by the best way through all blocks but the last, to each entry of the
+ * last, plus the least that the last block takes from there; and so is every choice of the last. */
 #include "coordinator/planner/exact/tied_ends.h"
 
 #include "common/base/memory.h"
@@ -13,9 +13,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Choices that stand for their ties, and what no plan with them is shorter than. */
+/* Choices that represent their ties, and a lower bound on plans with them. */
 struct pair {
-    int first, last; /* -1: all of the last block's */
+    int first, last; /* -1: all choices of the last block */
     double bound_s;
 };
 
@@ -29,15 +29,15 @@ struct ranked_last {
 struct tied {
     struct frontiers *frontiers;
     struct instance *instance;
-    const struct choices *firsts, *lasts; /* all */
-    struct choice *first_set, *last_set;  /* those of a pair, with their costs beside each other */
-    /* Of one stage: the last block's choices by entry, the fastest first; and for each entry the
-     * least that they take, and the step without them. */
+    const struct choices *firsts, *lasts; /* all choices */
+    struct choice *first_set, *last_set;  /* those of the current pair, priced next to each other */
+    /* With one stage: the last block's choices by entry, fastest first; and per entry their least
+     * time and the least step without them. */
     struct ranked_last *ranked;
     double *floors, *leads;
 };
 
-/* m T + u of one stage's part. */
+/* m T + u of a part, as it counts with one stage. */
 static double alone(const struct tied *tied, double seconds, double once_s)
 {
     return tied->instance->point.micro_batches * seconds + once_s;
@@ -68,7 +68,7 @@ static void rank_lasts(struct tied *tied)
         qsort(tied->ranked, lasts->count, sizeof *tied->ranked, by_entry);
 }
 
-/* The choice beside the other end's strategy. Returns how many that makes. */
+/* Price the choice next to the other end's strategy. Returns 1 if that is possible, else 0. */
 static size_t add_choice(struct tied *tied, int block, const struct choice *choice,
                          const struct strategy *partner, struct choice *out)
 {
@@ -80,7 +80,7 @@ static size_t add_choice(struct tied *tied, int block, const struct choice *choi
                        tied->instance->point.samples, &out->cost, NULL) == 0;
 }
 
-/* Those with the tie of one of them. */
+/* Add all choices with the same tie as choice `like`. Returns how many. */
 static size_t add_like(struct tied *tied, int block, const struct choices *all, int like,
                        const struct strategy *partner, struct choice *out)
 {
@@ -98,7 +98,8 @@ static void set_firsts(struct tied *tied, int like, const struct strategy *partn
     tied->frontiers->first_count = add_like(tied, 0, tied->firsts, like, partner, tied->first_set);
 }
 
-/* With the firsts that are set, on one stage. Returns what no plan is shorter than. */
+/* For the first block's choices that are set, with one stage: fill `leads`. Returns a lower bound
+ * on all plans. */
 static double find_leads(struct tied *tied)
 {
     struct instance *instance = tied->instance;
@@ -123,8 +124,8 @@ static double find_leads(struct tied *tied)
     return least_s;
 }
 
-/* Without those that cannot be part of a plan that is fast enough; and, where memory is no object,
- * without those that take no less, at least, than another does from the same entry. */
+/* Add the last block's choices except those that cannot be part of a fast enough plan and, if
+ * memory is unlimited, those that take no less than another from the same entry. */
 static size_t add_lasts(struct tied *tied, const struct strategy *partner)
 {
     size_t count = 0;
@@ -179,7 +180,7 @@ static bool is_new(const struct choices *choices, size_t index)
     return true;
 }
 
-/* The least of those with the tie of one of them. */
+/* Least of the choices with the same tie as choice `like`. */
 static void find_floor(const struct choices *choices, int like, double *seconds, double *once_s)
 {
     *seconds = *once_s = INFINITY;
@@ -192,7 +193,7 @@ static void find_floor(const struct choices *choices, int like, double *seconds,
     }
 }
 
-/* The sums that all plans of a pipeline have, with the ends' choices of a pair. */
+/* Lower bound on a pipeline with the ends' choices of a pair. */
 static double pair_bound(const struct tied *tied, const struct pair *pair)
 {
     const struct instance *instance = tied->instance;
@@ -205,7 +206,8 @@ static double pair_bound(const struct tied *tied, const struct pair *pair)
            (instance->point.micro_batches - 1) * fmax(longest, sum / instance->point.stages);
 }
 
-/* On one stage a pair is a tie of the first block, with all of the last. Returns how many. */
+/* With one stage a pair is a tie of the first block together with all choices of the last. Returns
+ * how many. */
 static size_t list_alone(struct tied *tied, struct pair *pairs)
 {
     size_t count = 0;

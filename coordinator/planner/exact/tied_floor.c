@@ -1,7 +1,7 @@
-/* tied_floor.c - every choice of either block beside every tie of the other.
+/* tied_floor.c - prices every choice of either block next to every tie of the other.
  *
- * Each is lowered, so this is asked only where they are few: where the stages at the ends have few
- * devices. Of many devices each has little of the weights. */
+ * Each pair has to be lowered, so this is done only where there are few: where the stages at the
+ * ends have few devices. With many devices each holds little of the weights anyway. */
 #include "coordinator/planner/exact/tied_floor.h"
 
 #include "coordinator/planner/exact/instance.h"
@@ -10,7 +10,7 @@
 
 #define COMBINATIONS_MAX 128
 
-/* Is no choice before this one of the same tie? */
+/* Whether no earlier choice has the same tie. */
 static bool is_new(const struct choices *choices, size_t index)
 {
     for (size_t i = 0; i < index; i++)
@@ -19,7 +19,7 @@ static bool is_new(const struct choices *choices, size_t index)
     return true;
 }
 
-/* Of a block on its stage, with the other end's choices. */
+/* The least u of a block on its stage, over the other end's choices. */
 static double find_least(const struct instance *instance, int block, const struct choices *own,
                          const struct choices *others)
 {
@@ -38,7 +38,7 @@ static double find_least(const struct instance *instance, int block, const struc
     return isfinite(least_s) ? least_s : 0;
 }
 
-/* None of them takes less. */
+/* Raise the lower bounds on u to at least once_s. */
 static void raise(const struct instance *instance, struct choices *choices, double once_s)
 {
     choices->least_alone_s = INFINITY;

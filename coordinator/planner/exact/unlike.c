@@ -1,8 +1,9 @@
 /* unlike.c - stages of unlike devices, and the blocks that each has room for.
  *
- * A stage of a step takes e + n t for n blocks of the run, e for an end of the model. It holds no
- * more blocks than its memory, and the more it holds the more of them are recomputed: the longest
- * stage is the least for which the stages together have room for all blocks. */
+ * A stage takes e + n t for n blocks of the run, where e is the time of an end of the model if it
+ * has one. It holds no more blocks than its memory permits, and the more it holds, the more of them
+ * are recomputed. The slowest stage takes at least the least time for which all stages together
+ * have room for all blocks. */
 #include "coordinator/planner/exact/unlike.h"
 
 #include "common/base/memory.h"
@@ -15,16 +16,16 @@
 
 #define ROUNDING 1e-12
 
-/* Of a pipeline: what a stage takes for an end of the model, if it has one, and for a block of the
- * run with every recomputation; what it may keep of the run's, and of each; and how many of these
- * it has room for. */
+/* One stage: time of the end of the model that it has, if any, and of a block of the run per
+ * recomputation; memory for blocks of the run, bytes of state and of saved activations of each
+ * block; the number of accounts; and how many blocks it has room for. */
 struct stage {
     struct block_times end, block[RECOMPUTES];
     double memory_bytes, state_bytes, saved_bytes[RECOMPUTES];
     int accounts, room;
 };
 
-/* What the stages' seconds are taken from: the formula, or one of the accounts. */
+/* How a stage's seconds are taken: by the formula, or from one of the accounts. */
 #define BY_FORMULA (-1)
 
 static double times_get(const struct block_times *times, int account)
@@ -32,8 +33,8 @@ static double times_get(const struct block_times *times, int account)
     return account == BY_FORMULA ? times->formula_s : times->accounts_s[account];
 }
 
-/* Seconds of each of so many blocks, on the mean, of which some are recomputed more than others so
- * that all of them have room. */
+/* Mean seconds of each of this many blocks, if some are recomputed more than others so that all of
+ * them have room. */
 static double mean_seconds(const struct stage *stage, int account, int blocks)
 {
     double may = stage->memory_bytes * (1 + ROUNDING) / blocks - stage->state_bytes;
@@ -41,7 +42,7 @@ static double mean_seconds(const struct stage *stage, int account, int blocks)
     for (int i = 0; i < RECOMPUTES; i++)
         for (int j = 0; j < RECOMPUTES && stage->saved_bytes[i] <= may; j++) {
             double less_s = times_get(&stage->block[i], account), more = stage->saved_bytes[j];
-            double share = more > may && isfinite(more) /* of those that keep more */
+            double share = more > may && isfinite(more) /* share of the blocks that keep more */
                                ? (may - stage->saved_bytes[i]) / (more - stage->saved_bytes[i])
                                : 0;
             double saved_s = less_s - times_get(&stage->block[j], account);
@@ -68,7 +69,7 @@ static double stage_seconds(const struct stage *stage, enum referee referee, int
     return most;
 }
 
-/* How many blocks a stage takes that may take so long. */
+/* How many blocks a stage can process within this time. */
 static int blocks_within(const struct stage *stage, enum referee referee, double seconds)
 {
     int low = -1, high = stage->room;
@@ -82,7 +83,7 @@ static int blocks_within(const struct stage *stage, enum referee referee, double
     return low;
 }
 
-/* The least that the longest stage takes; together they have room for all blocks. */
+/* The least time of the slowest stage; together the stages have room for all blocks. */
 static double find_longest(const struct stage *stages, int count, enum referee referee, int blocks)
 {
     double longest = 0;
@@ -103,11 +104,12 @@ static double find_longest(const struct stage *stages, int count, enum referee r
     }
 }
 
-/* By programs a stage begins when some rank of each before it has had the first micro-batch, and
- * those end when it has had the last: with t of a block and e of an end, t' and e' of the rank that
- * takes least, the step L is no less than m (e + n t) and the sum of e' + n' t' before it. Weights
- * y of these sums, with y m t + (the sum of y behind the stage) t' >= 1 for all stages, say how
- * many blocks there are at most: L times the sum of y, less what the ends take of it. */
+/* In simulated programs a stage begins when some rank of each earlier stage has processed the first
+ * micro-batch, and the earlier stages end when it has processed the last. With t per block and e
+ * for an end, and t' and e' on the fastest rank, the step L is at least m (e + n t) plus the sum of
+ * e' + n' t' over the earlier stages. Weights y of these inequalities such that y m t + (sum of y
+ * behind the stage) t' >= 1 for all stages bound the number of blocks by L times the sum of y, less
+ * what the ends take of it. */
 static double find_pass(const struct stage *stages, int count, int micro_batches, int blocks)
 {
     double weights = 0, ends = 0;
@@ -126,7 +128,7 @@ static double find_pass(const struct stage *stages, int count, int micro_batches
     return (blocks + ends) / weights;
 }
 
-/* Of all blocks by the formula, on the stages that are fastest as far as they have room. */
+/* Least sum over all blocks by the formula, on the fastest stages as far as they have room. */
 static double find_sum(const struct stage *stages, int count, int blocks)
 {
     double sum = 0, before = -INFINITY;
@@ -148,8 +150,8 @@ static double find_sum(const struct stage *stages, int count, int blocks)
     return sum;
 }
 
-/* What the stage may keep of the run's blocks in the memory of all its devices, beside so many
- * bytes, and how many of them at most. */
+/* Memory that the stage's devices together have for blocks of the run, beside `bytes` for other
+ * state, and how many such blocks fit at most. */
 static void find_room(struct stage *stage, const struct costs *costs, const struct site *site,
                       const struct space_point *point, int index, const struct block_run *run,
                       double bytes)
@@ -169,7 +171,7 @@ static void find_room(struct stage *stage, const struct costs *costs, const stru
     stage->room = blocks >= run->count ? run->count : (int)fmax(blocks, 0);
 }
 
-/* An end of the model on the stage; returns the bytes of its state. */
+/* Add an end of the model to the stage; returns the bytes of its state. */
 static double add_end(struct stage *stage, struct costs *costs, const struct site *site,
                       struct block_work work, const double *weights)
 {
@@ -181,7 +183,7 @@ static double add_end(struct stage *stage, struct costs *costs, const struct sit
     return (double)block_times_alone(costs, site->first, work).bytes.state;
 }
 
-/* The stage of this number; those before it are filled. */
+/* Fill stage `index`; the ones before it are filled. */
 static void fill(struct stage *stages, int index, struct costs *costs,
                  const struct space_point *point, const struct site *const *sites,
                  const struct block_run *run)
@@ -206,7 +208,7 @@ static void fill(struct stage *stages, int index, struct costs *costs,
         bytes += add_end(stage, costs, site, first, weights);
     if (index == point->stages - 1 && run->last < last) {
         double state = add_end(stage, costs, site, head, weights);
-        bytes += costs->model.tied ? 0 : state; /* what is tied counts where it comes first */
+        bytes += costs->model.tied ? 0 : state; /* tied weights are counted where they come first */
     }
     find_room(stage, costs, site, point, index, run, bytes);
 }

@@ -1,4 +1,4 @@
-/* compare.c - one row per search, then theirs. */
+/* compare.c - one row per search, then Galvatron's. */
 #include "coordinator/planner/galvatron/compare.h"
 
 #include "common/base/memory.h"
@@ -20,7 +20,7 @@ static bool is_known(const char *role)
            strcmp(role, "tensor_seq") == 0;
 }
 
-/* The request with devices as fast as was measured, and plans that the formula knows. */
+/* The request with devices as fast as measured, restricted to plans that the formula knows. */
 struct fitted {
     struct profile profile;
     struct planner_device *devices;
@@ -94,7 +94,7 @@ static void judge(const struct galvatron_problem *problem, struct galvatron_row 
     free(costs);
 }
 
-/* The answer of a search, of which the row has a copy; where nothing fits, the smallest plan. */
+/* Copy the answer of a search to the row; if nothing fits, the smallest plan. */
 static int take_answer(const struct galvatron_problem *problem, struct planner_result *result,
                        int rc, struct galvatron_row *row)
 {
@@ -125,7 +125,7 @@ static int add_given(struct fitted *fitted, const struct galvatron_problem *prob
     return take_answer(problem, &result, rc, row);
 }
 
-/* Ours knows their plan as it knows any; what it predicts of it stands beside. */
+/* Our programs can judge Galvatron's plan like any other; their prediction is shown beside. */
 static void add_theirs(const struct fitted *fitted, const struct galvatron_problem *problem,
                        struct galvatron_row *row)
 {

@@ -1,9 +1,8 @@
-/* compare.h - plans of our searches beside the best one of Galvatron's space, by its
- * formula and by a simulation that knows neither side.
+/* compare.h - compares plans of our searches with the best plan of Galvatron's space, by
+ * Galvatron's formula and by a simulation that is independent of both.
  *
- * Searches choose by the same measurements (fit.h), among plans that the formula knows:
- * the roles batch, tensor and tensor_seq, zero 0, 2 and 3, recomputation of nothing or all, 1F1B.
- */
+ * The searches use the same measurements (fit.h) and only plans that the formula knows: the roles
+ * batch, tensor and tensor_seq; zero 0, 2 and 3; no or full recomputation; 1F1B. */
 #ifndef COORDINATOR_PLANNER_GALVATRON_COMPARE_H
 #define COORDINATOR_PLANNER_GALVATRON_COMPARE_H
 
@@ -11,24 +10,28 @@
 #include "coordinator/planner/planner.h"
 
 struct galvatron_row {
-    const char *from;   /* the search; "galvatron" or "given" */
-    struct plan *plan;  /* NULL: there is none, words says why. predicted: by our programs */
-    bool judged;        /* does their formula know it? words says why not */
-    double formula_s;   /* a step by their formula */
-    double simulated_s; /* the stages of their formula, run one micro-batch forward, one backward */
-    double bytes;       /* of the fullest stage's devices, by their formula */
-    bool fits;          /* by their formula */
+    const char *from; /* name of the search; "galvatron" or "given" */
+    /* NULL: there is none, and words says why. Its predictions are by our programs. */
+    struct plan *plan;
+    bool judged;      /* Galvatron's formula can judge it; if not, words says why */
+    double formula_s; /* step time by that formula */
+    /* step time of the stages as that formula has them, run one micro-batch forward, one
+     * backward */
+    double simulated_s;
+    double bytes; /* on the devices of the fullest stage, by that formula */
+    bool fits;    /* by that formula */
     struct error words;
 };
 
 struct galvatron_rows {
     struct galvatron_row *items;
     size_t count;
-    double memory_bytes; /* of a device, that their formula uses */
+    double memory_bytes; /* of a device, as that formula uses it */
 };
 
-/* `names` are of searches, and end with NULL; in their place a plan may be given, which is taken.
- * -ECANCELED: it was stopped. Either way *out is yours to finish. */
+/* Fill one row per search and a last one for Galvatron. `names` are of searches and end with NULL;
+ * alternatively a plan may be given, of which ownership is taken. -ECANCELED: stopped. The caller
+ * finishes *out in any case. */
 int galvatron_compare(const struct planner_request *request,
                       const struct galvatron_profile *profile, const char *const *names,
                       struct plan *given, struct galvatron_rows *out, struct error *err);

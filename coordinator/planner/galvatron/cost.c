@@ -1,19 +1,19 @@
 /* cost.c - Galvatron's formula, in its own units: milliseconds and MB.
  *
- * A layer on t x d devices, b samples of the micro-batch on each. Forward f b / t, f by the
- * profile; backward twice that, and the forward again with recomputation. Four collectives of b s h
- * (six with recomputation) over t. Gradients, P/t MB, are reduced over d beside the backward pass:
- * while both go on, each takes `overlap` times as long; where d is 2 or less beside t, only half of
- * the backward pass helps. ZeRO-3 gathers weights, beside nothing. A collective of M MB on n
- * devices moves 2 (n - 1) / n M, to gather half of it. Between stages 2 b s h of every stage are
- * shared out to the layers. 16 bits halve every message.
+ * A layer on t x d devices, with b samples of the micro-batch on each. Forward: f b / t, with f
+ * from the profile; backward: twice that, and the forward again with recomputation. Four
+ * collectives of b s h (six with recomputation) over t. Gradients, P/t MB, are reduced over d
+ * during the backward pass: while both run, each takes `overlap` times as long; if d is 2 or less
+ * beside t, only half of the backward pass overlaps. ZeRO-3 gathers weights without overlap. A
+ * collective of M MB on n devices moves 2 (n - 1) / n M, a gather half of that. Between stages, 2 b
+ * s h of every stage are distributed over the layers. 16 bits halve every message.
  *
- * Memory: four times P/t, of which ZeRO-3 keeps 1/d + 0.003 and ZeRO-2 so much of 7/8 (in f32 of
- * 3/4); activations of every micro-batch in flight; embedding and head; and 1024 MB of context.
+ * Memory: four times P/t, of which ZeRO-3 keeps 1/d + 0.003 and ZeRO-2 that fraction of 7/8 (in f32
+ * of 3/4); activations of every micro-batch in flight; embedding and head; and 1024 MB of context.
  *
- * The pipeline: T_i a stage's time without reduction, S_i with. A = sum T + T_last (m - 1);
- * B = max(w T_0 / 3, R / 3) + max(2 w T_0 / 3, 2 R / 3) + T_0 max(0, m + 1 - p), w = min(p, m) - 1,
- * R the sum of T but T_0. A step is max(A, B) + max(0, max(S_i - sum of T up to i)). */
+ * The pipeline: T_i is a stage's time without reduction, S_i with it. A = sum T + T_last (m - 1); B
+ * = max(w T_0 / 3, R / 3) + max(2 w T_0 / 3, 2 R / 3) + T_0 max(0, m + 1 - p), with w = min(p, m) -
+ * 1 and R the sum of T except T_0. A step is max(A, B) + max(0, max(S_i - sum of T up to i)). */
 #include "coordinator/planner/galvatron/cost.h"
 
 #include "common/base/memory.h"
@@ -26,7 +26,7 @@
 
 #define MB 1048576.0
 #define CONTEXT_MB 1024
-#define FREE_MB (20 * 1024.0) /* up to so much all is used */
+#define FREE_MB (20 * 1024.0) /* up to this much all is used */
 #define RESERVE 0.2
 #define ZERO_BIAS 0.003
 
@@ -41,7 +41,8 @@ static int lacks(const char *what, int degree, struct error *err)
     return error_set(err, -EINVAL, "the profile has no %s of %d", what, degree);
 }
 
-/* Milliseconds per MB over a group; of as many neighbours if it was not measured otherwise. */
+/* Milliseconds per MB over a group; if this arrangement (neighbours or not) was not measured, those
+ * of the other. */
 static int find_inverse(const struct galvatron_problem *problem, int size, bool neighbours,
                         double *out, struct error *err)
 {
@@ -64,13 +65,13 @@ static double halve(const struct galvatron_problem *problem, double mb)
     return problem->profile->mixed ? mb / 2 : mb;
 }
 
-/* Activations between two layers, of so many samples. */
+/* Activations between two layers for this many samples. */
 static double passed_mb(const struct galvatron_problem *problem, double samples)
 {
     return halve(problem, samples * (double)problem->seq * (double)problem->hidden * 4 / MB);
 }
 
-/* Backward and reduction beside each other. */
+/* Backward and reduction overlapping each other. */
 static double overlap(double backward, double message, double inverse, double slower)
 {
     double reduction = message * inverse * slower, computation = backward * slower;
@@ -79,7 +80,7 @@ static double overlap(double backward, double message, double inverse, double sl
     return reduction + backward - reduction / slower;
 }
 
-/* What zero leaves of a layer's states. */
+/* The share of a layer's states that remains with this zero. */
 static double share(const struct galvatron_problem *problem, int zero, int degree)
 {
     double kept = 1.0 / degree + ZERO_BIAS, part = problem->profile->mixed ? 7.0 / 8 : 3.0 / 4;
@@ -223,7 +224,7 @@ static int read_strategy(const struct plan *plan, int block, struct galvatron_st
         if (!tensor && strcmp(role, "batch") != 0)
             return error_set(err, -ENOTSUP, "Galvatron's formula does not know the role %s", role);
         if (tensor && out->batch == 1)
-            out->neighbours = true; /* axes come fastest first */
+            out->neighbours = true; /* axes are ordered fastest first */
         *(tensor ? &out->tensor : &out->batch) *= mesh->size[axis];
     }
     if (out->zero == 1)

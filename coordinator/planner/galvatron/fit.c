@@ -1,5 +1,5 @@
-/* fit.c - milliseconds of a layer are shared out to its operations: what they take
- * however small the batch is by their number, the rest by their arithmetic. */
+/* fit.c - distributes the milliseconds of a layer over its operations: the part that does not
+ * depend on the batch by the number of kernels, the rest by their arithmetic. */
 #include "coordinator/planner/galvatron/fit.h"
 
 #include "common/models/model.h"
@@ -10,16 +10,17 @@
 #include <string.h>
 
 #define MB 1048576.0
-/* Of a backward pass over a forward one, as their formula has it. */
+/* Backward over forward time, as Galvatron's formula has it. */
 #define BACKWARD_TIMES 2
 
-/* One sample's arithmetic and kernels in a layer, by direction. */
+/* One sample's arithmetic and the number of kernels of a layer, by direction. */
 struct work {
     double flops[DIRECTIONS];
     int kernels[DIRECTIONS];
 };
 
-/* Is there anything to compute in this direction? What only adds passes its gradient on. */
+/* Whether there is anything to compute in this direction: an operation that only adds passes its
+ * gradient on. */
 static bool has_kernel(const struct operation *operation, int direction)
 {
     unsigned inputs = (1u << operation->input_count) - 1;
@@ -47,8 +48,8 @@ static struct work work_of(const struct graph *graph, const struct block *block)
     return work;
 }
 
-/* A line through the smallest and the largest batch: fixed + samples x slope, in seconds. One that
- * does not rise, or begins below zero, goes through the largest alone. */
+/* Fit a line through the smallest and the largest batch: fixed + samples x slope, in seconds. If it
+ * does not rise or starts below zero, use the largest batch alone. */
 static void fit_line(const struct galvatron_times *times, double *fixed_s, double *slope_s)
 {
     const struct galvatron_time *small = &times->items[0], *large = &times->items[times->count - 1];
@@ -92,7 +93,7 @@ static void fit_kernels(const struct galvatron_profile *measured, const struct g
     }
 }
 
-/* GB/s of the largest measured group of `least` to `most` devices; 0: none was. */
+/* GB/s of the largest measured group of `least` to `most` devices; 0: none was measured. */
 static double rate_up_to(const struct galvatron_profile *measured, int least, int most)
 {
     for (int level = GALVATRON_LEVELS - 1; level > 0; level--) {
@@ -106,7 +107,8 @@ static double rate_up_to(const struct galvatron_profile *measured, int least, in
     return 0;
 }
 
-/* A GB/s is a MB in a millisecond. narrow: their words in bytes, over ours. */
+/* One GB/s is one MB per millisecond. narrow: bytes of an element in the measurements over bytes of
+ * ours. */
 static void fit_link(struct profile_link *link, double gb_s, double narrow)
 {
     if (gb_s > 0)

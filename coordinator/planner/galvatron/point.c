@@ -1,9 +1,9 @@
-/* point.c - exact: a step grows with every T_i and S_i of the formula, so stages need
- * only what is best in T, S or memory, and then in T or S.
+/* point.c - an exact solution: a step grows with every T_i and S_i of the formula, so a stage needs
+ * only what is not dominated in T, S and memory, and then in T and S.
  *
- * A stage's ways are sets of strategies for its equal layers, filled up layer by layer. Then, for
- * every way of the first stage, the ways of the others are joined from the front: what counts is
- * the sum of T so far and the largest S_i - sum of T up to i. */
+ * The ways of a stage are sets of strategies for its equal layers, built up layer by layer. Then,
+ * for every way of the first stage, the ways of the others are joined from the front: what counts
+ * is the sum of T so far and the largest S_i - sum of T up to i. */
 #include "coordinator/planner/galvatron/point.h"
 
 #include "common/base/memory.h"
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Some layers of a stage, each with a strategy: those of its trace. */
+/* Some layers of a stage with a strategy each, recorded in its trace. */
 struct way {
     struct galvatron_cost cost;
     int trace; /* -1: no layers yet */
@@ -26,10 +26,11 @@ struct trace {
     int strategy, before;
 };
 
-/* Stages up to one. */
+/* The stages up to one. */
 struct prefix {
-    double sum, late; /* of T; of S_i - sum of T up to i */
-    int way, before;  /* of its last stage; among the prefixes of the stage before */
+    double sum, late; /* sum: of T; late: the largest S_i - sum of T up to i */
+    /* way: of its last stage; before: index among the prefixes of the stage before */
+    int way, before;
 };
 
 struct prefixes {
@@ -44,7 +45,7 @@ struct search {
     struct trace *traces;
     size_t trace_count, trace_capacity;
     double best_s;
-    int *best; /* per layer: which of the strategies */
+    int *best; /* [layer]: index of its strategy */
 };
 
 static bool is_worse(const struct galvatron_cost *a, const struct galvatron_cost *b)
@@ -52,7 +53,7 @@ static bool is_worse(const struct galvatron_cost *a, const struct galvatron_cost
     return a->seconds >= b->seconds && a->reduce_s >= b->reduce_s && a->bytes >= b->bytes;
 }
 
-/* false: another is nowhere worse. */
+/* false: another way is nowhere worse. */
 static bool add_way(struct ways_of *ways, struct way way)
 {
     size_t kept = 0;
@@ -68,7 +69,7 @@ static bool add_way(struct ways_of *ways, struct way way)
     return true;
 }
 
-/* Every way of `fewer` with one layer more. */
+/* Extend every way of `fewer` by one layer. */
 static void add_layer(struct search *search, const struct ways_of *fewer, int strategy,
                       const struct galvatron_cost *layer, struct ways_of *ways)
 {
@@ -85,7 +86,7 @@ static void add_layer(struct search *search, const struct ways_of *fewer, int st
     }
 }
 
-/* The ways of a stage; what is left of memory no longer counts. */
+/* The ways of a stage; those that are kept fit, so their memory no longer counts. */
 static struct ways_of find_ways(struct search *search, int stage)
 {
     const struct galvatron_point *point = search->point;
@@ -131,7 +132,7 @@ static void add_prefix(struct prefixes *prefixes, struct prefix prefix)
     prefixes->items[prefixes->count++] = prefix;
 }
 
-/* The layers of a stage get the strategies of the way; the first block is no layer. */
+/* Give the layers of a stage the strategies of the way; the first block is not a layer. */
 static void set_stage(struct search *search, int stage, const struct way *way)
 {
     int block = search->point->plan->stages[stage].block_first;
@@ -140,7 +141,7 @@ static void set_stage(struct search *search, int stage, const struct way *way)
         search->best[layer++] = search->traces[trace].strategy;
 }
 
-/* All prefixes of this stage, from those of the stage before. */
+/* Build all prefixes of this stage from those of the stage before. */
 static void join_stage(struct search *search, int stage)
 {
     const struct prefixes *before = &search->joined[stage - 1];
@@ -157,13 +158,13 @@ static void join_stage(struct search *search, int stage)
                 add_prefix(joined, prefix);
                 continue;
             }
-            /* The last stage's own time counts besides. */
+            /* The last stage's own time counts additionally. */
             joined->items = grow(joined->items, joined->count, &joined->capacity, sizeof prefix);
             joined->items[joined->count++] = prefix;
         }
 }
 
-/* Of the last stage's prefixes, each of which is a plan. */
+/* Choose the best of the last stage's prefixes, each of which is a plan. */
 static void take_best(struct search *search)
 {
     const struct prefixes *joined = search->joined;

@@ -1,5 +1,5 @@
-/* space.c - enumeration: a point is a number of stages, of micro-batches and a degree of
- * the embedding; with it go the strategies that its layers may have. */
+/* space.c - enumerates the points: number of stages, number of micro-batches, degree of the
+ * embedding; with each go the strategies that its layers may have. */
 #include "coordinator/planner/galvatron/space.h"
 
 #include "common/base/memory.h"
@@ -11,14 +11,14 @@
 
 struct space {
     struct galvatron_point point;
-    struct plan *plan; /* of this point: roles, stages and sizes */
+    struct plan *plan; /* the plan of this point: roles, stages and sizes */
     const struct graph *graph;
     double best_s;
     struct plan *best;
     bool legal;
 };
 
-/* Axes: tensor, batch, or the other way round, fastest first; two of them at most. */
+/* At most two axes, tensor and batch in either order, fastest first. */
 static void set_block(struct plan *plan, int block, const struct galvatron_strategy *strategy)
 {
     struct plan_block *of = &plan->blocks[block];
@@ -60,7 +60,7 @@ static struct plan *make_plan(const struct galvatron_point *point, int stages, i
     return plan;
 }
 
-/* Those that lowering accepts, for the layers of the point. */
+/* The strategies of the point's layers that lowering accepts. */
 static void find_strategies(struct space *space)
 {
     static const int zeros[] = {0, 2, 3};
@@ -81,7 +81,7 @@ static void find_strategies(struct space *space)
             }
 }
 
-/* The best plan of the point, if it is better than those before. */
+/* Keep the best plan of the point if it is better than those before. */
 static void take_better(struct space *space)
 {
     const struct galvatron_point *point = &space->point;

@@ -1,5 +1,5 @@
-/* belonging.c - what is known of weights, gradients and moments spreads along the instructions that
- * move them. */
+/* belonging.c - starts from weights, gradients and moments, and propagates along the instructions
+ * that move them. */
 #include "coordinator/planner/report/belonging.h"
 
 #include "common/base/memory.h"
@@ -29,8 +29,8 @@ static void begin(struct belonging *belonging, const struct program *program)
     }
 }
 
-/* What touches a block's buffer is of the block, and so is all else that it touches. Returns
- * whether anything became known. */
+/* An instruction that touches a block's buffer belongs to the block, and so does everything else
+ * that it touches. Returns whether anything new became known. */
 static bool spread(struct belonging *belonging, const struct program *program, int index)
 {
     const struct instruction *instruction = &program->instructions[index];

@@ -1,12 +1,12 @@
-/* belonging.h - whose a program's instructions and buffers are, block by block: also those outside
- * forward and backward. A gradient's reduction is of the block that owns the weight, and so is what
- * carries a weight to where it is used. */
+/* belonging.h - which block a program's instructions and buffers belong to, also outside forward
+ * and backward. The reduction of a gradient belongs to the block that owns the weight, and so does
+ * what carries a weight to where it is used. */
 #ifndef COORDINATOR_PLANNER_REPORT_BELONGING_H
 #define COORDINATOR_PLANNER_REPORT_BELONGING_H
 
 #include "common/program/program.h"
 
-/* Per buffer and instruction a block; -1: it is of all. */
+/* The block of each buffer and instruction; -1: it belongs to none in particular. */
 struct belonging {
     int *buffers, *instructions;
 };

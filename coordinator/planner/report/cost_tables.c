@@ -1,5 +1,5 @@
-/* cost_tables.c - numbers the strategies of every place, and writes what they cost, alone and with
- * others. */
+/* cost_tables.c - numbers the strategies of every place, and writes what they cost alone and
+ * combined. */
 #include "coordinator/planner/report/cost_tables.h"
 
 #include "common/base/memory.h"
@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Strategies of the blocks of one place on one kind of site. Those with equal roles follow each
- * other, and of these those with equal zero. */
+/* Strategies of the blocks of one place on one kind of site. Those with equal roles are adjacent,
+ * and among these those with equal zero. */
 struct cost_column {
     int kind, place;
     struct strategy *items;
     size_t count;
     int *vector, *class;  /* per item */
-    size_t *vector_first; /* per vector an item that has it */
-    size_t *class_first;  /* per class */
+    size_t *vector_first; /* [vector]: an item that has it */
+    size_t *class_first;  /* [class]: an item that has it */
     int vectors, classes;
 };
 
@@ -101,7 +101,7 @@ static void number_items(struct cost_column *column)
     }
 }
 
-/* Of a block on a stage, written when it is first asked for. */
+/* The column of a block on a stage; its costs are written on first use. */
 static int find_column(struct cost_tables *tables, int stage, int block,
                        const struct cost_column **out, struct error *err)
 {
@@ -201,8 +201,8 @@ int cost_tables_crossing(struct cost_tables *tables, int stage, int block, struc
     return rc;
 }
 
-/* Every strategy of `column`, whose block is on the stage, beside each of the partner's, of which
- * `likes` stand for all. */
+/* Every strategy of `column`, whose block is on the stage, next to each of the partner's strategies
+ * in `likes`, which represent all. */
 static json_t *encode_ties(struct cost_tables *tables, int stage, int block,
                            const struct cost_column *column, const struct cost_column *partner,
                            const size_t *likes, int count)

@@ -37,10 +37,10 @@
 
 struct dump {
     struct costs costs;
-    size_t written; /* costs so far */
+    size_t written; /* costs written so far */
 };
 
-/* May the block lie on the stage? */
+/* Whether the block may be on the stage. */
 static bool may_lie(const struct cost_tables *tables, int stage, int block)
 {
     int blocks = (int)tables->costs->request->graph->block_count, stages = tables->point->stages;
@@ -48,7 +48,7 @@ static bool may_lie(const struct cost_tables *tables, int stage, int block)
            (stage == stages - 1 || block < blocks - 1);
 }
 
-/* The block on the stage, and what may join it to the next one. */
+/* Write the block on the stage, and what may join it to the next one. */
 static int dump_block(struct cost_tables *tables, int stage, int block, struct error *err)
 {
     int rc = cost_tables_block(tables, stage, block, err);

@@ -1,4 +1,4 @@
-/* explain.c - the instructions of a step, priced and put down to their blocks. */
+/* explain.c - prices the instructions of a step and attributes them to their blocks. */
 #include "coordinator/planner/report/explain.h"
 
 #include "common/base/memory.h"
@@ -16,7 +16,7 @@ static struct explain_seconds *part_of(struct explained *explained, int section)
                                          : &explained->once;
 }
 
-/* Sends cost their receiver; that they are sent is told of the sender. */
+/* The time of a message counts for its receiver, the bytes for its sender. */
 static void add_instruction(const struct pricing *pricing, const struct program *program,
                             const struct instruction *instruction, int section,
                             struct explained *to)
@@ -78,7 +78,7 @@ static double micro_batch_seconds(const struct pricing *pricing, const struct pr
     return seconds;
 }
 
-/* The program of the stage's slowest rank; the caller's. */
+/* The program of the stage's slowest rank, owned by the caller. */
 static int find_slowest(const struct planner_request *request, const struct plan *plan, int stage,
                         const struct pricing *pricing, struct program **out, struct error *err)
 {

@@ -1,48 +1,49 @@
 /* explain.h - where the time and the memory of a plan go, block by block.
  *
- * What is told of a block is of that rank of its stage whose micro-batch takes longest, from the
- * same programs and prices that the plan was judged by. */
+ * A block is described on that rank of its stage whose micro-batch takes longest, from the same
+ * programs and prices by which the plan was judged. */
 #ifndef COORDINATOR_PLANNER_REPORT_EXPLAIN_H
 #define COORDINATOR_PLANNER_REPORT_EXPLAIN_H
 
 #include "coordinator/planner/planner.h"
 
-/* Seconds of a micro-batch, or of what is done once a step. */
+/* Seconds of a micro-batch, or of what is done once per step. */
 struct explain_seconds {
     double compute;       /* kernels, copies, sums, the optimizer */
-    double host, network; /* what moves inside a machine; between machines */
+    double host, network; /* transfers inside a machine; between machines */
 };
 
-/* Of one block; or of what belongs to none. */
+/* Values of one block, or of what belongs to none. */
 struct explained {
     struct explain_seconds forward, backward, once;
-    uint64_t state_bytes, saved_bytes; /* saved: all slots */
+    uint64_t state_bytes, saved_bytes; /* saved: of all slots */
     double host_bytes, network_bytes;  /* sent in a step */
-    double least_bytes; /* of a block: what its matrix products have to move; see matmul_bound.h */
+    /* of a block: what its matrix products have to move at least; see matmul_bound.h */
+    double least_bytes;
 };
 
 struct explanation {
-    struct explained *blocks; /* of the plan's blocks */
-    struct explained *rest;   /* per stage: what belongs to no block */
-    uint64_t *other_bytes;    /* per stage: transients, and what is on its way */
-    int *ranks;               /* per stage: which one it is told of */
+    struct explained *blocks; /* [block of the plan] */
+    struct explained *rest;   /* [stage]: what belongs to no block */
+    uint64_t *other_bytes;    /* [stage]: transients and communication buffers */
+    int *ranks;               /* [stage]: the rank that is described */
     int block_count, stage_count;
 };
 
-/* Rank r of the plan runs on device r of the request: see planner_order. -EINVAL: it cannot be
- * lowered. Either way *out is yours to finish. */
+/* Explain a plan whose rank r runs on device r of the request; see planner_order(). -EINVAL: it
+ * cannot be lowered. The caller finishes *out in any case. */
 int explain_plan(const struct planner_request *request, const struct plan *plan,
                  struct explanation *out, struct error *err);
 void explanation_finish(struct explanation *explanation);
 
-/* Seconds of all this in a step of so many micro-batches, one after the other. */
+/* Seconds in a step of this many micro-batches, one after the other. */
 struct explain_seconds explained_step(const struct explained *explained, int micro_batches);
-/* The same of all that a stage does. */
+/* The same for everything that a stage does. */
 struct explain_seconds explanation_stage(const struct explanation *explanation,
                                          const struct plan *plan, int stage);
-/* What is sent, over the least that has to be; 0: nothing has to be. */
+/* Bytes sent divided by the least that has to be; 0: nothing has to be sent. */
 double explained_distance(const struct explained *explained);
-/* What takes most of these seconds: "compute", "host links", "network". */
+/* What takes the largest share of these seconds: "compute", "host links" or "network". */
 const char *explain_bound(const struct explain_seconds *seconds);
 
 #endif

@@ -22,7 +22,7 @@ struct product {
     double rows, inner, columns;
 };
 
-/* false: the node is none of the block's own. */
+/* false: the node is not a product with one of the block's own weights. */
 static bool find_product(const struct graph *graph, const struct node *node, int64_t samples,
                          struct product *out)
 {

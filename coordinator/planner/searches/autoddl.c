@@ -1,11 +1,11 @@
 /* autoddl.c - coordinate descent over the strategies of blocks, as AutoDDL does over those of
- * operators (arXiv 2301.06813), on our costs.
+ * operators (arXiv 2301.06813), with our costs.
  *
- * A descent begins with strategies drawn at random. Blocks of one type are tied at first: a move
- * gives all of them another strategy, or those of two neighbouring types one each, drawn at random;
- * when no move helps, blocks are moved one by one. What does not fit is judged by the bytes that it
- * lacks, so that a descent finds its way into the memory. Of several descents the best counts; what
- * is drawn depends on the job's seed alone. Pipelines are not in this search. */
+ * A descent starts from random strategies. Blocks of one type are tied at first: a move gives all
+ * of them another strategy, or draws one each for two neighbouring types at random. When no move
+ * helps, blocks are moved one at a time. Plans that do not fit are judged by the bytes they lack,
+ * so that a descent finds its way into the memory. The best of several descents counts; the random
+ * draws depend on the job's seed alone. Pipelines are outside this search. */
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "coordinator/planner/costs/evaluate.h"
@@ -16,8 +16,8 @@
 #include <string.h>
 
 #define DESCENTS 4
-#define JOINT_DRAWS 100 /* of a pair of neighbouring types, in each round */
-#define STREAM 11       /* of random numbers */
+#define JOINT_DRAWS 100 /* for each pair of neighbouring types, per round */
+#define STREAM 11       /* of the random number generator */
 
 struct descent {
     struct instance *instance;
@@ -49,7 +49,7 @@ static size_t draw(struct descent *descent, size_t count)
     return (size_t)random_below(descent->seed, STREAM, descent->drawn++, count);
 }
 
-/* Blocks [first, end) that a move changes: all of a type where they are tied. */
+/* Blocks [first, end) that a move changes: all of a type while they are tied. */
 struct range_of_blocks {
     int first, end;
 };
@@ -66,7 +66,8 @@ static void set(struct descent *descent, struct range_of_blocks range, size_t in
     }
 }
 
-/* Keeps what the blocks [first, end) have now if it is better than before, else `old`. */
+/* Keep the current strategies of blocks [first, end) if they are an improvement; otherwise restore
+ * `old`. */
 static bool keep_better(struct descent *descent, int first, int end, const struct plan_block *old)
 {
     struct merit merit = measure(descent);
@@ -78,7 +79,7 @@ static bool keep_better(struct descent *descent, int first, int end, const struc
     return false;
 }
 
-/* The best choice of these blocks, all others as they are. */
+/* Give these blocks their best choice, with all others unchanged. */
 static bool move(struct descent *descent, struct range_of_blocks range, struct plan_block *old)
 {
     size_t count = instance_choices(descent->instance, 0, range.first)->count;
@@ -92,7 +93,7 @@ static bool move(struct descent *descent, struct range_of_blocks range, struct p
     return moved;
 }
 
-/* Two neighbours at once: what neither would change alone. */
+/* Change two neighbouring types at once, for improvements that neither gives alone. */
 static bool move_both(struct descent *descent, struct range_of_blocks left,
                       struct range_of_blocks right, struct plan_block *old)
 {
@@ -108,7 +109,7 @@ static bool move_both(struct descent *descent, struct range_of_blocks left,
     return moved;
 }
 
-/* Runs of blocks of one type, which have equal choices; their number. */
+/* Find the runs of blocks of one type, which have equal choices; returns their number. */
 static int find_types(const struct instance *instance, struct range_of_blocks *types)
 {
     const int *place = instance->costs->model.place;

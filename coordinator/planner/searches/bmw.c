@@ -1,10 +1,11 @@
-/* bmw.c - the bi-objective workflow of Galvatron-BMW (arXiv 2307.02031, section IV), on our costs.
+/* bmw.c - the bi-objective workflow of Galvatron-BMW (arXiv 2307.02031, section IV), with our
+ * costs.
  *
  * Every point is solved by a walk over partitions. It begins with p_m, whose stages are balanced in
- * memory; p_t is balanced in time. A partition taken from the queue has each of its stages planned
- * for itself; its slowest stage then gives a block at one of its boundaries to the neighbour there,
- * and such a partition is queued if (1) none of its stages is slower than the slowest was, (2) each
- * fits, and (3) its memory is balanced no worse than p_t's, by a_m = 1 - max M / sum M.
+ * memory; p_t is balanced in time. For each partition taken from the queue, every stage is planned
+ * in isolation; then its slowest stage gives a boundary block to the neighbour on that side. The
+ * resulting partition is queued if (1) none of its stages is slower than the slowest was, (2) each
+ * fits, and (3) its memory is balanced no worse than p_t's, measured by a_m = 1 - max M / sum M.
  *
  * A stage is planned by dynamic programming over its layers and its memory: layer_dp.h. */
 #include "coordinator/planner/searches/bmw.h"
@@ -22,7 +23,8 @@ void bmw_balance(int blocks, int stages,
                  const void *context, int *ends)
 {
     size_t cells = (size_t)(stages + 1) * (size_t)(blocks + 1);
-    double *least = xcalloc(cells, sizeof *least); /* of the first stages, with so many blocks */
+    /* [stages][blocks]: largest stage of the best partition of so many */
+    double *least = xcalloc(cells, sizeof *least);
     int *begin = xcalloc(cells, sizeof *begin);
     for (size_t i = 1; i < cells; i++)
         least[i] = INFINITY;
@@ -46,7 +48,7 @@ void bmw_balance(int blocks, int stages,
 }
 
 struct waiting_list {
-    int *items; /* `stages` ends each; those before `next` are done with */
+    int *items; /* `stages` ends each; those before `next` have been processed */
     size_t count, capacity, next;
 };
 
@@ -60,7 +62,7 @@ static void push(struct waiting_list *queue, const int *ends, int stages)
     memcpy(&queue->items[queue->count++ * (size_t)stages], ends, size);
 }
 
-/* Of all stages: whether each fits, and the slowest. */
+/* Over all stages: whether each fits, and the slowest. */
 struct survey {
     bool fits;
     int slowest;
@@ -150,7 +152,7 @@ static void judge(void *context, const int *ends)
     free(strategies);
 }
 
-/* Of every block its fastest choice: what partitions are balanced by at first. */
+/* The block's fastest choice, by which the first partitions are balanced. */
 static const struct choice *fastest(const struct instance *instance, int stage, int block)
 {
     const struct choices *choices = instance_choices(instance, stage, block);
@@ -161,8 +163,8 @@ static const struct choice *fastest(const struct instance *instance, int stage, 
     return best;
 }
 
-/* May the blocks [first, end) be a stage's? The first block is on the first stage, the last one
- * on the last. */
+/* Whether blocks [first, end) can form this stage: the first block is on the first stage, the last
+ * one on the last. */
 static bool may_be(const struct instance *instance, int stage, int first, int end)
 {
     return (stage > 0 || first == 0) && (stage == 0 || first > 0) &&

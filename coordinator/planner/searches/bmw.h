@@ -1,31 +1,34 @@
-/* bmw.h - the walk over partitions of the search bmw, apart from what stages cost. */
+/* bmw.h - the walk over partitions of blocks into stages that the search bmw makes, separate from
+ * the cost of stages so that it can be tested alone. */
 #ifndef COORDINATOR_PLANNER_SEARCHES_BMW_H
 #define COORDINATOR_PLANNER_SEARCHES_BMW_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A stage, planned for itself. */
+/* A stage, planned in isolation. */
 struct bmw_stage {
     double seconds;
     uint64_t bytes;
-    bool fits; /* there is a plan for it at all */
+    bool fits; /* false: no plan for this stage fits */
 };
 
-/* Partitions are arrays of `stages` ends: stage i has the blocks before ends[i] that no stage
- * before it has, one at least. */
+/* A partition is an array of `stages` end indices: stage i has the blocks from ends[i - 1] (0 for
+ * the first stage) up to, not including, ends[i], and at least one. */
 struct bmw_walk {
     int blocks, stages;
     void *context;
+    /* Plans blocks [first, end) on a stage. */
     struct bmw_stage (*plan)(void *context, int stage, int first, int end);
-    /* Called with every partition that is taken from the queue and whose stages all fit. */
+    /* Called for every partition taken from the queue whose stages all fit. */
     void (*visit)(void *context, const int *ends);
 };
 
-/* Begin with the memory-balanced partition; see bmw.c. */
+/* Start from the memory-balanced partition and shift blocks towards balanced time; see bmw.c. */
 void bmw_walk(const struct bmw_walk *walk, const int *memory_balanced, const int *time_balanced);
 
-/* The partition whose largest stage is smallest, by the size of a run of blocks on a stage. */
+/* Fill `ends` with the partition that minimizes the size of the largest stage; size() gives the
+ * size of a run of blocks on a stage. */
 void bmw_balance(int blocks, int stages,
                  double (*size)(const void *context, int stage, int first, int end),
                  const void *context, int *ends);

@@ -1,10 +1,10 @@
 /* exact.c - the best plan of the whole space by the formula, confirmed by simulation.
  *
- * Points are opened in the order of their bounds and pruned by the best so far (hunt.c); the best
- * plans of points are then simulated, since the formula over-estimates unequal stages, and points
- * that only the formula ruled out are gone on with. A small space is walked once more: every plan
- * whose own bound is below the best simulated step is simulated too, least bound first. What is
- * left of bounds below it is the gap. */
+ * Points are opened in the order of their bounds and pruned by the best plan so far (hunt.c). The
+ * best plans of points are then simulated, since the formula overestimates unequal stages, and
+ * points that only the formula ruled out are resumed. A small space is enumerated once more: every
+ * plan whose own bound is below the best simulated step is simulated too, least bound first. The
+ * gap is what remains between the least bound and the best step. */
 #include "coordinator/planner/searches/exact.h"
 
 #include "common/base/memory.h"
@@ -12,11 +12,12 @@
 
 #include <errno.h>
 
-/* To say what would fit, memory is doubled until something does, and halved between so often. */
+/* To tell what would fit, memory is doubled until something does, then bisected this often. */
 #define DOUBLINGS_MAX 12
 #define HALVINGS 3
 
-/* With so many times the memory: what is found is taken to *plan, the best by the formula. */
+/* Search with `scale` times the memory; if a plan is found, *plan becomes a copy of the best by the
+ * formula. */
 static bool fits_scaled(struct hunt *hunt, int least, int most, double scale, struct plan **plan)
 {
     sites_scale(&hunt->costs.sites, scale);
@@ -27,7 +28,8 @@ static bool fits_scaled(struct hunt *hunt, int least, int most, double scale, st
     return true;
 }
 
-/* Nothing fits: the plan that needs the least more, with few roles, by scaling all memory. */
+/* Nothing fits: find the plan that needs the least additional memory by scaling all memory, with
+ * few roles. */
 static int find_smallest(struct hunt *hunt, int least, int most, struct planner_result *out,
                          struct error *err)
 {
@@ -59,7 +61,7 @@ static int find_smallest(struct hunt *hunt, int least, int most, struct planner_
     return confirm_plan(hunt, plan, out, err);
 }
 
-/* As many devices as the objective wants. */
+/* Search on as many devices as the objective demands. */
 static int search_devices(struct hunt *hunt, int least, int most, struct planner_result *out,
                           struct error *err)
 {
@@ -89,7 +91,7 @@ int exact_run(const struct planner_request *request, const struct hunt_limits *l
     if (rc == 0)
         rc = search_devices(&hunt, least, most, out, err);
     if (rc == 0 && out->count == 0 && !err)
-        rc = -ENOSPC; /* nobody wants to hear what would fit */
+        rc = -ENOSPC; /* nobody wants to know what would fit */
     if (rc == 0 && out->count == 0)
         rc = find_smallest(&hunt, least, most, out, err);
     if (rc == 0 && request->job->plan.objective == JOB_FRONTIER && confirm_fits(out))
@@ -98,7 +100,7 @@ int exact_run(const struct planner_request *request, const struct hunt_limits *l
     return rc;
 }
 
-/* Looking at less may overlook all that fits; then whoever waits has to wait longer. */
+/* A quick search may overlook everything that fits; then whoever waits has to wait longer. */
 static int run(const struct planner_request *request, struct planner_result *out, struct error *err)
 {
     if (request->hurry) {

@@ -1,4 +1,5 @@
-/* exhaustive.c - every plan of the space, simulated: the oracle, for small instances. */
+/* exhaustive.c - simulates every plan of the space: the reference for other searches on small
+ * instances. */
 #include "coordinator/planner/space/space.h"
 
 #include <errno.h>

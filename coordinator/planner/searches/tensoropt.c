@@ -1,14 +1,14 @@
-/* tensoropt.c - frontiers of memory and time over the graph of blocks: FT-LDP of TensorOpt
- * (arXiv 2004.10856), on our costs.
+/* tensoropt.c - frontiers of memory and time over the graph of blocks: FT-LDP of TensorOpt (arXiv
+ * 2004.10856), with our costs.
  *
- * A node is a block; its configurations are the placements of its ends, and for each there is the
- * frontier of its strategies. An edge has a frontier for every pair of configurations: of what
- * joins two blocks, or of what a weight costs that the first and the last block share. Nodes
- * between two others are eliminated, and parallel edges, until a chain is left; along it goes a
- * linear dynamic programme, and every point of the last frontier is unrolled by its back-pointers
- * and judged as a whole plan.
+ * A node is a block; its configurations are the layouts of its ends, and for each there is the
+ * frontier of its strategies. An edge has a frontier for every pair of configurations: the cost of
+ * joining two blocks, or the cost of a weight that the first and the last block share. Nodes
+ * between two others are eliminated, and parallel edges merged, until a chain is left. A linear
+ * dynamic program runs along the chain, and every point of the final frontier is unrolled by its
+ * back-pointers and judged as a whole plan.
  *
- * Time is that of the whole step; memory is what adds up. Pipelines are not in this search. */
+ * Time is that of the whole step; memory is what adds up. Pipelines are outside this search. */
 #include "common/base/memory.h"
 #include "coordinator/planner/cost_frontier.h"
 #include "coordinator/planner/layer_dp.h"
@@ -23,7 +23,7 @@
 struct ft_node {
     int configurations;
     struct cost_frontier *of;   /* per configuration */
-    const struct choice **like; /* per configuration: a choice that has it */
+    const struct choice **like; /* [configuration]: a choice that has it */
 };
 
 struct ft_edge {
@@ -39,7 +39,8 @@ struct ft {
     struct cost_frontiers shared;
 };
 
-/* Of the first block, on which a sharer's cost depends, what it depends on is told apart too. */
+/* Whether two choices have the same configuration. For the first block, this includes everything
+ * that the cost of a block sharing its weight depends on. */
 static bool same_configuration(const struct ft *ft, int block, const struct choice *a,
                                const struct choice *b)
 {
@@ -58,7 +59,7 @@ static int find_configuration(const struct ft *ft, int block, const struct choic
     return c;
 }
 
-/* trace: -1: nothing was chosen. */
+/* trace -1: no choice is involved. */
 static void append_cost(struct ft *ft, struct cost_frontier *frontier, const struct part_cost *cost,
                         int trace)
 {
@@ -66,7 +67,8 @@ static void append_cost(struct ft *ft, struct cost_frontier *frontier, const str
                          layer_bytes(ft->instance, 0, cost), trace);
 }
 
-/* shares: what it costs, and so which strategy it has, is left to the edge from the owner. */
+/* shares: the block uses another's weight, so its cost, and with it its strategy, is left to the
+ * edge from the owner. */
 static void make_node(struct ft *ft, int block, bool shares)
 {
     const struct choices *choices = instance_choices(ft->instance, 0, block);
@@ -88,7 +90,7 @@ static void make_node(struct ft *ft, int block, bool shares)
         cost_frontier_reduce(&ft->shared, &node->of[c]);
 }
 
-/* The place of an edge, made if there is none. */
+/* A new edge with empty frontiers. */
 static struct ft_edge *add_edge(struct ft *ft, int from, int to)
 {
     size_t cells = (size_t)ft->nodes[from].configurations * (size_t)ft->nodes[to].configurations;
@@ -110,7 +112,8 @@ static void make_joint(struct ft *ft, int from, int to)
                 -1);
 }
 
-/* From the owner of a weight, the first block, to its other user, the last one. */
+/* The edge from the owner of a shared weight, the first block, to its other user, the last
+ * block. */
 static void make_tie(struct ft *ft, int last)
 {
     struct instance *instance = ft->instance;
@@ -150,7 +153,7 @@ static void drop_edge(struct ft *ft, struct ft_edge *edge)
     *edge = ft->edges[--ft->edge_count];
 }
 
-/* A node between two others becomes an edge between these. */
+/* Replace a node between two others by an edge between these. */
 static void eliminate_node(struct ft *ft, int node)
 {
     struct ft_edge into = *find_edge(ft, node, false), out_of = *find_edge(ft, node, true);
@@ -173,7 +176,7 @@ static void eliminate_node(struct ft *ft, int node)
     drop_edge(ft, find_edge(ft, node, true));
 }
 
-/* The second of two parallel edges is added to the first. */
+/* Add the second of two parallel edges to the first. */
 static void eliminate_edge(struct ft *ft, struct ft_edge *edge, struct ft_edge *other)
 {
     int cells = ft->nodes[edge->from].configurations * ft->nodes[edge->to].configurations;
@@ -182,7 +185,7 @@ static void eliminate_edge(struct ft *ft, struct ft_edge *edge, struct ft_edge *
     drop_edge(ft, other);
 }
 
-/* A shared weight closes a circle: all between its ends is eliminated. */
+/* A shared weight closes a cycle: eliminate everything between its ends. */
 static void make_chain(struct ft *ft)
 {
     if (!ft->instance->costs->model.tied)
@@ -193,7 +196,7 @@ static void make_chain(struct ft *ft)
     eliminate_edge(ft, &ft->edges[0], &ft->edges[1]);
 }
 
-/* Along the chain; the frontier of the whole graph. */
+/* Walk along the chain; returns the frontier of the whole graph. */
 static struct cost_frontier solve_chain(struct ft *ft)
 {
     struct ft_node *node = &ft->nodes[0];
@@ -219,7 +222,7 @@ static struct cost_frontier solve_chain(struct ft *ft)
     return all;
 }
 
-/* The best of the frontier as whole plans. */
+/* Judge every point of the frontier as a whole plan; returns the best. */
 static struct plan *judge(const struct ft *ft, const struct cost_frontier *frontier)
 {
     struct strategy *strategies = xcalloc((size_t)ft->instance->blocks, sizeof *strategies);

@@ -1,6 +1,6 @@
-/* uniform.c - what experts do by hand: one strategy for the whole model, the full grid of
- * pipeline x tensor x data parallelism x zero x micro-batches, on every number of devices
- * allowed. Layers are recomputed only where nothing fits without: selectively, then fully. */
+/* uniform.c - what experts do by hand: one strategy for the whole model. Tries the full grid of
+ * pipeline x tensor x data parallelism x zero x micro-batches on every allowed number of devices.
+ * Recomputation is tried only if nothing fits without it: selective first, then full. */
 #include "coordinator/planner/planner.h"
 
 #include <errno.h>
@@ -13,13 +13,14 @@ struct point {
     const struct schedule *schedule;
 };
 
-/* The repeated layers in runs as equal as can be. What stands before the layers goes with the
- * first stage and what stands after with the last, so the middle stages take one more first. */
+/* Divides the repeated layers as evenly as possible. The block before the layers goes to the first
+ * stage and the one after them to the last, so leftover layers go to the middle stages first. */
 static void divide_layers(struct plan *plan)
 {
     int layers = plan->block_count - 2, stages = plan->stage_count, next = 0;
     for (int i = 0; i < stages; i++) {
-        int place = i == 0 ? stages - 1 : i - 1; /* the first stage is the last to take one more */
+        /* the first stage is the last to get an extra layer */
+        int place = i == 0 ? stages - 1 : i - 1;
         int end = next + layers / stages + (place < layers % stages);
         end += (i == 0) + (i == stages - 1);
         plan->stages[i].block_first = next;
@@ -37,7 +38,7 @@ static struct plan *make_plan(const struct planner_request *request, const struc
     for (int i = 0; i < point->pp; i++) {
         struct mesh *mesh = &plan->stages[i].mesh;
         if (point->tp > 1)
-            mesh->size[mesh->axes++] = point->tp; /* on the fastest links */
+            mesh->size[mesh->axes++] = point->tp; /* the first axis has the fastest links */
         if (point->dp > 1)
             mesh->size[mesh->axes++] = point->dp;
     }
@@ -84,7 +85,7 @@ static bool allowed(const struct planner_request *request, const struct point *p
            point->pp <= (int)request->graph->block_count - 2 && (point->zero == 0 || point->dp > 1);
 }
 
-/* All micro-batch counts for one division; schedules differ only where there is a pipeline. */
+/* All micro-batch counts for one division; without a pipeline only one schedule is tried. */
 static void try_division(const struct planner_request *request, struct point point,
                          struct planner_result *out, int *failure, struct error *err)
 {

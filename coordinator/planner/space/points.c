@@ -1,4 +1,4 @@
-/* points.c - enumeration: devices, stages, micro-batches and schedules. */
+/* points.c - enumerates devices, stages, micro-batches and schedules. */
 #include "coordinator/planner/space/space.h"
 
 #include "common/base/memory.h"
@@ -25,7 +25,7 @@ bool space_same_speed(const struct planner_request *request, int first, int coun
     return true;
 }
 
-/* Has any stage devices of different speeds? */
+/* Whether any stage has devices of different speeds. */
 static bool is_mixed(const struct planner_request *request, const struct space_point *point)
 {
     for (int i = 0, first = 0; i < point->stages; i++) {
@@ -40,7 +40,7 @@ static bool is_mixed(const struct planner_request *request, const struct space_p
 struct point_list {
     struct space_point *items;
     size_t count, capacity;
-    bool one_speed; /* of all devices that its points may have */
+    bool one_speed; /* all devices that points may use have the same speed */
 };
 
 static void add_point(struct point_list *list, const struct space_point *point)
@@ -49,7 +49,7 @@ static void add_point(struct point_list *list, const struct space_point *point)
     list->items[list->count++] = *point;
 }
 
-/* Schedules differ only where there is a pipeline. */
+/* Without a pipeline only one schedule is listed. */
 static void add_schedules(const struct planner_request *request, struct point_list *list,
                           struct space_point point)
 {

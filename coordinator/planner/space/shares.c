@@ -1,9 +1,9 @@
-/* shares.c - every way to have axes of samples and others. */
+/* shares.c - tries every way to use some devices for the samples and the rest for other dims. */
 #include "coordinator/planner/space/shares.h"
 
 #include <math.h>
 
-/* Does the number divide any dim of the block's tensors but the samples? */
+/* Whether the number divides any dim of the block's tensors other than the samples. */
 static bool divides_any(const struct graph *graph, int block, int number)
 {
     const struct block *of = &graph->blocks[block];
@@ -17,8 +17,8 @@ static bool divides_any(const struct graph *graph, int block, int number)
     return false;
 }
 
-/* Can axes of so many devices together split the block's work otherwise than by samples? An axis
- * has a prime number of devices, or a product of primes. */
+/* Whether axes with this many devices together can split the block's work otherwise than by
+ * samples. An axis has a prime number of devices or a product of primes. */
 static bool may_split(const struct graph *graph, int block, int devices)
 {
     for (int prime = 2; devices > 1; prime++)

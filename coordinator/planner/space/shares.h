@@ -4,9 +4,9 @@
 
 #include "common/graph/graph.h"
 
-/* Of the work of a micro-batch on a block, what some of so many devices has at least: an axis
- * splits the samples, of which each device has a whole number, or another dim, which it has to
- * divide. */
+/* Divide a block's work on a micro-batch among `devices`: some device has at least this share. An
+ * axis of the mesh splits either the samples, of which each device has a whole number, or another
+ * dim, which it has to divide. */
 double shares_least(const struct graph *graph, int block, int64_t samples, int devices);
 
 #endif

@@ -1,5 +1,5 @@
-/* space.c - enumeration: the plans of a point, which are its stages' sites and, on those, every
- * division of the blocks with every strategy that they may have. */
+/* space.c - enumerates the plans of a point: its stages' sites and, on those, every division of the
+ * blocks with every strategy that they may have. */
 #include "coordinator/planner/space/space.h"
 
 #include "common/base/memory.h"
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A device is worth at most so many shares of a micro-batch. */
+/* A device gets at most this many shares of a micro-batch. */
 #define WEIGHT_MAX 8
-/* More axes than these are not told apart: sizes are multiplied until they are so few. */
+/* Sizes are multiplied so that there are no more axes than this. */
 #define AXES_USED_MAX 4
 
 static void add_factors(struct mesh *mesh, int number)
@@ -91,13 +91,13 @@ struct plan *space_plan(struct costs *costs, const struct space_point *point)
     return plan;
 }
 
-/* What a block may have on a stage. */
+/* The strategies of a block on a stage. */
 struct offer {
     struct strategy *items;
     size_t count;
 };
 
-/* A walk: strategies per stage and block, found once. */
+/* State of a walk; strategies per stage and block are found once. */
 struct walk {
     struct costs *costs;
     struct plan *plan;
@@ -134,7 +134,8 @@ double space_count(struct costs *costs, const struct space_point *point)
 {
     struct walk walk;
     int blocks = (int)costs->request->graph->block_count;
-    double *ways = xcalloc((size_t)blocks + 1, sizeof *ways); /* of blocks before b, so far */
+    /* number of ways to place the blocks before b on the stages so far */
+    double *ways = xcalloc((size_t)blocks + 1, sizeof *ways);
     walk_init(&walk, costs, point);
     ways[0] = 1;
     for (int i = 0; i < point->stages; i++) {
@@ -153,7 +154,7 @@ double space_count(struct costs *costs, const struct space_point *point)
     return count;
 }
 
-/* From this block on, which is the next of this stage's. */
+/* Continue with this block, which is the next one of this stage. */
 static bool walk_on(struct walk *walk, int stage, int block)
 {
     struct plan *plan = walk->plan;

@@ -1,59 +1,61 @@
-/* space.h - the plans that a search may choose from: just those that lowering accepts, the job
- * allows, and no other of them is by the exchange of like things.
+/* space.h - the plans that a search may choose from: exactly those that lowering accepts and the
+ * job allows, without duplicates by exchanging like things.
  *
- * From the outside in: how many devices; how many stages, and how the devices are divided into
- * runs for them; micro-batches and the schedule (together a point); which blocks lie on which
- * stage; and of every block the roles of its stage's axes, zero, and recompute (a strategy).
- * A stage's axes are the prime factors of its devices, those inside a host first. */
+ * From the outside in: the number of devices; the number of stages and how the devices are divided
+ * into consecutive runs for them; micro-batches and the schedule (together a point); which blocks
+ * are on which stage; and for every block the roles of its stage's axes, zero, and recomputation (a
+ * strategy). A stage's axes are the prime factors of its number of devices, those inside a host
+ * first. */
 #ifndef COORDINATOR_PLANNER_SPACE_SPACE_H
 #define COORDINATOR_PLANNER_SPACE_SPACE_H
 
 #include "coordinator/planner/costs/block_costs.h"
 
-/* Where devices do not divide equally into stages, some have one more. */
+/* If devices do not divide equally into stages, the first or the last stages have one more. */
 enum space_extra { EXTRA_NONE, EXTRA_FIRST, EXTRA_LAST };
 
 struct space_point {
     int devices, stages;
     enum space_extra extra; /* which stages have one device more */
-    bool weighted;          /* samples by the devices' speeds, not equally */
+    bool weighted;          /* samples are divided by the devices' speeds instead of equally */
     int micro_batches;
-    int64_t samples; /* of a micro-batch */
+    int64_t samples; /* per micro-batch */
     const struct schedule *schedule;
 };
 
-/* All points, on `least` to `most` devices; the array is the caller's to free. */
+/* All points on `least` to `most` devices; the caller frees the array. */
 struct space_point *space_points(const struct planner_request *request, int least, int most,
                                  size_t *count);
-/* Of these only numbers of devices that are so many less than `most`, again and again, and stages
- * that divide them: where all would be too many. */
+/* Only those points whose number of devices is `most` less a multiple of `step` and is divided
+ * evenly by the stages, for when there would be too many. */
 struct space_point *space_points_even(const struct planner_request *request, int least, int most,
                                       int step, size_t *count);
-/* How many there are at most. */
+/* An upper bound on the number of points. */
 double space_points_most(const struct planner_request *request, int least, int most);
-/* Devices of a stage of it; are all of these devices of one speed; does a pin rule this out? */
+/* The number of devices of a stage; whether these devices have the same speed; whether a pin (0:
+ * none) rules out the value. */
 int space_stage_devices(const struct space_point *point, int stage);
 bool space_same_speed(const struct planner_request *request, int first, int count);
 bool space_pinned(int64_t pin, int64_t value);
-/* The site of each stage (point->stages of them); lent by costs. */
+/* Fill the site of each of the point's stages; lent by costs. */
 void space_sites(struct costs *costs, const struct space_point *point, const struct site **sites);
-/* Strategies of a block on a site; the array is the caller's to free. err (optional): why lowering
+/* The strategies of a block on a site; the caller frees the array. err (optional): why lowering
  * refused what the job would have allowed. */
 struct strategy *space_strategies(struct costs *costs, const struct site *site, int block,
                                   int64_t samples, size_t *count, struct error *err);
 
-/* "batch, tensor": the roles that strategies have; "" if that is all there are. */
+/* The roles considered, as in "batch, tensor"; "" if no role is left out. */
 void space_roles(const struct costs *costs, char *text, size_t size);
 
-/* Is this strategy one of them, but for the order of like axes? */
+/* Whether the strategy is one of space_strategies(), except for the order of like axes. */
 bool space_allows(struct costs *costs, const struct site *site, int block,
                   const struct strategy *strategy, int64_t samples);
 
-/* A plan of this point with no blocks on its stages yet. */
+/* A plan of this point without blocks on its stages yet; owned by the caller. */
 struct plan *space_plan(struct costs *costs, const struct space_point *point);
-/* Plans of a point, as a number; large ones are no longer whole. */
+/* The number of plans of a point; large numbers are not exact. */
 double space_count(struct costs *costs, const struct space_point *point);
-/* Every plan of a point: calls with each, lent, until it returns false. */
+/* Call found() with every plan of a point, lent, until it returns false. */
 void space_walk(struct costs *costs, const struct space_point *point,
                 bool (*found)(void *context, const struct plan *plan), void *context);
 

@@ -1,5 +1,5 @@
-/* strategies.c - enumeration: what one block may choose on a site: a role for every axis, zero and
- * recompute. */
+/* strategies.c - enumerates what one block may choose on a site: a role for every axis, zero and
+ * recomputation. */
 #include "coordinator/planner/space/space.h"
 
 #include "common/base/memory.h"
@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Distinct roles in one block's vector: on few axes there can be no more, on many more than two
- * make more vectors than they are worth. */
+/* Distinct roles in one block's vector. With few axes there can hardly be more; with many, more
+ * than two make more vectors than they are worth. */
 #define ROLES_MIXED_MAX 2
 
-/* Is an axis the like of the one before: a role vector and its exchange are one? */
+/* Whether an axis is like the one before it, so that exchanging their roles makes no difference. */
 static bool is_like(const struct planner_request *request, const struct site *site, int axis)
 {
     int count = mesh_count(&site->mesh),
@@ -60,7 +60,8 @@ static bool allowed(const struct planner_request *request, const struct site *si
            batch <= samples && __builtin_popcount(mixed) <= ROLES_MIXED_MAX;
 }
 
-/* Is a gradient of the block's weights partial anywhere: is there something to shard? */
+/* Whether the gradient of any of the block's weights is partial, so that there is something to
+ * shard. */
 static bool can_shard(const struct costs *costs, const struct site *site, int block,
                       const struct strategy *strategy)
 {
@@ -92,7 +93,7 @@ bool space_allows(struct costs *costs, const struct site *site, int block,
 struct strategy_list {
     struct strategy *items;
     size_t count, capacity;
-    struct error *err; /* why lowering refused the last that it refused */
+    struct error *err; /* why lowering refused the last strategy that it refused */
 };
 
 static void add_choices(struct costs *costs, const struct site *site, int block,
@@ -112,8 +113,8 @@ static void add_choices(struct costs *costs, const struct site *site, int block,
     }
 }
 
-/* In the order in which like axes have them. With many devices the wide ones are left to smaller
- * stages and to plans that are given. */
+/* In the order that like axes use. With many devices the wide ones are only tried on smaller stages
+ * and in plans that are given. */
 static const struct {
     const char *name;
     bool wide;
@@ -133,8 +134,8 @@ void space_roles(const struct costs *costs, char *text, size_t size)
                 (size_t)snprintf(text + used, size - used, used ? ", %s" : "%s", offered[i].name);
 }
 
-/* Fast axes are offered to the roles that talk most first: of like axes the roles stand in this
- * order. The last, batch, talks once a step. */
+/* Fast axes are offered first to the roles that communicate most: on like axes roles are in this
+ * order. The last, batch, communicates once per step. */
 static void add_vectors(struct costs *costs, const struct site *site, int block, int64_t samples,
                         int axis, int least, struct strategy *strategy, struct strategy_list *list)
 {

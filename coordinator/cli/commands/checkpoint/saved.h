@@ -1,5 +1,5 @@
-/* saved.h - the checkpoints that a command is about: those that are listed of a job, or a folder by
- * its path. Reading tensors is the executor's: it runs as a child. */
+/* saved.h - the checkpoints that a command works on: those listed for a job, or a directory given
+ * by its path. Tensors are read by the executor, which runs as a child. */
 #ifndef COORDINATOR_CLI_COMMANDS_CHECKPOINT_SAVED_H
 #define COORDINATOR_CLI_COMMANDS_CHECKPOINT_SAVED_H
 
@@ -7,7 +7,7 @@
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/options.h"
 
-/* Which one is meant: of a JOB, or a DIRECTORY and the job file of what it is a checkpoint of. */
+/* Selects a checkpoint of a JOB, or tells the job file that belongs to a DIRECTORY. */
 struct saved_flags {
     const char *file;
     int64_t step; /* -1: not given */
@@ -21,24 +21,26 @@ struct saved_flags {
             "with a JOB: the checkpoint of this step (the newest undamaged one)", .standard = -1   \
     }
 
-/* A checkpoint that is in reach here. */
+/* A checkpoint that is accessible here. */
 struct saved {
     char *folder; /* of one step */
-    char *job;    /* path of its job file... */
-    int keep;     /* ... where this descriptor is open */
+    char *job;    /* path of its job file */
+    int keep;     /* descriptor that this path refers to */
 };
-/* what: JOB or DIRECTORY. *out is yours to close. */
+/* what: a JOB or a DIRECTORY. The caller closes *out. An enum exit_code. */
 int saved_open(const struct common *common, const struct saved_flags *flags, const char *what,
                struct saved *out, struct error *err);
 void saved_close(struct saved *saved);
 
-/* What a coordinator knows of the job; the reply is the caller's. An enum exit_code, as of all. */
+/* Ask the coordinator about the job; the caller owns the reply. An enum exit_code. */
 int saved_ask(const struct common *common, const char *job, Gimbal__GetJobReply **out,
               struct error *err);
-/* Is the folder, of this step, in reach and one of a checkpoint? EXIT_INPUT in words. */
+/* Check that the directory, of one step, is accessible and a checkpoint. EXIT_INPUT with a
+ * message. */
 int saved_find(const char *folder, struct error *err);
-/* Have the executor read a checkpoint: words[] behind its own name, ended by NULL, and a descriptor
- * that is open in it, or -1. What it finds it prints itself; `what` is for how it ended. */
+/* Have the executor read a checkpoint: words[] are its arguments, ending with NULL; keep is a
+ * descriptor that stays open in it, or -1. It prints the result itself; `what` is used in messages
+ * about its end. */
 int saved_read(const char *const *words, int keep, const char *what, struct error *err);
 
 #endif

@@ -1,26 +1,26 @@
-/* ask.h - what all verbs of `gimbal plan` that plan by themselves are told: the job, the devices,
- * and how to search. */
+/* ask.h - flags common to all subcommands of `gimbal plan` that plan themselves: the job, the
+ * devices, and how to search. */
 #ifndef COORDINATOR_CLI_COMMANDS_PLAN_ASK_H
 #define COORDINATOR_CLI_COMMANDS_PLAN_ASK_H
 
 #include "coordinator/cli/options.h"
 #include "coordinator/cli/plans/offline.h"
 
-/* The --cost that compares referees, and prices no instructions: see referees.h. */
+/* The --cost that compares cost models instead of pricing instructions: see referees.h. */
 #define GALVATRON_COST "galvatron"
 
 struct ask_values {
     const char *file, *search, *plan, *cluster, *cost;
-    const char *dump; /* of `plan` alone */
-    /* No flags: what would be read from file and plan, which are names then; NULL: read it. */
+    const char *dump; /* only for `plan` itself */
+    /* Not flags: the contents of file and plan, which are then mere names; NULL: read the files. */
     const char *job_text, *plan_text;
     int64_t local;
     uint64_t memory; /* 0: not given */
     bool measure;
-    bool frontier; /* no flag: plan.objective frontier, whatever the job says */
+    bool frontier; /* not a flag: use plan.objective frontier, whatever the job says */
 };
 
-/* Rows of a command's table of flags, whose struct has `ask` in front. */
+/* Rows for a command's table of flags whose struct begins with `ask`. */
 #define ASK_FLAGS                                                                                  \
     {"file", 'f', FLAG_TEXT, offsetof(struct ask_values, file), "FILE", "the job file"},           \
         {"local",     0,                                                                           \
@@ -48,10 +48,11 @@ struct ask_values {
             "price this plan instead of searching for one"                                         \
     }
 
-/* Check what goes together, and the request that comes of it; for this machine or a cluster file,
- * not for a coordinator. EXIT_USAGE in words. */
+/* Check which flags go together, and make the request from them; for this machine or a cluster
+ * file, not for a coordinator. EXIT_USAGE with a message. */
 int ask_request(const struct ask_values *ask, struct offline_request *request, struct error *err);
-/* Plan; where no devices are named, for the coordinator's living nodes. As offline_run. */
+/* Plan; if no devices are named, for the coordinator's nodes that are alive. Returns as
+ * offline_run(). */
 int ask_run(const struct common *common, const struct ask_values *ask, struct offline *offline,
             struct error *err);
 

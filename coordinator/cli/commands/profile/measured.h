@@ -1,5 +1,5 @@
-/* measured.h - devices and what they were measured to do, kept here or told by nodes: as rows, or
- * in the form of `gimbal nodes -o json`, for which plans are made anywhere. */
+/* measured.h - devices and their measurements, kept here or reported by nodes: as rows, or in the
+ * form of `gimbal nodes -o json`, for which plans can be made anywhere. */
 #ifndef COORDINATOR_CLI_COMMANDS_PROFILE_MEASURED_H
 #define COORDINATOR_CLI_COMMANDS_PROFILE_MEASURED_H
 
@@ -7,18 +7,19 @@
 #include "coordinator/cli/options.h"
 
 struct measured {
-    struct hardware_report **reports; /* of a node each */
+    struct hardware_report **reports; /* one per node */
     size_t count;
 };
 
-/* What is kept of this machine, the newest first: all of it for 0, else as so many devices, the
- * newest. Files that are damaged are named on stderr. An enum exit_code; EXIT_INPUT: there is
- * nothing, with what would measure it. *out is the caller's to finish, whatever came out. */
+/* What is kept of this machine, newest first: everything if local is 0, otherwise the newest for
+ * that number of devices. Damaged files are named on stderr. An enum exit_code; EXIT_INPUT: there
+ * is nothing, and the message tells how to measure. The caller finishes *out in any case. */
 int measured_here(int local, struct measured *out, struct error *err);
-/* What the nodes that are the command's arguments have told the coordinator; as above. */
+/* What the nodes named by the command's arguments have reported to the coordinator; otherwise as
+ * above. */
 int measured_there(const struct invocation *invocation, struct measured *out, struct error *err);
 void measured_print(const struct common *common, const struct measured *measured, FILE *out);
-/* Accepts a zeroed one. */
+/* Accepts a zeroed struct. */
 void measured_finish(struct measured *measured);
 
 #endif

@@ -1,5 +1,5 @@
-/* cluster.c - the coordinator as who asks sees it: its nodes, their releases, and this one's state.
- */
+/* cluster.c - the coordinator as seen by the caller: its nodes, their releases, and the state of
+ * this node. */
 #include "coordinator/cli/doctor/visit.h"
 
 #include "common/rpc/message.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Somebody said where the cluster is; else there need not be one that a user sees. */
+/* Whether somebody has told where the cluster is; otherwise there need not be one. */
 static bool is_told(const struct visit *visit)
 {
     const struct common *common = &visit->invocation->common;
@@ -75,7 +75,7 @@ static void look(void *scene, struct findings *out)
     ProtobufCMessage *reply;
     struct error err = {""};
     if (visit_as_worker(common))
-        return; /* no user, who alone may ask */
+        return; /* not a user, and only users may ask */
     int code = client_call_once(common, COORDINATOR_LIST_NODES, &request.base, &reply, &err);
     if (code == EXIT_DONE) {
         visit->nodes = (const Gimbal__ListNodesReply *)reply;

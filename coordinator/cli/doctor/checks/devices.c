@@ -1,5 +1,5 @@
-/* devices.c - devices of one model of which some have less memory to give: others hold the rest,
- * and had it already when their worker measured them. */
+/* devices.c - devices that offer less memory than others of their model, because something else was
+ * holding the rest when their worker measured them. */
 #include "coordinator/cli/doctor/visit.h"
 
 #include "common/base/units.h"
@@ -14,7 +14,7 @@ static bool is_like(const Gimbal__Device *a, const Gimbal__Device *b)
            strcmp(a->name, b->name) == 0;
 }
 
-/* The most that any of its model has in the cluster. */
+/* The most that any device of its model offers in the cluster. */
 static uint64_t most_of(const struct visit *visit, const Gimbal__Device *device)
 {
     uint64_t most = 0;

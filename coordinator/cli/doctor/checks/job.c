@@ -1,4 +1,4 @@
-/* job.c - what a job names of this machine's disks: each of its nodes has to have it. */
+/* job.c - the paths on this machine that a job names: each of its nodes needs them. */
 #include "coordinator/cli/doctor/visit.h"
 
 #include "common/base/file.h"
@@ -22,7 +22,7 @@ static void look_at_texts(const char *key, const struct texts *texts, struct fin
                           "%s: %s: %s", key, texts->items[i], strerror(errno));
 }
 
-/* Written, made durable, and removed: as parts of a checkpoint are. */
+/* Write, sync and remove a file, as is done for parts of a checkpoint. */
 static int try_folder(const char *folder, struct error *err)
 {
     char *path = xasprintf("%s/doctor-%d", folder, (int)getpid());

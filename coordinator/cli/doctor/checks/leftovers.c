@@ -1,5 +1,5 @@
-/* leftovers.c - executors whose worker is gone. The kernel kills them with it; one that is there
- * hangs in a driver or on a disk, and has its cores and its memory. */
+/* leftovers.c - executors whose worker is gone. The kernel kills them along with it; one that
+ * remains hangs in a driver or on a disk, and still occupies its cores and memory. */
 #include "coordinator/cli/doctor/visit.h"
 
 #include "coordinator/cli/demo/leftovers.h"

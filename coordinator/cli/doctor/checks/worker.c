@@ -16,7 +16,7 @@
 #define PATIENCE_MS 120000 /* it starts executors, which load libraries */
 #define ARGUMENTS_OWN 6
 
-/* Ended by NULL; the array is yours. */
+/* Ends with NULL; the caller frees the array. */
 static char **arguments_of(const struct visit *visit, char *program)
 {
     const struct invocation *invocation = visit->invocation;
@@ -38,7 +38,7 @@ static char **arguments_of(const struct visit *visit, char *program)
     return words;
 }
 
-/* GIMBAL_TLS is a setting of both, and a user's is not for the worker. */
+/* GIMBAL_TLS is a setting of both programs, and a user's value is not for the worker. */
 static int start(const struct visit *visit, char *program, int output, struct child *child,
                  struct error *err)
 {
@@ -73,7 +73,7 @@ static int run(const struct visit *visit, char *program, int output, struct erro
     return 0;
 }
 
-/* As JSON, yours. */
+/* Its report as JSON, owned by the caller. */
 static int ask(const struct visit *visit, json_t **out, struct error *err)
 {
     char *program = NULL;
