@@ -1,4 +1,5 @@
-/* prepare.c - an interpreter's beginning and end: the arena, the groups, the table of sends. */
+/* prepare.c - the beginning and end of an interpreter (arena, groups, channels, table of sends),
+ * and what others may ask of it in between. */
 #include "worker/interpreter/internal.h"
 
 #include "common/base/memory.h"
@@ -41,8 +42,8 @@ static int by_members(const void *a, const void *b, void *context)
     return (int)first->queue - (int)second->queue;
 }
 
-/* In the order of their members and queues, which is the same on all ranks: forming a group waits
- * for all of them, and nobody may wait in a circle. */
+/* Groups are formed in the order of their members and queues, which all ranks agree on: forming one
+ * waits for all its members, and a common order rules out a deadlock. */
 static int form_groups(struct interpreter *in, struct error *err)
 {
     const struct program *p = in->program;
@@ -71,7 +72,8 @@ static int by_ends(const void *a, const void *b)
     return (first->tag > second->tag) - (first->tag < second->tag);
 }
 
-/* In the order of their ends and tags, each once: as with groups, nobody waits in a circle. */
+/* Channels are opened in the order of their ends and tags, each once, for the same reason as
+ * groups. */
 static int open_channels(struct interpreter *in, struct error *err)
 {
     const struct program *p = in->program;
@@ -116,7 +118,7 @@ static int find_kernels(struct interpreter *in, struct error *err)
     return 0;
 }
 
-/* Every call in every slot. */
+/* Let kernels prepare every call of the program, in every slot. */
 static void prepare_kernels(struct interpreter *in)
 {
     const struct program *p = in->program;
@@ -233,6 +235,7 @@ void *interpreter_buffer(struct interpreter *in, int buffer)
     return arena_image(in->arena, b->region) + b->offset;
 }
 
+/* arena_fetch or arena_store. */
 typedef void carry_fn(const struct arena *arena, enum region region, uint64_t offset,
                       uint64_t bytes);
 
