@@ -44,9 +44,8 @@ struct interpreter_config {
     /* Issue every instruction by itself, never a recorded stretch: for comparison. */
     bool one_by_one;
     bool poison; /* fill the arena with NaN first, so that a read before a write shows */
-    struct estate
-        /* Where the state is kept; NULL: in memory that is freed with the interpreter. */
-        *estate;
+    /* Where the state is kept; NULL: in memory that is freed with the interpreter. */
+    struct estate *estate;
     uint64_t epoch; /* that the state belongs to; used only with an estate */
 };
 
