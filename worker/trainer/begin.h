@@ -19,7 +19,6 @@ struct begun {
     struct copies *copies;
 };
 
-/* A rank that only gives: all ranks together. */
 /* For a rank that only gives what it has kept. Collective over all ranks, together with
  * begin_state. */
 int begin_give(const struct trainer_config *config, struct beginning *beginning, struct error *err);

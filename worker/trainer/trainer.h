@@ -83,7 +83,7 @@ struct trainer_config {
     const struct device *device;
     const struct collectives *collectives; /* for data in host memory */
     struct fabric *fabric;
-    /* for data of the program, which may lie in a device */
+    /* For data of the program, which may lie in a device. */
     const struct collectives *program_collectives;
     struct fabric *program_fabric;
     const struct data_source *data;
@@ -93,7 +93,7 @@ struct trainer_config {
     const char *start;         /* folder of the newest checkpoint; NULL: none */
     struct move_age start_age; /* age of the state in that checkpoint */
     struct kept *kept;         /* what this executor has kept, and will keep; NULL: nothing */
-    /* number of ranks beyond those of the plan, which only give what they have kept */
+    /* Number of ranks beyond those of the plan, which only give what they have kept. */
     int givers;
     struct fabric *meeting;   /* fabric of all those ranks; unused without givers */
     const char *const *nodes; /* node of each rank, if something is kept; lent */
