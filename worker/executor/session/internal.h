@@ -25,11 +25,10 @@ struct guarded {
 
 struct session {
     struct channel channel;
-    /* finish_fd is an eventfd, written by session_finish. */
-    int finish_fd;
+    int finish_fd; /* eventfd, written by session_finish */
     int signal_fd; /* signalfd for SIGTERM; -1: not listening */
     pid_t parent;
-    /* write_lock: the writing side of the channel; lock: the fields below, as noted */
+    /* write_lock: for writing to the channel; lock: for all fields below but gone and between. */
     pthread_mutex_t write_lock, lock;
     pthread_cond_t changed;
     bool gone;    /* the other side has closed; used by the reader only, like `between` */
