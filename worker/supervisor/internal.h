@@ -66,7 +66,8 @@ uint64_t link_next_ms(const struct supervisor *supervisor);
  * nothing unless the link is up. */
 void link_lose(struct supervisor *supervisor, enum rpc_status status, const char *text,
                uint64_t now_ms, struct supervisor_actions *actions);
-/* The coordinator is away, busy or another; nothing is wrong with the call. */
+/* Whether this status is temporary (the coordinator is away, busy or replaced) and not the fault
+ * of the call. */
 bool link_will_pass(enum rpc_status status);
 
 /* ranks.c */
