@@ -61,7 +61,7 @@ struct kernel_call {
 typedef void kernel_fn(const struct kernel_call *call);
 
 struct kernel {
-    const char *name; /* of the operation */
+    const char *name; /* of the operations that it computes */
     kernel_fn *run[DIRECTIONS][PHASES_MAX];
     /* -ENOTSUP with words if the kernel cannot handle such a node; sizes are of the whole dims.
      * (optional) */
@@ -98,7 +98,7 @@ struct update_call {
 
 /* One device of a kind, as the machine has it. */
 struct device_info {
-    char id[DEVICE_TEXT_SIZE]; /* chooses it: "GPU-6f0c..."; the same after a reboot */
+    char id[DEVICE_TEXT_SIZE]; /* chooses it: "GPU-6f0c..."; the same after a restart */
     char name[DEVICE_TEXT_SIZE];
     char place[32]; /* address on the bus: "0000:17:00.0" */
 };
