@@ -72,8 +72,7 @@ struct collectives {
     int (*open)(const struct fabric_config *config, struct fabric **out, struct error *err);
     /* Leave. No call may be in progress. Accepts NULL. */
     void (*close)(struct fabric *fabric);
-    /* Make all blocked and later calls of this process's fabric fail with -ECANCELED. From any
-     * thread. */
+    /* Make every blocked call of this process's fabric fail with -ECANCELED. From any thread. */
     void (*abort)(struct fabric *fabric);
 
     /* Create a group, of which this rank is a member. It lives as long as the fabric. */

@@ -23,8 +23,8 @@ void file_unmap(struct file *file);
 struct files {
     struct files_part *parts; /* in order of their first element */
     size_t count, capacity;
-    size_t width;  /* total number of elements */
-    uint64_t size; /* elements in all */
+    size_t width;  /* bytes per element */
+    uint64_t size; /* total number of elements */
 };
 
 /* Begin an empty array of elements of `width` bytes. */

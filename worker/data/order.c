@@ -3,7 +3,7 @@
  * A balanced Feistel network permutes the numbers of 2h bits, whatever its round function is (Luby
  * and Rackoff 1988). If the result is not below count, it is encrypted again until it is. That walk
  * stays on one cycle of the larger permutation, so what remains is a permutation of 0 .. count-1
- * (Black and Rogaway 2002). The domain is less than four times count, so fewer than four rounds are
+ * (Black and Rogaway 2002). The domain is less than four times count, so fewer than four walks are
  * needed on average. */
 #include "worker/data/order.h"
 

@@ -5,7 +5,7 @@
  *
  * The thread of each queue issues its instructions in the order in which a device without lanes
  * would execute them. If an instruction needs a result of the other lane, its lane awaits the mark
- * that was set behind that result. The host itself waits only at the end of a step. */
+ * that was set after that result. The host itself waits only at the end of a step. */
 #ifndef WORKER_INTERPRETER_LANES_H
 #define WORKER_INTERPRETER_LANES_H
 

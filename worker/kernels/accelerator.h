@@ -88,13 +88,13 @@ struct accelerator {
      * error in it. */
     int (*finish)(struct error *err);
 
-    /* A mark is set behind all work that the lane has been given so far. What awaits it starts
+    /* A mark is set after all work that the lane has been given so far. What awaits it starts
      * after the place where it was set last, or at once if it was never set. */
     int (*mark_create)(struct mark **out, struct error *err);
     void (*mark_destroy)(struct mark *mark); /* accepts NULL */
     void (*mark_set)(struct mark *mark);
     void (*mark_await)(struct mark *mark);
-    /* Whether all work is done behind which the mark was last set. From any thread. */
+    /* Whether all work is done after which the mark was last set. From any thread. */
     bool (*mark_passed)(const struct mark *mark);
 };
 

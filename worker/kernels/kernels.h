@@ -134,7 +134,7 @@ struct device {
     void (*square_sum)(const float *data, size_t count, float *sum);
     void (*update)(const struct update_call *call);
     /* Update many slices that differ only in arrays, count and decay, in as few launches as
-     * possible, with the same bits as one by one. (optional) */
+     * possible, with the same bits as one by one. (optional; default: one by one) */
     void (*update_all)(const struct update_call *calls, int count);
 };
 

@@ -7,7 +7,7 @@
  * It does two things at once. The *link*: Hello, a hardware report, then heartbeats. If any of
  * these fails, all of them are repeated after a jittered pause, while executors go on. The *ranks*:
  * each assignment starts an executor, or is given to the executor on its device that has kept the
- * job's state from an earlier epoch. It ends in exactly one Stopped report, which is repeated until
+ * job's state from an earlier epoch. A rank ends in exactly one Stopped report, repeated until
  * the coordinator has accepted it. The state that an executor leaves when it dies unasked is held
  * for the next executor of its job on that device. Ranks that ended are remembered for the rest of
  * the term, so that a repeated assignment is answered with the same report and not started
