@@ -23,7 +23,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-/* setpriority(2): 1.5 % of a core that others want too */
+/* For setpriority(2): 1.5 % of a core that others want too. */
 #define WRITER_NICENESS 19
 
 struct saver {

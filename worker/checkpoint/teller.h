@@ -10,7 +10,7 @@
 
 struct teller;
 
-/* config and root are lent until teller_destroy. */
+/* The arguments are lent until teller_destroy. */
 struct teller *teller_create(const struct saver_config *config, const char *root);
 /* Add this rank's shard of `step`, which lies in `folder`; or rc < 0 and the reason why there is
  * none. Arguments are copied. Does not block. */

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* bytes per write: a longer one could not be interrupted */
+/* Bytes per write: a longer one could not be interrupted. */
 #define WRITE_BYTES ((size_t)8 << 20)
 
 static int write_all(int fd, const void *bytes, size_t size)

@@ -49,7 +49,7 @@ struct fabric_config {
     /* What a thread that has entered one of its lanes exchanges is memory of this device. NULL: all
      * data is host memory, which gloo always requires. */
     const struct accelerator *accelerator;
-    /* staged: a fabric of the same ranks for host memory, and its library. */
+    /* For staged: a fabric of the same ranks for host memory, and its library. */
     const struct collectives *host;
     struct fabric *host_fabric;
     /* An address at which other hosts reach this one. gloo binds to it; NULL: 127.0.0.1. nccl uses
@@ -127,7 +127,7 @@ extern const struct collectives collectives_nccl;
  * waiting for them. Not in the table, because it needs another library. */
 extern const struct collectives collectives_staged;
 
-/* local: what the threads of one process share. Destroy it after all fabrics are closed. */
+/* For local: what the threads of one process share. Destroy it after all fabrics are closed. */
 struct local_hub *local_hub_create(int count);
 void local_hub_destroy(struct local_hub *hub);
 

@@ -43,7 +43,7 @@ class store : public gloo::rendezvous::Store
 
     void wait(const std::vector<std::string> &) override
     {
-        /* get waits */
+        /* get() waits. */
     }
 
     void wait(const std::vector<std::string> &, const std::chrono::milliseconds &) override

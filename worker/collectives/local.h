@@ -113,6 +113,7 @@ int local_meet(struct fabric_group *group, const struct arrival *arrival, struct
 /* Return when all members have come this far. All are on their way, so there is no limit. */
 int local_part(struct fabric_group *group, struct error *err);
 
+/* The entries of collectives_local; see struct collectives. */
 int local_all_reduce(struct fabric_group *group, enum element element, void *data, size_t count,
                      enum reduction reduction, struct error *err);
 int local_reduce_scatter(struct fabric_group *group, enum element element,

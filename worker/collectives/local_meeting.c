@@ -68,7 +68,7 @@ static int pair_agrees(struct meeting *meeting, int first, int second)
 
 static int all_agree(struct meeting *meeting)
 {
-    /* comparing all with the first is enough, except that what is sent differs from pair to pair */
+    /* Comparing all with the first is enough, except where what is sent differs by pair. */
     int rc = 0;
     int firsts = meeting->arrivals[0].call == ALL_TO_ALL ? meeting->count : 1;
     for (int i = 0; i < firsts && rc == 0; i++)

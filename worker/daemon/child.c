@@ -143,7 +143,7 @@ void child_renew(struct child *child)
 void child_signal(struct child *child, int signal)
 {
     child->killed = child->killed || signal == SIGKILL;
-    /* until the shim has made it a group leader there is only the process itself */
+    /* Until the shim has made it a group leader there is only the process itself. */
     if (kill(-child->pid, signal) < 0)
         kill(child->pid, signal);
 }
@@ -185,7 +185,7 @@ struct child_end child_kill(struct child *child)
     siginfo_t info = {0};
     struct child_end end = {""};
     bool killed = child->killed;
-    /* before it is reaped: until then its pid cannot be reused */
+    /* Before it is reaped: until then its pid cannot be reused. */
     child_signal(child, SIGKILL);
     while (waitid(P_PID, (id_t)child->pid, &info, WEXITED) < 0 && errno == EINTR)
         ;

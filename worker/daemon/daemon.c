@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* how long a worker that stops waits for its last telemetry to be delivered */
+/* How long a worker that stops waits for its last telemetry to be delivered. */
 #define FLUSH_MS 1000
 
 uint64_t daemon_now_ms(void)
@@ -167,7 +167,7 @@ void daemon_flush(struct daemon *daemon)
         rpc_client_poll(daemon->client, (int)left);
 }
 
-/* relay_hooks.refused. */
+/* As relay_hooks.refused. */
 static void refused(void *data, uint64_t rank, uint64_t term, enum rpc_status status,
                     const char *text)
 {

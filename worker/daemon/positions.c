@@ -5,7 +5,7 @@
 #include "common/rpc/message.h"
 #include "worker/daemon/internal.h"
 
-/* longer in one call is worth reporting; most instructions take less */
+/* Longer in one call is worth reporting; most instructions take less. */
 #define POSITION_MS 1000
 
 static void tell_call(const struct trail_position *at, Gimbal__RankPosition *out)
@@ -44,7 +44,7 @@ Gimbal__RankPosition *processes_position(struct daemon *daemon, uint64_t rank)
     if (!process)
         return NULL;
     uint64_t now_ms = daemon_now_ms(), stopped_ms = look_at(process, now_ms);
-    /* a call from the previous epoch says nothing */
+    /* A call from the previous epoch says nothing. */
     bool known = trail_read(process->child.trail, &at) && at.call.entered_ms >= process->began_ms;
     uint64_t held_ms = known && now_ms > at.call.entered_ms ? now_ms - at.call.entered_ms : 0;
     if (process->look.starved || (stopped_ms == 0 && held_ms < POSITION_MS))

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* the server answers a long poll after 20 s at most */
+/* The server answers a long poll after 20 s at most. */
 #define RENDEZVOUS_DEADLINE_MS 30000
-/* prefix of keys whose values the coordinator stores before it answers */
+/* Prefix of keys whose values the coordinator stores before it answers. */
 #define STORED "kept/"
 
 struct waiter {

@@ -22,6 +22,7 @@ struct relay_hooks {
     void *data;
 };
 
+/* The hooks are copied. There is no client yet: relay_use. */
 struct relay *relay_create(const struct relay_hooks *hooks);
 /* Accepts NULL. */
 void relay_destroy(struct relay *relay);

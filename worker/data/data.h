@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* the target of a token that does not count */
+/* The target of a token that does not count. */
 #define DATA_IGNORED (-1)
 
 enum data_split { DATA_TRAIN, DATA_HOLDOUT };

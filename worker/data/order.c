@@ -41,7 +41,7 @@ uint64_t order_at(uint64_t seed, uint64_t epoch, uint64_t count, uint64_t positi
     assert(position < count && count <= UINT64_C(1) << 62);
     if (count == 1)
         return 0;
-    /* a stream of its own, distinct from those of weights and dropout */
+    /* A stream of its own, distinct from those of weights and dropout. */
     uint64_t stream = hash_number(hash_text(HASH_START, "data order"), epoch);
     unsigned half = half_bits(count);
     do

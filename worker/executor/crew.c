@@ -119,7 +119,7 @@ static int train_rank(struct rank *rank, struct fabrics *fabrics, struct error *
         .copy_every = copy_interval(work),
         .saving = work->saving.root ? &work->saving : NULL,
         .trail = work->trail,
-        /* a coordinator counts them itself, and goes back to a checkpoint */
+        /* A coordinator counts them itself, and goes back to a checkpoint. */
         .max_skipped = work->assignment ? 0 : (uint64_t)work->job->elastic.max_skipped,
         .compute_s = work->compute_s,
         .hash = work->hash,

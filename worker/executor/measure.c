@@ -26,7 +26,7 @@ struct measured {
     struct probe_figures figures;
     uint64_t unix_ms; /* time of the measurement */
     bool kept;        /* found on disk, from an earlier start */
-    /* for the user: why an earlier measurement is not used, or this one not kept */
+    /* For the user: why an earlier measurement is not used, or this one not kept. */
     struct error note;
 };
 

@@ -28,7 +28,7 @@ static int refuse(const char *directory, const char *name, const char *text, str
     return error_set(err, -EINVAL, "%s/%s says '%s', which is no limit", directory, name, text);
 }
 
-/* cgroup v2, as in "50000 100000" or "max 100000": microseconds per period. */
+/* For cgroup v2, as in "50000 100000" or "max 100000": microseconds per period. */
 static int quota_new(const char *directory, double *processors, struct error *err)
 {
     char text[64];
@@ -41,7 +41,7 @@ static int quota_new(const char *directory, double *processors, struct error *er
     return 0;
 }
 
-/* cgroup v1, in two files; a quota of -1 means none. */
+/* For cgroup v1, in two files; a quota of -1 means none. */
 static int quota_old(const char *directory, double *processors, struct error *err)
 {
     char text[64];

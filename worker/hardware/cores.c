@@ -32,7 +32,7 @@ unsigned cores_count(hwloc_topology_t topology, hwloc_const_cpuset_t set)
     return count;
 }
 
-/* out has room for cores_count() cores; the caller frees their sets. */
+/* `out` has room for cores_count() cores; the caller frees their sets. */
 static void list_cores(hwloc_topology_t topology, hwloc_const_cpuset_t within, struct core *out)
 {
     hwloc_obj_t core = NULL;
@@ -46,7 +46,7 @@ static void list_cores(hwloc_topology_t topology, hwloc_const_cpuset_t within, s
     }
 }
 
-/* groups has room for one per core; returns their number. */
+/* `groups` has room for one per core; returns their number. */
 static unsigned list_groups(const struct core *cores, unsigned core_count, struct group *groups)
 {
     unsigned count = 0;

@@ -41,7 +41,7 @@ static bool read_line(const char *path, char *line, int size)
 
 int hardware_host(char **out, struct error *err)
 {
-    /* the boot id is preferred: images copy /etc/machine-id, and containers may have none */
+    /* The boot id is preferred: images copy /etc/machine-id, and containers may have none. */
     char line[128];
     if (!read_line("/proc/sys/kernel/random/boot_id", line, sizeof line) &&
         !read_line("/etc/machine-id", line, sizeof line))

@@ -104,6 +104,7 @@ void interpreter_release(struct interpreter *interpreter);
  * interpreter_store_state then takes them to the device. */
 void interpreter_initialize(struct interpreter *interpreter, uint64_t seed);
 
+/* What it was prepared with, and its arena; both lent. */
 const struct program *interpreter_program(const struct interpreter *interpreter);
 struct arena *interpreter_arena(struct interpreter *interpreter);
 /* A buffer as the host sees it, in slot 0 if it has slots; not during a run. With an accelerator

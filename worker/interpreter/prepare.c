@@ -235,7 +235,7 @@ void *interpreter_buffer(struct interpreter *in, int buffer)
     return arena_image(in->arena, b->region) + b->offset;
 }
 
-/* arena_fetch or arena_store. */
+/* Either arena_fetch or arena_store. */
 typedef void carry_fn(const struct arena *arena, enum region region, uint64_t offset,
                       uint64_t bytes);
 

@@ -72,7 +72,7 @@ void ranks_deliver(struct supervisor *supervisor, struct supervisor_actions *act
             rank->sent_in = supervisor->link.term;
             act_on_rank(actions, SUPERVISOR_STAGED, rank);
         }
-        /* calls may overtake each other, so Stopped waits until these are answered */
+        /* Calls may overtake each other, so Stopped waits until these are answered. */
         if (rank->stopped == DELIVERY_DUE && rank->ready != DELIVERY_SENT &&
             rank->staged != DELIVERY_SENT) {
             rank->stopped = DELIVERY_SENT;

@@ -42,7 +42,7 @@ void supervisor_executor_stopping(struct supervisor *supervisor, uint64_t id,
     if (!rank || !rank_has_executor(rank))
         return;
     supervisor_executor_stepped(supervisor, id, step);
-    /* it may have finished, or failed, before it heard that it was to stop */
+    /* It may have finished, or failed, before it heard that it was to stop. */
     bool failed = cause_is_fault(cause) && rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED;
     if (!rank->asked || failed || cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE)
         rank_set_cause(rank, cause, reason);

@@ -8,7 +8,7 @@ enum link_state {
     LINK_IDLE,    /* not started: nothing is ever due */
     LINK_WAITING, /* Hello is due at link.due_ms */
     LINK_HELLO,   /* Hello was sent and is not answered */
-    /* the hardware report was sent and is not answered */
+    /* The hardware report was sent and is not answered. */
     LINK_REPORT,
     LINK_UP, /* registered; a heartbeat is due at link.due_ms, or unanswered */
 };

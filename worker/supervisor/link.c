@@ -243,7 +243,7 @@ void link_expire(struct supervisor *supervisor, uint64_t now_ms, struct supervis
     if (link->state == LINK_WAITING && now_ms >= link->due_ms) {
         link_begin(supervisor, actions);
     } else if (link->state == LINK_UP && now_ms >= link->due_ms) {
-        /* counted from now, not from when it was due: no burst after a pause of this process */
+        /* Counted from now, not from when it was due: no burst after a pause of this process. */
         link->due_ms = now_ms + link->heartbeat_ms;
         if (link->heartbeat_sent)
             return;

@@ -52,7 +52,7 @@ void supervisor_executor_paused(struct supervisor *supervisor, uint64_t id, uint
     rank->paused_number = number;
     rank->paused_step = step;
     rank->step = step > rank->step ? step : rank->step;
-    /* an older report may be under way, whose answer says nothing about this pause */
+    /* An older report may be under way, whose answer says nothing about this pause. */
     rank->paused_newer = rank->paused == DELIVERY_SENT;
     if (!rank->paused_newer)
         rank->paused = DELIVERY_DUE;

@@ -36,7 +36,7 @@ static int load(const struct trainer_config *config, struct interpreter *in, str
 static void apply_kept(const struct trainer_config *config, const struct move *move)
 {
     const struct optimizer optimizer = trainer_optimizer(config->job);
-    /* the kept state is in host memory */
+    /* The kept state is in host memory. */
     const struct update_rule rule = {&device_cpu, &optimizer, config->graph};
     kept_apply(config->kept, move, &rule);
 }

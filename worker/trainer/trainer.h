@@ -21,7 +21,7 @@
 #include "worker/pretrained/pretrained.h"
 #include "worker/trainer/kept.h"
 
-/* batches of held-out data per evaluation, from the first one */
+/* Batches of held-out data per evaluation, from the first one. */
 #define EVALUATION_BATCHES_MAX 16
 /* Steps between two reports of instruction times; TIMES_EVERY_S seconds if those pass first. */
 #define TIMES_EVERY 50

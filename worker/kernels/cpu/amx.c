@@ -22,7 +22,7 @@
 
 #include <stdalign.h>
 
-/* rows of a panel of a, columns of a panel of b, and numbers of each in a tile */
+/* Rows of a panel of a, columns of a panel of b, and numbers of each in a tile. */
 #define SIDE INT64_C(32)
 #define TILE (SIDE * LANES)    /* numbers of a tile of a or b */
 #define PIECE INT64_C(4096)    /* longest part of inner that is packed at once */

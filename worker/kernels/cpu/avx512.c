@@ -97,7 +97,7 @@ static void multiply_block(const struct product *product, const struct block *bl
     }
 }
 
-/* inner is divided into pieces only if intermediate sums can be kept in c unrounded. */
+/* The inner dimension is divided only if intermediate sums can be kept in c unrounded. */
 static void multiply_rows(const void *context, int64_t first, int64_t end)
 {
     const struct product *product = context;

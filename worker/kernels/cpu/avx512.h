@@ -25,7 +25,7 @@
  * TILE_STRIDE apart. If inner runs across the rows in memory (a is transposed), a piece has for
  * each word the words of 16 rows instead. */
 #define TILE_WORDS INT64_C(384)
-/* not a power of 2, so that rows fall into different cache sets */
+/* Not a power of 2, so that rows fall into different cache sets. */
 #define TILE_STRIDE (TILE_WORDS + 16)
 #define PIECE_WORDS (LANES * TILE_STRIDE)
 

@@ -225,7 +225,7 @@ static bool execute(const struct kept *kept, const struct slot *slot, const stru
     for (int i = 0; i < MATRICES; i++) {
         if (!slot->memory[i])
             continue;
-        /* only c is written to */
+        /* Nothing but c is written to. */
         if (dnnl_memory_set_data_handle(slot->memory[i], (void *)data[i]) != dnnl_success)
             return false;
         given[count++] = (dnnl_exec_arg_t){arguments[i], slot->memory[i]};

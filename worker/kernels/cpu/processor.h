@@ -15,6 +15,7 @@ enum isa {
     ISA_AMX,         /* ... and tiles of bf16, which Linux allows this process to use */
 };
 
+/* Whether kernels may use this instruction set here. */
 bool processor_has(enum isa isa);
 bool processor_is_intel(void);
 

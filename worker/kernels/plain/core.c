@@ -150,7 +150,7 @@ static void backward_key(const struct kernel_call *call, const struct shape *s, 
             double sum = 0;
             for (int64_t i = 0; i < s->queries; i++)
                 sum += (double)matrix[i * s->keys + j] * get(rows, query(s, b, n, i) + d);
-            /* earlier heads of the group have added theirs already */
+            /* Earlier heads of the group have added theirs already. */
             put(&call->gradient[operand], key(s, b, n, j) + d,
                 call_accumulates(call, operand) || n % s->group > 0, sum);
         }
@@ -167,7 +167,7 @@ static void backward(const struct kernel_call *call)
                 backward_key(call, &s, b, n, ds, &call->operand[Q], K);
             if (call->gradient[V].data)
                 backward_key(call, &s, b, n, p, &call->gradient[Y], V);
-            /* last, because it may share memory with the gradient of y */
+            /* Last, because it may share memory with the gradient of y. */
             if (call->gradient[Q].data)
                 backward_query(call, &s, b, n, ds);
         }

@@ -149,7 +149,7 @@ static void backward_weights(const struct norm *norm)
 static void backward_gradients(const struct kernel_call *call)
 {
     struct norm norm = norm_of(call);
-    /* weights first, because the gradient of x may share memory with that of y */
+    /* Weights first, because the gradient of x may share memory with that of y. */
     backward_weights(&norm);
     if (norm.dx->data)
         backward_input(&norm);
